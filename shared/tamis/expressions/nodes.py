@@ -1,0 +1,100 @@
+"""The one expression tree of Tamis: what SQL is parsed to, proofs reason about, and columns are evaluated by.
+
+Three kinds of node only: a column, a literal, and an operator with arguments. Everything that walks an expression
+(evaluation over columns, interval arithmetic, SQL for DuckDB, the JSON form in plans) is a dispatch on `Call.op`.
+
+Meaning, the same in every evaluator:
+
+- NULL is SQL's: arithmetic and comparisons with NULL are NULL; AND, OR and NOT are three-valued; a condition holds
+  only where it is true. `least` and `greatest` skip NULL arguments and are NULL where all are.
+- INT and BIGINT are one 64-bit integer: `+ - * neg abs` are exact, and NULL where they overflow. `/`, `power` and the
+  functions are DOUBLE, as is every arithmetic with a DOUBLE in it. A result that isn't finite is NULL: division by zero,
+  `ln` of what has none, overflow.
+- TIMESTAMP and INTERVAL are integers of microseconds: TIMESTAMP ± INTERVAL is a TIMESTAMP, TIMESTAMP - TIMESTAMP an INTERVAL.
+- An integer and a DOUBLE are compared as DOUBLE, two integers as integers, strings by code points.
+- `exp`, `ln`, `log10` and `power` are the C library's, since NumPy's own differ from them in the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Type(StrEnum):
+    """Types of columns and expressions; INTERVAL only arises inside expressions."""
+
+    VARCHAR = "VARCHAR"
+    BOOLEAN = "BOOLEAN"
+    INT = "INT"
+    BIGINT = "BIGINT"
+    DOUBLE = "DOUBLE"
+    TIMESTAMP = "TIMESTAMP"
+    INTERVAL = "INTERVAL"
+
+    @property
+    def integral(self) -> bool:
+        """Held as int64."""
+        return self in (Type.INT, Type.BIGINT, Type.TIMESTAMP, Type.INTERVAL)
+
+    @property
+    def numeric(self) -> bool:
+        """May stand in arithmetic."""
+        return self in (Type.INT, Type.BIGINT, Type.DOUBLE)
+
+
+ARITHMETIC = ("+", "-", "*", "/", "power", "neg", "abs", "sqrt", "exp", "ln", "log10", "least", "greatest")
+COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+LOGIC = ("and", "or", "not", "is_null")  # `and` and `or` take any number of arguments
+OPERATORS = (*ARITHMETIC, *COMPARISONS, *LOGIC, "case")  # `case`: condition, value, …, and the ELSE value (NULL if none)
+
+
+@dataclass(frozen=True)
+class Column:
+    """An attribute of one source: `alias` is the source's name in the query (empty in a CHECK), `name` the base stream's column."""
+
+    alias: str
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant; INTERVAL and TIMESTAMP are integers of microseconds, `None` is NULL."""
+
+    value: float | int | str | bool | None
+    type: Type
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operator of `OPERATORS` with its arguments and the type of its result."""
+
+    op: str
+    args: tuple[Expr, ...]
+    type: Type
+
+
+Expr = Column | Literal | Call
+
+
+def columns(expr: Expr) -> Iterator[Column]:
+    """Every column in `expr`, left to right, repeated as often as it occurs."""
+    if isinstance(expr, Column):
+        yield expr
+    elif isinstance(expr, Call):
+        for arg in expr.args:
+            yield from columns(arg)
+
+
+def aliases(expr: Expr) -> frozenset[str]:
+    """The sources whose values `expr` depends on."""
+    return frozenset(c.alias for c in columns(expr))
+
+
+def conjunction(parts: tuple[Expr, ...]) -> Expr | None:
+    """The AND of `parts`; None for none, which holds everywhere."""
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else Call("and", parts, Type.BOOLEAN)

@@ -1,0 +1,120 @@
+"""The JSON records that travel between the services, and their parts. Everything is UTF-8 JSON by orjson.
+
+A record of a stream topic is a tuple, a progress record or a final record. A tuple's value is the projected columns (the time column in
+microseconds) and an envelope under `_`; progress and final records are an envelope alone:
+
+    {"station": "k1", "ts": 1700000000000000, "temp": 21.5, "_": {"shard": "edge-a/air", "plan": 3, "activation": 1690000000000000}}
+    {"_": {"kind": "progress", "shard": "edge-a/air", "plan": 3, "activation": 1690000000000000, "event_time": 1700000000000000}}
+    {"_": {"kind": "final", "shard": "edge-a/air", "plan": 4}}
+
+A late tuple's envelope also has `"late": true`. `activation` and `event_time` are microseconds. A tuple without envelope is foreign
+and is refused as a dead letter. Progress "event_time" is the least event time that the shard can still publish to that partition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+
+ENVELOPE = "_"
+
+# Event times of what has no end: a finished source's progress. Within 2^53, so that every JSON reader keeps it exactly.
+END_OF_TIME = 2**53 - 1
+
+ShardState = Literal["waiting", "active", "final"]
+
+
+def canonical_key(values: tuple[Any, ...]) -> bytes:
+    """The message key: a JSON array of the key's values, equal for values that SQL holds equal.
+
+    >>> canonical_key((1.0, "a")), canonical_key((1, "a"))
+    (b'[1,"a"]', b'[1,"a"]')
+    """
+    return orjson.dumps([int(v) if isinstance(v, float) and v.is_integer() else v for v in values])
+
+
+def progress_record(shard: str, plan: int, activation: int, event_time: int) -> bytes:
+    """A progress record's value."""
+    return orjson.dumps(
+        {
+            ENVELOPE: {
+                "kind": "progress",
+                "shard": shard,
+                "plan": plan,
+                "activation": activation,
+                "event_time": event_time,
+            }
+        }
+    )
+
+
+def final_record(shard: str, plan: int) -> bytes:
+    """A final record's value: nothing of this shard comes after it until a plan lists it anew."""
+    return orjson.dumps({ENVELOPE: {"kind": "final", "shard": shard, "plan": plan}})
+
+
+@dataclass(frozen=True)
+class Ack:
+    """What a shard says of itself on `tamis.acks` (key: the shard), at every change and at least every heartbeat.
+
+    `plan` 0 announces a shard that obeys no plan yet. `state`: waiting (not listed yet), active, or final (its source has ended, or the edge
+    leaves on purpose; sent after its final records are safe).
+    """
+
+    shard: str
+    stream: str
+    edge: str
+    plan: int
+    activation: int
+    state: ShardState
+    time: int  # wall clock of the edge, microseconds
+
+    def to_bytes(self) -> bytes:
+        """The record's value."""
+        return orjson.dumps(self.__dict__)
+
+    @staticmethod
+    def from_bytes(value: bytes) -> Ack:
+        """The record of a value written by `to_bytes`."""
+        return Ack(**orjson.loads(value))
+
+
+@dataclass(frozen=True)
+class StreamState:
+    """Live state of one topic in one output partition of the joiner."""
+
+    frontier: int | None  # microseconds; None: not every listed shard has reported yet
+    tuples: int
+    bytes: int
+    void: bool  # no shard is listed for its stream
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """What the joiner says of one output partition on `tamis.frontiers` (key: the partition as decimal digits).
+
+    Written a batch behind: every alarm from below these frontiers was in Kafka before this record was. `topics` is by topic name;
+    `definitions` is live tuples by "alert@version" over the partition; the counters only grow.
+    """
+
+    partition: int
+    plan: int
+    topics: dict[str, StreamState]
+    definitions: dict[str, int]
+    alarms: dict[str, int]  # by alert, since the state's beginning
+    late: int
+    parked: int
+    time: int  # wall clock, microseconds
+
+    def to_bytes(self) -> bytes:
+        """The record's value."""
+        return orjson.dumps(self)
+
+    @staticmethod
+    def from_bytes(value: bytes) -> Frontier:
+        """The record of a value written by `to_bytes`."""
+        raw = orjson.loads(value)
+        raw["topics"] = {name: StreamState(**state) for name, state in raw["topics"].items()}
+        return Frontier(**raw)

@@ -1,0 +1,67 @@
+"""Names, keys, retention and schemas of every Kafka topic of the fleet, in one place; docs/topics.md is checked against it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+STREAM_PREFIX = "tamis.stream."
+PLANS = "tamis.plans"
+STATEMENTS = "tamis.statements"
+ACKS = "tamis.acks"
+ALARMS = "tamis.alarms"
+FRONTIERS = "tamis.frontiers"
+EPISODES = "tamis.episodes"
+DEAD_LETTERS = "tamis.dead-letters"
+
+# What the joiner subscribes to: a new stream topic is found by the pattern, and plans come the same way as data.
+JOINER_PATTERN = r"tamis\.(stream\..*|plans)"
+
+_STREAM = re.compile(r"^tamis\.stream\.(?P<stream>[A-Za-z_][A-Za-z0-9_]*)\.(?P<number>[1-9][0-9]*)$")
+
+DAY_MS = 24 * 3600 * 1000
+
+
+@dataclass(frozen=True)
+class TopicSpec:
+    """How a topic is created. `partitions` None: the fleet's partition count."""
+
+    name: str
+    partitions: int | None
+    compacted: bool
+    retention_ms: int | None
+    key: str
+    value: str
+
+
+# Compaction would hide plan versions that a lagging joiner still has to take in turn (`every_plan`): plans keep a week uncompacted
+# first by `min.compaction.lag.ms`, which the registry sets with the retention given here.
+SPECS: tuple[TopicSpec, ...] = (
+    TopicSpec(STREAM_PREFIX + "<stream>.<n>", None, False, DAY_MS, "the partition key's values", "a retained tuple, a progress or a final record"),
+    TopicSpec(PLANS, None, True, 7 * DAY_MS, '"plan"', "one plan version, the same in every partition"),
+    TopicSpec(STATEMENTS, 1, True, None, "kind and name", "one statement in force, or the fleet's settings"),
+    TopicSpec(ACKS, 1, True, None, "shard", "the plan version that the shard obeys, its activation, its state"),
+    TopicSpec(ALARMS, None, False, 7 * DAY_MS, "alert and key", "one alarm"),
+    TopicSpec(FRONTIERS, 1, True, None, "output partition", "the joiner's frontiers and live state of one partition"),
+    TopicSpec(EPISODES, None, False, 7 * DAY_MS, "alert and key", "an episode opened, went on or closed"),
+    TopicSpec(DEAD_LETTERS, 1, False, 7 * DAY_MS, "none", "the original bytes; why is in the headers"),
+)
+
+
+def stream_topic(stream: str, number: int) -> str:
+    """The name of a stream's `number`-th shared topic.
+
+    >>> stream_topic("air", 1)
+    'tamis.stream.air.1'
+    """
+    return f"{STREAM_PREFIX}{stream}.{number}"
+
+
+def stream_of(topic: str) -> str | None:
+    """The stream of a shared topic's name, None where it isn't one.
+
+    >>> stream_of("tamis.stream.air.2"), stream_of("tamis.plans")
+    ('air', None)
+    """
+    match = _STREAM.match(topic)
+    return match["stream"] if match else None

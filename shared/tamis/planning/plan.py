@@ -1,0 +1,124 @@
+"""The plan as data: what the registry tells every edge and the joiner to do, one version at a time.
+
+A plan is a JSON document in every partition of `tamis.plans`. `protocol.md` of the design gives the rules; the names are the model's:
+a *definition* is an alert's query as of the plan version `n` that made it; `since` lists the shards and the version that lists each.
+Expressions travel in the JSON form of `tamis.expressions.json_form`, never as SQL or code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tamis.expressions.nodes import Column, Expr, Type
+
+Sides = Literal["both", "above", "below"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a topic keeps for its queries: of the tuples that pass `filter`, those that omission on `value` retains.
+
+    `interval` 0 means no omission: every tuple that passes. All columns carry the empty alias. `serves` is the newest definition's
+    version that it serves: an entry that comes to serve a new definition is a new entry and starts anew (`restart_served`).
+    """
+
+    filter: Expr | None
+    omission_key: tuple[str, ...]  # column names, the partition key's first
+    value: Expr | None
+    interval: int  # L, microseconds
+    sides: Sides
+    max_delay: int | None  # microseconds; the least of those that it serves
+    serves: int
+
+
+@dataclass(frozen=True)
+class TopicPlan:
+    """One shared topic of a stream. `partition_key` is the message key (empty: all in partition 0 under the key `[]`)."""
+
+    name: str
+    partition_key: tuple[str, ...]
+    columns: tuple[str, ...]  # the projection: what a message carries besides the key and time
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class StreamColumn:
+    """A column as edges check it; `check` is over Column("", name) and admits NULL."""
+
+    name: str
+    type: Type
+    not_null: bool
+    check: Expr | None
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """A raw stream as an edge serves it. Durations are microseconds."""
+
+    name: str
+    columns: tuple[StreamColumn, ...]
+    time: str | None
+    delay: int
+    idle_timeout: int | None
+    max_ahead: int | None
+    max_stall: int
+    topics: tuple[TopicPlan, ...]
+
+
+@dataclass(frozen=True)
+class Input:
+    """One source of a definition: where its tuples come from, its filter, its partition key, and its omission interval."""
+
+    alias: str
+    stream: str
+    topic: str
+    time: str
+    partition_key: tuple[str, ...]  # column names in the order that all inputs share
+    filter: Expr | None  # over Column(alias, …): a shared topic carries other queries' tuples too
+    interval: int  # L; 0 without omission
+
+
+@dataclass(frozen=True)
+class TimeBound:
+    """lo <= left.time - right.time <= hi, in microseconds, closed; None is unbounded."""
+
+    left: str
+    right: str
+    lo: int | None
+    hi: int | None
+
+
+@dataclass(frozen=True)
+class Definition:
+    """An alert's query as the joiner runs it. `version` is the plan version that made it (`n` in the model)."""
+
+    alert: str
+    version: int
+    inputs: tuple[Input, ...]
+    equalities: tuple[tuple[Column, Column], ...]  # further key equalities, beyond the partition key
+    bounds: tuple[TimeBound, ...]
+    condition: Expr | None  # the remaining conjuncts over several sources, as one AND
+    select: tuple[tuple[str, Expr], ...]
+    severity: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    gap: int | None = None
+    for_: int | None = None
+    bound: int | None = None  # proven number of live tuples, over all keys; None where keys or rate are not declared
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One version of what the whole fleet is to do."""
+
+    version: int
+    partitions: int  # of every joined topic: edges and joiner refuse a fleet with a different count
+    streams: tuple[StreamPlan, ...] = ()
+    definitions: tuple[Definition, ...] = ()
+    since: dict[str, int] = field(default_factory=dict)  # shard -> the version that lists it
+    shard_streams: dict[str, str] = field(default_factory=dict)  # shard -> its raw stream
+    retiring: dict[str, int] = field(default_factory=dict)  # "alert@version" -> the version that replaced it
+
+    def stream(self, name: str) -> StreamPlan | None:
+        """The stream of that name, if the plan has it."""
+        return next((s for s in self.streams if s.name == name), None)

@@ -1,0 +1,196 @@
+"""The typed query model: what SQL means once it is parsed and resolved, with positions for messages.
+
+`tamis.query.parse` makes it; planning, EXPLAIN, `tamis run` and the DuckDB reference read it. Names are resolved: every
+`Column` in an `AlertDef` or `DerivedDef` names a source alias of its query and a column of that alias's *base* stream (derived
+filters are inlined, functions too).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tamis.errors import Position
+from tamis.expressions.nodes import Expr, Type
+
+
+@dataclass(frozen=True)
+class ColumnDef:
+    """One column of a raw stream; `check` is its declared domain, an expression over `Column("", name)`."""
+
+    name: str
+    type: Type
+    key: bool = False
+    not_null: bool = False
+    check: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Rate:
+    """At most `count` tuples of one key in any span of `per` microseconds."""
+
+    count: int
+    per: int
+
+
+@dataclass(frozen=True)
+class StreamDef:
+    """CREATE STREAM s (…): a raw stream. Durations are microseconds; `time` is None for a stream without watermark."""
+
+    name: str
+    columns: tuple[ColumnDef, ...]
+    time: str | None
+    delay: int  # WATERMARK FOR time AS time - delay
+    keys: int | None = None
+    rate: Rate | None = None
+    max_stall: int = 3_600_000_000
+    idle_timeout: int | None = None
+    max_ahead: int | None = None
+    finite: bool = False
+    until: int | None = None
+    sql: str = ""
+    position: Position = field(default=Position(1, 1), compare=False)
+
+    def column(self, name: str) -> ColumnDef | None:
+        """The column of that name, if there is one."""
+        return next((c for c in self.columns if c.name == name), None)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Names of the KEY columns."""
+        return tuple(c.name for c in self.columns if c.key)
+
+
+@dataclass(frozen=True)
+class FunctionDef:
+    """CREATE FUNCTION: kept for SHOW and DROP; calls are already inlined wherever they stand."""
+
+    name: str
+    parameters: tuple[tuple[str, Type], ...]
+    returns: Type
+    body: Expr  # over Column("", parameter)
+    sql: str = ""
+    position: Position = field(default=Position(1, 1), compare=False)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One occurrence of a stream in FROM. `via` names the derived streams that were inlined on the way to the base `stream`."""
+
+    alias: str
+    stream: str
+    via: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Conjunct:
+    """One conjunct of WHERE and ON, or of an inlined derived stream's WHERE."""
+
+    expr: Expr
+    text: str
+    position: Position = field(default=Position(1, 1), compare=False)
+
+
+@dataclass(frozen=True)
+class Output:
+    """One column of SELECT."""
+
+    name: str
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class Query:
+    """A conjunctive query over sources. What Tamis can't execute yet is refused at parsing, by name and position."""
+
+    sources: tuple[Source, ...]
+    conjuncts: tuple[Conjunct, ...]
+    select: tuple[Output, ...]
+
+
+@dataclass(frozen=True)
+class AlertOptions:
+    """WITH (…) of an alert. Durations are microseconds."""
+
+    max_delay: int | None = None
+    gap: int | None = None
+    for_: int | None = None
+    severity: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    certify: str | None = None
+    allow_unbounded: bool = False
+
+
+@dataclass(frozen=True)
+class AlertDef:
+    """CREATE [OR REPLACE] ALERT."""
+
+    name: str
+    query: Query
+    options: AlertOptions = AlertOptions()
+    replace: bool = False
+    sql: str = ""
+    position: Position = field(default=Position(1, 1), compare=False)
+
+
+@dataclass(frozen=True)
+class DerivedDef:
+    """CREATE STREAM s AS SELECT … FROM one stream WHERE …: a filter and projection as a stream of its own."""
+
+    name: str
+    query: Query
+    sql: str = ""
+    position: Position = field(default=Position(1, 1), compare=False)
+
+
+@dataclass(frozen=True)
+class Drop:
+    """DROP ALERT, STREAM or FUNCTION."""
+
+    kind: str  # "alert", "stream", "function"
+    name: str
+    position: Position = field(default=Position(1, 1), compare=False)
+
+
+@dataclass(frozen=True)
+class SetPaused:
+    """PAUSE ALERT and RESUME ALERT."""
+
+    name: str
+    paused: bool
+    position: Position = field(default=Position(1, 1), compare=False)
+
+
+@dataclass(frozen=True)
+class Show:
+    """SHOW ALERTS and SHOW STREAMS."""
+
+    kind: str  # "alerts", "streams"
+    position: Position = field(default=Position(1, 1), compare=False)
+
+
+@dataclass(frozen=True)
+class Explain:
+    """EXPLAIN q, or EXPLAIN SELECT … as an alert without a name."""
+
+    target: str | AlertDef
+    position: Position = field(default=Position(1, 1), compare=False)
+
+
+Statement = StreamDef | FunctionDef | AlertDef | DerivedDef | Drop | SetPaused | Show | Explain
+
+
+@dataclass
+class Catalog:
+    """What is defined so far, by name. `parse` resolves against it; `apply` is the only way in which it changes."""
+
+    streams: dict[str, StreamDef] = field(default_factory=dict)
+    derived: dict[str, DerivedDef] = field(default_factory=dict)
+    functions: dict[str, FunctionDef] = field(default_factory=dict)
+    alerts: dict[str, AlertDef] = field(default_factory=dict)
+    paused: set[str] = field(default_factory=set)
+
+    def copy(self) -> Catalog:
+        """An independent copy; definitions themselves are immutable."""
+        return Catalog(
+            dict(self.streams), dict(self.derived), dict(self.functions), dict(self.alerts), set(self.paused)
+        )
