@@ -1,0 +1,54 @@
+# Everything a developer does is one target; `make` alone lists them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+CODE := shared services tests
+READY := .venv/.ready
+JARS := .venv/.jars
+
+.PHONY: help setup check test demo bench soundness lock clean
+
+help: ## list the targets
+	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+
+setup: $(READY) $(JARS) ## make .venv and fetch the jars of Spark's connector and the embedded broker
+
+# A venv that was half made by an interrupted run must not count as made: the stamp comes last.
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tamis needs Python 3.11 or newer; set PYTHON=...")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	touch $@
+
+$(JARS): $(READY) deploy/jars/ivy.xml deploy/jars/SHA256SUMS
+	$(BIN)/python -m tamis.fleet.jars
+	touch $@
+
+check: setup ## format, lint, types and quick tests, as CI runs them
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy $(CODE)
+	$(BIN)/pytest tests/unit
+
+test: setup ## all tests
+	$(BIN)/pytest tests
+
+demo: setup ## the whole fleet on real sensor data, then a report
+	$(BIN)/tamis demo
+
+bench: setup ## measure throughput, latency and memory
+	$(BIN)/python -m benchmarks
+
+soundness: setup ## long randomised search for a missed or an extra alarm
+	$(BIN)/pytest tests/oracle -m soundness
+
+# Addresses of package registries stay out of the lock: where packages come from is the machine's business.
+lock: ## resolve the dependencies of pyproject.toml anew (needs uv)
+	uv pip compile --universal --python-version 3.11 --all-extras --generate-hashes \
+	  --no-emit-index-url --no-header --quiet pyproject.toml -o requirements.lock
+
+clean: ## remove the venv, the jars and all caches
+	rm -rf .venv .jars build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis shared/*.egg-info
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The alerts service: groups alarms into episodes and notifies the sinks."""

@@ -1,0 +1,1 @@
+"""The edge: filters a source's tuples and publishes what the queries need."""

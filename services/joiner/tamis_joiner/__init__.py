@@ -1,0 +1,1 @@
+"""The joiner: temporal joins over the shared streams in Spark Structured Streaming."""

@@ -1,0 +1,1 @@
+"""Tamis: threshold alerts over joined sensor streams with provably bounded memory."""
