@@ -1,16 +1,19 @@
 """The one expression tree of Tamis: what SQL is parsed to, proofs reason about, and columns are evaluated by.
 
-Three kinds of node only: a column, a literal, and an operator with arguments. Everything that walks an expression
-(evaluation over columns, interval arithmetic, SQL for DuckDB, the JSON form in plans) is a dispatch on `Call.op`.
+Three kinds of node only: a column, a literal, and an operator with arguments. Everything that walks an
+expression (evaluation over columns, interval arithmetic, SQL for DuckDB, the JSON form in plans) is a
+dispatch on `Call.op`.
 
 Meaning, the same in every evaluator:
 
-- NULL is SQL's: arithmetic and comparisons with NULL are NULL; AND, OR and NOT are three-valued; a condition holds
-  only where it is true. `least` and `greatest` skip NULL arguments and are NULL where all are.
-- INT and BIGINT are one 64-bit integer: `+ - * neg abs` are exact, and NULL where they overflow. `/`, `power` and the
-  functions are DOUBLE, as is every arithmetic with a DOUBLE in it. A result that isn't finite is NULL: division by zero,
-  `ln` of what has none, overflow.
-- TIMESTAMP and INTERVAL are integers of microseconds: TIMESTAMP ± INTERVAL is a TIMESTAMP, TIMESTAMP - TIMESTAMP an INTERVAL.
+- NULL is SQL's: arithmetic and comparisons with NULL are NULL; AND, OR and NOT are three-valued; a
+  condition holds only where it is true. `least` and `greatest` skip NULL arguments and are NULL where all
+  are.
+- INT and BIGINT are one 64-bit integer: `+ - * neg abs` are exact, and NULL where they overflow. `/`,
+  `power` and the functions are DOUBLE, as is every arithmetic with a DOUBLE in it. A result that isn't
+  finite is NULL: division by zero, `ln` of what has none, overflow.
+- TIMESTAMP and INTERVAL are integers of microseconds: TIMESTAMP ± INTERVAL is a TIMESTAMP, TIMESTAMP -
+  TIMESTAMP an INTERVAL.
 - An integer and a DOUBLE are compared as DOUBLE, two integers as integers, strings by code points.
 - `exp`, `ln`, `log10` and `power` are the C library's, since NumPy's own differ from them in the last bit.
 """
@@ -47,12 +50,19 @@ class Type(StrEnum):
 ARITHMETIC = ("+", "-", "*", "/", "power", "neg", "abs", "sqrt", "exp", "ln", "log10", "least", "greatest")
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 LOGIC = ("and", "or", "not", "is_null")  # `and` and `or` take any number of arguments
-OPERATORS = (*ARITHMETIC, *COMPARISONS, *LOGIC, "case")  # `case`: condition, value, …, and the ELSE value (NULL if none)
+OPERATORS = (
+    *ARITHMETIC,
+    *COMPARISONS,
+    *LOGIC,
+    "case",
+)  # `case`: condition, value, …, and the ELSE value (NULL if none)
 
 
 @dataclass(frozen=True)
 class Column:
-    """An attribute of one source: `alias` is the source's name in the query (empty in a CHECK), `name` the base stream's column."""
+    """An attribute of one source: `alias` is the source's name in the query (empty in a CHECK), `name` the
+    base stream's column.
+    """
 
     alias: str
     name: str

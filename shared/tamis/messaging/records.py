@@ -1,14 +1,17 @@
 """The JSON records that travel between the services, and their parts. Everything is UTF-8 JSON by orjson.
 
-A record of a stream topic is a tuple, a progress record or a final record. A tuple's value is the projected columns (the time column in
-microseconds) and an envelope under `_`; progress and final records are an envelope alone:
+A record of a stream topic is a tuple, a progress record or a final record. A tuple's value is the projected
+columns (the time column in microseconds) and an envelope under `_`; progress and final records are an
+envelope alone:
 
-    {"station": "k1", "ts": 1700000000000000, "temp": 21.5, "_": {"shard": "edge-a/air", "plan": 3, "activation": 1690000000000000}}
-    {"_": {"kind": "progress", "shard": "edge-a/air", "plan": 3, "activation": 1690000000000000, "event_time": 1700000000000000}}
-    {"_": {"kind": "final", "shard": "edge-a/air", "plan": 4}}
+    {"station": "k1", "ts": 1700000000000000, "temp": 21.5, "_": {"shard": "edge-a/air", "plan": 3,
+    "activation": 1690000000000000}} {"_": {"kind": "progress", "shard": "edge-a/air", "plan": 3,
+    "activation": 1690000000000000, "event_time": 1700000000000000}} {"_": {"kind": "final", "shard":
+    "edge-a/air", "plan": 4}}
 
-A late tuple's envelope also has `"late": true`. `activation` and `event_time` are microseconds. A tuple without envelope is foreign
-and is refused as a dead letter. Progress "event_time" is the least event time that the shard can still publish to that partition.
+A late tuple's envelope also has `"late": true`. `activation` and `event_time` are microseconds. A tuple
+without envelope is foreign and is refused as a dead letter. Progress "event_time" is the least event time
+that the shard can still publish to that partition.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ import orjson
 
 ENVELOPE = "_"
 
-# Event times of what has no end: a finished source's progress. Within 2^53, so that every JSON reader keeps it exactly.
+# Event times of what has no end: a finished source's progress. Within 2^53, so that every JSON reader keeps
+# it exactly.
 END_OF_TIME = 2**53 - 1
 
 ShardState = Literal["waiting", "active", "final"]
@@ -57,10 +61,11 @@ def final_record(shard: str, plan: int) -> bytes:
 
 @dataclass(frozen=True)
 class Ack:
-    """What a shard says of itself on `tamis.acks` (key: the shard), at every change and at least every heartbeat.
+    """What a shard says of itself on `tamis.acks` (key: the shard), at every change and at least every
+    heartbeat.
 
-    `plan` 0 announces a shard that obeys no plan yet. `state`: waiting (not listed yet), active, or final (its source has ended, or the edge
-    leaves on purpose; sent after its final records are safe).
+    `plan` 0 announces a shard that obeys no plan yet. `state`: waiting (not listed yet), active, or final
+    (its source has ended, or the edge leaves on purpose; sent after its final records are safe).
     """
 
     shard: str
@@ -93,10 +98,12 @@ class StreamState:
 
 @dataclass(frozen=True)
 class Frontier:
-    """What the joiner says of one output partition on `tamis.frontiers` (key: the partition as decimal digits).
+    """What the joiner says of one output partition on `tamis.frontiers` (key: the partition as decimal
+    digits).
 
-    Written a batch behind: every alarm from below these frontiers was in Kafka before this record was. `topics` is by topic name;
-    `definitions` is live tuples by "alert@version" over the partition; the counters only grow.
+    Written a batch behind: every alarm from below these frontiers was in Kafka before this record was.
+    `topics` is by topic name; `definitions` is live tuples by "alert@version" over the partition; the
+    counters only grow.
     """
 
     partition: int

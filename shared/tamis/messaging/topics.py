@@ -1,4 +1,6 @@
-"""Names, keys, retention and schemas of every Kafka topic of the fleet, in one place; docs/topics.md is checked against it."""
+"""Names, keys, retention and schemas of every Kafka topic of the fleet, in one place; docs/topics.md is
+checked against it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ FRONTIERS = "tamis.frontiers"
 EPISODES = "tamis.episodes"
 DEAD_LETTERS = "tamis.dead-letters"
 
-# What the joiner subscribes to: a new stream topic is found by the pattern, and plans come the same way as data.
+# What the joiner subscribes to: a new stream topic is found by the pattern, and plans come the same way as
+# data.
 JOINER_PATTERN = r"tamis\.(stream\..*|plans)"
 
 _STREAM = re.compile(r"^tamis\.stream\.(?P<stream>[A-Za-z_][A-Za-z0-9_]*)\.(?P<number>[1-9][0-9]*)$")
@@ -34,15 +37,27 @@ class TopicSpec:
     value: str
 
 
-# Compaction would hide plan versions that a lagging joiner still has to take in turn (`every_plan`): plans keep a week uncompacted
-# first by `min.compaction.lag.ms`, which the registry sets with the retention given here.
+# Compaction would hide plan versions that a lagging joiner still has to take in turn (`every_plan`): plans
+# keep a week uncompacted first by `min.compaction.lag.ms`, which the registry sets with the retention given
+# here.
 SPECS: tuple[TopicSpec, ...] = (
-    TopicSpec(STREAM_PREFIX + "<stream>.<n>", None, False, DAY_MS, "the partition key's values", "a retained tuple, a progress or a final record"),
+    TopicSpec(
+        STREAM_PREFIX + "<stream>.<n>",
+        None,
+        False,
+        DAY_MS,
+        "the partition key's values",
+        "a retained tuple, a progress or a final record",
+    ),
     TopicSpec(PLANS, None, True, 7 * DAY_MS, '"plan"', "one plan version, the same in every partition"),
     TopicSpec(STATEMENTS, 1, True, None, "kind and name", "one statement in force, or the fleet's settings"),
-    TopicSpec(ACKS, 1, True, None, "shard", "the plan version that the shard obeys, its activation, its state"),
+    TopicSpec(
+        ACKS, 1, True, None, "shard", "the plan version that the shard obeys, its activation, its state"
+    ),
     TopicSpec(ALARMS, None, False, 7 * DAY_MS, "alert and key", "one alarm"),
-    TopicSpec(FRONTIERS, 1, True, None, "output partition", "the joiner's frontiers and live state of one partition"),
+    TopicSpec(
+        FRONTIERS, 1, True, None, "output partition", "the joiner's frontiers and live state of one partition"
+    ),
     TopicSpec(EPISODES, None, False, 7 * DAY_MS, "alert and key", "an episode opened, went on or closed"),
     TopicSpec(DEAD_LETTERS, 1, False, 7 * DAY_MS, "none", "the original bytes; why is in the headers"),
 )

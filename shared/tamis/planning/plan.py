@@ -1,8 +1,9 @@
 """The plan as data: what the registry tells every edge and the joiner to do, one version at a time.
 
-A plan is a JSON document in every partition of `tamis.plans`. `protocol.md` of the design gives the rules; the names are the model's:
-a *definition* is an alert's query as of the plan version `n` that made it; `since` lists the shards and the version that lists each.
-Expressions travel in the JSON form of `tamis.expressions.json_form`, never as SQL or code.
+A plan is a JSON document in every partition of `tamis.plans`. `protocol.md` of the design gives the rules;
+the names are the model's: a *definition* is an alert's query as of the plan version `n` that made it;
+`since` lists the shards and the version that lists each. Expressions travel in the JSON form of
+`tamis.expressions.json_form`, never as SQL or code.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ Sides = Literal["both", "above", "below"]
 
 @dataclass(frozen=True)
 class Entry:
-    """What a topic keeps for its queries: of the tuples that pass `filter`, those that omission on `value` retains.
+    """What a topic keeps for its queries: of the tuples that pass `filter`, those that omission on `value`
+    retains.
 
-    `interval` 0 means no omission: every tuple that passes. All columns carry the empty alias. `serves` is the newest definition's
-    version that it serves: an entry that comes to serve a new definition is a new entry and starts anew (`restart_served`).
+    `interval` 0 means no omission: every tuple that passes. All columns carry the empty alias. `serves` is
+    the newest definition's version that it serves: an entry that comes to serve a new definition is a new
+    entry and starts anew (`restart_served`).
     """
 
     filter: Expr | None
@@ -34,7 +37,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class TopicPlan:
-    """One shared topic of a stream. `partition_key` is the message key (empty: all in partition 0 under the key `[]`)."""
+    """One shared topic of a stream. `partition_key` is the message key (empty: all in partition 0 under the
+    key `[]`).
+    """
 
     name: str
     partition_key: tuple[str, ...]
@@ -68,7 +73,9 @@ class StreamPlan:
 
 @dataclass(frozen=True)
 class Input:
-    """One source of a definition: where its tuples come from, its filter, its partition key, and its omission interval."""
+    """One source of a definition: where its tuples come from, its filter, its partition key, and its
+    omission interval.
+    """
 
     alias: str
     stream: str
@@ -91,7 +98,9 @@ class TimeBound:
 
 @dataclass(frozen=True)
 class Definition:
-    """An alert's query as the joiner runs it. `version` is the plan version that made it (`n` in the model)."""
+    """An alert's query as the joiner runs it. `version` is the plan version that made it (`n` in the
+    model).
+    """
 
     alert: str
     version: int
@@ -104,7 +113,9 @@ class Definition:
     labels: tuple[tuple[str, str], ...] = ()
     gap: int | None = None
     for_: int | None = None
-    bound: int | None = None  # proven number of live tuples, over all keys; None where keys or rate are not declared
+    bound: int | None = (
+        None  # proven number of live tuples, over all keys; None where keys or rate are not declared
+    )
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """The typed query model: what SQL means once it is parsed and resolved, with positions for messages.
 
-`tamis.query.parse` makes it; planning, EXPLAIN, `tamis run` and the DuckDB reference read it. Names are resolved: every
-`Column` in an `AlertDef` or `DerivedDef` names a source alias of its query and a column of that alias's *base* stream (derived
-filters are inlined, functions too).
+`tamis.query.parse` makes it; planning, EXPLAIN, `tamis run` and the DuckDB reference read it. Names are
+resolved: every `Column` in an `AlertDef` or `DerivedDef` names a source alias of its query and a column of
+that alias's *base* stream (derived filters are inlined, functions too).
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ class Rate:
 
 @dataclass(frozen=True)
 class StreamDef:
-    """CREATE STREAM s (…): a raw stream. Durations are microseconds; `time` is None for a stream without watermark."""
+    """CREATE STREAM s (…): a raw stream. Durations are microseconds; `time` is None for a stream without
+    watermark.
+    """
 
     name: str
     columns: tuple[ColumnDef, ...]
@@ -74,7 +76,9 @@ class FunctionDef:
 
 @dataclass(frozen=True)
 class Source:
-    """One occurrence of a stream in FROM. `via` names the derived streams that were inlined on the way to the base `stream`."""
+    """One occurrence of a stream in FROM. `via` names the derived streams that were inlined on the way to
+    the base `stream`.
+    """
 
     alias: str
     stream: str
@@ -100,7 +104,9 @@ class Output:
 
 @dataclass(frozen=True)
 class Query:
-    """A conjunctive query over sources. What Tamis can't execute yet is refused at parsing, by name and position."""
+    """A conjunctive query over sources. What Tamis can't execute yet is refused at parsing, by name and
+    position.
+    """
 
     sources: tuple[Source, ...]
     conjuncts: tuple[Conjunct, ...]
@@ -181,7 +187,9 @@ Statement = StreamDef | FunctionDef | AlertDef | DerivedDef | Drop | SetPaused |
 
 @dataclass
 class Catalog:
-    """What is defined so far, by name. `parse` resolves against it; `apply` is the only way in which it changes."""
+    """What is defined so far, by name. `parse` resolves against it; `apply` is the only way in which it
+    changes.
+    """
 
     streams: dict[str, StreamDef] = field(default_factory=dict)
     derived: dict[str, DerivedDef] = field(default_factory=dict)

@@ -1,6 +1,8 @@
-"""Every metric of the fleet, typed, in one list: services take metrics from here, docs/metrics.md is checked against it.
+"""Every metric of the fleet, typed, in one list: services take metrics from here, docs/metrics.md is
+checked against it.
 
-Prefix `tamis_`, base units, counters end in `_total`. Labels are stream, query, edge, shard, decision, reason: never a key.
+Prefix `tamis_`, base units, counters end in `_total`. Labels are stream, query, edge, shard, decision,
+reason: never a key.
 """
 
 from __future__ import annotations
@@ -26,46 +28,204 @@ LATENCY_BUCKETS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30
 
 CATALOGUE: tuple[Metric, ...] = (
     # every service
-    Metric("tamis_build_info", "gauge", "Always 1; the version is in the label", ("service", "version"), "all"),
-    Metric("tamis_plan_version", "gauge", "Newest plan version that this service has taken up", ("service",), "all"),
-    Metric("tamis_dead_letters_total", "counter", "Readings set aside whole, by reason", ("service", "reason"), "all"),
+    Metric(
+        "tamis_build_info", "gauge", "Always 1; the version is in the label", ("service", "version"), "all"
+    ),
+    Metric(
+        "tamis_plan_version",
+        "gauge",
+        "Newest plan version that this service has taken up",
+        ("service",),
+        "all",
+    ),
+    Metric(
+        "tamis_dead_letters_total",
+        "counter",
+        "Readings set aside whole, by reason",
+        ("service", "reason"),
+        "all",
+    ),
     # edge
-    Metric("tamis_edge_tuples_total", "counter", "Tuples by what became of them: published, omitted, filtered, late, dead", ("edge", "stream", "decision"), "edge"),
-    Metric("tamis_edge_received_bytes_total", "counter", "Bytes of readings that sources handed over", ("edge", "stream"), "edge"),
-    Metric("tamis_edge_published_bytes_total", "counter", "Bytes of tuples published to Kafka, keys included", ("edge", "stream"), "edge"),
-    Metric("tamis_edge_held_tuples", "gauge", "Tuples whose omission is undecided", ("edge", "stream"), "edge"),
-    Metric("tamis_edge_state_tuples", "gauge", "Tuples that omission remembers, held ones included", ("edge", "stream"), "edge"),
-    Metric("tamis_edge_hold_seconds", "histogram", "Wall time from arrival to publication", ("edge", "stream"), "edge", LATENCY_BUCKETS),
-    Metric("tamis_edge_watermark_seconds", "gauge", "Watermark of a shard as event time", ("edge", "stream", "shard"), "edge"),
-    Metric("tamis_edge_watermark_lag_seconds", "gauge", "Wall clock less watermark", ("edge", "stream", "shard"), "edge"),
-    Metric("tamis_edge_shard_plan_version", "gauge", "Plan version that a shard obeys", ("edge", "stream", "shard"), "edge"),
-    Metric("tamis_edge_spool_bytes", "gauge", "Bytes of retained records that wait on disk for Kafka", ("edge",), "edge"),
-    Metric("tamis_edge_spool_records", "gauge", "Retained records that wait on disk for Kafka", ("edge",), "edge"),
-    Metric("tamis_edge_inbox_records", "gauge", "Readings safe on disk and not yet decided", ("edge", "stream"), "edge"),
-    Metric("tamis_edge_paused", "gauge", "1 while sources are paused since the spool is full", ("edge",), "edge"),
+    Metric(
+        "tamis_edge_tuples_total",
+        "counter",
+        "Tuples by what became of them: published, omitted, filtered, late, dead",
+        ("edge", "stream", "decision"),
+        "edge",
+    ),
+    Metric(
+        "tamis_edge_received_bytes_total",
+        "counter",
+        "Bytes of readings that sources handed over",
+        ("edge", "stream"),
+        "edge",
+    ),
+    Metric(
+        "tamis_edge_published_bytes_total",
+        "counter",
+        "Bytes of tuples published to Kafka, keys included",
+        ("edge", "stream"),
+        "edge",
+    ),
+    Metric(
+        "tamis_edge_held_tuples", "gauge", "Tuples whose omission is undecided", ("edge", "stream"), "edge"
+    ),
+    Metric(
+        "tamis_edge_state_tuples",
+        "gauge",
+        "Tuples that omission remembers, held ones included",
+        ("edge", "stream"),
+        "edge",
+    ),
+    Metric(
+        "tamis_edge_hold_seconds",
+        "histogram",
+        "Wall time from arrival to publication",
+        ("edge", "stream"),
+        "edge",
+        LATENCY_BUCKETS,
+    ),
+    Metric(
+        "tamis_edge_watermark_seconds",
+        "gauge",
+        "Watermark of a shard as event time",
+        ("edge", "stream", "shard"),
+        "edge",
+    ),
+    Metric(
+        "tamis_edge_watermark_lag_seconds",
+        "gauge",
+        "Wall clock less watermark",
+        ("edge", "stream", "shard"),
+        "edge",
+    ),
+    Metric(
+        "tamis_edge_shard_plan_version",
+        "gauge",
+        "Plan version that a shard obeys",
+        ("edge", "stream", "shard"),
+        "edge",
+    ),
+    Metric(
+        "tamis_edge_spool_bytes",
+        "gauge",
+        "Bytes of retained records that wait on disk for Kafka",
+        ("edge",),
+        "edge",
+    ),
+    Metric(
+        "tamis_edge_spool_records", "gauge", "Retained records that wait on disk for Kafka", ("edge",), "edge"
+    ),
+    Metric(
+        "tamis_edge_inbox_records",
+        "gauge",
+        "Readings safe on disk and not yet decided",
+        ("edge", "stream"),
+        "edge",
+    ),
+    Metric(
+        "tamis_edge_paused", "gauge", "1 while sources are paused since the spool is full", ("edge",), "edge"
+    ),
     # registry
-    Metric("tamis_registry_shards", "gauge", "Shards by state: waiting, active, behind (does not obey the newest plan), gone", ("stream", "state"), "registry"),
+    Metric(
+        "tamis_registry_shards",
+        "gauge",
+        "Shards by state: waiting, active, behind (does not obey the newest plan), gone",
+        ("stream", "state"),
+        "registry",
+    ),
     Metric("tamis_registry_queries", "gauge", "Queries by state", ("state",), "registry"),
-    Metric("tamis_registry_statements_total", "counter", "Statements by kind and outcome", ("kind", "outcome"), "registry"),
+    Metric(
+        "tamis_registry_statements_total",
+        "counter",
+        "Statements by kind and outcome",
+        ("kind", "outcome"),
+        "registry",
+    ),
     Metric("tamis_registry_topics", "gauge", "Shared topics in service", ("stream",), "registry"),
     # joiner
     Metric("tamis_joiner_rows_total", "counter", "Records read from Kafka", (), "joiner"),
-    Metric("tamis_joiner_batch_seconds", "histogram", "Duration of a Spark batch", (), "joiner", LATENCY_BUCKETS),
-    Metric("tamis_joiner_state_tuples", "gauge", "Retained tuples in state now", ("stream", "topic"), "joiner"),
-    Metric("tamis_joiner_state_bytes", "gauge", "Bytes of the retained tuples in state now", ("stream", "topic"), "joiner"),
-    Metric("tamis_query_state_tuples", "gauge", "Retained tuples that a query still needs now", ("query",), "joiner"),
-    Metric("tamis_query_bound_tuples", "gauge", "Proven bound of the tuples that a query can ever need", ("query",), "joiner"),
-    Metric("tamis_joiner_frontier_seconds", "gauge", "Event time below which nothing more can come", ("stream", "topic"), "joiner"),
-    Metric("tamis_joiner_frontier_lag_seconds", "gauge", "Wall clock less frontier", ("stream", "topic"), "joiner"),
-    Metric("tamis_joiner_late_total", "counter", "Late tuples that were joined with what state still held", (), "joiner"),
+    Metric(
+        "tamis_joiner_batch_seconds", "histogram", "Duration of a Spark batch", (), "joiner", LATENCY_BUCKETS
+    ),
+    Metric(
+        "tamis_joiner_state_tuples", "gauge", "Retained tuples in state now", ("stream", "topic"), "joiner"
+    ),
+    Metric(
+        "tamis_joiner_state_bytes",
+        "gauge",
+        "Bytes of the retained tuples in state now",
+        ("stream", "topic"),
+        "joiner",
+    ),
+    Metric(
+        "tamis_query_state_tuples",
+        "gauge",
+        "Retained tuples that a query still needs now",
+        ("query",),
+        "joiner",
+    ),
+    Metric(
+        "tamis_query_bound_tuples",
+        "gauge",
+        "Proven bound of the tuples that a query can ever need",
+        ("query",),
+        "joiner",
+    ),
+    Metric(
+        "tamis_joiner_frontier_seconds",
+        "gauge",
+        "Event time below which nothing more can come",
+        ("stream", "topic"),
+        "joiner",
+    ),
+    Metric(
+        "tamis_joiner_frontier_lag_seconds",
+        "gauge",
+        "Wall clock less frontier",
+        ("stream", "topic"),
+        "joiner",
+    ),
+    Metric(
+        "tamis_joiner_late_total",
+        "counter",
+        "Late tuples that were joined with what state still held",
+        (),
+        "joiner",
+    ),
     Metric("tamis_joiner_parked_records", "gauge", "Records that wait for their plan version", (), "joiner"),
     Metric("tamis_alarms_total", "counter", "Alarms raised", ("query",), "joiner"),
     # alerts
-    Metric("tamis_alarm_latency_seconds", "histogram", "Wall clock at the alerts service less the time at which the alarm's last tuple left its edge", ("query",), "alerts", LATENCY_BUCKETS),
-    Metric("tamis_alerts_alarms_total", "counter", "Alarms read, by outcome: new, duplicate", ("query", "outcome"), "alerts"),
-    Metric("tamis_episodes_total", "counter", "Episodes by what happened: opened, closed", ("query", "event"), "alerts"),
+    Metric(
+        "tamis_alarm_latency_seconds",
+        "histogram",
+        "Wall clock at the alerts service less the time at which the alarm's last tuple left its edge",
+        ("query",),
+        "alerts",
+        LATENCY_BUCKETS,
+    ),
+    Metric(
+        "tamis_alerts_alarms_total",
+        "counter",
+        "Alarms read, by outcome: new, duplicate",
+        ("query", "outcome"),
+        "alerts",
+    ),
+    Metric(
+        "tamis_episodes_total",
+        "counter",
+        "Episodes by what happened: opened, closed",
+        ("query", "event"),
+        "alerts",
+    ),
     Metric("tamis_episodes_open", "gauge", "Episodes open now", ("query",), "alerts"),
-    Metric("tamis_notifications_total", "counter", "Notifications by sink and outcome", ("sink", "outcome"), "alerts"),
+    Metric(
+        "tamis_notifications_total",
+        "counter",
+        "Notifications by sink and outcome",
+        ("sink", "outcome"),
+        "alerts",
+    ),
 )
 
 BY_NAME = {metric.name: metric for metric in CATALOGUE}

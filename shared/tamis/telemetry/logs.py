@@ -1,0 +1,63 @@
+"""Structured logs on stderr: text for people, JSON lines for machines. Values of settings that are secret
+never reach them.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Literal
+
+import structlog
+
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def configure_logs(
+    service: str,
+    level: Literal["debug", "info", "warning", "error"] = "info",
+    form: Literal["text", "json"] = "text",
+) -> None:
+    """Set up structlog, and the standard library's loggers with it, once at the start of a process."""
+
+    def name_service(
+        _: structlog.typing.WrappedLogger, __: str, event: structlog.typing.EventDict
+    ) -> structlog.typing.EventDict:
+        # Not a context variable: threads that libraries start don't inherit those.
+        return {"service": service, **event}
+
+    shared: list[structlog.typing.Processor] = [
+        name_service,
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+    renderer: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer()
+        if form == "json"
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    # Libraries speak up only when something is wrong, whatever the service's own level.
+    root.setLevel(max(_LEVELS[level], logging.WARNING))
+    logging.getLogger("tamis").setLevel(_LEVELS[level])
+
+
+def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
+    """A logger under `tamis.`; events are short phrases, facts are keyword arguments."""
+    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(f"tamis.{name}")
+    return logger

@@ -1,0 +1,83 @@
+"""The HTTP server of `/metrics`, `/healthz` and `/readyz`, in a thread of its own; loopback unless told
+otherwise.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from tamis.errors import UnavailableError
+from tamis.telemetry.health import Health
+from tamis.telemetry.metrics import Metrics
+
+
+def telemetry_routes(metrics: Metrics, health: Health) -> list[Route]:
+    """The three routes, for services that have an HTTP server anyway."""
+
+    async def show_metrics(_: Request) -> Response:
+        return Response(metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
+
+    async def healthz(_: Request) -> Response:
+        alive, text = health.liveness()
+        return PlainTextResponse(text + "\n", status_code=200 if alive else 503)
+
+    async def readyz(_: Request) -> Response:
+        ready, text = health.readiness()
+        return PlainTextResponse(text + "\n", status_code=200 if ready else 503)
+
+    return [Route("/metrics", show_metrics), Route("/healthz", healthz), Route("/readyz", readyz)]
+
+
+class HttpServer:
+    """A Starlette (or FastAPI) application on uvicorn in a daemon thread."""
+
+    def __init__(self, application: Starlette, host: str, port: int) -> None:
+        self._socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((host, port))
+        except OSError as error:
+            self._socket.close()
+            raise UnavailableError(
+                f"can't listen: {error.strerror}",
+                where=f"{host}:{port}",
+                hint="choose another port, 0 for a free one",
+            ) from error
+        self.host, self.port = self._socket.getsockname()[:2]
+        config = uvicorn.Config(
+            application, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=3
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [self._socket]}, name="http", daemon=True
+        )
+
+    @property
+    def url(self) -> str:
+        """Where the server answers."""
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    def start(self) -> None:
+        """Serve in the background."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the requests under way, for at most some seconds."""
+        self._server.should_exit = True
+        self._thread.join(timeout=5)
+        self._socket.close()
+
+
+class TelemetryServer(HttpServer):
+    """The telemetry routes alone."""
+
+    def __init__(self, metrics: Metrics, health: Health, host: str = "127.0.0.1", port: int = 0) -> None:
+        super().__init__(Starlette(routes=telemetry_routes(metrics, health)), host, port)

@@ -1,0 +1,47 @@
+"""Settings come from the environment, complain by variable name, and never show a secret."""
+
+from __future__ import annotations
+
+import pytest
+
+from tamis.errors import InputError
+from tamis.settings import KafkaSettings, ServiceSettings, load
+
+
+def test_plain_on_loopback_by_default() -> None:
+    assert load(KafkaSettings).client_config() == {
+        "bootstrap.servers": "127.0.0.1:9092",
+        "security.protocol": "PLAINTEXT",
+    }
+    assert load(ServiceSettings).telemetry_host == "127.0.0.1"
+
+
+def test_sasl_reaches_both_clients_and_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "SECURITY_PROTOCOL": "SASL_SSL",
+        "SASL_MECHANISM": "SCRAM-SHA-512",
+        "SASL_USERNAME": "edge",
+        "SASL_PASSWORD": 'hush"\\',
+    }.items():
+        monkeypatch.setenv(f"TAMIS_KAFKA_{name}", value)
+    settings = load(KafkaSettings)
+    assert settings.client_config(linger_ms=5)["sasl.password"] == 'hush"\\'
+    assert settings.client_config(linger_ms=5)["linger.ms"] == 5
+    assert settings.java_config()["sasl.jaas.config"].endswith(r'username="edge" password="hush\"\\";')
+    assert "hush" not in repr(settings) + str(settings)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("TAMIS_KAFKA_SECURITY_PROTOCOL", "SASL_SSL", "needs TAMIS_KAFKA_SASL_MECHANISM"),
+        ("TAMIS_KAFKA_SECURITY_PROTOCOL", "NONSENSE", "TAMIS_KAFKA_SECURITY_PROTOCOL: "),
+    ],
+)
+def test_mistakes_name_the_variable(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(InputError, match=said) as caught:
+        load(KafkaSettings)
+    assert "NONSENSE" not in str(caught.value)

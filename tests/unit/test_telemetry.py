@@ -1,0 +1,62 @@
+"""Metrics come from the catalogue only; health and metrics are served; logs are structured and name their
+service.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import httpx
+import pytest
+
+from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
+from tamis.telemetry.catalogue import CATALOGUE
+
+
+def test_catalogue_keeps_its_own_rules() -> None:
+    names = [m.name for m in CATALOGUE]
+    assert len(names) == len(set(names))
+    for metric in CATALOGUE:
+        assert metric.name.startswith("tamis_")
+        assert metric.name.endswith("_total") == (metric.kind == "counter")
+        assert "key" not in metric.labels
+        assert bool(metric.buckets) == (metric.kind == "histogram")
+
+
+def test_a_metric_outside_the_catalogue_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        Metrics("edge").inc("tamis_made_up_total")
+
+
+def test_server_shows_metrics_and_health() -> None:
+    now = [0.0]
+    metrics, health = Metrics("edge"), Health(stale_after=5, clock=lambda: now[0])
+    metrics.inc("tamis_edge_tuples_total", 3, edge="e", stream="s", decision="omitted")
+    server = TelemetryServer(metrics, health)
+    server.start()
+    try:
+        with httpx.Client(base_url=server.url) as client:
+            text = client.get("/metrics").text
+            assert 'tamis_edge_tuples_total{decision="omitted",edge="e",stream="s"} 3.0' in text
+            assert client.get("/readyz").status_code == 503
+            health.ready()
+            assert client.get("/readyz").status_code == 200
+            assert client.get("/healthz").status_code == 200
+            now[0] = 6.0
+            assert client.get("/healthz").status_code == 503
+            health.beat()
+            assert client.get("/healthz").status_code == 200
+    finally:
+        server.stop()
+
+
+def test_logs_are_json_with_the_service_also_in_other_threads(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("edge", "info", "json")
+    thread = threading.Thread(target=lambda: get_logger("test").info("obeys plan", plan=3))
+    thread.start()
+    thread.join()
+    get_logger("test").debug("not shown")
+    line = json.loads(capsys.readouterr().err)
+    assert line["service"] == "edge"
+    assert (line["event"], line["plan"], line["level"]) == ("obeys plan", 3, "info")
