@@ -1,0 +1,45 @@
+"""The pages on topics and metrics say what the code says; every link within the docs leads somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tamis.messaging.topics import SPECS
+from tamis.telemetry.catalogue import CATALOGUE
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def rows(page: str) -> list[str]:
+    """The body rows of the page's one table."""
+    lines = [line for line in (REPOSITORY / "docs" / page).read_text().splitlines() if line.startswith("|")]
+    return lines[2:]
+
+
+def test_topics_page_is_the_topic_module() -> None:
+    days = 24 * 3600 * 1000
+    expected = []
+    for spec in SPECS:
+        partitions = str(spec.partitions) if spec.partitions else "fleet's"
+        kept = "compacted" if spec.compacted else "deleted"
+        after = f", {spec.retention_ms // days} d" if spec.retention_ms else ""
+        expected.append(f"| `{spec.name}` | {spec.key} | {spec.value} | {partitions} | {kept}{after} |")
+    assert rows("topics.md") == expected
+
+
+def test_metrics_page_is_the_catalogue() -> None:
+    expected = [
+        f"| `{m.name}` | {m.kind} | {', '.join(m.labels)} | {m.service} | {m.help} |" for m in CATALOGUE
+    ]
+    assert rows("metrics.md") == expected
+
+
+@pytest.mark.parametrize(
+    "page", [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))], ids=str
+)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
+        if not target.startswith(("http://", "https://")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
