@@ -1,0 +1,94 @@
+"""Which arguments an operator takes, and the type of its result: the one place that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tamis.errors import InputError
+from tamis.expressions.nodes import COMPARISONS, LOGIC, OPERATORS, Call, Expr, Type
+
+_DOUBLE_OF_ONE = ("sqrt", "exp", "ln", "log10")
+_WITH_TIME = {
+    ("+", Type.TIMESTAMP, Type.INTERVAL): Type.TIMESTAMP,
+    ("+", Type.INTERVAL, Type.TIMESTAMP): Type.TIMESTAMP,
+    ("-", Type.TIMESTAMP, Type.INTERVAL): Type.TIMESTAMP,
+    ("-", Type.TIMESTAMP, Type.TIMESTAMP): Type.INTERVAL,
+    ("+", Type.INTERVAL, Type.INTERVAL): Type.INTERVAL,
+    ("-", Type.INTERVAL, Type.INTERVAL): Type.INTERVAL,
+    ("*", Type.INTERVAL, Type.INT): Type.INTERVAL,
+    ("*", Type.INTERVAL, Type.BIGINT): Type.INTERVAL,
+    ("*", Type.INT, Type.INTERVAL): Type.INTERVAL,
+    ("*", Type.BIGINT, Type.INTERVAL): Type.INTERVAL,
+}
+
+
+def common_type(types: Sequence[Type]) -> Type | None:
+    """The one type that values of these types are brought to; None where there is none.
+
+    >>> common_type([Type.INT, Type.DOUBLE])
+    <Type.DOUBLE: 'DOUBLE'>
+    """
+    if not types:
+        return None
+    if all(t is types[0] for t in types):
+        return types[0]
+    if all(t.numeric for t in types):
+        return Type.DOUBLE if Type.DOUBLE in types else Type.BIGINT
+    return None
+
+
+def result_type(op: str, types: Sequence[Type]) -> Type | None:
+    """The type of `op` applied to arguments of `types`; None where it does not take them."""
+    if op in LOGIC or op in COMPARISONS:
+        return Type.BOOLEAN if _compares(op, types) else None
+    if op in ("least", "greatest"):
+        return common_type(types)
+    if op == "case":
+        paired = len(types) >= 3 and len(types) % 2 == 1
+        conditions = all(t is Type.BOOLEAN for t in types[:-1:2])
+        return common_type([*types[1::2], types[-1]]) if paired and conditions else None
+    if op in ("neg", "abs"):
+        numeric = len(types) == 1 and (types[0].numeric or types[0] is Type.INTERVAL)
+        return types[0] if numeric else None
+    if op in _DOUBLE_OF_ONE:
+        return Type.DOUBLE if len(types) == 1 and types[0].numeric else None
+    if len(types) != 2 or op not in OPERATORS:
+        return None
+    if types[0].numeric and types[1].numeric:
+        return Type.DOUBLE if op in ("/", "power") else common_type(types)
+    return _WITH_TIME.get((op, types[0], types[1]))
+
+
+def _compares(op: str, types: Sequence[Type]) -> bool:
+    if op == "is_null":
+        return len(types) == 1
+    if op in COMPARISONS:
+        return len(types) == 2 and common_type(types) is not None
+    count = len(types) == 1 if op == "not" else len(types) >= 1
+    return count and all(t is Type.BOOLEAN for t in types)
+
+
+def call(op: str, *args: Expr) -> Call:
+    """`op` applied to `args`, with the type that follows.
+
+    Raises InputError where the operator does not take arguments of these types.
+    """
+    type_ = result_type(op, [arg.type for arg in args])
+    if type_ is None:
+        raise _refusal(op, args)
+    return Call(op, args, type_)
+
+
+def check(node: Call) -> None:
+    """Raises InputError where `node` isn't of the type that follows from its arguments (INT and BIGINT are one)."""
+    type_ = result_type(node.op, [arg.type for arg in node.args])
+    if type_ is None:
+        raise _refusal(node.op, node.args)
+    integers = (Type.INT, Type.BIGINT)
+    if type_ is not node.type and not (type_ in integers and node.type in integers):
+        raise InputError(f"{node.op} of these arguments is {type_}, not {node.type}")
+
+
+def _refusal(op: str, args: Sequence[Expr]) -> InputError:
+    types = ", ".join(arg.type for arg in args)
+    return InputError(f"{op} does not take ({types})", hint="see the table of operators")
