@@ -1,0 +1,137 @@
+"""An alert over recordings: the edge's filter and omission, then the joiner's join, in one process.
+
+Used by `tamis run` and `tamis verify`. Times and omission are those of the plan that the registry would
+make, so what it retains is what the fleet would retain when every tuple came in order of its event time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.evaluation.key_codes import NO_KEY, KeyCodes
+from tamis.evaluation.temporal_join import Joined, Tuples, combinations
+from tamis.expressions.evaluate import evaluate, holds
+from tamis.expressions.vectors import Vector
+from tamis.omission.kernel import retained_by_key
+from tamis.planning.plan import Definition, Entry, StreamPlan, TopicPlan
+from tamis.recordings.typed import Recording
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The alarms of one definition: for each, the row of every input's recording, in order of event time.
+
+    `tuples` and `retained` count the usable and the retained rows over the streams that the alert reads.
+    """
+
+    definition: Definition
+    rows: Mapping[str, NDArray[np.int64]]  # alias -> row of that stream's recording, one per alarm
+    selected: Mapping[str, Vector]
+    tuples: int
+    retained: int
+
+    def __len__(self) -> int:
+        return len(next(iter(self.rows.values())))
+
+
+def retained_rows(topic: TopicPlan, recording: Recording) -> NDArray[np.bool_]:
+    """Which rows of a recording the edge publishes to this topic: what an entry retains or what is late."""
+    keep = np.zeros(len(recording), np.bool_)
+    for entry in topic.entries:
+        passing = _passing(entry, topic, recording)
+        keep |= passing & recording.late
+        rows = np.flatnonzero(passing & ~recording.late)
+        keep[rows[_omission(entry, recording, rows)]] = True
+    return keep
+
+
+def replay(
+    definition: Definition, streams: Sequence[StreamPlan], recordings: Mapping[str, Recording]
+) -> Replay:
+    """Run one definition of a plan over the recordings of its streams.
+
+    `streams` are the plan's, with the topics that the definition reads; `recordings` are by stream.
+    """
+    topics = {topic.name: topic for stream in streams for topic in stream.topics}
+    kept = {
+        source.topic: np.flatnonzero(retained_rows(topics[source.topic], recordings[source.stream]))
+        for source in definition.inputs
+    }
+    codes = KeyCodes()
+    tuples: dict[str, Tuples] = {}
+    order: dict[str, NDArray[np.int64]] = {}  # alias -> recording's row of each joined tuple
+    for source in definition.inputs:
+        recording, rows = recordings[source.stream], kept[source.topic]
+        keys = codes.encode([recording.columns[name].take(rows) for name in source.partition_key], len(rows))
+        times = recording.columns[source.time].data[rows]
+        by_key = np.lexsort((times, keys))
+        order[source.alias] = rows[by_key]
+        tuples[source.alias] = Tuples(
+            times=times[by_key],
+            keys=keys[by_key],
+            versions=np.full(len(rows), definition.version, np.int64),
+            new=np.ones(len(rows), np.bool_),
+            columns={name: vector.take(rows[by_key]) for name, vector in recording.columns.items()},
+        )
+    found = list(combinations(definition, tuples))
+    chosen = [
+        np.concatenate([block[i] for block in found] or [_none()]) for i in range(len(definition.inputs))
+    ]
+    when = np.max(
+        [tuples[s.alias].times[rows] for s, rows in zip(definition.inputs, chosen, strict=True)], axis=0
+    )
+    arrived = np.argsort(when, kind="stable")
+    chosen = [rows[arrived] for rows in chosen]
+    joined = Joined(definition.inputs, tuples, chosen)
+    used = {source.stream for source in definition.inputs}
+    return Replay(
+        definition=definition,
+        rows={s.alias: order[s.alias][rows] for s, rows in zip(definition.inputs, chosen, strict=True)},
+        selected={name: evaluate(expr, joined, len(arrived)) for name, expr in definition.select},
+        tuples=sum(len(recordings[name]) for name in used),
+        retained=sum(len(_union(definition, name, kept)) for name in used),
+    )
+
+
+def _union(definition: Definition, stream: str, kept: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.unique(np.concatenate([kept[s.topic] for s in definition.inputs if s.stream == stream]))
+
+
+def _passing(entry: Entry, topic: TopicPlan, recording: Recording) -> NDArray[np.bool_]:
+    passing = np.ones(len(recording), np.bool_)
+    for name in topic.partition_key:  # a NULL key joins nothing
+        null = recording.columns[name].null
+        if null is not None:
+            passing &= ~null
+    if entry.filter is not None:
+        passing &= holds(entry.filter, recording.under(""), len(recording))
+    return passing
+
+
+def _omission(entry: Entry, recording: Recording, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of `rows` the entry retains."""
+    if entry.interval == 0 or entry.value is None or recording.stream.time is None:
+        return np.ones(len(rows), np.bool_)
+    keys = KeyCodes().encode([recording.columns[name].take(rows) for name in entry.omission_key], len(rows))
+    columns = {("", name): vector.take(rows) for name, vector in recording.columns.items()}
+    values = evaluate(entry.value, columns, len(rows))
+    # What has no key or no value can't be weighed against others: it is kept.
+    weighed = keys != NO_KEY if values.null is None else (keys != NO_KEY) & ~values.null
+    keep = ~weighed
+    keep[weighed] = retained_by_key(
+        keys[weighed],
+        recording.columns[recording.stream.time].data[rows][weighed],
+        values.data[weighed].astype(np.float64),
+        entry.interval,
+        sides=entry.sides,
+        max_delay=entry.max_delay,
+    )
+    return keep
+
+
+def _none() -> NDArray[np.int64]:
+    return np.empty(0, np.int64)

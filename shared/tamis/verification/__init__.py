@@ -1,0 +1,8 @@
+"""The same alarms with and without Tamis? The plain join by DuckDB over unfiltered input, and the
+comparison.
+"""
+
+from tamis.verification.compare import Alarms, Verdict, compare
+from tamis.verification.reference import Reference, plain_join
+
+__all__ = ["Alarms", "Reference", "Verdict", "compare", "plain_join"]

@@ -1,0 +1,123 @@
+"""The reference: an alert's full, unfiltered join, run by DuckDB as the SQL stands.
+
+It shares the parsed SQL with the rest of Tamis and nothing else: no analysis of conjuncts, no omission, no
+join of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tamis.expressions.duckdb_sql import to_duckdb
+from tamis.expressions.nodes import Call, Column, Expr, Type, aliases
+from tamis.query.model import Query
+from tamis.recordings.typed import Recording
+
+# Two ways of rounding may differ for a combination this close (relative) to its threshold.
+NEAR = 1e-9
+
+_ROW, _LATE = "_row", "_late"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The alarms of the plain join: per source the row of its recording; all arrays of one length.
+
+    `late`: a tuple of the combination was late; `near`: a comparison of several sources is within `NEAR`.
+    """
+
+    rows: Mapping[str, NDArray[np.int64]]
+    late: NDArray[np.bool_]
+    near: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.late)
+
+
+def plain_join(query: Query, recordings: Mapping[str, Recording]) -> Reference:
+    """All combinations that raise an alarm; `recordings` are by stream."""
+    with _connect(recordings) as connection:
+        names = [source.alias for source in query.sources]
+        late = " OR ".join(f"{_quote(a)}.{_LATE}" for a in names)
+        where = " AND ".join(f"({_sql(c.expr)})" for c in query.conjuncts) or "TRUE"
+        rows = ", ".join(f"{_quote(a)}.{_ROW} AS r{i}" for i, a in enumerate(names))
+        tables = ", ".join(f"{_quote(s.stream)} AS {_quote(s.alias)}" for s in query.sources)
+        found = connection.sql(
+            f"SELECT {rows}, {late} AS late, {near_sql(query)} AS near FROM {tables} WHERE {where}"
+        ).fetchnumpy()
+    return Reference(
+        rows={a: np.asarray(found[f"r{i}"], np.int64) for i, a in enumerate(names)},
+        late=np.asarray(found["late"], np.bool_),
+        near=np.asarray(found["near"], np.bool_),
+    )
+
+
+def near_threshold(
+    query: Query, recordings: Mapping[str, Recording], rows: Mapping[str, NDArray[np.int64]]
+) -> NDArray[np.bool_]:
+    """Which of the given combinations are within `NEAR` of a threshold."""
+    names = [source.alias for source in query.sources]
+    count = len(rows[names[0]])
+    with _connect(recordings) as connection:
+        wanted = pa.table({"n": np.arange(count), **{f"r{i}": rows[a] for i, a in enumerate(names)}})
+        connection.register("wanted", wanted)
+        joins = " ".join(
+            f"JOIN {_quote(s.stream)} AS {_quote(s.alias)} ON {_quote(s.alias)}.{_ROW} = wanted.r{i}"
+            for i, s in enumerate(query.sources)
+        )
+        found = connection.sql(f"SELECT n, {near_sql(query)} AS near FROM wanted {joins}").fetchnumpy()
+    near = np.zeros(count, np.bool_)
+    near[np.asarray(found["n"], np.int64)] = np.asarray(found["near"], np.bool_)
+    return near
+
+
+def near_sql(query: Query) -> str:
+    """SQL that holds where a comparison of DOUBLEs over several sources is within `NEAR` of equality."""
+    tests = []
+    for left, right in _comparisons([c.expr for c in query.conjuncts]):
+        a, b = _sql(left), _sql(right)
+        tests.append(f"coalesce(abs(({a}) - ({b})) <= {NEAR!r} * greatest(abs({a}), abs({b})), FALSE)")
+    return f"({' OR '.join(tests)})" if tests else "FALSE"
+
+
+def _comparisons(conjuncts: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
+    for expr in conjuncts:
+        if not isinstance(expr, Call):
+            continue
+        ordered = expr.op in ("<", "<=", ">", ">=")
+        if ordered and len(aliases(expr)) > 1 and Type.DOUBLE in (expr.args[0].type, expr.args[1].type):
+            yield expr.args[0], expr.args[1]
+        else:
+            yield from _comparisons(expr.args)
+
+
+def _sql(expr: Expr) -> str:
+    return to_duckdb(expr, _column)
+
+
+def _column(column: Column) -> str:
+    return f"{_quote(column.alias)}.{_quote(column.name)}"
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _connect(recordings: Mapping[str, Recording]) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:")
+    for name, recording in recordings.items():
+        arrays = {
+            column: pa.array(vector.data, mask=vector.null, from_pandas=False)
+            for column, vector in recording.columns.items()
+        }
+        table = pa.table({_ROW: np.arange(len(recording)), _LATE: recording.late, **arrays})
+        connection.register(f"_input_{name}", table)
+        # A table of DuckDB's own: a registered Arrow table would be scanned anew for each use.
+        connection.execute(f"CREATE TABLE {_quote(name)} AS SELECT * FROM {_quote(f'_input_{name}')}")
+    return connection
