@@ -4,9 +4,9 @@
     literal   ["literal", type, value]          TIMESTAMP and INTERVAL in microseconds, null for NULL
     call      [operator, type, argument, …]     operators and types as in `nodes`
 
-Numbers come back the same: a DOUBLE is a JSON number with a point or an exponent, an integer one without (JSON
-parsers that read all numbers as doubles won't do). What is read comes from the network: everything is checked,
-types included, and nothing deep or large enough to hurt gets through.
+Numbers come back the same: a DOUBLE is a JSON number with a point or an exponent, an integer one without
+(JSON parsers that read all numbers as doubles won't do). What is read comes from the network: everything is
+checked, types included, and nothing deep or large enough to hurt gets through.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def call(op: str, *args: Expr) -> Call:
 
 
 def check(node: Call) -> None:
-    """Raises InputError where `node` isn't of the type that follows from its arguments (INT and BIGINT are one)."""
+    """Raises InputError where `node` is not of the type that its arguments give (INT and BIGINT are one)."""
     type_ = result_type(node.op, [arg.type for arg in node.args])
     if type_ is None:
         raise _refusal(node.op, node.args)

@@ -157,5 +157,7 @@ def _fits_double(value: Any) -> bool:
 
 
 def _misfit(index: int, values: Sequence[Any], type_: Type) -> InputError:
-    shown = repr(values[index])[:80]
+    value = values[index]
+    large = isinstance(value, int) and value.bit_length() > 64
+    shown = "an integer of more than 64 bits" if large else repr(value)[:80]
     return InputError(f"{shown} is not a value of type {type_}", where=f"value {index}")

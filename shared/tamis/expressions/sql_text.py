@@ -1,0 +1,135 @@
+"""Expressions as Tamis SQL for people, in EXPLAIN and in messages: as few parentheses as keep the tree the same."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type
+
+# How tightly an operator binds; an argument that binds less tightly than its place asks for gets parentheses.
+_OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _ATOM = range(1, 9)
+_BINDING = {
+    "or": _OR,
+    "and": _AND,
+    "not": _NOT,
+    **dict.fromkeys((*COMPARISONS, "is_null"), _COMPARISON),
+    **dict.fromkeys(("+", "-"), _SUM),
+    **dict.fromkeys(("*", "/"), _PRODUCT),
+    "neg": _SIGN,
+}
+_UNITS = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_000), ("SECOND", 1_000_000))
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*\Z")
+_RESERVED = frozenset(
+    "all and any as between by case check create cross distinct drop else end exists false from full group having"
+    " in inner interval into is join key left like limit not null on or order outer right select stream table then"
+    " timestamp true union using when where with".split()
+)
+
+
+def to_sql(expr: Expr, qualify: bool = True) -> str:
+    """`expr` as SQL text; `qualify` writes a.temp, else temp, for columns that have an alias.
+
+    >>> a, b = Column("a", "x", Type.INT), Column("a", "y", Type.INT)
+    >>> to_sql(Call("*", (Call("-", (a, b), Type.INT), Literal(2, Type.INT)), Type.INT))
+    '(a.x - a.y) * 2'
+    """
+    return _Text(qualify).text(expr, _OR)
+
+
+def identifier(name: str) -> str:
+    """`name` as SQL writes it: in quotes only where it needs them."""
+    if _PLAIN.match(name) and name not in _RESERVED:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True)
+class _Text:
+    qualify: bool
+
+    def text(self, expr: Expr, place: int) -> str:
+        """`expr` in a place that asks for a binding of at least `place`."""
+        if isinstance(expr, Column):
+            name = identifier(expr.name)
+            return f"{identifier(expr.alias)}.{name}" if self.qualify and expr.alias else name
+        if isinstance(expr, Literal):
+            text, binding = _literal(expr), _ATOM
+            if text.startswith("-"):
+                binding = _SIGN
+        else:
+            text, binding = self._call(expr)
+        return f"({text})" if binding < place else text
+
+    def _call(self, expr: Call) -> tuple[str, int]:
+        op, args = expr.op, expr.args
+        binding = _BINDING.get(op, _ATOM)
+        if op == "case":
+            return self._case(args), _ATOM
+        if op in ("and", "or"):
+            if len(args) == 1:
+                return self.text(args[0], _OR), _OR
+            return f" {op.upper()} ".join(self.text(arg, binding + 1) for arg in args), binding
+        if op == "not":
+            (arg,) = args
+            if isinstance(arg, Call) and arg.op == "is_null":
+                return self.text(arg.args[0], _SUM) + " IS NOT NULL", _COMPARISON
+            return "NOT " + self.text(arg, _NOT), _NOT
+        if op == "is_null":
+            return self.text(args[0], _SUM) + " IS NULL", binding
+        if op == "neg":
+            return "-" + self.text(args[0], _ATOM), binding
+        if binding == _ATOM:
+            return f"{op}({', '.join(self.text(arg, _OR) for arg in args)})", _ATOM
+        # Comparisons don't chain, and a - (b - c) is another value than a - b - c; a sign on the right stays apart.
+        left = self.text(args[0], binding + 1 if binding == _COMPARISON else binding)
+        right = self.text(args[1], binding + 1)
+        if right.startswith("-") and binding > _COMPARISON:
+            right = f"({right})"
+        return f"{left} {op} {right}", binding
+
+    def _case(self, args: tuple[Expr, ...]) -> str:
+        parts = ["CASE"]
+        for condition, value in zip(args[:-1:2], args[1::2], strict=True):
+            parts.append(f"WHEN {self.text(condition, _OR)} THEN {self.text(value, _OR)}")
+        otherwise = args[-1]
+        if not (isinstance(otherwise, Literal) and otherwise.value is None):
+            parts.append("ELSE " + self.text(otherwise, _OR))
+        return " ".join([*parts, "END"])
+
+
+def _literal(literal: Literal) -> str:
+    value = literal.value
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if literal.type is Type.INTERVAL:
+        return interval(int(value))
+    if literal.type is Type.TIMESTAMP:
+        moment = str(np.datetime64(int(value), "us")).replace("T", " ")
+        return f"TIMESTAMP '{_trimmed(moment)}'"
+    return repr(float(value)) if literal.type is Type.DOUBLE else str(value)
+
+
+def interval(microseconds: int) -> str:
+    """An INTERVAL of that length, in the largest unit that it is whole in, else in seconds.
+
+    >>> interval(90_000_000), interval(-120_000_000), interval(1_500_000)
+    ("INTERVAL '90' SECOND", "INTERVAL '-2' MINUTE", "INTERVAL '1.5' SECOND")
+    """
+    for unit, length in _UNITS:
+        if microseconds and microseconds % length == 0:
+            return f"INTERVAL '{microseconds // length}' {unit}"
+    seconds, rest = divmod(abs(microseconds), 1_000_000)
+    sign = "-" if microseconds < 0 else ""
+    return f"INTERVAL '{sign}{_trimmed(f'{seconds}.{rest:06}')}' SECOND"
+
+
+def _trimmed(text: str) -> str:
+    """Without zeros at the end of its fraction."""
+    return text.rstrip("0").rstrip(".") if "." in text else text
