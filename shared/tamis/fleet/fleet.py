@@ -1,0 +1,161 @@
+"""The whole fleet on this machine: broker, registry, edges, joiner and alerts as processes over one embedded Kafka."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from tamis.errors import UnavailableError
+from tamis.fleet.broker import EmbeddedKafka
+from tamis.fleet.process import ServiceProcess
+
+# The first batch of Spark alone takes 6 to 9 s on two cores that have nothing else to do.
+READY_SECONDS = 120.0
+EDGE_HTTP_PORT = 8282
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def port_or_free(preferred: int) -> int:
+    """The preferred port where nobody listens on it, else a free one."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", preferred))
+        except OSError:
+            return free_port()
+        return preferred
+
+
+@dataclass(frozen=True)
+class EdgeSpec:
+    """One edge: its name and its configuration file (None: the default, HTTP for every stream)."""
+
+    name: str
+    config: Path | None = None
+
+
+@dataclass(frozen=True)
+class FleetSpec:
+    """What to run, where its files go, and on which ports (0: free ones)."""
+
+    directory: Path
+    edges: Sequence[EdgeSpec]
+    partitions: int = 4
+    cores: int = 2
+    kafka_port: int = 0
+    registry_port: int = 0
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+class Fleet:
+    """Starts and stops everything in the right order; `processes` and `broker` are open to tests that break things."""
+
+    def __init__(self, spec: FleetSpec, say: Callable[[str], None]) -> None:
+        self.spec = spec
+        self._say = say
+        spec.directory.mkdir(parents=True, exist_ok=True)
+        (spec.directory / "logs").mkdir(exist_ok=True)
+        self.broker = EmbeddedKafka(spec.directory / "kafka", port=spec.kafka_port or None)
+        self.processes: dict[str, ServiceProcess] = {}
+        self.telemetry: dict[str, str] = {}  # service -> base URL of its metrics
+        self.http_sources: dict[str, str] = {}  # edge without a configuration of its own -> base URL
+        self.bootstrap = ""
+        self.registry_url = ""
+
+    def start(self, sql: Sequence[str], stopping: threading.Event | None = None) -> None:
+        """Broker, registry, the statements; then what reads the alarms; the edges last, so that nothing
+        waits. Returns early when `stopping` is set.
+        """
+        began = time.monotonic()
+        self.start_registry()
+        for text in sql:
+            self.apply(text)
+        self._add("joiner", ["joiner", "--checkpoint", str(self._directory("joiner")), "--master", f"local[{self.spec.cores}]"])
+        self._add("alerts", ["alerts"])
+        for edge in self.spec.edges:
+            self._add_edge(edge)
+        for group in (["joiner", "alerts"], [edge.name for edge in self.spec.edges]):
+            for name in group:
+                self.processes[name].start()
+            for name in group:
+                self.processes[name].wait_ready(READY_SECONDS, stopping)
+                self._say(f"{name} ready after {time.monotonic() - began:.0f} s")
+
+    def start_registry(self) -> None:
+        """The broker, and the registry that creates the topics."""
+        self.bootstrap = self.broker.start()
+        self._say(f"kafka ready at {self.bootstrap}")
+        port = self.spec.registry_port or free_port()
+        self.registry_url = f"http://127.0.0.1:{port}"
+        self._add("registry", ["registry", "--port", str(port)], telemetry=port)
+        self.processes["registry"].start()
+        self.processes["registry"].wait_ready(READY_SECONDS)
+        self._say(f"registry ready at {self.registry_url}")
+
+    def apply(self, sql: str) -> list[dict[str, object]]:
+        """Give SQL to the registry."""
+        answer = httpx.post(
+            f"{self.registry_url}/v1/statements", content=sql.encode(), headers={"content-type": "application/sql"}, timeout=30
+        )
+        if answer.is_error:
+            raise UnavailableError(answer.text, where=f"{self.registry_url}/v1/statements")
+        made: list[dict[str, object]] = answer.json()
+        return made
+
+    def ended(self) -> str | None:
+        """The name of a service that has ended by itself, if one has."""
+        return next((name for name, p in self.processes.items() if p.exit_code() is not None), None)
+
+    def stop(self) -> dict[str, int]:
+        """Stop all, sources first so that nothing is cut off in mid stream; returns the exit codes."""
+        codes: dict[str, int] = {}
+        edges = [edge.name for edge in self.spec.edges]
+        for group in (edges, ["joiner", "alerts", "registry"]):
+            present = [name for name in group if name in self.processes]
+            for name in present:
+                self.processes[name].ask_to_stop()
+            for name in present:
+                codes[name] = self.processes[name].stop()
+        self.broker.stop()
+        return codes
+
+    def _add_edge(self, edge: EdgeSpec) -> None:
+        arguments = ["edge", "--name", edge.name]
+        if edge.config:
+            arguments += ["--config", str(edge.config)]
+        else:
+            port = port_or_free(EDGE_HTTP_PORT)
+            arguments += ["--http-port", str(port)]
+            self.http_sources[edge.name] = f"http://127.0.0.1:{port}"
+        self._add(edge.name, arguments)
+
+    def _directory(self, name: str) -> Path:
+        path = self.spec.directory / name
+        path.mkdir(exist_ok=True)
+        return path
+
+    def _add(self, name: str, arguments: list[str], telemetry: int | None = None) -> None:
+        port = telemetry or free_port()
+        environment = {
+            "TAMIS_KAFKA_BOOTSTRAP": self.bootstrap,
+            "TAMIS_DATA": str(self._directory(name)),
+            "TAMIS_TELEMETRY_PORT": str(port),
+            "TAMIS_PARTITIONS": str(self.spec.partitions),
+            **self.spec.environment,
+        }
+        log = self.spec.directory / "logs" / f"{name}.log"
+        self.telemetry[name] = f"http://127.0.0.1:{port}"
+        self.processes[name] = ServiceProcess(name, arguments, environment, log, f"{self.telemetry[name]}/readyz")

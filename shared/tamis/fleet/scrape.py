@@ -1,0 +1,26 @@
+"""Reads the fleet's own metrics, as Prometheus would."""
+
+from __future__ import annotations
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+
+class Scrape:
+    """The samples of one service at one moment."""
+
+    def __init__(self, base_url: str) -> None:
+        text = httpx.get(f"{base_url}/metrics", timeout=5).raise_for_status().text
+        self._samples = [s for family in text_string_to_metric_families(text) for s in family.samples]
+
+    def total(self, name: str, **labels: str) -> float:
+        """The sum of all samples of that name whose labels are as given."""
+        return sum(s.value for s in self._samples if s.name == name and labels.items() <= s.labels.items())
+
+    def by(self, name: str, label: str) -> dict[str, float]:
+        """Sums by the values of one label."""
+        sums: dict[str, float] = {}
+        for s in self._samples:
+            if s.name == name and label in s.labels:
+                sums[s.labels[label]] = sums.get(s.labels[label], 0.0) + s.value
+        return sums
