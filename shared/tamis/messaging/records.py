@@ -16,7 +16,7 @@ that the shard can still publish to that partition.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
@@ -30,13 +30,25 @@ END_OF_TIME = 2**53 - 1
 ShardState = Literal["waiting", "active", "final"]
 
 
+def canonical_value(value: Any) -> Any:
+    """A number that is an integer as an integer (also -0.0), anything else as it is.
+
+    >>> canonical_value(1.0), canonical_value(1.5), canonical_value(True), canonical_value(1e300)
+    (1, 1.5, True, 1e+300)
+    """
+    # Beyond 64 bits there is no integer that it could be equal to, and orjson writes none.
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**63:
+        return int(value)
+    return value
+
+
 def canonical_key(values: tuple[Any, ...]) -> bytes:
     """The message key: a JSON array of the key's values, equal for values that SQL holds equal.
 
     >>> canonical_key((1.0, "a")), canonical_key((1, "a"))
     (b'[1,"a"]', b'[1,"a"]')
     """
-    return orjson.dumps([int(v) if isinstance(v, float) and v.is_integer() else v for v in values])
+    return orjson.dumps([canonical_value(value) for value in values])
 
 
 def progress_record(shard: str, plan: int, activation: int, event_time: int) -> bytes:
@@ -114,6 +126,7 @@ class Frontier:
     late: int
     parked: int
     time: int  # wall clock, microseconds
+    dead: dict[str, int] = field(default_factory=dict)  # records set aside as dead letters, by reason
 
     def to_bytes(self) -> bytes:
         """The record's value."""

@@ -1,0 +1,203 @@
+"""The temporal join of n streams in columns: every combination of tuples that has at least one new tuple.
+
+For each input in turn its new tuples start combinations; inputs before it take part with their old tuples
+only, those behind it with all, so that each combination with a new tuple arises exactly once. The other
+inputs are chained one by one: rows are sorted by (key, time), so the partners of a row are one range, found
+by binary search, and all ranges of a block are expanded at once. The windows of the search come from the
+closure of the time bounds, which makes a separate check of the bounds needless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.evaluation.kernels import expand, windows
+from tamis.evaluation.time_bounds import UNBOUNDED, Matrix, closure
+from tamis.expressions.evaluate import holds
+from tamis.expressions.nodes import Call, Expr, Type, conjunction
+from tamis.expressions.vectors import Mask, Vector
+from tamis.planning.plan import Definition, Input
+
+Rows = NDArray[np.int64]
+
+# Combinations that are looked at in one go. At 65,536 the index arrays of a block stay in a core's cache, and
+# a condition over a dozen columns takes some 10 MB.
+BLOCK = 65_536
+
+
+@dataclass(frozen=True)
+class Tuples:
+    """The tuples of one topic as columns of equal length, sorted by (key, time).
+
+    `keys` are the partition key's codes, the same for all topics of a join; a tuple with NULL in its key has
+    a negative code. `times` are microseconds, at most 2^53 in size; `versions` the plan versions under which
+    the tuples were sent; `new` marks those that no earlier call has seen.
+    """
+
+    times: NDArray[np.int64]
+    keys: NDArray[np.int64]
+    versions: NDArray[np.int64]
+    new: NDArray[np.bool_]
+    columns: Mapping[str, Vector]
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+def combinations(
+    definition: Definition, tuples: Mapping[str, Tuples], block: int = BLOCK
+) -> Iterator[tuple[Rows, ...]]:
+    """The combinations with at least one new tuple for which `definition` raises an alarm, each once.
+
+    `tuples` is by alias (two aliases of one topic may share one object). Yields blocks of row numbers, one
+    array per input in the definition's order. A combination counts if every tuple's version is at or above
+    the definition's (protocol.md, rule 8); tuples with NULL keys meet only themselves, in single inputs.
+    """
+    most = closure(definition)
+    if most is None:
+        return
+    inputs = [tuples[source.alias] for source in definition.inputs]
+    rows_of = [
+        np.flatnonzero(passing(definition, source, tuples[source.alias])) for source in definition.inputs
+    ]
+    new = [mine.new[picked] for mine, picked in zip(inputs, rows_of, strict=True)]
+    every = [_Side.of(mine, picked) for mine, picked in zip(inputs, rows_of, strict=True)]
+    old = [_Side.of(mine, p[~n]) for mine, p, n in zip(inputs, rows_of, new, strict=True)]
+    check = _check(definition)
+    for i in range(len(inputs)):
+        if not new[i].any():
+            continue
+        chain = _Chain(inputs, old[:i] + every[i:], most, block)
+        for chosen in chain.extend({i: rows_of[i][new[i]]}, _order(i, most)):
+            rows = tuple(chosen[j] for j in range(len(inputs)))
+            if check is not None:
+                kept = np.flatnonzero(holds(check, Joined(definition.inputs, tuples, rows), len(rows[0])))
+                rows = tuple(r[kept] for r in rows)
+            if len(rows[0]):
+                yield rows
+
+
+class Joined(Mapping[tuple[str, str], Vector]):
+    """Columns by alias and name, taken at the rows of combinations only once something asks for them."""
+
+    def __init__(self, inputs: Sequence[Input], tuples: Mapping[str, Tuples], rows: Sequence[Rows]) -> None:
+        self._tuples = tuples
+        self._rows = {source.alias: picked for source, picked in zip(inputs, rows, strict=True)}
+        self._taken: dict[tuple[str, str], Vector] = {}
+
+    def __getitem__(self, name: tuple[str, str]) -> Vector:
+        if name not in self._taken:
+            alias, column = name
+            self._taken[name] = self._tuples[alias].columns[column].take(self._rows[alias])
+        return self._taken[name]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return ((alias, name) for alias in self._rows for name in self._tuples[alias].columns)
+
+    def __len__(self) -> int:
+        return sum(len(self._tuples[alias].columns) for alias in self._rows)
+
+
+def passing(definition: Definition, source: Input, tuples: Tuples) -> Mask:
+    """Which tuples can take part in a combination of `definition` as `source`: those that pass its filter
+    and, where there are partners, have a key without NULL; none from before the definition's version.
+    """
+    mask = tuples.versions >= definition.version
+    if len(definition.inputs) > 1:
+        mask &= tuples.keys >= 0
+    if source.filter is not None and mask.any():
+        rows = np.flatnonzero(mask)
+        one = Joined((source,), {source.alias: tuples}, (rows,))
+        mask[rows] = holds(source.filter, one, len(rows))
+    return mask
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Rows of one input that may take part, in the order of (key, time), with their keys and times."""
+
+    rows: Rows
+    keys: NDArray[np.int64]
+    times: NDArray[np.int64]
+
+    @staticmethod
+    def of(tuples: Tuples, rows: Rows) -> _Side:
+        return _Side(rows, tuples.keys[rows], tuples.times[rows])
+
+
+def _check(definition: Definition) -> Expr | None:
+    """What is left to check of a combination whose keys and times fit."""
+    equal: list[Expr] = [Call("=", pair, Type.BOOLEAN) for pair in definition.equalities]
+    return conjunction((*equal, *((definition.condition,) if definition.condition is not None else ())))
+
+
+def _order(first: int, most: Matrix) -> list[int]:
+    """The other inputs, each time the one with the narrowest window from those already chosen."""
+    chosen, left = [first], [j for j in range(len(most)) if j != first]
+    while left:
+        width = {j: min(int(most[k, j]) + int(most[j, k]) for k in chosen) for j in left}
+        best = min(left, key=lambda j: (width[j], j))
+        chosen.append(best)
+        left.remove(best)
+    return chosen[1:]
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """Extends combinations by one input after the other, holding about `block` of them a step."""
+
+    tuples: Sequence[Tuples]
+    sides: Sequence[_Side]
+    most: Matrix
+    block: int
+
+    def extend(self, chosen: dict[int, Rows], order: Sequence[int]) -> Iterator[dict[int, Rows]]:
+        """Combinations of `chosen` (rows by input) with the inputs of `order`."""
+        if not order:
+            yield chosen
+            return
+        j, side = order[0], self.sides[order[0]]
+        first = next(iter(chosen))
+        keys = self.tuples[first].keys[chosen[first]]
+        start, stop = windows(side.keys, side.times, keys, *self._window(chosen, j))
+        for which, begin, end in _blocks(start, stop, self.block):
+            left, right = expand(begin, end)
+            longer = {k: picked[which][left] for k, picked in chosen.items()}
+            longer[j] = side.rows[right]
+            yield from self.extend(longer, order[1:])
+
+    def _window(self, chosen: Mapping[int, Rows], j: int) -> tuple[Rows, Rows]:
+        """The least and the greatest time of input `j` for each combination."""
+        size = len(next(iter(chosen.values())))
+        lo = np.full(size, -UNBOUNDED, np.int64)
+        hi = np.full(size, UNBOUNDED, np.int64)
+        for k, picked in chosen.items():
+            times = self.tuples[k].times[picked]
+            if self.most[k, j] < UNBOUNDED:
+                np.maximum(lo, times - self.most[k, j], out=lo)
+            if self.most[j, k] < UNBOUNDED:
+                np.minimum(hi, times + self.most[j, k], out=hi)
+        return lo, hi
+
+
+def _blocks(start: Rows, stop: Rows, block: int) -> Iterator[tuple[Rows, Rows, Rows]]:
+    """Cut ranges into groups of about `block` combinations: (which probes, their starts, their stops)."""
+    which = np.flatnonzero(stop > start)
+    start, stop = start[which], stop[which]
+    ends = np.cumsum(stop - start)
+    at = 0
+    while at < len(which):
+        done = int(ends[at - 1]) if at else 0
+        until = int(np.searchsorted(ends, done + block, side="right"))
+        if until > at:
+            yield which[at:until], start[at:until], stop[at:until]
+            at = until
+            continue
+        for begin in range(int(start[at]), int(stop[at]), block):  # one probe alone has more than a block
+            end = min(begin + block, int(stop[at]))
+            yield which[at : at + 1], np.array([begin]), np.array([end])
+        at += 1
