@@ -2,11 +2,11 @@
 
 Every operator is total: it never raises, whatever the row, so DuckDB may reorder, fold and push as it likes.
 
-- Integers are computed as HUGEINT, which holds every sum, difference and product of two BIGINTs, and cast back
-  with TRY_CAST: NULL where they overflow.
+- Integers are computed as HUGEINT, which holds every sum, difference and product of two BIGINTs, and cast
+  back with TRY_CAST: NULL where they overflow.
 - Doubles are IEEE's (DuckDB's default, `ieee_floating_point_ops`): functions answer with NaN or an infinity.
-  That is made NULL by a list of one and a lambda, which mentions its operand once; a CASE would double the text
-  at each level. As in `evaluate`, it is done only where a value that isn't finite would not stay so.
+  That is made NULL by a list of one and a lambda, which mentions its operand once; a CASE would double the
+  text at each level. As in `evaluate`, it is done only where a value that isn't finite would not stay so.
 
 The columns must hold neither NaN nor infinities, and TIMESTAMP and INTERVAL as integers of microseconds.
 """

@@ -15,10 +15,6 @@ _WITH_TIME = {
     ("-", Type.TIMESTAMP, Type.TIMESTAMP): Type.INTERVAL,
     ("+", Type.INTERVAL, Type.INTERVAL): Type.INTERVAL,
     ("-", Type.INTERVAL, Type.INTERVAL): Type.INTERVAL,
-    ("*", Type.INTERVAL, Type.INT): Type.INTERVAL,
-    ("*", Type.INTERVAL, Type.BIGINT): Type.INTERVAL,
-    ("*", Type.INT, Type.INTERVAL): Type.INTERVAL,
-    ("*", Type.BIGINT, Type.INTERVAL): Type.INTERVAL,
 }
 
 

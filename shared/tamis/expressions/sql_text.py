@@ -1,4 +1,4 @@
-"""Expressions as Tamis SQL for people, in EXPLAIN and in messages: as few parentheses as keep the tree the same."""
+"""Expressions as Tamis SQL for people, with as few parentheses as keep the tree the same."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ _BINDING = {
 }
 _UNITS = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_000), ("SECOND", 1_000_000))
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*\Z")
-_RESERVED = frozenset(
-    "all and any as between by case check create cross distinct drop else end exists false from full group having"
-    " in inner interval into is join key left like limit not null on or order outer right select stream table then"
-    " timestamp true union using when where with".split()
+_RESERVED = frozenset(  # the words that shape a SELECT in Tamis's dialect, and a few of its statements'
+    """all and anti any as asc asof between by case check create cross desc distinct drop else end except
+    exists false fetch filter from full group having ilike in inner intersect interval is join lateral left
+    like limit natural not null offset on or order outer over partition qualify right select semi some then
+    timestamp true union using values when where window with""".split()  # noqa: SIM905
 )
 
 
@@ -83,7 +84,7 @@ class _Text:
             return "-" + self.text(args[0], _ATOM), binding
         if binding == _ATOM:
             return f"{op}({', '.join(self.text(arg, _OR) for arg in args)})", _ATOM
-        # Comparisons don't chain, and a - (b - c) is another value than a - b - c; a sign on the right stays apart.
+        # Comparisons don't chain, a - (b - c) isn't a - b - c, and a sign on the right stays apart.
         left = self.text(args[0], binding + 1 if binding == _COMPARISON else binding)
         right = self.text(args[1], binding + 1)
         if right.startswith("-") and binding > _COMPARISON:
