@@ -49,6 +49,7 @@ class StreamDef:
     max_ahead: int | None = None
     finite: bool = False
     until: int | None = None
+    functions: tuple[str, ...] = ()  # called by its text, here and below: they can't be dropped before it
     sql: str = ""
     position: Position = field(default=Position(1, 1), compare=False)
 
@@ -70,6 +71,7 @@ class FunctionDef:
     parameters: tuple[tuple[str, Type], ...]
     returns: Type
     body: Expr  # over Column("", parameter)
+    functions: tuple[str, ...] = ()
     sql: str = ""
     position: Position = field(default=Position(1, 1), compare=False)
 
@@ -134,6 +136,7 @@ class AlertDef:
     query: Query
     options: AlertOptions = AlertOptions()
     replace: bool = False
+    functions: tuple[str, ...] = ()
     sql: str = ""
     position: Position = field(default=Position(1, 1), compare=False)
 
@@ -144,6 +147,7 @@ class DerivedDef:
 
     name: str
     query: Query
+    functions: tuple[str, ...] = ()
     sql: str = ""
     position: Position = field(default=Position(1, 1), compare=False)
 

@@ -1,0 +1,210 @@
+"""The SQL dialect: RisingWave's as sqlglot has it, with fewer reserved words, strict where sqlglot is
+lenient, and with the place of every expression.
+
+Statement heads (CREATE STREAM, WITH (…), …) are read by `tamis.query.cursor` over the same tokens; SELECT and
+expressions are sqlglot's. Functions have no meaning of their own to sqlglot here: names are resolved later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, ClassVar, TypeVar
+
+from sqlglot import exp
+from sqlglot.dialects.risingwave import RisingWave
+from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.parsers.risingwave import RisingWaveParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+T = TypeVar("T")
+
+# The words that shape a SELECT. All others, such as temp, row, format or range, are ordinary names.
+_WORDS = """
+    ALL, AND, ANTI, ANY, AS, ASC, ASOF, BETWEEN, CASE, CROSS, DESC, DISTINCT, ELSE, END, EXCEPT, EXISTS,
+    FALSE, FETCH, FILTER, FROM, FULL, GROUP BY, HAVING, ILIKE, IN, INNER, INTERSECT, INTERVAL, IS, JOIN,
+    LATERAL, LEFT, LIKE, LIMIT, NATURAL, NOT, NULL, OFFSET, ON, OR, ORDER BY, OUTER, OVER, PARTITION BY,
+    QUALIFY, RIGHT, SELECT, SEMI, SOME, THEN, TIMESTAMP, TRUE, UNION, USING, VALUES, WHEN, WHERE,
+    WINDOW, WITH"""
+WORDS = frozenset(" ".join(word.split()) for word in _WORDS.split(","))
+
+
+class SyntaxProblem(ParseError):
+    """Where sqlglot's parser could not go on: `offset` in the text, and the token found there if any."""
+
+    def __init__(self, message: str, offset: int, found: str | None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.offset = offset
+        self.found = found
+
+
+def span(node: exp.Expr) -> tuple[int, int]:
+    """First and last offset of an expression in its text."""
+    found: tuple[int, int] | None = node.meta.get("span")
+    if found is not None:
+        return found
+    places = [
+        span(child) for child in node.iter_expressions() if "start" in child.meta or "span" in child.meta
+    ]
+    if isinstance(node.meta.get("start"), int):
+        places.append((node.meta["start"], node.meta["end"]))
+    if not places:
+        places = [span(child) for child in node.iter_expressions()] or [node.meta.get("last", (0, 0))]
+    return min(start for start, _ in places), max(end for _, end in places)
+
+
+class _Parser(RisingWaveParser):
+    # Only what has a syntax of its own; everything else is name(arguments).
+    FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+        name: RisingWaveParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT")
+    }
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+        "CASE": RisingWaveParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
+    }
+
+    def raise_error(self, message: str, token: Token | None = None) -> None:
+        found = token or self._curr
+        if found:
+            raise SyntaxProblem(message, found.start, found.text)
+        raise SyntaxProblem(message, self._prev.end + 1 if self._prev else 0, None)
+
+    def expression(self, instance: Any, token: Token | None = None, comments: list[str] | None = None) -> Any:
+        node = super().expression(instance, token, comments)
+        if self._prev:
+            node.meta["last"] = (self._prev.start, self._prev.end)
+        return node
+
+    def _placed(self, parse: Callable[[], T]) -> T:
+        start = self._curr
+        node = parse()
+        if isinstance(node, exp.Expr) and start and self._prev and self._prev.end >= start.start:
+            node.meta["span"] = (start.start, self._prev.end)
+        return node
+
+    def _parse_unary(self) -> exp.Expr | None:
+        return self._placed(super()._parse_unary)
+
+    def _parse_bitwise(self) -> exp.Expr | None:
+        return self._placed(super()._parse_bitwise)
+
+    def _parse_equality(self, parse_is: bool = True) -> exp.Expr | None:
+        return self._placed(lambda: super(_Parser, self)._parse_equality(parse_is))
+
+    def _parse_disjunction(self) -> exp.Expr | None:
+        return self._placed(super()._parse_disjunction)
+
+    def _parse_expression(self) -> exp.Expr | None:
+        return self._placed(super()._parse_expression)
+
+    def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        return self._placed(lambda: super(_Parser, self)._parse_table(*args, **kwargs))
+
+    def _parse_join(
+        self,
+        skip_join_token: bool = False,
+        parse_bracket: bool = False,
+        alias_tokens: Collection[TokenType] | None = None,
+    ) -> exp.Join | None:
+        comma = self._curr if self._curr.token_type == TokenType.COMMA else None
+        join = self._placed(
+            lambda: super(_Parser, self)._parse_join(skip_join_token, parse_bracket, alias_tokens)
+        )
+        if comma and join is None:
+            self.raise_error("Expecting a stream")
+        return join
+
+    def _parse_csv(self, parse_method: Callable[[], T | None], sep: TokenType = TokenType.COMMA) -> list[T]:
+        items: list[T] = []
+        while True:
+            item = parse_method()
+            if item is not None:
+                items.append(item)
+            more = self._match(sep)
+            if item is None and (more or items):
+                # sqlglot would skip what is missing between two commas, or behind the last.
+                self._retreat(self._index - 1) if more else None
+                self.raise_error("Expecting an expression")
+            if not more:
+                return items
+
+    def _parse_between(self, this: exp.Expr | None) -> exp.Between:
+        low_at = self._index
+        between = super()._parse_between(this)
+        tokens = self._tokens[low_at : self._index]
+        if not any(token.token_type == TokenType.AND for token in tokens):
+            self.raise_error("Expecting AND")
+        return between
+
+    def _parse_case(self) -> exp.Expr | None:
+        at = self._index
+        case = super()._parse_case()
+        tokens = self._tokens[at : self._index]
+        count = [sum(t.token_type == kind for t in tokens) for kind in (TokenType.WHEN, TokenType.THEN)]
+        if count[0] == 0 or count[0] != count[1]:
+            self.raise_error("Expecting WHEN condition THEN value", tokens[0] if tokens else None)
+        return case
+
+
+def _marked(parser: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def parse(self: _Parser) -> Any:
+        start = self._curr
+        key, clause = parser(self)
+        if isinstance(clause, exp.Expr):
+            clause.meta["span"] = (start.start, self._prev.end)
+        return key, clause
+
+    return parse
+
+
+_Parser.QUERY_MODIFIER_PARSERS = {
+    token: _marked(parser) for token, parser in RisingWaveParser.QUERY_MODIFIER_PARSERS.items()
+}
+
+
+class Tamis(RisingWave):
+    """sqlglot's RisingWave dialect, narrowed; see the module."""
+
+    class Tokenizer(RisingWave.Tokenizer):
+        BIT_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
+        HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
+        BYTE_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
+        UNICODE_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
+        HEREDOC_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
+        COMMANDS: ClassVar[set[TokenType]] = set()
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            word: token
+            for word, token in RisingWave.Tokenizer.KEYWORDS.items()
+            if not word[0].isalpha() or word in WORDS
+        }
+
+    Parser = _Parser
+
+
+DIALECT = Tamis()
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of one statement's text, with offsets in it."""
+    return DIALECT.tokenize(text)
+
+
+def parse_select(tokens: list[Token]) -> exp.Expr:
+    """One SELECT (or UNION of them). Raises `SyntaxProblem`."""
+    return _parse(tokens, lambda parser: parser._parse_ddl_select())
+
+
+def parse_expression(tokens: list[Token]) -> exp.Expr:
+    """One expression. Raises `SyntaxProblem`."""
+    return _parse(tokens, lambda parser: parser._parse_disjunction())
+
+
+def _parse(tokens: list[Token], method: Callable[[Any], exp.Expr | None]) -> exp.Expr:
+    parser = DIALECT.parser(error_level=ErrorLevel.IMMEDIATE)
+    node = parser._parse(method, tokens)[0] if tokens else None
+    if node is None:
+        first = tokens[0] if tokens else None
+        raise SyntaxProblem(
+            "Expecting an expression", first.start if first else 0, first.text if first else None
+        )
+    return node

@@ -1,0 +1,332 @@
+"""From a SELECT to a `Query`: sources, conjuncts and outputs over base streams.
+
+Derived streams are inlined: their WHERE becomes conjuncts of the reading query on the reading alias, and
+their columns stand for what their SELECT says. WHERE and ON are one conjunction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from tamis.expressions.nodes import Column, Expr
+from tamis.query import refusals
+from tamis.query.context import Context, Name, name_of, suggest
+from tamis.query.dialect import span
+from tamis.query.model import Conjunct, DerivedDef, Output, Query, Source, StreamDef
+from tamis.query.reading import Reader, flat, substitute
+
+# A join of more streams than this has no reader; the shortest paths of its time bounds are cubic in them.
+MOST_SOURCES = 16
+
+
+@dataclass
+class Bound:
+    """A stream in FROM. `columns` None: its own definition has a mistake, nothing is known about it."""
+
+    alias: str
+    name: str
+    columns: dict[str, Expr] | None
+    source: Source | None = None
+    conjuncts: tuple[Conjunct, ...] = ()
+
+
+@dataclass
+class Sources:
+    """The scope of a query: its streams in the order of FROM; `visible` of them are joined so far."""
+
+    bound: list[Bound] = field(default_factory=list)
+    visible: int = 0
+    named: frozenset[str] = frozenset()  # names that SELECT gives by AS
+
+    def column(self, context: Context, node: exp.Expr, table: Name | None, name: Name) -> Expr | None:
+        """See `Scope`."""
+        if table is not None:
+            return self._qualified(context, node, table, name)
+        seen = self.bound[: self.visible]
+        found = [bound for bound in seen if bound.columns is not None and name.text in bound.columns]
+        if any(bound.columns is None for bound in self.bound):
+            return None
+        if len(found) == 1:
+            return (found[0].columns or {})[name.text]
+        if found:
+            choices = " or ".join(f"{bound.alias}.{name.text}" for bound in found)
+            context.error(f"'{name.text}' is a column of several streams", node, f"write {choices}")
+        elif name.text in self.named:
+            hint = "repeat the expression: what AS names isn't known in WHERE and ON"
+            context.error(f"no stream has a column '{name.text}'", node, hint)
+        else:
+            names = [column for bound in seen for column in bound.columns or {}]
+            context.error(f"no stream has a column '{name.text}'", node, suggest(name.text, names))
+        return None
+
+    def _qualified(self, context: Context, node: exp.Expr, table: Name, name: Name) -> Expr | None:
+        for index, bound in enumerate(self.bound):
+            if bound.alias != table.text:
+                continue
+            if index >= self.visible:
+                hint = "move the condition into a later ON, or into WHERE"
+                context.error(f"'{table.text}' isn't joined yet here", node, hint)
+                return None
+            if bound.columns is None:
+                return None
+            if name.text not in bound.columns:
+                what = f"'{bound.alias}' has no column '{name.text}'"
+                context.error(what, node, suggest(name.text, bound.columns))
+                return None
+            return bound.columns[name.text]
+        renamed = [bound.alias for bound in self.bound if bound.name == table.text]
+        hint = (
+            f"here it is called '{renamed[0]}'"
+            if renamed
+            else suggest(table.text, [b.alias for b in self.bound])
+        )
+        context.error(f"FROM has no stream called '{table.text}'", node, hint)
+        return None
+
+
+def resolve(context: Context, node: exp.Expr, offset: int) -> Query | None:
+    """The query that a SELECT stands for; None where mistakes were reported. `offset` is where it begins."""
+    if isinstance(node, exp.SetOperation):
+        kind = type(node).__name__.upper()
+        context.error(f"{kind} isn't executed yet", offset, "write an alert of its own for each SELECT")
+        return None
+    if not isinstance(node, exp.Select):
+        context.error(
+            "this isn't a SELECT", offset, "write SELECT … FROM … WHERE …, without parentheses around it"
+        )
+        return None
+    complete = _clauses(context, node, offset)
+    sources = Sources()
+    conditions = _from(context, node, sources, offset)
+    sources.named = frozenset(
+        name_of(a.args["alias"]).text for a in node.expressions if isinstance(a, exp.Alias)
+    )
+    conjuncts = [conjunct for bound in sources.bound for conjunct in bound.conjuncts]
+    reader = Reader(context, sources)
+    for clause, condition, visible in conditions:
+        sources.visible = visible
+        parts = flat(condition, exp.And)
+        read = [(part, reader.condition(part, f"what stands in {clause}")) for part in parts]
+        conjuncts += [
+            Conjunct(expr, context.source(part), context.text.position(span(part)[0]))
+            for part, expr in read
+            if expr is not None
+        ]
+        complete = complete and all(expr is not None for _, expr in read)
+    sources.visible, sources.named = len(sources.bound), frozenset()
+    outputs = _outputs(context, reader, sources, node)
+    if outputs is None or not complete or any(bound.source is None for bound in sources.bound):
+        return None
+    return Query(tuple(b.source for b in sources.bound if b.source is not None), tuple(conjuncts), outputs)
+
+
+def _clauses(context: Context, node: exp.Select, offset: int) -> bool:
+    """Refuse, one by one, the clauses that aren't executed; whether there was none."""
+    refused = False
+    for key, clause in node.args.items():
+        if not clause or key in ("expressions", "from_", "joins", "where"):
+            continue
+        what, hint = refusals.CLAUSES.get(key, (f"{key.strip('_').upper()} isn't executed", "leave it out"))
+        place = clause[0] if isinstance(clause, list) else clause
+        context.error(what, place if isinstance(place, exp.Expr) else offset, hint)
+        refused = True
+    return not refused
+
+
+def _from(
+    context: Context, node: exp.Select, sources: Sources, offset: int
+) -> list[tuple[str, exp.Expr, int]]:
+    """Bind the streams of FROM; return the conditions of ON and WHERE, each with how many streams it sees."""
+    conditions: list[tuple[str, exp.Expr, int]] = []
+    clause = node.args.get("from_")
+    if clause is None:
+        context.error("this SELECT has no FROM", offset, "write SELECT … FROM stream")
+    else:
+        _bind(context, clause.this, sources)
+    for join in node.args.get("joins") or []:
+        _join(context, join)
+        _bind(context, join.this, sources)
+        if join.args.get("on") is not None:
+            conditions.append(("ON", join.args["on"], len(sources.bound)))
+    if node.args.get("where") is not None:
+        conditions.append(("WHERE", node.args["where"].this, len(sources.bound)))
+    return conditions
+
+
+def _join(context: Context, join: exp.Expr) -> None:
+    """Refuse what isn't an inner join with ON, a cross join or a comma."""
+    method, side, kind = (str(join.args.get(key) or "") for key in ("method", "side", "kind"))
+    if kind in ("SEMI", "ANTI"):
+        context.error(f"{kind} JOIN isn't executed", join, "write JOIN … ON")
+    elif side or kind == "OUTER":
+        context.error(
+            f"outer joins ({side or kind} JOIN) are refused", join, "write JOIN … ON, which is an inner join"
+        )
+    elif method:
+        context.error(f"{method} JOIN isn't executed", join, "write JOIN … ON with each condition")
+    elif join.args.get("using"):
+        context.error("JOIN … USING isn't executed", join, "write JOIN … ON a.column = b.column")
+    elif kind == "CROSS" and join.args.get("on") is not None:
+        context.error("CROSS JOIN takes no ON", join, "write JOIN … ON")
+    elif kind != "CROSS" and join.args.get("on") is None and context.text.text[span(join)[0]] != ",":
+        context.error("this JOIN has no ON", join, "write JOIN … ON condition")
+
+
+def _bind(context: Context, table: exp.Expr, sources: Sources) -> None:
+    """Add one stream of FROM to the scope."""
+    bound = _stream(context, table)
+    if bound is None:
+        alias = table.args.get("alias")
+        bound = Bound(
+            name_of(alias.this).text if alias is not None and alias.this is not None else "", "", None
+        )
+    elif any(other.alias == bound.alias for other in sources.bound):
+        context.error(
+            f"two streams in FROM are called '{bound.alias}'",
+            table,
+            f"name one of them: {bound.name} AS other",
+        )
+    sources.bound.append(bound)
+    sources.visible = len(sources.bound)
+    if len(sources.bound) == MOST_SOURCES + 1:
+        context.error(f"a query reads at most {MOST_SOURCES} streams", table, "join fewer streams")
+    for join in table.args.get("joins") or []:
+        context.error("joins inside joins aren't executed", join, "write one JOIN … ON after the other")
+
+
+def _stream(context: Context, table: exp.Expr) -> Bound | None:
+    if not isinstance(table, exp.Table):
+        what, hint = refusals.EXPRESSIONS.get(
+            type(table), ("this isn't a stream", "write the name of a stream")
+        )
+        context.error(what, table, hint)
+        return None
+    if isinstance(table.this, exp.Anonymous):
+        called = str(table.this.this).lower()
+        refused = refusals.function(called) or (f"{called}(…) isn't a stream", "write the name of a stream")
+        context.error(refused[0], table, refused[1])
+        return None
+    alias = table.args.get("alias")
+    others = [key for key, value in table.args.items() if value and key not in ("this", "alias", "joins")]
+    if (
+        others
+        or not isinstance(table.this, exp.Identifier)
+        or (alias is not None and alias.args.get("columns"))
+    ):
+        context.error(
+            f"'{context.source(table)[:60]}' isn't a stream",
+            table,
+            "write the stream's name, and an alias if you like",
+        )
+        return None
+    name = name_of(table.this)
+    own = name_of(alias.this).text if alias is not None else name.text
+    stream = context.catalog.streams.get(name.text)
+    derived = context.catalog.derived.get(name.text)
+    if stream is not None:
+        return _raw(context, table, own, stream)
+    if derived is not None:
+        return _derived(context, table, own, derived)
+    if name.text not in context.broken_streams:
+        known: Iterable[str] = [*context.catalog.streams, *context.catalog.derived]
+        context.error(f"there is no stream '{name.text}'", name.offset, suggest(name.text, known))
+    return Bound(own, name.text, None)
+
+
+def _raw(context: Context, table: exp.Expr, alias: str, stream: StreamDef) -> Bound:
+    if stream.time is None:
+        context.error(
+            f"stream '{stream.name}' has no WATERMARK; queries over streams without time aren't executed yet",
+            table,
+            "add WATERMARK FOR column AS column - INTERVAL '5' SECOND to its CREATE STREAM",
+        )
+    columns: dict[str, Expr] = {c.name: Column(alias, c.name, c.type) for c in stream.columns}
+    return Bound(alias, stream.name, columns, Source(alias, stream.name))
+
+
+def _derived(context: Context, table: exp.Expr, alias: str, derived: DerivedDef) -> Bound:
+    inner = derived.query.sources[0]
+    position = context.text.position(span(table)[0])
+
+    def renamed(expr: Expr) -> Expr:
+        return substitute(expr, lambda column: Column(alias, column.name, column.type))
+
+    return Bound(
+        alias,
+        derived.name,
+        {output.name: renamed(output.expr) for output in derived.query.select},
+        Source(alias, inner.stream, (derived.name, *inner.via)),
+        tuple(Conjunct(renamed(c.expr), c.text, position) for c in derived.query.conjuncts),
+    )
+
+
+def _outputs(
+    context: Context, reader: Reader, sources: Sources, node: exp.Select
+) -> tuple[Output, ...] | None:
+    """The columns of SELECT; None where a mistake was reported."""
+    made: list[tuple[exp.Expr, str | None, Expr | None]] = []
+    for item in node.expressions:
+        star = item.this if isinstance(item, exp.Column) and isinstance(item.this, exp.Star) else item
+        if isinstance(star, exp.Star):
+            made += _star(context, sources, item)
+        elif isinstance(item, exp.Alias):
+            made.append((item, name_of(item.args["alias"]).text, reader.read(item.this)))
+        elif isinstance(item, exp.Column):
+            made.append((item, name_of(item.this).text, reader.read(item)))
+        else:
+            made.append((item, None, reader.read(item)))
+    if not made:
+        context.error("SELECT names no column", node, "write SELECT column, … FROM stream")
+    outputs: list[Output] = []
+    taken = {name for _, name, _ in made if name is not None}
+    seen: set[str] = set()
+    doubled = False
+    for item, given, expr in made:
+        if given is not None and given in seen:
+            hint = f"name them apart with AS, such as AS other_{given}"
+            context.error(f"two columns of SELECT are called '{given}'", item, hint)
+            doubled = True
+        name = given if given is not None else _invented(item, taken)
+        seen.add(name)
+        taken.add(name)
+        if expr is not None:
+            outputs.append(Output(name, expr))
+    return tuple(outputs) if made and len(outputs) == len(made) and not doubled else None
+
+
+def _star(
+    context: Context, sources: Sources, item: exp.Expr
+) -> list[tuple[exp.Expr, str | None, Expr | None]]:
+    star = item.this if isinstance(item, exp.Column) else item
+    if any(star.args.values()):
+        context.error("* takes no EXCEPT, REPLACE or RENAME", item, "name the columns one by one")
+        return [(item, None, None)]
+    bound = sources.bound
+    if isinstance(item, exp.Column):
+        table = name_of(item.args["table"]) if item.args.get("table") is not None else None
+        bound = [b for b in bound if table is not None and b.alias == table.text]
+        if not bound:
+            hint = suggest(table.text if table else "", [b.alias for b in sources.bound])
+            context.error(f"FROM has no stream called '{table.text if table else ''}'", item, hint)
+    if not bound or any(b.columns is None for b in bound):
+        return [(item, None, None)]
+    return [(item, name, expr) for b in bound for name, expr in (b.columns or {}).items()]
+
+
+def _invented(item: exp.Expr, taken: set[str]) -> str:
+    """A name as Postgres makes it up, with a number behind it where it is taken."""
+    inner = item
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    if isinstance(inner, exp.Anonymous):
+        base = (inner.this.name if isinstance(inner.this, exp.Identifier) else str(inner.this)).lower()
+    else:
+        base = "case" if isinstance(inner, exp.Case) else "?column?"
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base}_{number}"
+    return name

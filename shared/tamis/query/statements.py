@@ -1,0 +1,286 @@
+"""The statements: heads read token by token, SELECTs and expressions handed on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlglot.tokenizer_core import TokenType
+
+from tamis.errors import Position, SqlError
+from tamis.expressions.nodes import Type
+from tamis.query import options
+from tamis.query.columns import read_columns, read_type
+from tamis.query.context import Context, Name, suggest
+from tamis.query.cursor import Cursor
+from tamis.query.model import (
+    AlertDef,
+    AlertOptions,
+    DerivedDef,
+    Drop,
+    Explain,
+    FunctionDef,
+    Query,
+    SetPaused,
+    Show,
+    Statement,
+    StreamDef,
+)
+from tamis.query.reading import BUILTINS
+from tamis.query.refusals import function as refused_function
+from tamis.query.resolve import resolve
+from tamis.query.syntax import BareNames, check_limits, read_expression, read_select
+
+# What Kafka allows in the name of a topic, and every label, path and file that bears the name.
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+_STREAM = "write CREATE STREAM name (column TYPE, …, WATERMARK FOR column AS column - INTERVAL '5' SECOND)"
+_ALERT = "write CREATE ALERT name AS SELECT …"
+_FUNCTION = "write CREATE FUNCTION name(parameter TYPE, …) RETURNS TYPE AS expression"
+_STATEMENTS = ("CREATE", "DROP", "PAUSE", "RESUME", "SHOW", "EXPLAIN")
+_KINDS = ("STREAM", "ALERT", "FUNCTION", "TABLE", "PATTERN")
+
+
+class StatementReader:
+    """Reads one statement: `read` returns it, or None where mistakes were reported."""
+
+    def __init__(self, context: Context, cursor: Cursor, sql: str) -> None:
+        self.context = context
+        self.cursor = cursor
+        self.sql = sql
+        self.start = cursor.offset
+
+    def position(self, name: Name | None = None) -> Position:
+        """Where a name stands, or the statement begins."""
+        return self.context.text.position(self.start if name is None else name.offset)
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """What the statement called so far."""
+        return tuple(sorted(self.context.used_functions))
+
+    def read(self) -> Statement | None:
+        """The statement. Raises `SqlError` for a mistake behind which nothing more can be read."""
+        self.context.used_functions.clear()
+        check_limits(self.cursor)
+        for word, method in self._methods().items():
+            if self.cursor.word(word):
+                return method()
+        word = self.cursor.peek()
+        if word in ("SELECT", "WITH"):
+            hint = "write CREATE ALERT name AS SELECT …, or EXPLAIN SELECT …"
+            raise self.context.text.error("a SELECT alone is no statement", self.start, hint)
+        raise self.cursor.unexpected("a statement", suggest(word, _STATEMENTS))
+
+    def _methods(self) -> dict[str, Callable[[], Statement | None]]:
+        return {
+            "CREATE": self._create,
+            "DROP": self._drop,
+            "PAUSE": lambda: self._paused(True),
+            "RESUME": lambda: self._paused(False),
+            "SHOW": self._show,
+            "EXPLAIN": self._explain,
+        }
+
+    def _create(self) -> Statement | None:
+        cursor = self.cursor
+        replace_at = cursor.offset
+        replace = cursor.word("OR", "REPLACE")
+        kind = cursor.peek()
+        if replace and kind in _KINDS and kind != "ALERT":
+            hint = f"write DROP {kind} name; CREATE {kind} …"
+            self.context.error(f"OR REPLACE is for alerts, not for a {kind.lower()}", replace_at, hint)
+        if kind not in _KINDS:
+            raise cursor.unexpected("STREAM, ALERT or FUNCTION", suggest(kind, _KINDS))
+        cursor.take()
+        if cursor.peek() == "IF" and cursor.peek(1) == "NOT":
+            raise cursor.unexpected(
+                "a name", f"leave IF NOT EXISTS out: {kind.lower()}s have one definition each"
+            )
+        if kind == "STREAM":
+            return self._stream()
+        if kind == "ALERT":
+            return self._alert(replace)
+        if kind == "FUNCTION":
+            return self._function()
+        (self._table if kind == "TABLE" else self._pattern)()
+        return None
+
+    def _named(self, what: str, hint: str) -> Name:
+        """The name of a stream or alert; plain, since topics and metrics bear it."""
+        name = self.cursor.name(what, hint)
+        if not _PLAIN.fullmatch(name.text):
+            hint = "use letters, digits and _ only: topics and metrics bear it"
+            self.context.error(f"{what} can't be '{name.text}'", name.offset, hint)
+        return name
+
+    def _stream(self) -> Statement | None:
+        name = self._named("the name of a stream", _STREAM)
+        if self.cursor.word("AS"):
+            return self._derived(name)
+        before = len(self.context.errors)
+        group = self.cursor.group("columns", _STREAM)
+        columns, watermark = read_columns(self.context, group)
+        given = self._options(options.STREAM)
+        self.cursor.finish("end the statement with a semicolon")
+        if given.get("until") is not None and "finite" not in given:
+            self.context.error(
+                "until is for finite streams", name.offset, "leave until out, or add finite = true"
+            )
+        if len(self.context.errors) > before:
+            return None
+        time, delay = watermark or (None, 0)
+        return StreamDef(
+            name.text,
+            tuple(columns),
+            time,
+            delay,
+            **given,
+            functions=self.functions,
+            sql=self.sql,
+            position=self.position(name),
+        )
+
+    def _derived(self, name: Name) -> DerivedDef | None:
+        query = self._query()
+        if query is None:
+            return None
+        if len(query.sources) > 1:
+            hint = "write the join in each alert that reads it"
+            raise self.context.text.error("streams made by a join aren't executed yet", name.offset, hint)
+        return DerivedDef(name.text, query, self.functions, self.sql, self.position(name))
+
+    def _alert(self, replace: bool) -> AlertDef | None:
+        before = len(self.context.errors)
+        name = self._named("the name of an alert", _ALERT)
+        given = self._options(options.ALERT)
+        self.cursor.expect_word("AS", _ALERT)
+        query = self._query()
+        if query is None or len(self.context.errors) > before:
+            return None
+        if "for" in given:
+            given["for_"] = given.pop("for")
+        return AlertDef(
+            name.text, query, AlertOptions(**given), replace, self.functions, self.sql, self.position(name)
+        )
+
+    def _options(self, known: Mapping[str, options.Option]) -> dict[str, Any]:
+        if not self.cursor.word("WITH"):
+            return {}
+        return options.read_options(
+            self.context, self.cursor.group("name = value, …", "write WITH (name = value, …)"), known
+        )
+
+    def _query(self) -> Query | None:
+        """The SELECT that is left."""
+        offset = self.cursor.offset
+        node = read_select(self.context, self.cursor)
+        return resolve(self.context, node, offset)
+
+    def _function(self) -> FunctionDef | None:
+        cursor = self.cursor
+        before = len(self.context.errors)
+        name = cursor.name("the name of a function", _FUNCTION)
+        if name.text in BUILTINS or refused_function(name.text) is not None:
+            self.context.error(f"'{name.text}' is a function of SQL", name.offset, "choose another name")
+        parameters: dict[str, Type] = {}
+        group = cursor.group("parameter TYPE, …", _FUNCTION)
+        complete = True
+        for item in group.items() if group.tokens else []:
+            try:
+                parameter = item.name("the name of a parameter", _FUNCTION)
+                kind = read_type(item)
+                item.finish("write a comma between two parameters")
+            except SqlError as error:
+                self.context.errors.append(error)
+                complete = False
+                continue
+            if parameter.text in parameters:
+                hint = "give each parameter a name of its own"
+                self.context.error(f"the parameter '{parameter.text}' is given twice", parameter.offset, hint)
+            parameters[parameter.text] = kind
+        cursor.expect_word("RETURNS", _FUNCTION)
+        returns = read_type(cursor)
+        cursor.expect_word("AS", _FUNCTION)
+        body = read_expression(
+            self.context, cursor, BareNames("parameter", parameters, complete), returns=returns
+        )
+        if body is None or len(self.context.errors) > before:
+            return None
+        return FunctionDef(
+            name.text, tuple(parameters.items()), returns, body, self.functions, self.sql, self.position(name)
+        )
+
+    def _table(self) -> None:
+        example = "write CREATE TABLE name (column TYPE, …) WITH (path = 'file.csv')"
+        name = self._named("the name of a table", example)
+        read_columns(self.context, self.cursor.group("columns", example))
+        self._options(options.TABLE)
+        what = f"static relations, CREATE TABLE {name.text}, aren't executed yet"
+        self.context.error(what, self.start, "send its rows as a stream")
+
+    def _pattern(self) -> None:
+        example = "write CREATE PATTERN name FROM 'file.csv'"
+        name = self._named("the name of a pattern", example)
+        self.cursor.expect_word("FROM", example)
+        token = self.cursor.take()
+        if token is None or token.token_type != TokenType.STRING:
+            self.cursor.at -= token is not None
+            raise self.cursor.unexpected("the name of a file", example)
+        self.cursor.finish("end the statement with a semicolon")
+        what = f"similarity queries, CREATE PATTERN {name.text}, aren't executed yet"
+        self.context.error(what, self.start, "compare single values with a threshold")
+
+    def _drop(self) -> Drop | None:
+        cursor = self.cursor
+        kind = cursor.peek()
+        if kind not in ("ALERT", "STREAM", "FUNCTION"):
+            raise cursor.unexpected(
+                "ALERT, STREAM or FUNCTION", suggest(kind, ("ALERT", "STREAM", "FUNCTION"))
+            )
+        cursor.take()
+        if cursor.peek() == "IF" and cursor.peek(1) == "EXISTS":
+            raise cursor.unexpected("a name", "leave IF EXISTS out")
+        name = cursor.name(f"the name of the {kind.lower()}", f"write DROP {kind} name")
+        cursor.finish(f"write one DROP {kind} for each name, without CASCADE")
+        broken = {
+            "ALERT": self.context.broken_alerts,
+            "STREAM": self.context.broken_streams,
+            "FUNCTION": self.context.broken_functions,
+        }[kind]
+        if name.text in broken:
+            broken.discard(name.text)
+            return None
+        return Drop(kind.lower(), name.text, self.position(name))
+
+    def _paused(self, paused: bool) -> SetPaused | None:
+        word = "PAUSE" if paused else "RESUME"
+        self.cursor.expect_word("ALERT", f"write {word} ALERT name")
+        name = self.cursor.name("the name of an alert", f"write {word} ALERT name")
+        self.cursor.finish("end the statement with a semicolon")
+        if name.text in self.context.broken_alerts:
+            return None
+        return SetPaused(name.text, paused, self.position(name))
+
+    def _show(self) -> Show:
+        kind = self.cursor.peek()
+        if kind not in ("ALERTS", "STREAMS"):
+            raise self.cursor.unexpected("ALERTS or STREAMS", suggest(kind, ("ALERTS", "STREAMS")))
+        self.cursor.take()
+        self.cursor.finish("end the statement with a semicolon")
+        return Show(kind.lower(), self.position())
+
+    def _explain(self) -> Explain | None:
+        if self.cursor.peek() in ("SELECT", "WITH"):
+            sql = self.context.text.text[self.cursor.offset : self.cursor.end].rstrip()
+            query = self._query()
+            if query is None:
+                return None
+            alert = AlertDef("", query, functions=self.functions, sql=sql, position=self.position())
+            return Explain(alert, self.position())
+        name = self.cursor.name("the name of a query, or SELECT", "write EXPLAIN name, or EXPLAIN SELECT …")
+        self.cursor.finish("write EXPLAIN name, or EXPLAIN SELECT …")
+        if name.text in self.context.broken_alerts | self.context.broken_streams:
+            return None
+        return Explain(name.text, self.position(name))
