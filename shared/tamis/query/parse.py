@@ -8,6 +8,7 @@ The work is cut up by file: `text` (positions, cutting into statements), `dialec
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token
@@ -27,9 +28,12 @@ MOST_ERRORS = 200
 _HEAD = re.compile(r"\bCREATE\s+FUNCTION\s+([A-Za-z_]\w*)", re.IGNORECASE)
 
 
-def parse(text: str, catalog: Catalog) -> list[Statement]:
+def parse(
+    text: str, catalog: Catalog, carry_out: Callable[[Catalog, Statement], None] = apply
+) -> list[Statement]:
     """The statements of `text`, each seeing `catalog` and the ones before it; `catalog` isn't changed.
 
+    `carry_out` is what a statement does to the catalogue that the next one sees; it may raise `SqlError`.
     Raises `SqlErrors` with all the mistakes of the text, each with line, column and hint.
     """
     if len(text) > LARGEST_TEXT:
@@ -49,7 +53,7 @@ def parse(text: str, catalog: Catalog) -> list[Statement]:
             break
         if not cursor.tokens:
             continue
-        statement = None if piece.damaged else _statement(context, cursor)
+        statement = None if piece.damaged else _statement(context, cursor, carry_out)
         if statement is None:
             _mark_broken(context, cursor.tokens)
         else:
@@ -74,14 +78,16 @@ def _cursor(context: Context, piece: Piece) -> Cursor:
     return Cursor(context.text, tokens, tokens[-1].end + 1 if tokens else piece.end)
 
 
-def _statement(context: Context, cursor: Cursor) -> Statement | None:
+def _statement(
+    context: Context, cursor: Cursor, carry_out: Callable[[Catalog, Statement], None]
+) -> Statement | None:
     """One statement, applied to the catalogue; None where mistakes were reported."""
     before = len(context.errors)
     sql = context.text.text[cursor.offset : cursor.end]
     try:
         statement = StatementReader(context, cursor, sql).read()
         if statement is not None and len(context.errors) == before:
-            apply(context.catalog, statement)
+            carry_out(context.catalog, statement)
             return statement
     except SqlError as error:
         context.errors.append(error)
