@@ -1,0 +1,95 @@
+"""The batch form of bracket omission: which tuples of a recording are retained."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from tamis.errors import InputError
+from tamis.omission.columns import (
+    Bools,
+    Sides,
+    by_key_and_time,
+    check_rule,
+    finite_order,
+    int64s,
+    same_length,
+)
+from tamis.omission.sweep import sweep
+from tamis.omission.ticks import as_delay, as_span
+
+Ties = Literal["fewest", "strict"]
+"""`fewest`: the least number of tuples that hits every window's extremes; `strict`: the rule of cai-2021."""
+
+
+def retained(
+    times: npt.ArrayLike,
+    values: npt.ArrayLike,
+    interval: int,
+    *,
+    sides: Sides = "both",
+    ties: Ties = "fewest",
+    max_delay: int | None = None,
+) -> Bools:
+    """Which of one key's tuples must be retained.
+
+    Every closed window of length `interval` (with any ends) that holds a tuple holds a retained one with
+    the window's greatest value (`sides="above"`), its least (`"below"`), or one of each (`"both"`). With
+    `ties="fewest"` no smaller set does; `"strict"` is cai-2021, Algorithm 1: equal values at different
+    times don't bracket, exact duplicates are kept once.
+
+    `times`: int64 ticks, in any order, equal ones allowed; `values`: numbers, not NaN; both of shape (n,).
+    `interval`: ticks, 0 retains all. `max_delay`: the longest that a decision may wait, in ticks of event
+    time (tuples are decided in order of time, and a tuple's deadline passes to those that bracket it); 0
+    retains all. The answer has shape (n,), in the order of the input. Raises `InputError`.
+
+    >>> retained([0, 1, 2, 3], [5.0, 1.0, 2.0, 6.0], 4, sides="above").tolist()
+    [True, False, False, True]
+    """
+    times = int64s("times", times)
+    return retained_by_key(
+        np.zeros(len(times), np.int64), times, values, interval, sides=sides, ties=ties, max_delay=max_delay
+    )
+
+
+def retained_by_key(
+    key_codes: npt.ArrayLike,
+    times: npt.ArrayLike,
+    values: npt.ArrayLike,
+    interval: int,
+    *,
+    sides: Sides = "both",
+    ties: Ties = "fewest",
+    max_delay: int | None = None,
+) -> Bools:
+    """`retained` for many keys at once: each key's tuples by themselves. `key_codes`: int64, one per tuple.
+
+    Linear in tuples that come ordered by key and time or, with dense codes, by time; otherwise it sorts them.
+    """
+    check_rule(interval, sides, max_delay)
+    if ties not in get_args(Ties):
+        raise InputError(f"unknown rule for ties {ties!r}", hint=f"give one of {', '.join(get_args(Ties))}")
+    keys, at, value = int64s("key_codes", key_codes), int64s("times", times), finite_order("values", values)
+    same_length(key_codes=keys, times=at, values=value)
+    if interval == 0 or max_delay == 0 or len(at) == 0:
+        return np.ones(len(at), np.bool_)
+    order = by_key_and_time(keys, at)
+    if order is not None:
+        keys, at, value = keys[order], at[order], value[order]
+    keep = sweep(
+        keys,
+        at,
+        value,
+        as_span(interval),
+        sides != "below",
+        sides != "above",
+        ties == "strict",
+        as_delay(max_delay),
+    )
+    if order is None:
+        return keep
+    answer = np.empty(len(at), np.bool_)
+    answer[order] = keep
+    return answer
