@@ -24,13 +24,14 @@ METADATA_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Record:
-    """One record; `value` None is a tombstone: what was under `key` is gone."""
+    """One record; `value` None is a tombstone: what was under `key` is gone. `timestamp` is Kafka's, in ms."""
 
     topic: str
     partition: int
     offset: int
     key: bytes | None
     value: bytes | None
+    timestamp: int
 
 
 class CompactedReader:
@@ -135,4 +136,5 @@ def _record(message: Message) -> Record:
         offset=message.offset() or 0,
         key=message.key(),
         value=message.value(),
+        timestamp=message.timestamp()[1],
     )

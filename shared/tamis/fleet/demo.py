@@ -1,0 +1,162 @@
+"""The demo: the whole fleet on real readings, watched while it works, and its alarms held against the plain join."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from tamis.errors import UnavailableError
+from tamis.fleet.demo_data import ALERTS, PLACES, STREAM, Place, prepare
+from tamis.fleet.fleet import EdgeSpec, Fleet, FleetSpec
+from tamis.fleet.scrape import Scrape
+from tamis.messaging.compacted import CompactedReader
+from tamis.messaging.records import END_OF_TIME, Frontier
+from tamis.messaging.topics import ALARMS, EPISODES, FRONTIERS
+from tamis.settings import KafkaSettings
+
+# The recordings hold seven hours: 600 times as fast they take 42 seconds.
+SPEED = 600.0
+FINISH_SECONDS = 90.0
+# Fewer partitions mean less work a batch; the demo's two keys need no more.
+PARTITIONS = 2
+
+
+@dataclass
+class Progress:
+    """What the demo has seen so far."""
+
+    tuples: int = 0
+    published: int = 0
+    alarms: int = 0
+    live: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All that the report shows. Bytes are of tuples with their keys, latencies in seconds."""
+
+    places: list[Place]
+    decisions: dict[str, dict[str, int]]  # edge -> decision -> tuples
+    received_bytes: int
+    published_bytes: int
+    alarms: dict[str, list[dict[str, object]]]  # alert -> distinct alarms
+    episodes: dict[str, int]
+    live_peak: dict[str, int]  # alert -> most live tuples that were seen
+    bounds: dict[str, int]
+    latency: dict[str, list[float]]  # alert -> arrival of its last tuple at the edge to the alarm in Kafka
+
+
+def run(
+    directory: Path, say: Callable[[str], None], watch: Callable[[Progress], None], stopping: threading.Event
+) -> Outcome:
+    """Start the fleet, replay the recordings, wait until the last alarm is out, collect, and stop the fleet."""
+    places = prepare(directory, SPEED)
+    spec = FleetSpec(
+        directory, [EdgeSpec(place.name, place.config) for place in places], partitions=PARTITIONS
+    )
+    fleet = Fleet(spec, say)
+    try:
+        fleet.start([ALERTS.read_text()], stopping)
+        peak = _follow(fleet, watch, stopping, sum(place.tuples for place in places))
+        return _collect(fleet, places, peak)
+    finally:
+        say("stopping")
+        fleet.stop()
+
+
+def _follow(
+    fleet: Fleet, watch: Callable[[Progress], None], stopping: threading.Event, expected: int
+) -> dict[str, int]:
+    """Watch until every frontier has passed the recordings' end; returns the greatest live state of each query."""
+    peak: dict[str, int] = {}
+    finished_at: float | None = None
+    with CompactedReader(_client(fleet), [FRONTIERS]) as reader:
+        latest = {r.key: r for r in reader.snapshot()}
+        while True:
+            if stopping.is_set():
+                raise KeyboardInterrupt
+            gone = fleet.ended()
+            if gone:
+                raise UnavailableError(
+                    f"{gone} ended", hint=f"see {fleet.spec.directory / 'logs' / gone}.log"
+                )
+            progress = _progress(fleet, peak)
+            watch(progress)
+            latest.update((r.key, r) for r in reader.poll(0.3))
+            if progress.tuples >= expected:
+                finished_at = finished_at or time.monotonic()
+                if _done([Frontier.from_bytes(r.value) for r in latest.values() if r.value is not None]):
+                    return peak
+                if time.monotonic() - finished_at > FINISH_SECONDS:
+                    raise UnavailableError("the joiner did not reach the end of the recordings")
+
+
+def _progress(fleet: Fleet, peak: dict[str, int]) -> Progress:
+    progress = Progress()
+    for place in PLACES:
+        edge = Scrape(fleet.telemetry[place])
+        progress.tuples += int(edge.total("tamis_edge_tuples_total"))
+        progress.published += int(edge.total("tamis_edge_tuples_total", decision="published"))
+    joiner = Scrape(fleet.telemetry["joiner"])
+    progress.alarms = int(joiner.total("tamis_alarms_total"))
+    for query, live in joiner.by("tamis_query_state_tuples", "query").items():
+        peak[query] = max(peak.get(query, 0), int(live))
+        progress.live += int(live)
+    return progress
+
+
+def _done(frontiers: list[Frontier]) -> bool:
+    return len(frontiers) == PARTITIONS and all(
+        state.frontier is not None and state.frontier >= END_OF_TIME
+        for record in frontiers
+        for state in record.topics.values()
+    )
+
+
+def _collect(fleet: Fleet, places: list[Place], peak: dict[str, int]) -> Outcome:
+    alarms: dict[str, dict[str, dict[str, object]]] = {}
+    latency: dict[str, list[float]] = {}
+    with CompactedReader(_client(fleet), [ALARMS]) as reader:
+        for record in reader.snapshot():
+            if record.value is not None:
+                alarm = orjson.loads(record.value)
+                if alarm["id"] not in alarms.setdefault(alarm["alert"], {}):
+                    alarms[alarm["alert"]][alarm["id"]] = alarm
+                    waited = record.timestamp / 1e3 - alarm["arrived"] / 1e6
+                    latency.setdefault(alarm["alert"], []).append(waited)
+    episodes: dict[str, int] = {}
+    with CompactedReader(_client(fleet), [EPISODES]) as reader:
+        for record in reader.snapshot():
+            episode = orjson.loads(record.value or b"{}")
+            if episode.get("event") == "opened":
+                episodes[episode["alert"]] = episodes.get(episode["alert"], 0) + 1
+    scrapes = {place.name: Scrape(fleet.telemetry[place.name]) for place in places}
+    joiner = Scrape(fleet.telemetry["joiner"])
+    bounds = joiner.by("tamis_query_bound_tuples", "query")
+    return Outcome(
+        places=places,
+        decisions={
+            name: {k: int(v) for k, v in scrape.by("tamis_edge_tuples_total", "decision").items()}
+            for name, scrape in scrapes.items()
+        },
+        received_bytes=int(
+            sum(s.total("tamis_edge_received_bytes_total", stream=STREAM) for s in scrapes.values())
+        ),
+        published_bytes=int(
+            sum(s.total("tamis_edge_published_bytes_total", stream=STREAM) for s in scrapes.values())
+        ),
+        alarms={alert: list(found.values()) for alert, found in alarms.items()},
+        episodes=episodes,
+        live_peak=peak,
+        bounds={query: int(bound) for query, bound in bounds.items()},
+        latency=latency,
+    )
+
+
+def _client(fleet: Fleet) -> dict[str, object]:
+    return KafkaSettings(bootstrap=fleet.bootstrap).client_config()
