@@ -27,7 +27,7 @@ PLACES = {"outdoors": 0, "indoors": 1}
 
 @dataclass(frozen=True)
 class Place:
-    """One edge of the demo: its name, its recording, how many tuples and bytes that has, and its configuration."""
+    """One edge of the demo: its name, its recording and how many tuples that has, and its configuration."""
 
     name: str
     recording: Path
@@ -40,7 +40,10 @@ def prepare(directory: Path, speed: float) -> list[Place]:
     table = pyarrow.csv.read_csv(RECORDING)
     times = pc.add(pc.multiply(table["reading"], pa.scalar(SPACING)), pa.scalar(START))
     table = table.append_column("ts", times)
-    return [_place(name, table.filter(pc.equal(table["indoor"], code)), directory, speed) for name, code in PLACES.items()]
+    return [
+        _place(name, table.filter(pc.equal(table["indoor"], code)), directory, speed)
+        for name, code in PLACES.items()
+    ]
 
 
 def _place(name: str, rows: pa.Table, directory: Path, speed: float) -> Place:

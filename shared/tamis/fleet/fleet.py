@@ -1,4 +1,4 @@
-"""The whole fleet on this machine: broker, registry, edges, joiner and alerts as processes over one embedded Kafka."""
+"""The whole fleet on this machine: broker, registry, edges, joiner and alerts as processes over one Kafka."""
 
 from __future__ import annotations
 
@@ -13,19 +13,12 @@ import httpx
 
 from tamis.errors import UnavailableError
 from tamis.fleet.broker import EmbeddedKafka
+from tamis.fleet.ports import free_ports
 from tamis.fleet.process import ServiceProcess
 
 # The first batch of Spark alone takes 6 to 9 s on two cores that have nothing else to do.
 READY_SECONDS = 120.0
 EDGE_HTTP_PORT = 8282
-
-
-def free_port() -> int:
-    """A TCP port of the loopback interface that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def port_or_free(preferred: int) -> int:
@@ -35,7 +28,7 @@ def port_or_free(preferred: int) -> int:
         try:
             probe.bind(("127.0.0.1", preferred))
         except OSError:
-            return free_port()
+            return free_ports(1)[0]
         return preferred
 
 
@@ -61,7 +54,7 @@ class FleetSpec:
 
 
 class Fleet:
-    """Starts and stops everything in the right order; `processes` and `broker` are open to tests that break things."""
+    """Starts and stops everything in the right order; tests that break things reach its processes."""
 
     def __init__(self, spec: FleetSpec, say: Callable[[str], None]) -> None:
         self.spec = spec
@@ -83,7 +76,16 @@ class Fleet:
         self.start_registry()
         for text in sql:
             self.apply(text)
-        self._add("joiner", ["joiner", "--checkpoint", str(self._directory("joiner")), "--master", f"local[{self.spec.cores}]"])
+        self._add(
+            "joiner",
+            [
+                "joiner",
+                "--checkpoint",
+                str(self._directory("joiner")),
+                "--master",
+                f"local[{self.spec.cores}]",
+            ],
+        )
         self._add("alerts", ["alerts"])
         for edge in self.spec.edges:
             self._add_edge(edge)
@@ -98,7 +100,7 @@ class Fleet:
         """The broker, and the registry that creates the topics."""
         self.bootstrap = self.broker.start()
         self._say(f"kafka ready at {self.bootstrap}")
-        port = self.spec.registry_port or free_port()
+        port = self.spec.registry_port or free_ports(1)[0]
         self.registry_url = f"http://127.0.0.1:{port}"
         self._add("registry", ["registry", "--port", str(port)], telemetry=port)
         self.processes["registry"].start()
@@ -108,7 +110,10 @@ class Fleet:
     def apply(self, sql: str) -> list[dict[str, object]]:
         """Give SQL to the registry."""
         answer = httpx.post(
-            f"{self.registry_url}/v1/statements", content=sql.encode(), headers={"content-type": "application/sql"}, timeout=30
+            f"{self.registry_url}/v1/statements",
+            content=sql.encode(),
+            headers={"content-type": "application/sql"},
+            timeout=30,
         )
         if answer.is_error:
             raise UnavailableError(answer.text, where=f"{self.registry_url}/v1/statements")
@@ -148,7 +153,7 @@ class Fleet:
         return path
 
     def _add(self, name: str, arguments: list[str], telemetry: int | None = None) -> None:
-        port = telemetry or free_port()
+        port = telemetry or free_ports(1)[0]
         environment = {
             "TAMIS_KAFKA_BOOTSTRAP": self.bootstrap,
             "TAMIS_DATA": str(self._directory(name)),
@@ -158,4 +163,6 @@ class Fleet:
         }
         log = self.spec.directory / "logs" / f"{name}.log"
         self.telemetry[name] = f"http://127.0.0.1:{port}"
-        self.processes[name] = ServiceProcess(name, arguments, environment, log, f"{self.telemetry[name]}/readyz")
+        self.processes[name] = ServiceProcess(
+            name, arguments, environment, log, f"{self.telemetry[name]}/readyz"
+        )

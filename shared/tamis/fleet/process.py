@@ -1,8 +1,7 @@
-"""One service of the fleet as a child process: started, waited for, stopped, killed, and never left behind."""
+"""One service of the fleet as a child process: started, waited for, stopped, killed, never left behind."""
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -15,16 +14,10 @@ from pathlib import Path
 import httpx
 
 from tamis.errors import UnavailableError
+from tamis.fleet.leash import leashed
 
 # A stopped service commits, flushes and leaves within this time; what still runs then is killed.
 STOP_SECONDS = 15.0
-
-_PR_SET_PDEATHSIG = 1
-
-
-def _die_with_parent() -> None:
-    """Runs in the child between fork and exec: whatever ends the parent ends the child too."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class ServiceProcess:
@@ -44,14 +37,13 @@ class ServiceProcess:
         """Start it; its output is appended to the log."""
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(
-                self._arguments,
+                leashed(self._arguments),
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                # Of a session of its own, so that Ctrl-C reaches the launcher alone and it can stop all in order.
+                # Ctrl-C in a terminal is for the launcher, which stops all in order.
                 start_new_session=True,
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
             )
 
     @property
