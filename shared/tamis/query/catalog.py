@@ -78,8 +78,8 @@ def _drop(catalog: Catalog, statement: Drop) -> None:
     _exists(catalog, statement.kind, name, statement.position)
     users = list(readers(catalog, statement.kind, name))
     if users:
-        what = f"{statement.kind} '{name}' is read by {', '.join(users)}"
-        raise SqlError(what, statement.position, "drop what reads it first")
+        what = f"{statement.kind} '{name}' is used by {', '.join(users)}"
+        raise SqlError(what, statement.position, "drop what uses it first")
     if statement.kind == "alert":
         del catalog.alerts[name]
         catalog.paused.discard(name)

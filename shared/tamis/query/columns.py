@@ -88,6 +88,7 @@ def _column(context: Context, item: Cursor, checks: list[tuple[str, Cursor]]) ->
 
 
 def read_type(cursor: Cursor) -> Type:
+    """Take a type. Raises `SqlError` for anything else, such as the types of other systems."""
     word = cursor.peek()
     if word not in TYPES:
         known = ", ".join(TYPES)

@@ -62,9 +62,10 @@ def suggest(name: str, known: Iterable[str], otherwise: str | None = None) -> st
     'known are: rh, temp'
     """
     names = sorted(set(known))
-    close = get_close_matches(name.lower(), names, n=1)
+    folded = {known.lower(): known for known in names}
+    close = get_close_matches(name.lower(), folded, n=1)
     if close:
-        return f"did you mean '{close[0]}'?"
+        return f"did you mean '{folded[close[0]]}'?"
     if otherwise is not None:
         return otherwise
     return f"known are: {', '.join(names)}" if names else "none is defined yet"

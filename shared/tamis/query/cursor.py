@@ -85,8 +85,10 @@ class Cursor:
     def unexpected(self, expected: str, hint: str) -> SqlError:
         """The mistake that something else stands where `expected` belongs."""
         token = self.current
-        found = f"'{shorten(token.text)}' stands" if token else "the statement ends"
-        return self.text.error(f"{found} where {expected} belongs", self.offset, hint)
+        what = (
+            f"'{shorten(token.text)}' stands where {expected} belongs" if token else f"{expected} is missing"
+        )
+        return self.text.error(what, self.offset, hint)
 
     def expect_word(self, word: str, hint: str) -> None:
         """Take this word, or raise."""

@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 # The words that shape a SELECT. All others, such as temp, row, format or range, are ordinary names.
 _WORDS = """
-    ALL, AND, ANTI, ANY, AS, ASC, ASOF, BETWEEN, CASE, CROSS, DESC, DISTINCT, ELSE, END, EXCEPT, EXISTS,
-    FALSE, FETCH, FILTER, FROM, FULL, GROUP BY, HAVING, ILIKE, IN, INNER, INTERSECT, INTERVAL, IS, JOIN,
-    LATERAL, LEFT, LIKE, LIMIT, NATURAL, NOT, NULL, OFFSET, ON, OR, ORDER BY, OUTER, OVER, PARTITION BY,
-    QUALIFY, RIGHT, SELECT, SEMI, SOME, THEN, TIMESTAMP, TRUE, UNION, USING, VALUES, WHEN, WHERE,
-    WINDOW, WITH"""
+    ALL, AND, ANTI, ANY, AS, ASC, ASOF, BETWEEN, CASE, CROSS, CURRENT_DATE, CURRENT_TIME,
+    CURRENT_TIMESTAMP, DESC, DISTINCT, ELSE, END, EXCEPT, EXISTS, FALSE, FETCH, FILTER, FROM, FULL,
+    GROUP BY, HAVING, ILIKE, IN, INNER, INTERSECT, INTERVAL, INTO, IS, JOIN, LATERAL, LEFT, LIKE, LIMIT,
+    NATURAL, NOT, NULL, OFFSET, ON, OR, ORDER BY, OUTER, OVER, PARTITION BY, QUALIFY, RIGHT, SELECT,
+    SEMI, SOME, THEN, TIMESTAMP, TRUE, UNION, USING, VALUES, WHEN, WHERE, WINDOW, WITH"""
 WORDS = frozenset(" ".join(word.split()) for word in _WORDS.split(","))
 
 
@@ -64,7 +64,8 @@ class _Parser(RisingWaveParser):
     }
 
     def raise_error(self, message: str, token: Token | None = None) -> None:
-        found = token or self._curr
+        # sqlglot points at what stands before a missing END.
+        found = self._curr if "END" in message else token or self._curr
         if found:
             raise SyntaxProblem(message, found.start, found.text)
         raise SyntaxProblem(message, self._prev.end + 1 if self._prev else 0, None)
@@ -123,7 +124,8 @@ class _Parser(RisingWaveParser):
             more = self._match(sep)
             if item is None and (more or items):
                 # sqlglot would skip what is missing between two commas, or behind the last.
-                self._retreat(self._index - 1) if more else None
+                if more:
+                    self._retreat(self._index - 1)
                 self.raise_error("Expecting an expression")
             if not more:
                 return items

@@ -59,7 +59,7 @@ def assigned(expr: Expr, wanted: Type, what: str) -> Expr:
     integers = (Type.INT, Type.BIGINT)
     if result.type is wanted or (wanted in integers and result.type in integers):
         return result
-    raise Mismatch(f"{what} is {wanted}, not {result.type}", hint=f"write a value of type {wanted}")
+    raise Mismatch(f"{what} must be {wanted}, not {result.type}", hint=f"write a value of type {wanted}")
 
 
 def condition(expr: Expr, what: str) -> Expr:

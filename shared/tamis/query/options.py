@@ -22,7 +22,7 @@ _LONGEST_LABEL = 200
 def _duration(value: Value) -> int:
     if isinstance(value, bool) or (isinstance(value, int) and value != 0):
         raise InputError(
-            "this is a duration", hint="write a number and a unit in quotes, such as '5 seconds'"
+            "this must be a duration", hint="write a number and a unit in quotes, such as '5 seconds'"
         )
     length = parse_duration(str(value))
     if length < 0:
@@ -39,20 +39,22 @@ def _span(value: Value) -> int:
 
 def _count(value: Value) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError("this is a positive whole number", hint="write one such as 1000, without quotes")
+        raise InputError(
+            "this must be a positive whole number", hint="write one such as 1000, without quotes"
+        )
     return value
 
 
 def _flag(value: Value) -> bool:
     if not isinstance(value, bool):
-        raise InputError("this is true or false", hint="write true or false, without quotes")
+        raise InputError("this must be true or false", hint="write true or false, without quotes")
     return value
 
 
 def _text(value: Value) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_LABEL:
         hint = f"write 1 to {_LONGEST_LABEL} characters in quotes, such as 'warning'"
-        raise InputError("this is a short text", hint=hint)
+        raise InputError("this must be a short text", hint=hint)
     return value
 
 
@@ -87,13 +89,13 @@ def _finite(value: Value) -> bool:
 
 def _until(value: Value) -> int:
     if not isinstance(value, str):
-        raise InputError("this is a time", hint="write one such as '2026-01-31T12:00:00Z'")
+        raise InputError("this must be a time", hint="write one such as '2026-01-31T12:00:00Z'")
     return parse_timestamp(value)
 
 
 def _rate(value: Value) -> Any:
     if not isinstance(value, str):
-        raise InputError("this is a rate", hint="write one such as '10/s' or '5/minute', in quotes")
+        raise InputError("this must be a rate", hint="write one such as '10/s' or '5/minute', in quotes")
     return parse_rate(value)
 
 

@@ -60,6 +60,9 @@ CLAUSES: dict[str, tuple[str, str]] = {
 EXPRESSIONS: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Subquery: ("a subquery isn't executed", _INNER),
     exp.Select: ("a subquery isn't executed", _INNER),
+    exp.Lateral: ("LATERAL isn't executed", "join streams with JOIN … ON"),
+    exp.Unnest: ("UNNEST isn't executed", "send the values as tuples of a stream"),
+    exp.Values: ("VALUES isn't executed", "send the values as tuples of a stream"),
     exp.Exists: ("a subquery isn't executed", _INNER),
     exp.Any: ("ANY isn't executed", "write IN (…), or conditions joined by OR"),
     exp.All: ("ALL isn't executed", "write conditions joined by AND"),

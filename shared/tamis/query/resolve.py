@@ -77,6 +77,8 @@ class Sources:
                 context.error(what, node, suggest(name.text, bound.columns))
                 return None
             return bound.columns[name.text]
+        if any(not bound.alias for bound in self.bound):
+            return None
         renamed = [bound.alias for bound in self.bound if bound.name == table.text]
         hint = (
             f"here it is called '{renamed[0]}'"
@@ -184,11 +186,9 @@ def _bind(context: Context, table: exp.Expr, sources: Sources) -> None:
             name_of(alias.this).text if alias is not None and alias.this is not None else "", "", None
         )
     elif any(other.alias == bound.alias for other in sources.bound):
-        context.error(
-            f"two streams in FROM are called '{bound.alias}'",
-            table,
-            f"name one of them: {bound.name} AS other",
-        )
+        hint = f"name one of them: {bound.name} AS other"
+        context.error(f"two streams in FROM are called '{bound.alias}'", table, hint)
+        bound.columns = None
     sources.bound.append(bound)
     sources.visible = len(sources.bound)
     if len(sources.bound) == MOST_SOURCES + 1:

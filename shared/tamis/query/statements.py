@@ -124,7 +124,7 @@ class StatementReader:
         columns, watermark = read_columns(self.context, group)
         given = self._options(options.STREAM)
         self.cursor.finish("end the statement with a semicolon")
-        if given.get("until") is not None and "finite" not in given:
+        if len(self.context.errors) == before and "until" in given:
             self.context.error(
                 "until is for finite streams", name.offset, "leave until out, or add finite = true"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from sqlglot import exp
@@ -17,6 +18,8 @@ from tamis.query.reading import Reader
 from tamis.query.refusals import AGGREGATES, WINDOWS
 from tamis.query.refusals import function as refused_function
 
+# What sqlglot says that it expected.
+_WANTED = re.compile(r"Expect(?:ing|ed) ([^<]{1,40}?)(?: but got .*)?$", re.DOTALL)
 # How deep parentheses and CASE may nest: the parser recurses some thirty frames a level.
 DEEPEST_NESTING = 16
 # Tokens of one statement. A long IN list fits; a table of data does not belong here.
@@ -119,11 +122,13 @@ def _mistake(context: Context, problem: SyntaxProblem, tokens: list[Token]) -> S
         refused = refused_function(name) if name in AGGREGATES | WINDOWS and following.text == "(" else None
         if refused is not None:
             return context.text.error(refused[0], token.start, refused[1])
-    hint = "look for a missing comma, operator, AND or parenthesis before it"
-    wanted = problem.message.partition(" ")
-    if wanted[0] in ("Expecting", "Expected"):
-        hint = f"write {wanted[2]} here"
-    what = "the statement ends too early"
+    what, hint = "something is missing at the end", "write what belongs behind the last word or sign"
     if problem.found is not None:
         what = f"'{shorten(problem.found)}' stands where it doesn't belong"
+        hint = "look for a missing comma, operator, AND or parenthesis before it"
+    wanted = _WANTED.match(problem.message)
+    if wanted:
+        hint = f"write {wanted[1]} here"
+    elif problem.found is not None and problem.found.upper() == "WITH":
+        hint = "options stand before AS: CREATE ALERT name WITH (…) AS SELECT …"
     return context.text.error(what, problem.offset, hint)
