@@ -14,7 +14,6 @@ The columns must hold neither NaN nor infinities, and TIMESTAMP and INTERVAL as 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import isfinite
 
 from tamis.errors import InputError
@@ -22,6 +21,7 @@ from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Ty
 
 _TYPES = {Type.VARCHAR: "VARCHAR", Type.BOOLEAN: "BOOLEAN", Type.DOUBLE: "DOUBLE"}  # all others are BIGINT
 _FUNCTIONS = ("abs", "sqrt", "exp", "ln", "log10")
+_CHOICES = ("least", "greatest", "case")  # of finite values one
 _PASS_ON = ("+", "-", "*", "neg", "abs", "sqrt", "ln", "log10")
 
 
@@ -48,74 +48,59 @@ def column_name(column: Column) -> str:
 
 def to_duckdb(expr: Expr, column: Callable[[Column], str] = column_name) -> str:
     """One expression of DuckDB with the value of `expr`; `column` gives the text for a column."""
-    return _Text(column).settled(expr)
+    return _settled(expr, _text(expr, column))
 
 
-@dataclass(frozen=True)
-class _Text:
-    column: Callable[[Column], str]
+def _text(expr: Expr, column: Callable[[Column], str]) -> str:
+    """`expr` as text, of which a value that isn't finite stands for NULL."""
+    if isinstance(expr, Column):
+        return column(expr)
+    if isinstance(expr, Literal):
+        return _literal(expr)
+    texts = []
+    for index, arg in enumerate(expr.args):
+        text = _text(arg, column)
+        passes_on = expr.op in _PASS_ON or (expr.op == "/" and index == 0)
+        texts.append(text if passes_on else _settled(arg, text))
+    return _call(expr, texts)
 
-    def settled(self, expr: Expr) -> str:
-        """`expr` as text; what isn't finite is NULL."""
-        text = self.text(expr)
-        if (
-            not isinstance(expr, Call)
-            or expr.type is not Type.DOUBLE
-            or expr.op in ("least", "greatest", "case")
-        ):
-            return text
-        return f"list_transform([{text}], lambda x: CASE WHEN isfinite(x) THEN x END)[1]"
 
-    def text(self, expr: Expr) -> str:
-        """`expr` as text, of which a value that isn't finite stands for NULL."""
-        if isinstance(expr, Column):
-            return self.column(expr)
-        if isinstance(expr, Literal):
-            return _literal(expr)
-        if expr.type is Type.DOUBLE:
-            return self._double(expr)
-        if expr.type.integral and expr.op not in ("least", "greatest", "case"):
-            wide = [f"CAST({self.settled(arg)} AS HUGEINT)" for arg in expr.args]
-            return f"TRY_CAST({_operation(expr.op, wide)} AS BIGINT)"
-        return self._other(expr)
+def _settled(expr: Expr, text: str) -> str:
+    """The text of `expr` so that what isn't finite is NULL."""
+    if expr.type is not Type.DOUBLE or not isinstance(expr, Call) or expr.op in _CHOICES:
+        return text
+    return f"list_transform([{text}], lambda x: CASE WHEN isfinite(x) THEN x END)[1]"
 
-    def _double(self, expr: Call) -> str:
-        if expr.op in ("least", "greatest", "case"):
-            return self._other(expr)
-        args = []
-        for index, arg in enumerate(expr.args):
-            passes = expr.op in _PASS_ON or (expr.op == "/" and index == 0)
-            args.append(self._as(Type.DOUBLE, arg, self.text(arg) if passes else self.settled(arg)))
-        return _operation(expr.op, args)
 
-    def _other(self, expr: Call) -> str:
-        if expr.op == "case":
-            return self._case(expr)
-        args = [self.settled(arg) for arg in expr.args]
-        if expr.op in ("and", "or"):
-            return "(" + f" {expr.op.upper()} ".join(args) + ")"
-        if expr.op == "not":
-            return f"(NOT {args[0]})"
-        if expr.op == "is_null":
-            return f"({args[0]} IS NULL)"
-        mixed = any(arg.type is Type.DOUBLE for arg in expr.args)
-        if mixed:
-            args = [self._as(Type.DOUBLE, arg, text) for arg, text in zip(expr.args, args, strict=True)]
-        if expr.op in COMPARISONS:
-            return f"({args[0]} {expr.op} {args[1]})"
+def _call(expr: Call, args: list[str]) -> str:
+    if expr.op in ("and", "or"):
+        return "(" + f" {expr.op.upper()} ".join(args) + ")"
+    if expr.op == "not":
+        return f"(NOT {args[0]})"
+    if expr.op == "is_null":
+        return f"({args[0]} IS NULL)"
+    if expr.op in COMPARISONS:
+        doubles = any(arg.type is Type.DOUBLE for arg in expr.args)
+        a, b = _as_doubles(expr, args) if doubles else args
+        return f"({a} {expr.op} {b})"
+    if expr.type is Type.DOUBLE:
+        args = _as_doubles(expr, args)
+    if expr.op == "case":
+        branches = [f"WHEN {when} THEN {then}" for when, then in zip(args[:-1:2], args[1::2], strict=True)]
+        return f"(CASE {' '.join(branches)} ELSE {args[-1]} END)"
+    if expr.op in ("least", "greatest"):
         return f"{expr.op}({', '.join(args)})"
+    if expr.type is Type.DOUBLE:
+        return _operation(expr.op, args)
+    return f"TRY_CAST({_operation(expr.op, [f'CAST({arg} AS HUGEINT)' for arg in args])} AS BIGINT)"
 
-    def _case(self, expr: Call) -> str:
-        branches = []
-        for condition, value in zip(expr.args[:-1:2], expr.args[1::2], strict=True):
-            then = self._as(expr.type, value, self.settled(value))
-            branches.append(f"WHEN {self.settled(condition)} THEN {then}")
-        otherwise = self._as(expr.type, expr.args[-1], self.settled(expr.args[-1]))
-        return f"(CASE {' '.join(branches)} ELSE {otherwise} END)"
 
-    @staticmethod
-    def _as(type_: Type, expr: Expr, text: str) -> str:
-        return f"CAST({text} AS DOUBLE)" if type_ is Type.DOUBLE and expr.type is not Type.DOUBLE else text
+def _as_doubles(expr: Call, texts: Sequence[str]) -> list[str]:
+    """The arguments' texts, with integers cast."""
+    return [
+        f"CAST({text} AS DOUBLE)" if arg.type.integral else text
+        for arg, text in zip(expr.args, texts, strict=True)
+    ]
 
 
 def _operation(op: str, args: Sequence[str]) -> str:

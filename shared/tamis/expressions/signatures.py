@@ -87,4 +87,4 @@ def check(node: Call) -> None:
 
 def _refusal(op: str, args: Sequence[Expr]) -> InputError:
     types = ", ".join(arg.type for arg in args)
-    return InputError(f"{op} does not take ({types})", hint="see the table of operators")
+    return InputError(f"{op} does not take ({types})", hint="see `tamis.expressions.nodes` for what it takes")
