@@ -4,6 +4,7 @@ catalogue is an error.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -53,6 +54,13 @@ class Metrics:
         """Count one observation in a histogram."""
         histogram = self._histograms[name]
         (histogram.labels(**labels) if labels else histogram).observe(value)
+
+    def observe_many(self, name: str, values: Iterable[float], **labels: str) -> None:
+        """Count many observations of the same labels in a histogram, looking these up once."""
+        histogram = self._histograms[name]
+        child = histogram.labels(**labels) if labels else histogram
+        for value in values:
+            child.observe(value)
 
     def clear(self, name: str) -> None:
         """Forget all label sets of a gauge, so that what is gone doesn't stay on show."""

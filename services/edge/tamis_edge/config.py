@@ -1,0 +1,244 @@
+"""The edge's configuration file: YAML, every field checked, each mistake named with its line."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
+
+from tamis.errors import InputError
+from tamis_edge.decode.columns import TimeUnit
+from tamis_edge.decode.decoder import FieldMap
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+STREAM = "{stream}"
+
+
+def _check_name(name: str) -> str:
+    # Names are parts of shard ids, `<stream>:<edge>/<source>`, which must read one way only.
+    if not _NAME.fullmatch(name):
+        raise ValueError("use letters, digits, dots, dashes and underscores only")
+    return name
+
+
+def _from_environment(value: object) -> object:
+    # Where secrets stay out of files they stay out of repositories and backups.
+    if value is None:
+        return None
+    match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError("a secret is not written here: write ${NAME} and set that environment variable")
+    if match[1] not in os.environ:
+        raise ValueError(f"the environment variable {match[1]} is not set")
+    return os.environ[match[1]]
+
+
+Name = Annotated[str, AfterValidator(_check_name)]
+Secret = Annotated[SecretStr, BeforeValidator(_from_environment)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class _Source(_Part):
+    name: Name
+    map: dict[str, str] = {}  # column: path of its field in a reading, the column's own name where not given
+    time_unit: TimeUnit = "us"  # of TIMESTAMPs that are numbers
+
+    @property
+    def fields(self) -> FieldMap:
+        """How readings become columns."""
+        return FieldMap(self.map, self.time_unit)
+
+
+class HttpSource(_Source):
+    """`POST /v1/streams/{stream}`; without `streams`, every stream of the plan."""
+
+    kind: Literal["http"]
+    streams: list[str] | None = None
+
+
+class MqttSource(_Source):
+    """A subscription with acknowledged delivery. `{stream}` as a level of `topic` stands for the stream's
+    name.
+    """
+
+    kind: Literal["mqtt"]
+    host: str = "127.0.0.1"
+    port: Port = 1883
+    topic: str
+    stream: str | None = None
+    protocol: Literal["3.1.1", "5"] = "3.1.1"
+    username: str | None = None
+    password: Secret | None = None
+    tls: bool = False
+
+    @model_validator(mode="after")
+    def _one_way_to_the_stream(self) -> Self:
+        if (STREAM in self.topic.split("/")) == (self.stream is not None):
+            raise ValueError("name the stream, or write {stream} as one level of the topic: just one of both")
+        return self
+
+
+class KafkaSource(_Source):
+    """A topic of readings; edges with the same `group` share its partitions."""
+
+    kind: Literal["kafka"]
+    topic: str
+    stream: str
+    group: str | None = None
+    bootstrap: str | None = None  # another cluster than the fleet's
+
+
+class FileSource(_Source):
+    """A recording, replayed once. `speed`: event time over wall time, or `max`."""
+
+    kind: Literal["file"]
+    path: Path
+    stream: str
+    format: Literal["csv", "ndjson", "parquet"] | None = None  # by the path's suffix where not given
+    speed: Annotated[float, Field(gt=0)] | Literal["max"] = "max"
+
+
+AnySource = Annotated[HttpSource | MqttSource | KafkaSource | FileSource, Field(discriminator="kind")]
+
+
+class Http(_Part):
+    """Where the HTTP sources listen."""
+
+    host: str = "127.0.0.1"
+    port: Port = 8282
+    body_limit: Annotated[int, Field(gt=0)] = 16 * 2**20  # bytes of one request
+
+
+class Batch(_Part):
+    """A micro-batch ends when it has `rows`, or after `wait` milliseconds: latency against work saved per
+    batch.
+    """
+
+    rows: Annotated[int, Field(ge=1, le=100_000)] = 10_000
+    wait: Annotated[int, Field(ge=1, le=1_000)] = 20
+
+
+class Limits(_Part):
+    """What may wait on disk, in bytes: readings before they are decided, and retained records while Kafka is
+    away.
+    """
+
+    journal: Annotated[int, Field(gt=0)] = 2**30
+    spool: Annotated[int, Field(gt=0)] = 2**30
+
+
+class EdgeConfig(_Part):
+    """All of it; the defaults are an edge that takes every stream of the plan over HTTP."""
+
+    name: Name = "edge"
+    data: Path | None = None
+    http: Http = Http()
+    batch: Batch = Batch()
+    limits: Limits = Limits()
+    sources: list[AnySource] = [HttpSource(name="http", kind="http")]
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        names = [source.name for source in self.sources]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two sources are called {name!r}; shards are told apart by these names")
+        http: list[str | None] = []
+        for source in self.sources:
+            if isinstance(source, HttpSource):
+                http += source.streams or [None]
+        for stream in http:
+            if http.count(stream) > 1 or (stream is not None and None in http):
+                raise ValueError(f"two HTTP sources take {'every stream' if stream is None else stream!r}")
+        return self
+
+
+def load_config(path: Path | None) -> EdgeConfig:
+    """The configuration of a YAML file, the default one without a file; paths in it are relative to it.
+
+    Raises:
+        InputError: the file can't be read or says what it must not; every mistake with its line.
+    """
+    if path is None:
+        return EdgeConfig()
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"can't read the configuration: {error}", where=str(path)) from error
+    try:
+        tree = yaml.compose(text, yaml.SafeLoader)
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"not YAML: {error}", where=str(path)) from error
+    try:
+        config = EdgeConfig.model_validate_json(_as_json(values)) if values is not None else EdgeConfig()
+    except ValidationError as error:
+        faults = [
+            f"line {_line(tree, fault['loc'])}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+            for fault in error.errors(include_url=False, include_input=False)
+        ]
+        raise InputError(
+            "\n".join(faults), where=str(path), hint="services/edge/example.yaml shows every field"
+        ) from None
+    sources = [
+        source.model_copy(update={"path": path.parent / source.path})
+        if isinstance(source, FileSource)
+        else source
+        for source in config.sources
+    ]
+    return config.model_copy(update={"sources": sources})
+
+
+def _as_json(values: Any) -> str:
+    # Strict mode takes paths and nested models from JSON, but not from Python values.
+    import orjson
+
+    return orjson.dumps(values).decode()
+
+
+def _line(node: yaml.Node | None, place: tuple[int | str, ...]) -> int:
+    """The line of the field at `place`, or of the innermost part of it that is there."""
+    line = 1
+    for step in place:
+        if isinstance(node, yaml.MappingNode):
+            found = next(((k, v) for k, v in node.value if k.value == step), None)
+            if found is None:
+                continue  # a step that pydantic adds, such as the kind of a source
+            line, node = found[0].start_mark.line + 1, found[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+            node = node.value[step]
+            line = node.start_mark.line + 1
+    return line
+
+
+def override(config: EdgeConfig, name: str | None, data: Path | None, http_port: int | None) -> EdgeConfig:
+    """The configuration with what the command line says in place of the file's.
+
+    Raises:
+        InputError: the name can't be part of shard ids.
+    """
+    http = config.http if http_port is None else config.http.model_copy(update={"port": http_port})
+    if name is not None:
+        try:
+            _check_name(name)
+        except ValueError as error:
+            raise InputError(f"{name!r} can't be an edge's name", where="--name", hint=str(error)) from None
+    return config.model_copy(update={"name": name or config.name, "data": data or config.data, "http": http})

@@ -1,0 +1,55 @@
+"""What a shard has to send, encoded as `tamis.messaging.records` lays down."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import orjson
+
+from tamis.messaging.records import ENVELOPE
+from tamis.planning.plan import StreamPlan, TopicPlan
+from tamis_edge.core.keys import Int64s
+from tamis_edge.core.rows import Batch
+
+ANY_PARTITION = -1
+
+
+class Record(NamedTuple):
+    """One record for Kafka. `token`: by what its shard knows it once it is safe.
+
+    `arrival`: wall clock in milliseconds, when its reading came to the edge: the joiner measures alarm
+    latency from it.
+    """
+
+    token: int
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes
+    arrival: int
+    headers: list[tuple[str, bytes]] | None = None
+
+
+def tail(shard: str, version: int, activation: int, late: bool) -> bytes:
+    """The end of a tuple's value: its envelope, the same for all tuples of a shard under one plan.
+
+    >>> tail("air:edge-a/http", 3, 17, False)
+    b',"_":{"shard":"air:edge-a/http","plan":3,"activation":17}}'
+    """
+    envelope: dict[str, object] = {"shard": shard, "plan": version, "activation": activation}
+    if late:
+        envelope["late"] = True
+    return b',"%s":%s}' % (ENVELOPE.encode(), orjson.dumps(envelope))
+
+
+def message_columns(stream: StreamPlan, topic: TopicPlan) -> tuple[str, ...]:
+    """What a tuple's value carries: partition key, time and projection, in the stream's order."""
+    wanted = {*topic.partition_key, *topic.columns, stream.time}
+    return tuple(column.name for column in stream.columns if column.name in wanted)
+
+
+def encode(batch: Batch, rows: Int64s, names: tuple[str, ...], end: bytes) -> list[bytes]:
+    """The values of the given rows' records; `end` from `tail`."""
+    columns = [batch.columns[name].take(rows).to_list() for name in names]
+    dumps = orjson.dumps
+    return [dumps(dict(zip(names, values, strict=True)))[:-1] + end for values in zip(*columns, strict=True)]

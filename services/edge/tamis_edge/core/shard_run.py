@@ -1,0 +1,355 @@
+"""One edge at work on one shard, from the shard's commit on (`Run` in the protocol's model).
+
+All it does is by the plan and what it is handed: tuples in the order of their offsets, the clock, and word of
+what is safe. Losing it at any moment loses nothing: another run on the same commit gets the same tuples
+again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tamis.messaging.dead_letters import DeadLetter
+from tamis.messaging.records import END_OF_TIME, final_record, progress_record
+from tamis.messaging.topics import DEAD_LETTERS
+from tamis.omission.ticks import NEVER
+from tamis.planning.plan import Plan, StreamPlan
+from tamis_edge.core.commit import Commit
+from tamis_edge.core.keys import Int64s
+from tamis_edge.core.records import ANY_PARTITION, Record, encode, message_columns, tail
+from tamis_edge.core.rows import Batch, Chunk, Rows
+from tamis_edge.core.topic_run import TopicRun
+
+START_OF_TIME = -(2**62)  # before every event time, and far enough from int64's end to subtract from
+# Microseconds after which progress is repeated though unchanged, so that it outlives the topic's retention.
+REFRESH = 30_000_000
+
+
+@dataclass(slots=True)
+class Counts:
+    """Tuples by what became of them, and bytes published, since the last look."""
+
+    published: int = 0
+    omitted: int = 0
+    filtered: int = 0
+    late: int = 0
+    dead: int = 0
+    published_bytes: int = 0
+    holds: list[Int64s] = field(default_factory=list)  # microseconds from arrival to publication
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """What a commit in the making promises: progress by topic and output partition, and whether the source
+    had ended.
+    """
+
+    commit: Commit
+    progress: dict[tuple[str, int], int]
+    final: bool
+
+
+class ShardRun:
+    """Rules 1 to 6 of the protocol, for one shard. Event times and the clock are microseconds.
+
+    The caller must hand over tuples from the commit's `done` on, send `out` in order, report what is safe,
+    make commits durable one at a time, and stop the run when a plan no longer lists its shard.
+    """
+
+    def __init__(self, shard: str, stream: str, commit: Commit, plan: Plan) -> None:
+        """`plan` must list the shard and be as new as the commit (`listed_only`, `takeover_plan`)."""
+        if shard not in plan.since or plan.version < commit.version:
+            raise ValueError(f"plan {plan.version} can't take up {shard} at {commit}")
+        self.shard = shard
+        self.stream_name = stream
+        self.durable = commit
+        self.version, self.activation, self.high = commit.version, commit.activation, commit.high
+        # Rebuilt from the replay, never taken from the commit: `wm_anew`.
+        self.watermark = START_OF_TIME
+        self.next_offset = commit.done
+        self.ended = False
+        self.final_version = 0
+        self.acknowledged: tuple[int, int] | None = None
+        self.out: deque[Record] = deque()
+        self.counts = Counts()
+        self._now = 0
+        self._next_id = 0
+        self._tokens = 0
+        self._rows = Rows()
+        self._topics: dict[str, TopicRun] = {}
+        self._unsafe: dict[int, int] = {}  # token -> source offset
+        self._finals: set[int] = set()
+        self._finals_version = 0
+        self._making: _Snapshot | None = None
+        self._told: dict[tuple[str, int], tuple[int, int]] = {}  # (topic, partition) -> (version, event time)
+        self._told_at = 0
+        self._stream: StreamPlan | None = None
+        self._partitions = plan.partitions
+        self.obey(plan)
+
+    # ---- the plan
+
+    def obey(self, plan: Plan) -> None:
+        """Take up a plan: new and changed entries start without brackets, ended ones publish what they hold.
+
+        The shard sets its own activation: one tick after the greatest event time that it has read.
+        """
+        stream = plan.stream(self.stream_name)
+        before = self._stream
+        if before is not None and (
+            stream is None or (before.columns, before.time) != (stream.columns, stream.time)
+        ):
+            # Another stream of the same name: nothing held is of the new one's shape.
+            for topic in self._topics.values():
+                self._publish(topic, topic.end())
+            self._topics, self._rows = {}, Rows()
+        plans = {} if stream is None else {topic.name: topic for topic in stream.topics}
+        for name, topic in list(self._topics.items()):
+            new = plans.get(name)
+            if new is None or new.partition_key != topic.plan.partition_key:
+                self._publish(topic, topic.end())
+                del self._topics[name]
+            else:
+                self._publish(topic, topic.obey(new))
+        for name, new in plans.items():
+            if name not in self._topics:
+                topic = self._topics[name] = TopicRun(new, plan.partitions)
+                topic.obey(new)
+        self._stream, self._partitions = stream, plan.partitions
+        if plan.version != self.version:
+            self.version, self.activation = plan.version, self.high + 1
+
+    # ---- tuples
+
+    def take(self, batch: Batch, now: int) -> None:
+        """Take tuples in order; `batch.offsets` ascend and are at least `next_offset`."""
+        assert self._stream is not None
+        self._now = now
+        n = len(batch)
+        if n == 0:
+            return
+        ids = np.arange(self._next_id, self._next_id + n, dtype=np.int64)
+        self._next_id += n
+        self.next_offset = int(batch.offsets[-1]) + 1
+        # The watermark as each tuple met it: a tuple is late behind those before it, in its batch or not.
+        reached = np.maximum.accumulate(np.append(self.watermark, batch.times - self._stream.delay))
+        late = batch.times < reached[:-1]
+        concerned = np.zeros(n, np.bool_)
+        codes: dict[int, Int64s] = {}
+        work = []
+        for topic in self._topics.values():
+            masks = topic.passes(batch)
+            any_entry = np.zeros(n, np.bool_)
+            for mask in masks.values():
+                any_entry |= mask
+            rows = np.flatnonzero(any_entry)
+            code = np.full(n, -1, np.int64)
+            key = [batch.columns[name].take(rows) for name in topic.plan.partition_key]
+            code[rows] = topic.keys.codes(key, len(rows))
+            codes[topic.serial] = code
+            concerned |= any_entry
+            work.append((topic, masks, any_entry))
+        self.counts.filtered += n - int(np.count_nonzero(concerned))
+        self.counts.late += int(np.count_nonzero(concerned & late))
+        if concerned.any():
+            chunk = Chunk(ids, batch, codes, np.zeros(n, np.bool_))
+            self._rows.append(chunk if concerned.all() else chunk.take(concerned))
+        for topic, masks, any_entry in work:
+            self._publish(topic, ids[any_entry & late], late=True)
+            in_time = {entry: mask & ~late for entry, mask in masks.items()} if late.any() else masks
+            self._publish(topic, topic.offer(ids, batch, in_time, now))
+        self.watermark = int(reached[-1])
+        self.high = max(self.high, int(batch.times.max()))
+        self.settle(now)
+
+    def bury(self, letter: DeadLetter, arrival: int) -> None:
+        """Set a reading aside whole; its offset isn't done before the dead letter is safe.
+
+        Offsets of `take` and `bury` may interleave within what the source handed over at once.
+        """
+        self.next_offset = max(self.next_offset, letter.offset + 1)
+        self.counts.dead += 1
+        token = self._track(letter.offset)
+        self.out.append(
+            Record(token, DEAD_LETTERS, ANY_PARTITION, None, letter.payload, arrival, letter.headers())
+        )
+
+    def skip(self, offset: int) -> None:
+        """Everything before `offset` has been handed over, though no tuple may have come of it."""
+        self.next_offset = max(self.next_offset, offset)
+
+    def idle(self, now: int) -> None:
+        """The source has nothing to say: the watermark follows the clock where the stream asks for that."""
+        if self._stream is not None and self._stream.idle_timeout is not None and not self.ended:
+            self.watermark = max(self.watermark, now - self._stream.idle_timeout - self._stream.delay)
+
+    def finish(self) -> None:
+        """The source has ended: no tuple can come any more."""
+        self.ended = True
+        self.watermark = int(NEVER)
+
+    def settle(self, now: int) -> None:
+        """Decide what watermark and clock allow."""
+        self._now = now
+        for topic in self._topics.values():
+            self._publish(topic, topic.decide(self.watermark, now))
+
+    def next_deadline(self) -> int | None:
+        """When `settle` has to be called even if nothing comes."""
+        deadlines = [topic.next_deadline() for topic in self._topics.values()]
+        return min((at for at in deadlines if at is not None), default=None)
+
+    # ---- what is safe
+
+    def safe(self, token: int) -> None:
+        """The record of this token can't be lost any more: delivered, or spooled where the shard is bound to
+        this edge.
+        """
+        if self._unsafe.pop(token, None) is None and token in self._finals:
+            self._finals.discard(token)
+            if not self._finals:
+                self.final_version = self._finals_version
+
+    def carries_tuple(self, token: int) -> bool:
+        """Whether the record is of a reading, and not progress or a final record."""
+        return token in self._unsafe
+
+    def retract(self, token: int) -> None:
+        """This progress or final record was not sent: another has to be made."""
+        self._told.clear()
+        self._finals.clear()
+
+    def commit(self) -> Commit | None:
+        """What may now be made durable, None where a commit is in the making; progress of this moment goes
+        with it.
+        """
+        if self._making is not None:
+            return None
+        held = self._held()
+        ids = np.unique(np.concatenate([np.empty(0, np.int64), *(ids for ids, _ in held.values())]))
+        self.counts.omitted += self._rows.retain(ids)
+        first = [min(self._unsafe.values())] if self._unsafe else []
+        if len(ids):
+            chunk, places = self._rows.find(ids[:1])[0]
+            first.append(int(chunk.batch.offsets[places[0]]))
+        done = min(first, default=self.next_offset)
+        commit = Commit(done, self.high, self.version, self.activation)
+        self._making = _Snapshot(commit, self._progress(held), self.ended and done == self.next_offset)
+        return commit
+
+    def committed(self, now: int, tell: bool = True) -> None:
+        """The last `commit()` is durable: the plan may be acknowledged, progress sent. `tell`: whether it may
+        be sent now.
+
+        It may not while records of the shard wait in a spool: progress goes behind the tuples that it covers.
+        """
+        making, self._making = self._making, None
+        assert making is not None
+        commit = self.durable = making.commit
+        self.acknowledged = (commit.version, commit.activation)
+        if not tell:
+            return
+        if now - self._told_at >= REFRESH:
+            self._told, self._told_at = {}, now
+        for (topic, partition), time in making.progress.items():
+            if self._told.get((topic, partition)) != (commit.version, time):
+                self._told[topic, partition] = (commit.version, time)
+                value = progress_record(self.shard, commit.version, commit.activation, time)
+                self.out.append(Record(self._token(), topic, partition, None, value, now // 1000))
+        if making.final and not self._finals and self.final_version < commit.version == self.version:
+            self._send_finals(now)
+
+    def commit_failed(self) -> None:
+        """The last `commit()` was not made durable."""
+        self._making = None
+
+    # ---- what there is to see
+
+    def take_counts(self) -> Counts:
+        """What was counted since this was last called."""
+        counts, self.counts = self.counts, Counts()
+        return counts
+
+    @property
+    def held(self) -> int:
+        """How many tuples are undecided."""
+        return sum(len(ids) for ids, _ in self._held().values())
+
+    @property
+    def remembered(self) -> int:
+        """How many tuples omission remembers, counted once for each entry."""
+        return sum(topic.size() for topic in self._topics.values())
+
+    @property
+    def unsafe(self) -> int:
+        """How many records are on their way."""
+        return len(self._unsafe)
+
+    # ---- inside
+
+    def _held(self) -> dict[TopicRun, tuple[Int64s, Int64s]]:
+        return {topic: topic.held() for topic in self._topics.values()}
+
+    def _progress(self, held: dict[TopicRun, tuple[Int64s, Int64s]]) -> dict[tuple[str, int], int]:
+        """The least event time that can still be published, by topic and output partition."""
+        if self.watermark == START_OF_TIME:
+            return {}
+        progress = {}
+        for topic, (ids, times) in held.items():
+            least = np.full(self._partitions, min(self.watermark, END_OF_TIME), np.int64)
+            if len(ids):
+                codes = [chunk.codes[topic.serial][places] for chunk, places in self._rows.find(ids)]
+                np.minimum.at(least, topic.keys.partitions(np.concatenate(codes)), times)
+            for partition, time in enumerate(least.tolist()):
+                progress[topic.plan.name, partition] = time
+        return progress
+
+    def _publish(self, topic: TopicRun, ids: Int64s, late: bool = False) -> None:
+        if len(ids) == 0:
+            return
+        assert self._stream is not None
+        names = message_columns(self._stream, topic.plan)
+        end = tail(self.shard, self.version, self.activation, late)
+        for chunk, places in self._rows.find(ids):
+            if not late:  # counted apart
+                self.counts.published += int(np.count_nonzero(~chunk.published[places]))
+            chunk.published[places] = True
+            batch = chunk.batch
+            self.counts.holds.append(self._now - batch.arrivals[places])
+            codes = chunk.codes[topic.serial][places]
+            for offset, code, partition, value, arrival in zip(
+                batch.offsets[places].tolist(),
+                codes.tolist(),
+                topic.keys.partitions(codes).tolist(),
+                encode(batch, places, names, end),
+                (batch.arrivals[places] // 1000).tolist(),
+                strict=True,
+            ):
+                key = topic.keys.encoded[code]
+                self.counts.published_bytes += len(key) + len(value)
+                token = self._track(offset)
+                self.out.append(Record(token, topic.plan.name, partition, key, value, arrival))
+
+    def _track(self, offset: int) -> int:
+        """The token of a record without which `offset` isn't done."""
+        token = self._token()
+        self._unsafe[token] = offset
+        return token
+
+    def _send_finals(self, now: int) -> None:
+        self._finals_version = self.version
+        value = final_record(self.shard, self.version)
+        for topic in self._topics.values():
+            for partition in range(self._partitions):
+                token = self._token()
+                self._finals.add(token)
+                self.out.append(Record(token, topic.plan.name, partition, None, value, now // 1000))
+        if not self._finals:
+            self.final_version = self.version
+
+    def _token(self) -> int:
+        self._tokens += 1
+        return self._tokens

@@ -1,0 +1,159 @@
+"""One shared topic of a stream, as one shard serves it: its entries, and the union of what they retain."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from tamis.expressions.evaluate import evaluate, holds
+from tamis.expressions.nodes import Expr
+from tamis.expressions.vectors import Columns
+from tamis.omission.stream import OmissionState
+from tamis.planning.plan import Entry, TopicPlan
+from tamis_edge.core.keys import Int64s, KeyTable, MessageKeys
+from tamis_edge.core.rows import Batch
+
+# Integers beyond it aren't exact as DOUBLE: two that differ could look equal to omission.
+EXACT = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    state: OmissionState
+    keys: KeyTable
+
+
+def view(batch: Batch) -> Columns:
+    """The batch's columns as expressions of entries and checks name them."""
+    return {("", name): column for name, column in batch.columns.items()}
+
+
+class TopicRun:
+    """Omission state of one topic. Ids are the shard's handles of tuples, int64 and ascending wherever they
+    come in arrays.
+    """
+
+    _serials = itertools.count()
+
+    def __init__(self, plan: TopicPlan, partitions: int) -> None:
+        self.serial = next(self._serials)
+        self.plan = plan
+        self.keys = MessageKeys(partitions)
+        self._runs: dict[Entry, _Run] = {}
+        self._omission_keys: dict[tuple[str, ...], KeyTable] = {plan.partition_key: self.keys}
+
+    def obey(self, plan: TopicPlan) -> Int64s:
+        """Take up the topic's new entries, without brackets, and end those that are gone; what the latter
+        hold is to be published.
+        """
+        ended = [self._runs.pop(entry) for entry in list(self._runs) if entry not in plan.entries]
+        self.plan = plan
+        for entry in plan.entries:
+            if entry not in self._runs:
+                table = self._omission_keys.setdefault(entry.omission_key, KeyTable())
+                state = OmissionState(entry.interval, entry.sides, entry.max_delay)
+                self._runs[entry] = _Run(state, table)
+        return self._noted([run.state.flush() for run in ended])
+
+    def end(self) -> Int64s:
+        """End all entries; what they hold is to be published."""
+        held = [run.state.flush() for run in self._runs.values()]
+        self._runs = {}
+        return self._noted(held)
+
+    def passes(self, batch: Batch) -> dict[Entry, np.ndarray]:
+        """For each entry a mask of the tuples that it is concerned with: filter true, no NULL in the
+        partition key.
+        """
+        n = len(batch)
+        keyed = np.ones(n, np.bool_)
+        for name in self.plan.partition_key:
+            null = batch.columns[name].null
+            if null is not None:
+                keyed &= ~null
+        columns = view(batch)
+        filters: dict[Expr | None, np.ndarray] = {None: keyed}
+        for entry in self._runs:
+            if entry.filter is not None and entry.filter not in filters:
+                filters[entry.filter] = keyed & holds(entry.filter, columns, n)
+        return {entry: filters[entry.filter] for entry in self._runs}
+
+    def offer(self, ids: Int64s, batch: Batch, masks: dict[Entry, np.ndarray], now: int) -> Int64s:
+        """Show tuples that aren't late to the entries whose mask is true; returns those to be published
+        whatever omission says.
+
+        These have no place in an order: their value is NULL, or not exact as DOUBLE.
+        """
+        at_once = []
+        columns = view(batch)
+        for entry, run in self._runs.items():
+            mask = masks[entry]
+            if not mask.any():
+                continue
+            rows = np.flatnonzero(mask)
+            values = np.zeros(len(batch), np.float64)
+            if entry.value is not None and entry.interval > 0:
+                value = evaluate(entry.value, columns, len(batch))
+                outside = np.zeros(len(batch), np.bool_) if value.null is None else value.null
+                if value.data.dtype.kind == "i":
+                    outside = outside | (value.data > EXACT) | (value.data < -EXACT)
+                values = value.data.astype(np.float64)
+                if outside.any():
+                    at_once.append(ids[mask & outside])
+                    rows = np.flatnonzero(mask & ~outside)
+            key = [batch.columns[name].take(rows) for name in entry.omission_key]
+            run.state.offer(run.keys.codes(key, len(rows)), batch.times[rows], values[rows], ids[rows], now)
+        return self._noted(at_once)
+
+    def decide(self, watermark: int, now: int) -> Int64s:
+        """Decide what can be decided; returns what is to be published, each tuple once.
+
+        What one entry publishes can settle ties in another, so all are asked until none publishes.
+        """
+        published: list[Int64s] = []
+        again = True
+        while again:
+            again = False
+            for run in self._runs.values():
+                ids = run.state.decide(watermark, now).published
+                if len(ids):
+                    published.append(ids)
+                    for other in self._runs.values():
+                        if other is not run:
+                            other.state.note_published(ids)
+                    again = len(self._runs) > 1
+        return _union(published)
+
+    def held(self) -> tuple[Int64s, Int64s]:
+        """Ids and event times of the undecided tuples; one that several entries hold comes once, ids
+        ascending.
+        """
+        held = [run.state.held() for run in self._runs.values()]
+        if not held:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        ids, first = np.unique(np.concatenate([ids for ids, _ in held]), return_index=True)
+        return ids, np.concatenate([times for _, times in held])[first]
+
+    def next_deadline(self) -> int | None:
+        """When on the caller's clock `decide` has to be called even if nothing comes."""
+        deadlines = [run.state.next_deadline() for run in self._runs.values()]
+        return min((at for at in deadlines if at is not None), default=None)
+
+    def size(self) -> int:
+        """How many tuples all entries remember, counted once for each entry."""
+        return sum(run.state.size() for run in self._runs.values())
+
+    def _noted(self, groups: list[Int64s]) -> Int64s:
+        ids = _union(groups)
+        if len(ids):
+            for run in self._runs.values():
+                run.state.note_published(ids)
+        return ids
+
+
+def _union(groups: list[Int64s]) -> Int64s:
+    if not groups:
+        return np.empty(0, np.int64)
+    return groups[0] if len(groups) == 1 else np.unique(np.concatenate(groups))

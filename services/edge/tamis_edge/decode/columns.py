@@ -1,0 +1,153 @@
+"""One column's values, as a source gave them, to a vector of the declared type; offenders become NULL and are
+named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from tamis.expressions.nodes import Type
+from tamis.expressions.vectors import Vector
+from tamis.messaging.dead_letters import Reason
+from tamis.messaging.records import END_OF_TIME
+from tamis_edge.decode.json_rows import Offence
+
+TimeUnit = Literal["s", "ms", "us", "ns"]
+_PER_SECOND: dict[TimeUnit, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+_NONE = type(None)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
+
+
+class _Misfit(Exception):
+    def __init__(self, reason: Reason, what: str) -> None:
+        super().__init__(what)
+        self.reason = reason
+
+
+def convert(name: str, values: Sequence[Any], type_: Type, unit: TimeUnit) -> tuple[Vector, list[Offence]]:
+    """The vector of `values`; `unit` is that of TIMESTAMPs that come as numbers."""
+    fast = _fast(values, type_, unit)
+    if fast is not None:
+        return fast, []
+    offences = []
+    clean: list[Any] = []
+    for i, value in enumerate(values):
+        try:
+            clean.append(None if value is None else _one(value, type_, unit))
+        except _Misfit as misfit:
+            offences.append(Offence(i, misfit.reason, f"{name}: {misfit}"))
+            clean.append(None)
+    return Vector.from_list(clean, type_), offences
+
+
+def _fast(values: Sequence[Any], type_: Type, unit: TimeUnit) -> Vector | None:
+    """The vector where every value has the usual form, else None."""
+    kinds = set(map(type, values)) - {_NONE}
+    if type_ is Type.DOUBLE:
+        if kinds <= {float, int}:
+            data = np.array(values, np.float64)  # None becomes NaN
+            finite = np.isfinite(data)
+            if finite.all():
+                return Vector(data)
+            if np.count_nonzero(~finite) == sum(value is None for value in values):
+                return Vector(np.where(finite, data, 0.0), ~finite)
+        return None
+    if type_ is Type.TIMESTAMP:
+        if kinds == {str} and None not in values:
+            return _iso(values)
+        if kinds == {int} and None not in values:
+            return _ticks(values, unit)
+        return None
+    allowed = {Type.VARCHAR: str, Type.BOOLEAN: bool, Type.INT: int, Type.BIGINT: int}[type_]
+    if kinds <= {allowed}:
+        if allowed is int and any(not -(2**63) <= v < 2**63 for v in values if v is not None):
+            return None
+        return Vector.from_list(values, type_)
+    return None
+
+
+def _iso(values: Sequence[str]) -> Vector | None:
+    texts = pa.array(values)
+    for target in (pa.timestamp("us", "UTC"), pa.timestamp("us")):
+        try:
+            data = texts.cast(target).cast(pa.int64()).to_numpy()
+        except pa.ArrowInvalid:
+            continue
+        return Vector(data) if (np.abs(data) < END_OF_TIME).all() else None
+    return None
+
+
+def _ticks(values: Sequence[int], unit: TimeUnit) -> Vector | None:
+    if max(values) >= 2**63 or min(values) < -(2**63):
+        return None
+    data = np.array(values, np.int64)
+    per_second = _PER_SECOND[unit]
+    if per_second > 1_000_000:
+        data = data // (per_second // 1_000_000)
+    else:
+        factor = 1_000_000 // per_second
+        if (np.abs(data) >= END_OF_TIME // factor).any():
+            return None
+        data = data * factor
+    return Vector(data) if (np.abs(data) < END_OF_TIME).all() else None
+
+
+def _one(value: Any, type_: Type, unit: TimeUnit) -> Any:
+    if type_ is Type.TIMESTAMP:
+        return _time(value, unit)
+    kind = type(value)
+    if type_ is Type.DOUBLE and kind in (float, int):
+        if not np.isfinite(float(value)):
+            raise _Misfit(
+                Reason.NOT_A_NUMBER, f"{value} is not a finite number; leave it out where there is none"
+            )
+        return value
+    if type_ in (Type.INT, Type.BIGINT) and kind in (int, float):
+        if kind is float and not np.isfinite(value):
+            raise _Misfit(
+                Reason.NOT_A_NUMBER, f"{value} is not a finite number; leave it out where there is none"
+            )
+        # JSON has one kind of number: 5.0 is a whole one.
+        if value == int(value) and -(2**63) <= int(value) < 2**63:
+            return int(value)
+    elif (type_ is Type.VARCHAR and kind is str) or (type_ is Type.BOOLEAN and kind is bool):
+        return value
+    raise _Misfit(Reason.WRONG_TYPE, f"{_shown(value)} is not of type {type_}")
+
+
+def _time(value: Any, unit: TimeUnit) -> int:
+    if type(value) is str:
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            raise _Misfit(Reason.WRONG_TYPE, f"{_shown(value)} is not an ISO 8601 time") from None
+        time = ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _TICK
+        if abs(time) >= END_OF_TIME:
+            raise _Misfit(Reason.OUT_OF_DOMAIN, f"{value} is beyond what event time can be")
+        return time
+    if type(value) not in (int, float):
+        raise _Misfit(
+            Reason.WRONG_TYPE, f"{_shown(value)} is not a TIMESTAMP: ISO 8601 or a number of {unit}"
+        )
+    if not np.isfinite(float(value)):
+        raise _Misfit(Reason.NOT_A_NUMBER, f"{value} is not a finite number")
+    per_second = _PER_SECOND[unit]
+    exact = type(value) is int
+    ticks: int = value * 1_000_000 // per_second if exact else round(value * 1_000_000 / per_second)
+    if abs(ticks) >= END_OF_TIME:
+        raise _Misfit(
+            Reason.OUT_OF_DOMAIN,
+            f"{value} {unit} since 1970 is beyond what event time can be; is it in {unit}?",
+        )
+    return ticks
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:80]

@@ -1,0 +1,102 @@
+"""JSON payloads of a whole micro-batch to Python objects, with one call of the parser where all is well."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from tamis.messaging.dead_letters import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Offence:
+    """Why the payload in place `row` of its batch is set aside."""
+
+    row: int
+    reason: Reason
+    error: str
+
+
+def parse(payloads: Sequence[bytes], limit: int) -> tuple[list[dict[str, Any]], list[Offence]]:
+    """The object of each payload, `{}` for offenders: what isn't a JSON object, or is longer than `limit`
+    bytes.
+    """
+    rows: list[Any] | None = None
+    if max(map(len, payloads), default=0) <= limit:
+        rows = _parse_together(payloads)
+    offences: list[Offence] = []
+    if rows is None:
+        rows = []
+        for i, payload in enumerate(payloads):
+            try:
+                rows.append(_parse_one(payload, limit))
+            except _Refused as refused:
+                offences.append(Offence(i, refused.reason, str(refused)))
+                rows.append({})
+    if set(map(type, rows)) - {dict}:
+        for i, row in enumerate(rows):
+            if type(row) is not dict:
+                error = f"a JSON {_NAMES[type(row)]}, not an object; send one object a reading"
+                offences.append(Offence(i, Reason.UNDECODABLE, error))
+                rows[i] = {}
+    return rows, offences
+
+
+_NAMES = {
+    list: "array",
+    str: "string",
+    int: "number",
+    float: "number",
+    bool: "boolean",
+    type(None): "null",
+}
+
+# Between payloads that are parsed as one array. No sender can know it: without it two crafted payloads that
+# only together are JSON could pass for others.
+_FENCE = secrets.token_hex(16)
+_JOINT = b',"%s",' % _FENCE.encode()
+
+
+def _parse_together(payloads: Sequence[bytes]) -> list[Any] | None:
+    try:
+        found = orjson.loads(b"[" + _JOINT.join(payloads) + b"]")
+    except orjson.JSONDecodeError:
+        return None
+    rows: list[Any] = found[::2]
+    fences = found[1::2]
+    if len(rows) != len(payloads) or fences.count(_FENCE) != len(payloads) - 1:
+        return None
+    return rows
+
+
+class _Refused(Exception):
+    def __init__(self, reason: Reason, error: str) -> None:
+        super().__init__(error)
+        self.reason = reason
+
+
+def _parse_one(payload: bytes, limit: int) -> Any:
+    if len(payload) > limit:
+        raise _Refused(Reason.TOO_LARGE, f"{len(payload)} bytes; the limit is {limit}")
+    try:
+        return orjson.loads(payload)
+    except orjson.JSONDecodeError as error:
+        _refuse_nan(payload)
+        raise _Refused(Reason.UNDECODABLE, f"not JSON: {error}") from None
+
+
+def _refuse_nan(payload: bytes) -> None:
+    """Many senders write NaN and Infinity, which JSON lacks; naming that helps more than "not JSON"."""
+
+    def refuse(constant: str) -> None:
+        raise _Refused(Reason.NOT_A_NUMBER, f"{constant} is no JSON number; leave the field out or send null")
+
+    try:
+        json.loads(payload, parse_constant=refuse)
+    except (ValueError, RecursionError):
+        return

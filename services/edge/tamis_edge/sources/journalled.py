@@ -1,0 +1,63 @@
+"""A shard whose readings lie in the journal."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+import numpy as np
+
+from tamis_edge.core.commit import Commit
+from tamis_edge.decode.decoder import Decoder, FieldMap
+from tamis_edge.journal import Journal
+from tamis_edge.sources.base import Payloads
+
+
+class JournalShard:
+    """Reads the journal behind what an HTTP or MQTT source appends to it."""
+
+    movable = False
+    ended = False
+    partition = 0
+
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        stream: str,
+        edge: str,
+        source: str,
+        topic: str,
+        fields: FieldMap,
+        declared: bool,
+    ) -> None:
+        self.name = f"{stream}:{edge}/{source}"
+        self.stream, self.topic, self.fields, self.declared = stream, topic, fields, declared
+        self.caught_up = False
+        self._journal = journal
+        self._next: int | None = None
+
+    def committed(self) -> tuple[Commit, bool]:
+        return self._journal.committed(self.name)
+
+    def start(self, offset: int, decoder: Decoder) -> None:
+        self._next = offset
+
+    def stop(self) -> None:
+        self._next = None
+
+    def poll(self, limit: int, now: int) -> Payloads | None:
+        if self._next is None:
+            return None
+        rows = self._journal.read(self.name, self._next, limit)
+        self.caught_up = len(rows) < limit
+        if not rows:
+            return None
+        self._next = rows[-1].seq + 1
+        return Payloads(
+            np.array([row.seq for row in rows], np.int64),
+            np.array([row.arrival for row in rows], np.int64),
+            [row.payload for row in rows],
+        )
+
+    def commit(self, commit: Commit, final: bool) -> Future[None]:
+        return self._journal.commit(self.name, commit, final)

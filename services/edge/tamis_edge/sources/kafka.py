@@ -1,0 +1,251 @@
+"""The Kafka source: a topic of readings, its partitions shared by the edges of one consumer group.
+
+A shard's commit is the group's offset, and the rest of it the offset's metadata: it moves with the partition.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+
+import numpy as np
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_INVALID,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from tamis.errors import UnavailableError
+from tamis.settings import KafkaSettings
+from tamis.telemetry.logs import get_logger
+from tamis_edge.config import KafkaSource
+from tamis_edge.core.commit import Commit
+from tamis_edge.decode.decoder import Decoder
+from tamis_edge.sources.base import Payloads
+
+_log = get_logger("edge.kafka")
+
+PATIENCE = 10.0  # seconds for calls that wait for the group's coordinator
+BUFFER = 20_000  # messages of one partition that wait here before it is paused
+
+
+class KafkaShard:
+    """One assigned partition."""
+
+    movable = True
+    declared = True
+    ended = False
+
+    def __init__(self, owner: KafkaTopic, source: KafkaSource, partition: int, commit: Commit) -> None:
+        self.name = f"{source.stream}:{source.topic}/{partition}"
+        self.stream, self.topic, self.partition, self.fields = (
+            source.stream,
+            source.topic,
+            partition,
+            source.fields,
+        )
+        self.caught_up = False
+        self._owner, self._commit = owner, commit
+        self.buffer: deque[tuple[int, int, bytes]] = deque()
+        self.started = False
+        self.paused = True
+        self._fresh = True
+
+    def committed(self) -> tuple[Commit, bool]:
+        return self._commit, False
+
+    def start(self, offset: int, decoder: Decoder) -> None:
+        # The assignment began at the commit; only a later start has to go back to it.
+        self._owner.resume(self, None if self._fresh else offset)
+        self.started, self._fresh = True, False
+
+    def stop(self) -> None:
+        self.started = False
+        self._owner.pause(self)
+        self.buffer.clear()
+
+    def poll(self, limit: int, now: int) -> Payloads | None:
+        n = min(limit, len(self.buffer))
+        if n == 0:
+            return None
+        offsets, arrivals, values = zip(*(self.buffer.popleft() for _ in range(n)), strict=True)
+        return Payloads(np.array(offsets, np.int64), np.array(arrivals, np.int64), values)
+
+    def commit(self, commit: Commit, final: bool) -> Future[None]:
+        return self._owner.commit(self, commit)
+
+    def commit_is(self, commit: Commit) -> None:
+        """The group has this commit now."""
+        self._commit = commit
+
+
+class KafkaTopic:
+    """One subscription. `before_revoke` returns the last commit of a shard that is about to move."""
+
+    def __init__(
+        self, source: KafkaSource, settings: KafkaSettings, before_revoke: Callable[[str], Commit | None]
+    ) -> None:
+        self._source = source
+        self._before_revoke = before_revoke
+        self._shards: dict[int, KafkaShard] = {}
+        self._making: dict[int, tuple[Commit, Future[None]]] = {}
+        self._lock = threading.Lock()
+        config = settings.client_config()
+        if source.bootstrap is not None:
+            config["bootstrap.servers"] = source.bootstrap
+        self._consumer = Consumer(
+            {
+                **config,
+                "group.id": source.group or f"tamis-edge.{source.stream}.{source.topic}",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "partition.assignment.strategy": "cooperative-sticky",
+                "enable.partition.eof": True,
+                "on_commit": self._on_commit,
+                "error_cb": self._on_error,
+            }
+        )
+
+    def start(self) -> None:
+        self._consumer.subscribe([self._source.topic], self._on_assign, self._on_revoke, self._on_lost)
+
+    def shards(self) -> list[KafkaShard]:
+        now = time.time_ns() // 1000
+        for message in self._consumer.consume(BUFFER // 2, timeout=0):
+            self._take(message, now)
+        for shard in self._shards.values():
+            if shard.started and not shard.paused and len(shard.buffer) > BUFFER:
+                self.pause(shard)
+            elif shard.started and shard.paused and len(shard.buffer) < BUFFER // 4:
+                self.resume(shard, None)
+        return list(self._shards.values())
+
+    def refuse(self, full: bool) -> None:
+        """The loop stops polling by itself, and full buffers pause their partitions."""
+
+    def stop(self) -> None:
+        for shard in self._shards.values():
+            self.pause(shard)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    # ---- for its shards
+
+    def resume(self, shard: KafkaShard, offset: int | None) -> None:
+        """Deliver the partition, from `offset` on where it is given."""
+        at = TopicPartition(shard.topic, shard.partition)
+        if offset is not None:
+            self._consumer.seek(TopicPartition(shard.topic, shard.partition, offset))
+        self._consumer.resume([at])
+        shard.paused = False
+
+    def pause(self, shard: KafkaShard) -> None:
+        """Deliver nothing of the partition for now."""
+        if not shard.paused:
+            self._consumer.pause([TopicPartition(shard.topic, shard.partition)])
+            shard.paused = True
+
+    def commit(self, shard: KafkaShard, commit: Commit) -> Future[None]:
+        """Commit an offset and its metadata for the group."""
+        done: Future[None] = Future()
+        if self._shards.get(shard.partition) is not shard:
+            done.set_exception(UnavailableError("the partition has moved", where=shard.name))
+            return done
+        with self._lock:
+            self._making[shard.partition] = (commit, done)
+        try:
+            self._consumer.commit(offsets=[_offset(shard, commit)], asynchronous=True)
+        except KafkaException as error:
+            self._settle(shard.partition, str(error))
+        return done
+
+    # ---- callbacks, all from within consume()
+
+    def _take(self, message: Message, now: int) -> None:
+        error = message.error()
+        partition = message.partition()
+        shard = None if partition is None else self._shards.get(partition)
+        if error is not None:
+            if error.code() == KafkaError._PARTITION_EOF:
+                if shard is not None:
+                    shard.caught_up = not shard.buffer
+            else:
+                _log.warning("reading a topic failed", topic=self._source.topic, error=str(error))
+        elif shard is not None and shard.started:
+            offset = message.offset()
+            assert offset is not None
+            shard.caught_up = False
+            shard.buffer.append((offset, now, message.value() or b""))
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        found = consumer.committed(partitions, timeout=PATIENCE) if partitions else []
+        for at in found:
+            if at.error is not None:
+                raise KafkaException(at.error)
+            commit = Commit.from_metadata(at.offset, at.metadata) if at.offset >= 0 else Commit()
+            self._shards[at.partition] = KafkaShard(self, self._source, at.partition, commit)
+            if at.offset == OFFSET_INVALID:
+                at.offset = OFFSET_BEGINNING
+        consumer.incremental_assign([TopicPartition(at.topic, at.partition, at.offset) for at in found])
+        if found:
+            # Read only once a plan lists the shard (`listed_only`).
+            consumer.pause([TopicPartition(at.topic, at.partition) for at in found])
+        _log.info("assigned", topic=self._source.topic, partitions=[at.partition for at in partitions])
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        offsets = []
+        for at in partitions:
+            shard = self._shards.pop(at.partition, None)
+            last = self._before_revoke(shard.name) if shard else None
+            if shard is not None and last is not None:
+                offsets.append(_offset(shard, last))
+        if offsets:
+            try:
+                consumer.commit(offsets=offsets, asynchronous=False)
+            except KafkaException as error:
+                # Nothing is lost: the next owner starts from the commit before.
+                _log.warning("the last commit of moved partitions failed", error=str(error))
+        consumer.incremental_unassign(partitions)
+        _log.info("revoked", topic=self._source.topic, partitions=[at.partition for at in partitions])
+
+    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        for at in partitions:
+            self._shards.pop(at.partition, None)
+        consumer.incremental_unassign(partitions)
+        _log.warning("lost", topic=self._source.topic, partitions=[at.partition for at in partitions])
+
+    def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        for at in partitions:
+            fault = at.error or error
+            self._settle(at.partition, str(fault) if fault else None)
+
+    def _settle(self, partition: int, fault: str | None) -> None:
+        with self._lock:
+            making = self._making.pop(partition, None)
+        if making is None:
+            return
+        commit, done = making
+        if fault is not None:
+            done.set_exception(UnavailableError(f"the commit failed: {fault}", where=self._source.topic))
+            return
+        shard = self._shards.get(partition)
+        if shard is not None:
+            shard.commit_is(commit)
+        done.set_result(None)
+
+    def _on_error(self, error: KafkaError) -> None:
+        for shard in self._shards.values():
+            shard.caught_up = False
+        _log.warning("Kafka", topic=self._source.topic, error=str(error))
+
+
+def _offset(shard: KafkaShard, commit: Commit) -> TopicPartition:
+    return TopicPartition(shard.topic, shard.partition, commit.done, commit.to_metadata())

@@ -1,0 +1,153 @@
+"""The MQTT source: a message is acknowledged once it is in the journal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import paho.mqtt.client as paho
+from paho.mqtt.enums import CallbackAPIVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+from paho.mqtt.reasoncodes import ReasonCode
+
+from tamis.telemetry.logs import get_logger
+from tamis_edge.config import STREAM, MqttSource
+from tamis_edge.journal import Journal, JournalFullError
+from tamis_edge.sources.journalled import JournalShard
+
+_log = get_logger("edge.mqtt")
+
+# With a session that outlives the connection the broker keeps what came meanwhile.
+SESSION_SECONDS = 7 * 24 * 3600
+ROOM_TO_RESUME = (
+    0.1  # of the journal's limit: reconnecting at the first free byte would only disconnect again
+)
+
+
+class MqttShards:
+    """One subscription; a shard for each stream that its messages are of."""
+
+    def __init__(
+        self, source: MqttSource, edge: str, journal: Journal, limit: int, wake: Callable[[], None]
+    ) -> None:
+        self._source, self._edge, self._journal, self._wake = source, edge, journal, wake
+        self._room = int(limit * ROOM_TO_RESUME)
+        self._level = source.topic.split("/").index(STREAM) if source.stream is None else None
+        self._filter = source.topic.replace(STREAM, "+")
+        self._lock = threading.Lock()
+        self._shards: dict[str, JournalShard] = {}
+        self._refusing = False
+        self._held_back = False
+        self._stopped = False
+        suffix = f":{edge}/{source.name}"
+        known = [name.removesuffix(suffix) for name in journal.shards() if name.endswith(suffix)]
+        for stream in known if source.stream is None else [source.stream]:
+            self._shard(stream)
+        version = paho.MQTTv5 if source.protocol == "5" else paho.MQTTv311
+        client_id = f"tamis-{edge}-{source.name}"
+        options: dict[str, Any] = {} if source.protocol == "5" else {"clean_session": False}
+        self._client = paho.Client(
+            CallbackAPIVersion.VERSION2, client_id, protocol=version, manual_ack=True, **options
+        )
+        if source.username is not None:
+            password = source.password.get_secret_value() if source.password else None
+            self._client.username_pw_set(source.username, password)
+        if source.tls:
+            self._client.tls_set()
+        self._client.reconnect_delay_set(1, 10)
+        self._client.on_connect = self._connected
+        self._client.on_disconnect = self._disconnected
+        self._client.on_message = self._message
+
+    def start(self) -> None:
+        options: dict[str, Any] = {}
+        if self._source.protocol == "5":
+            session = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+            session.SessionExpiryInterval = SESSION_SECONDS
+            options = {"clean_start": False, "properties": session}
+        self._client.connect_async(self._source.host, self._source.port, **options)
+        self._client.loop_start()
+
+    def shards(self) -> list[JournalShard]:
+        if self._refusing and not self._held_back and not self._stopped and self._journal.room >= self._room:
+            # The broker sends again, in order, what was not acknowledged.
+            self._refusing = False
+            self.start()
+        with self._lock:
+            return list(self._shards.values())
+
+    def refuse(self, full: bool) -> None:
+        """Whether to take nothing since the spool is full."""
+        self._held_back = full
+        if full and not self._refusing:
+            self._refuse("the spool is full")
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._client.disconnect()
+        self._client.loop_stop()
+
+    def close(self) -> None:
+        """Nothing is left to close: the client disconnected when it stopped."""
+
+    def _shard(self, stream: str) -> JournalShard:
+        with self._lock:
+            if stream not in self._shards:
+                self._shards[stream] = JournalShard(
+                    self._journal,
+                    stream=stream,
+                    edge=self._edge,
+                    source=self._source.name,
+                    topic=self._source.topic,
+                    fields=self._source.fields,
+                    declared=self._source.stream is not None,
+                )
+            return self._shards[stream]
+
+    def _connected(
+        self, client: paho.Client, _: Any, __: paho.ConnectFlags, reason: ReasonCode, ___: Properties | None
+    ) -> None:
+        if reason.is_failure:
+            _log.warning(
+                "the MQTT broker refuses the connection", source=self._source.name, reason=str(reason)
+            )
+            return
+        client.subscribe(self._filter, qos=1)
+        _log.info("subscribed", source=self._source.name, topic=self._filter)
+
+    def _disconnected(
+        self, _: paho.Client, __: Any, ___: paho.DisconnectFlags, reason: ReasonCode, ____: Properties | None
+    ) -> None:
+        if reason.is_failure and not self._stopped:
+            _log.warning("lost the MQTT broker", source=self._source.name, reason=str(reason))
+
+    def _message(self, client: paho.Client, _: Any, message: paho.MQTTMessage) -> None:
+        if self._refusing:
+            # One that came behind a refused one must wait as well: it would overtake it.
+            return
+        stream = self._source.stream or message.topic.split("/")[self._level or 0]
+        try:
+            safe = self._journal.append(
+                self._shard(stream).name, [bytes(message.payload)], time.time_ns() // 1000
+            )
+        except JournalFullError as error:
+            self._refuse(str(error))
+            return
+
+        def acknowledge(done: Future[None]) -> None:
+            if done.exception() is None:
+                client.ack(message.mid, message.qos)
+                self._wake()
+            else:
+                self._refuse(str(done.exception()))
+
+        safe.add_done_callback(acknowledge)
+
+    def _refuse(self, why: str) -> None:
+        _log.warning("pausing an MQTT source", source=self._source.name, reason=why)
+        self._refusing = True
+        self._client.disconnect()

@@ -1,0 +1,76 @@
+"""What the edge shows of itself, from the catalogue, once a second."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from tamis.telemetry.metrics import Metrics
+from tamis_edge.core.shard_run import START_OF_TIME, Counts
+from tamis_edge.journal import Journal
+from tamis_edge.spool import Spool
+from tamis_edge.worker import Worker
+
+DECISIONS = ("published", "omitted", "filtered", "late", "dead")
+
+
+class EdgeTelemetry:
+    """Turns the state of workers, spool and journal into metrics. `now` is wall clock in microseconds."""
+
+    def __init__(self, metrics: Metrics, edge: str) -> None:
+        self._metrics, self._edge = metrics, edge
+
+    def show(
+        self,
+        workers: Iterable[Worker],
+        *,
+        spool: Spool,
+        journal: Journal,
+        paused: bool,
+        version: int,
+        now: int,
+    ) -> None:
+        """Refresh everything."""
+        metrics, edge = self._metrics, self._edge
+        metrics.set("tamis_plan_version", version, service="edge")
+        metrics.set("tamis_edge_spool_bytes", spool.bytes, edge=edge)
+        metrics.set("tamis_edge_spool_records", spool.records, edge=edge)
+        metrics.set("tamis_edge_paused", paused, edge=edge)
+        for name in (
+            "tamis_edge_watermark_seconds",
+            "tamis_edge_watermark_lag_seconds",
+            "tamis_edge_shard_plan_version",
+        ):
+            metrics.clear(name)
+        held: dict[str, int] = defaultdict(int)
+        remembered: dict[str, int] = defaultdict(int)
+        inbox: dict[str, int] = defaultdict(int)
+        for worker in workers:
+            stream, shard = worker.source.stream, worker.source.name
+            inbox[stream] += journal.rows(shard)
+            run = worker.run
+            if run is None:
+                continue
+            self.count(stream, run.take_counts())
+            held[stream] += run.held
+            remembered[stream] += run.remembered
+            labels = {"edge": edge, "stream": stream, "shard": shard}
+            metrics.set("tamis_edge_shard_plan_version", run.version, **labels)
+            if run.watermark != START_OF_TIME and not run.ended:
+                metrics.set("tamis_edge_watermark_seconds", run.watermark / 1e6, **labels)
+                metrics.set("tamis_edge_watermark_lag_seconds", (now - run.watermark) / 1e6, **labels)
+        for stream, waiting in inbox.items():
+            metrics.set("tamis_edge_inbox_records", waiting, edge=edge, stream=stream)
+            metrics.set("tamis_edge_held_tuples", held[stream], edge=edge, stream=stream)
+            metrics.set("tamis_edge_state_tuples", remembered[stream], edge=edge, stream=stream)
+
+    def count(self, stream: str, counts: Counts) -> None:
+        """Add what a run has done since it was last asked."""
+        labels = {"edge": self._edge, "stream": stream}
+        for decision in DECISIONS:
+            if amount := getattr(counts, decision):
+                self._metrics.inc("tamis_edge_tuples_total", amount, decision=decision, **labels)
+        for holds in counts.holds:
+            self._metrics.observe_many("tamis_edge_hold_seconds", (holds / 1e6).tolist(), **labels)
+        if counts.published_bytes:
+            self._metrics.inc("tamis_edge_published_bytes_total", counts.published_bytes, **labels)

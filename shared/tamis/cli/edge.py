@@ -1,0 +1,40 @@
+"""`tamis edge`: one edge service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tamis edge                                        HTTP on 127.0.0.1:8282 for every stream
+  TAMIS_KAFKA_BOOTSTRAP=broker:9092 tamis edge --config edge.yaml
+"""
+)
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="YAML file with the sources; services/edge/example.yaml explains every field.",
+)
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the journal, the spool and the last plan are kept; instead of the file's and TAMIS_DATA.",
+)
+@click.option("--name", help="The edge's name, part of its shards' ids; instead of the file's.")
+@click.option(
+    "--http-port", type=click.IntRange(0, 65535), help="Port of the HTTP source; instead of the file's."
+)
+def command(config: Path | None, data: Path | None, name: str | None, http_port: int | None) -> None:
+    """Run an edge: readings in, filtered by the plan, retained ones to Kafka; SIGTERM stops it cleanly."""
+    from tamis.settings import KafkaSettings, ServiceSettings, load
+    from tamis.telemetry.logs import configure_logs
+    from tamis_edge.config import load_config, override
+    from tamis_edge.service import serve
+
+    settings = load(ServiceSettings)
+    configure_logs("edge", settings.log_level, settings.log_format)
+    serve(override(load_config(config), name, data, http_port), load(KafkaSettings), settings)
