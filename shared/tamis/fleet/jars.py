@@ -158,7 +158,7 @@ def _ivy_jar() -> Path:
 
 
 def _replace(new: Path, old: Path) -> None:
-    """Puts a directory in another's place; the old one goes where the new one was, for the caller to remove."""
+    """Puts a directory in another's place; the old one goes to where the new one was."""
     if old.exists():
         old.rename(new.with_name(f"{new.name}-old"))
     new.rename(old)

@@ -1,0 +1,5 @@
+"""`python -m tamis.cli` is `tamis`."""
+
+from tamis.cli import main
+
+main(prog_name="tamis")
