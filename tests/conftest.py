@@ -1,0 +1,70 @@
+"""A real Kafka for every test that asks for one."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+from docker.errors import DockerException
+from testcontainers.core.container import DockerContainer
+from testcontainers.core.wait_strategies import LogMessageWaitStrategy
+
+from tamis.fleet.broker import SINGLE_NODE_SETTINGS, EmbeddedKafka
+from tamis.fleet.ports import free_ports
+
+# The broker that the embedded one runs, too.
+_IMAGE = "apache/kafka:4.3.0"
+_START_SECONDS = 120
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The bootstrap string of a broker that all tests share: a container's where there is Docker."""
+    if _docker_answers():
+        yield from _container()
+    else:
+        with EmbeddedKafka(tmp_path_factory.mktemp("kafka")) as broker:
+            yield broker.bootstrap
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[EmbeddedKafka]:
+    """A running broker of the test's own, to be stopped, killed and started again."""
+    with EmbeddedKafka(tmp_path / "kafka") as started:
+        yield started
+
+
+def _docker_answers() -> bool:
+    with warnings.catch_warnings():
+        # Where there is no engine, docker's client drops its socket without closing it.
+        warnings.simplefilter("ignore", ResourceWarning)
+        try:
+            docker.from_env().close()
+            return True
+        except DockerException:
+            return False
+        finally:
+            gc.collect()
+
+
+def _container() -> Iterator[str]:
+    # testcontainers' own KafkaContainer knows another maker's image. Kafka tells clients its address, so the
+    # port is chosen before it starts and is the same on both sides.
+    (port,) = free_ports(1)
+    container = DockerContainer(_IMAGE).with_bind_ports(port, port)
+    host = container.get_container_host_ip()
+    settings = {
+        **SINGLE_NODE_SETTINGS,
+        "listeners": f"BROKER://:{port},CONTROLLER://:9093",
+        "advertised.listeners": f"BROKER://{host}:{port}",
+        "controller.quorum.voters": "1@localhost:9093",
+    }
+    for key, value in settings.items():
+        container.with_env("KAFKA_" + key.upper().replace(".", "_"), value)
+    container.waiting_for(LogMessageWaitStrategy("Kafka Server started").with_startup_timeout(_START_SECONDS))
+    with container:
+        yield f"{host}:{port}"
