@@ -113,8 +113,9 @@ def _literal(literal: Literal) -> str:
     if literal.type is Type.INTERVAL:
         return interval(int(value))
     if literal.type is Type.TIMESTAMP:
-        moment = str(np.datetime64(int(value), "us")).replace("T", " ")
-        return f"TIMESTAMP '{_trimmed(moment)}'"
+        seconds, rest = divmod(int(value), 1_000_000)
+        moment = str(np.datetime64(seconds, "s")).replace("T", " ")  # datetime ends with the year 9999
+        return f"TIMESTAMP '{_trimmed(f'{moment}.{rest:06}')}'"
     return repr(float(value)) if literal.type is Type.DOUBLE else str(value)
 
 
