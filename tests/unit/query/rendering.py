@@ -1,0 +1,77 @@
+"""Statements as short lines, so that a case of good.sql shows what SQL means on a few lines."""
+
+from __future__ import annotations
+
+from tamis.expressions.nodes import Column, Expr, Literal, Type
+from tamis.query.model import (
+    AlertDef,
+    AlertOptions,
+    DerivedDef,
+    Drop,
+    Explain,
+    FunctionDef,
+    Query,
+    SetPaused,
+    Show,
+    Statement,
+    StreamDef,
+)
+
+
+def expression(expr: Expr) -> str:
+    """Prefix form; literals other than BOOLEAN, INT and VARCHAR carry the first letter of their type."""
+    if isinstance(expr, Column):
+        return f"{expr.alias}.{expr.name}" if expr.alias else expr.name
+    if isinstance(expr, Literal):
+        if expr.value is None:
+            return f"null:{expr.type}"
+        plain = expr.type in (Type.BOOLEAN, Type.INT, Type.VARCHAR)
+        return repr(expr.value) + ("" if plain else f":{expr.type}")
+    return f"({expr.op} {' '.join(expression(arg) for arg in expr.args)})"
+
+
+def query(read: Query) -> list[str]:
+    """One line for FROM, each conjunct and each output."""
+    sources = [f"{s.alias}={'/'.join((*s.via, s.stream))}" for s in read.sources]
+    return [
+        "from " + ", ".join(sources),
+        *(f"where {expression(c.expr)}" for c in read.conjuncts),
+        *(f"select {o.name}: {expression(o.expr)} {o.expr.type}" for o in read.select),
+    ]
+
+
+def statement(made: Statement) -> list[str]:
+    """The lines of one statement."""
+    match made:
+        case StreamDef():
+            columns = []
+            for c in made.columns:
+                check = f" check {expression(c.check)}" if c.check else ""
+                columns.append(f"  {c.name} {c.type}{' key' * c.key}{' not null' * c.not_null}{check}")
+            options = (made.keys, made.rate, made.max_stall, made.idle_timeout, made.max_ahead, made.finite)
+            time = f"time {made.time} - {made.delay}"
+            return [f"stream {made.name} {made.key}", *columns, f"  {time}", f"  {options}"]
+        case FunctionDef():
+            parameters = ", ".join(f"{name} {kind}" for name, kind in made.parameters)
+            return [
+                f"function {made.name}({parameters}) {made.returns}: {expression(made.body)} {made.functions}"
+            ]
+        case AlertDef():
+            default = AlertOptions()
+            given = {k: v for k, v in vars(made.options).items() if v != getattr(default, k)}
+            what = f"{'replaced ' * made.replace}alert {made.name}"
+            return [f"{what} {given} {made.functions}", *query(made.query)]
+        case DerivedDef():
+            return [f"derived {made.name} {made.functions}", *query(made.query)]
+        case Drop():
+            return [f"drop {made.kind} {made.name}"]
+        case SetPaused():
+            return [f"paused {made.name} {made.paused}"]
+        case Show():
+            return [f"show {made.kind}"]
+        case Explain():
+            return (
+                [f"explain {made.target}"]
+                if isinstance(made.target, str)
+                else ["explain", *statement(made.target)]
+            )

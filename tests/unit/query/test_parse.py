@@ -1,0 +1,147 @@
+"""What SQL means, case by case (tests/fixtures/sql/good.sql), and what holds of every text.
+
+A case is a title (`---- title`), SQL, and what it means as `rendering` writes it, each line behind `--= `.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from tests.unit.query.rendering import statement
+from tests.unit.query.test_mistakes import base
+
+from tamis.errors import Position, SqlErrors
+from tamis.query.catalog import apply
+from tamis.query.model import AlertDef, Catalog, Drop, Explain, SetPaused, Show, StreamDef
+from tamis.query.parse import MOST_ERRORS, parse
+from tamis.query.syntax import MOST_TOKENS
+from tamis.query.text import LARGEST_TEXT
+
+SQL = Path(__file__).parents[2] / "fixtures" / "sql"
+
+
+def cases() -> list[tuple[str, str, list[str]]]:
+    """Title, SQL and meaning of every case."""
+    found = []
+    text = (SQL / "good.sql").read_text(encoding="utf-8")
+    for block in re.split(r"^---- ", text, flags=re.MULTILINE)[1:]:
+        title, _, body = block.partition("\n")
+        lines = body.splitlines()
+        expected = [line[4:] for line in lines if line.startswith("--= ")]
+        found.append((title, "\n".join(line for line in lines if not line.startswith("--= ")), expected))
+    return found
+
+
+CASES = cases()
+
+
+@pytest.mark.parametrize(("sql", "expected"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_meaning(sql: str, expected: list[str]) -> None:
+    assert [line for made in parse(sql, base()) for line in statement(made)] == expected
+
+
+@pytest.mark.parametrize("sql", [c[1] for c in CASES], ids=[c[0] for c in CASES])
+def test_a_definition_is_the_same_when_its_own_text_is_parsed_again(sql: str) -> None:
+    catalog = base()
+    for made in parse(sql, catalog):
+        if not isinstance(made, Drop | SetPaused | Show | Explain):
+            assert parse(made.sql, catalog) == [made]
+        apply(catalog, made)
+
+
+def test_the_catalogue_given_is_left_alone() -> None:
+    catalog = Catalog()
+    made = parse((SQL / "base.sql").read_text(encoding="utf-8"), catalog)
+    assert len(made) == 6 and catalog == Catalog()
+
+
+def test_positions_are_those_of_what_is_named() -> None:
+    stream, _, _, alert = parse((SQL / "interfaces.sql").read_text(encoding="utf-8"), Catalog())
+    assert isinstance(stream, StreamDef) and stream.position == Position(1, 15)
+    assert isinstance(alert, AlertDef) and alert.position == Position(19, 14)
+    places = {c.text: str(c.position) for c in alert.query.conjuncts}
+    assert places == {
+        "a.station = s.station": "line 22, column 6",
+        "s.ts BETWEEN a.ts - INTERVAL '30' SECOND AND a.ts + INTERVAL '30' SECOND": "line 22, column 32",
+        "dew_point(a.temp, a.rh) - s.temp > 0.5": "line 23, column 7",
+        "(a.rh > 40 OR a.temp < 5)": "line 24, column 7",
+    }
+    assert alert.sql.startswith("CREATE ALERT condensation WITH") and alert.sql.endswith("a.temp < 5)")
+
+
+def test_the_conjuncts_of_a_derived_stream_point_at_its_reader() -> None:
+    (alert,) = parse("CREATE ALERT q AS SELECT f\nFROM warm WHERE f > 1", base())
+    assert isinstance(alert, AlertDef)
+    assert [(c.text, str(c.position)) for c in alert.query.conjuncts] == [
+        ("temp > 20", "line 2, column 6"),
+        ("rh < 90", "line 2, column 6"),
+        ("f > 1", "line 2, column 17"),
+    ]
+
+
+def test_windows_line_ends_and_tabs_count_as_one() -> None:
+    with pytest.raises(SqlErrors) as raised:
+        parse("SHOW ALERTS;\r\n\tSHOW NOTHING", Catalog())
+    assert [str(e.position) for e in raised.value.errors] == ["line 2, column 7"]
+
+
+def test_a_text_has_a_largest_size() -> None:
+    with pytest.raises(SqlErrors, match="longer than"):
+        parse(" " * (LARGEST_TEXT + 1), Catalog())
+    assert parse(" " * LARGEST_TEXT, Catalog()) == []
+
+
+def test_a_statement_has_a_largest_length() -> None:
+    values = ", ".join(str(n) for n in range(MOST_TOKENS // 2))
+    with pytest.raises(SqlErrors, match="at most 20000 words"):
+        parse(f"CREATE ALERT q AS SELECT n FROM air WHERE n IN ({values})", base())
+
+
+def test_a_file_of_noise_gives_a_message_that_ends() -> None:
+    with pytest.raises(SqlErrors) as raised:
+        parse("NOISE;" * 20_000, Catalog())
+    assert len(raised.value.errors) == MOST_ERRORS + 1
+    assert "the rest wasn't read" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "n > 0" + " AND n > 1" * 1500,
+        "n > 0" + " OR n > 1" * 1500,
+        "n IN (" + ", ".join(map(str, range(1500))) + ")",
+        "n" + " + n" * 90 + " > 0",
+    ],
+)
+def test_wide_conditions_are_read(condition: str) -> None:
+    (made,) = parse(f"CREATE ALERT q AS SELECT n FROM air WHERE {condition}", base())
+    assert isinstance(made, AlertDef)
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("n" + " + n" * 5000 + " > 0", "nests deeper"),
+        ("n > 0" + " AND n > 1" * 4000, None),
+        ("n = " + "- " * 400 + "1", "nests deeper"),
+        ("n IN (" + ", ".join(map(str, range(9000))) + ")", "more than 10000 parts"),
+        ("(" * 5000 + "n > 0" + ")" * 5000, "nests deeper"),
+        ("CASE WHEN " * 500 + "open" + " THEN open END" * 500, "nests deeper"),
+        ("NOT " * 5000 + "open", "nests deeper"),
+        ("n" + "::INT" * 2000 + " > 0", "nests"),
+        ("n > 0" + " IS NULL" * 3000, "nests"),
+        ("n" + " > n" * 3000, "nests"),
+    ],
+)
+def test_deep_conditions_are_refused_and_quickly(condition: str, message: str | None) -> None:
+    began = time.monotonic()
+    sql = f"CREATE ALERT q AS SELECT n FROM air WHERE {condition}"
+    if message is None:
+        parse(sql, base())
+    else:
+        with pytest.raises(SqlErrors, match=message):
+            parse(sql, base())
+    assert time.monotonic() - began < 20
