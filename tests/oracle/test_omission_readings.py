@@ -35,7 +35,8 @@ def sliding_extremes(values: Floats, width: int, sign: int) -> Floats:
 def lacking(values: Floats, keep: Bools, interval: int, sides: Sides) -> int:
     """How many windows lack their extreme among what is retained.
 
-    A mote takes one reading each tick: a window of length L holds L + 1 readings, or L when it lies between two.
+    A mote takes one reading each tick: a window of length L holds L + 1 readings, or L when its ends lie
+    between two.
     """
     wrong = 0
     for width in (interval, interval + 1):

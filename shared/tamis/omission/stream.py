@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tamis.omission.advance import advance
 from tamis.omission.columns import (
     Int64s,
     Sides,
@@ -32,6 +31,7 @@ from tamis.omission.pool import (
     with_keys,
     without_empty,
 )
+from tamis.omission.settle import advance
 from tamis.omission.ticks import NEVER, as_delay, as_span
 
 

@@ -32,8 +32,7 @@ _ABOVE, _BELOW = np.uint8(1), np.uint8(2)  # the sides that still ask for a tupl
 _RETAINED = np.uint8(4)
 
 
-# One function without helpers: passing arrays to another costs a count of references each, more than the
-# work itself.
+# One function without helpers: each call would cost a count of references per array, more than its work.
 @njit(cache=True)
 def sweep(
     keys: Int64s,
