@@ -84,6 +84,9 @@ class Input:
     partition_key: tuple[str, ...]  # column names in the order that all inputs share
     filter: Expr | None  # over Column(alias, …): a shared topic carries other queries' tuples too
     interval: int  # L; 0 without omission
+    # What the definition reads, besides key and time, and its alarms carry: its share of the topic's
+    # projection.
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,9 +116,8 @@ class Definition:
     labels: tuple[tuple[str, str], ...] = ()
     gap: int | None = None
     for_: int | None = None
-    bound: int | None = (
-        None  # proven number of live tuples, over all keys; None where keys or rate are not declared
-    )
+    # Proven number of live tuples, over all keys; None where keys or rate are not declared.
+    bound: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,141 @@
+"""The conjuncts of a query, sorted by what they say: key, time, one source, or the condition of several.
+
+WHERE and ON are one conjunction. A conjunct is a key equality (two plain attributes of two sources), a time
+bound, a predicate of one source (a filter, applied before omission), or part of the condition over several
+sources; what is none of these is refused with its text and its position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tamis.errors import Position, RefusedError, SqlError
+from tamis.expressions.evaluate import holds
+from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns
+from tamis.planning.plan import TimeBound
+from tamis.planning.times import bounds_of, intersect, is_time, mentions_time
+from tamis.planning.topology import Closure, closure
+from tamis.query.model import Catalog, Conjunct, Query, StreamDef
+
+Equality = tuple[Column, Column]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A query taken apart. Everything is in the order of the text; expressions keep their aliases."""
+
+    aliases: tuple[str, ...]
+    streams: Mapping[str, StreamDef]  # by alias
+    times: Mapping[str, str]  # alias -> its stream's time column
+    equalities: tuple[Equality, ...]
+    bounds: tuple[TimeBound, ...]
+    closure: Closure  # tightest t_i - t_j
+    filters: Mapping[str, tuple[Expr, ...]]  # by alias
+    conditions: tuple[Expr, ...]  # conjuncts over several sources that are neither key nor time
+    contradiction: str | None  # why nothing can ever join, where that is so
+    refused: tuple[SqlError, ...]
+
+    def check(self) -> None:
+        """Raises RefusedError with every refused conjunct."""
+        if self.refused:
+            raise RefusedError("; ".join(str(error) for error in self.refused))
+
+
+def analyse(query: Query, catalog: Catalog, position: Position | None = None) -> Analysis:
+    """Sort the conjuncts of `query`; `position` is named where the mistake is no single conjunct's."""
+    streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
+    order = tuple(streams)
+    times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
+    refused = [
+        SqlError(
+            f"stream {streams[alias].name} has no WATERMARK, and joins without time are not built yet",
+            position,
+            f"declare WATERMARK FOR ts AS ts - INTERVAL … in stream {streams[alias].name}",
+        )
+        for alias in order
+        if alias not in times
+    ]
+    equalities: list[Equality] = []
+    bounds: list[TimeBound] = []
+    filters: dict[str, tuple[Expr, ...]] = {alias: () for alias in order}
+    conditions: list[Expr] = []
+    contradiction = None
+    for conjunct in query.conjuncts:
+        for part in flatten_and(conjunct.expr):
+            sources = aliases(part)
+            if part.type is not Type.BOOLEAN:
+                refused.append(_refusal(conjunct, "is no condition", "compare it with something"))
+            elif not sources:
+                if not _holds(part):
+                    contradiction = f"{conjunct.text} is never true"
+            elif len(sources) == 1:
+                alias = next(iter(sources))
+                if part not in filters[alias]:
+                    filters[alias] += (part,)
+            elif equality := key_equality(part, times):
+                equalities.append(equality)
+            elif found := bounds_of(part, times):
+                bounds += found
+            elif len(mentions_time(part, times)) > 1:
+                refused.append(
+                    _refusal(
+                        conjunct,
+                        "compares event times in a way that bounds no difference",
+                        "write a bound such as b.ts BETWEEN a.ts AND a.ts + INTERVAL '30' SECOND",
+                    )
+                )
+            elif part not in conditions:
+                conditions.append(part)
+    joined = intersect(bounds, order)
+    distances = closure(order, joined)
+    if contradiction is None and distances.contradictory:
+        contradiction = "the time bounds contradict each other"
+    return Analysis(
+        order,
+        streams,
+        times,
+        tuple(equalities),
+        joined,
+        distances,
+        filters,
+        tuple(conditions),
+        contradiction,
+        tuple(refused),
+    )
+
+
+def flatten_and(expr: Expr) -> list[Expr]:
+    """The conjuncts of nested ANDs."""
+    if isinstance(expr, Call) and expr.op == "and":
+        return [part for arg in expr.args for part in flatten_and(arg)]
+    return [expr]
+
+
+def key_equality(expr: Expr, times: Mapping[str, str]) -> Equality | None:
+    """The two attributes that `expr` equates: plain columns of two sources, of one comparable type, not
+    time.
+    """
+    if not isinstance(expr, Call) or expr.op != "=":
+        return None
+    left, right = expr.args
+    if not isinstance(left, Column) or not isinstance(right, Column) or left.alias == right.alias:
+        return None
+    if is_time(left, times) or is_time(right, times):
+        return None
+    comparable = left.type is right.type or (left.type.numeric and right.type.numeric)
+    return (left, right) if comparable else None
+
+
+def attributes(parts: tuple[Expr, ...], alias: str) -> tuple[Column, ...]:
+    """The columns of one source in some expressions, each once, in the order in which they come."""
+    return tuple(dict.fromkeys(c for part in parts for c in columns(part) if c.alias == alias))
+
+
+def _holds(expr: Expr) -> bool:
+    """Is a condition without columns true?"""
+    return bool(holds(expr, {}, 1)[0])
+
+
+def _refusal(conjunct: Conjunct, what: str, hint: str) -> SqlError:
+    return SqlError(f"{conjunct.text} {what}", conjunct.position, hint)

@@ -1,0 +1,65 @@
+"""An accepted alert as the joiner runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tamis.expressions.nodes import Expr, columns, conjunction
+from tamis.planning.omission import Omission
+from tamis.planning.plan import Definition, Input
+from tamis.planning.verdict import Verdict
+from tamis.query.model import AlertDef
+
+TopicOf = Callable[[str, tuple[str, ...]], str]
+
+
+def define(alert: AlertDef, version: int, verdict: Verdict, topic_of: TopicOf) -> Definition:
+    """`alert` as plan `version` makes it; `topic_of(stream, partition key)` names its topics."""
+    analysis = verdict.analysis
+    inputs = tuple(_input(omission, alert, verdict, topic_of) for omission in verdict.omissions)
+    return Definition(
+        alert=alert.name,
+        version=version,
+        inputs=inputs,
+        equalities=verdict.keys.rest,
+        bounds=analysis.bounds,
+        condition=conjunction(analysis.conditions),
+        select=tuple((output.name, output.expr) for output in alert.query.select),
+        severity=alert.options.severity,
+        labels=alert.options.labels,
+        gap=alert.options.gap,
+        for_=alert.options.for_,
+        bound=verdict.memory.bound,
+    )
+
+
+def _input(omission: Omission, alert: AlertDef, verdict: Verdict, topic_of: TopicOf) -> Input:
+    analysis = verdict.analysis
+    alias = omission.alias
+    stream = analysis.streams[alias]
+    partition = verdict.keys.partition[alias]
+    return Input(
+        alias=alias,
+        stream=stream.name,
+        topic=topic_of(stream.name, partition),
+        time=analysis.times[alias],
+        partition_key=partition,
+        filter=omission.filter,
+        interval=omission.interval,
+        columns=_read(alias, alert, verdict, omission),
+    )
+
+
+def _read(alias: str, alert: AlertDef, verdict: Verdict, omission: Omission) -> tuple[str, ...]:
+    """What the definition reads of a source besides partition key and time, in the stream's order.
+
+    The KEY columns are among it always: alarms carry the tuples, and a reader wants to know whose they are.
+    """
+    analysis = verdict.analysis
+    parts: list[Expr] = [output.expr for output in alert.query.select]
+    parts += [*analysis.conditions, *analysis.filters[alias]]
+    parts += [c for pair in verdict.keys.rest for c in pair]
+    named = {c.name for part in parts for c in columns(part) if c.alias == alias}
+    named |= set(omission.key) | set(analysis.streams[alias].key)
+    named -= {*verdict.keys.partition[alias], analysis.times[alias]}
+    return tuple(c.name for c in analysis.streams[alias].columns if c.name in named)

@@ -1,0 +1,92 @@
+"""What a query lets its edges omit: interval, key, value and sides of every source, with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tamis.expressions.nodes import Call, Column, Expr, Literal, conjunction
+from tamis.expressions.signatures import call
+from tamis.expressions.sql_text import interval as interval_text
+from tamis.planning.analysis import Analysis
+from tamis.planning.certify import Certificate, certify
+from tamis.planning.keys import Keys
+from tamis.planning.plan import Sides
+from tamis.planning.topology import omission_interval
+
+
+@dataclass(frozen=True)
+class Omission:
+    """One source's share. `interval` 0 means that every tuple which passes the filter is kept.
+
+    Expressions are over the source's alias; `entry_filter` also keeps out what has no value, where that is
+    proved safe.
+    """
+
+    alias: str
+    interval: int
+    key: tuple[str, ...]  # column names, the partition key's first
+    value: Expr | None
+    sides: Sides | None
+    certificate: str | None
+    filter: Expr | None
+    entry_filter: Expr | None
+    reason: str
+
+
+def decide(analysis: Analysis, keys: Keys) -> tuple[Omission, ...]:
+    """The omission of each source, in the order of FROM."""
+    return tuple(_decide(alias, analysis, keys) for alias in analysis.aliases)
+
+
+def _decide(alias: str, analysis: Analysis, keys: Keys) -> Omission:
+    filters = analysis.filters[alias]
+    kept = conjunction(filters)
+    partition = keys.partition[alias]
+
+    def nothing(reason: str) -> Omission:
+        return Omission(alias, 0, partition, None, None, None, kept, kept, reason)
+
+    if len(analysis.aliases) == 1:
+        return nothing("no omission: every tuple that passes is an alarm of its own")
+    if analysis.contradiction:
+        return nothing(f"no omission: {analysis.contradiction}")
+    interval = omission_interval(alias, analysis.aliases, analysis.bounds)
+    if interval is None:
+        return nothing("no omission: no partner bounds the times at which it joins from both sides")
+    if interval <= 0:
+        return nothing("no omission: its partners need not leave it any span of time in which to join")
+    found = certify(analysis.conditions, alias, analysis.streams, analysis.filters)
+    if not isinstance(found, Certificate):
+        return nothing(f"no omission: {found.reason}")
+    compared = [c for pair in keys.rest for c in pair if c.alias == alias]
+    key = tuple(dict.fromkeys((*partition, *(c.name for c in (*compared, *found.fixed)))))
+    present = (call("not", call("is_null", found.value)),) if found.drop_null else ()
+    return Omission(
+        alias,
+        interval,
+        key,
+        found.value,
+        found.sides,
+        found.rule,
+        kept,
+        conjunction((*filters, *present)),
+        f"{_WHAT[found.sides]} within {interval_text(interval)} is omitted"
+        if not isinstance(found.value, Literal)
+        else f"its values do not matter: one tuple in any {interval_text(interval)} is enough",
+    )
+
+
+_WHAT = {
+    "both": "a tuple between two higher and two lower ones",
+    "above": "a tuple between two higher ones",
+    "below": "a tuple between two lower ones",
+}
+
+
+def bare(expr: Expr | None) -> Expr | None:
+    """An expression of one source without its alias, as entries of a topic carry it."""
+    if expr is None or isinstance(expr, Literal):
+        return expr
+    if isinstance(expr, Column):
+        return Column("", expr.name, expr.type)
+    return Call(expr.op, tuple(a for arg in expr.args if (a := bare(arg)) is not None), expr.type)

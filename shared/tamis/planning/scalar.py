@@ -1,0 +1,217 @@
+"""The one scalar through which a stream enters a condition.
+
+Candidates, largest first: the largest sub-expressions of the stream's own attributes, where they are all
+the same up to a factor and a constant (the terms of one stream in a sum count as one: `a.x + b.y - a.z > 3`
+has a.x - a.z); else any sub-expression through which the stream enters everywhere, down to a single
+attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type, columns
+from tamis.expressions.signatures import call
+from tamis.expressions.sql_text import to_sql
+
+Term = tuple[Fraction, Expr]
+MOST_CANDIDATES = 12
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """`value` is the stream's scalar; `conditions` are the conjuncts with `variable` in its place.
+
+    `sums` are sums whose terms were regrouped: their sizes together must not overflow, or NULL would depend
+    on the order of adding.
+    """
+
+    value: Expr
+    variable: Column
+    conditions: tuple[Expr, ...]
+    sums: tuple[tuple[Term, ...], ...] = ()
+
+
+def candidates(conditions: tuple[Expr, ...], alias: str, fixed: frozenset[Column]) -> list[Scalar]:
+    """The scalars of source `alias`; its columns in `fixed` count as the rest (they are in the omission
+    key).
+    """
+    grouping = _Grouping(alias, fixed)
+    grouped = tuple(grouping.rewrite(condition) for condition in conditions)
+    found: list[Scalar] = []
+    if len(grouping.values) == 1:
+        found.append(Scalar(grouping.values[0], grouping.variable(0), grouped, tuple(grouping.sums)))
+    for value in _subexpressions(conditions, grouping):
+        if len(found) == MOST_CANDIDATES:
+            break
+        if any(value == scalar.value for scalar in found):
+            continue
+        variable = Column("", "x", value.type)
+        replaced = tuple(_substitute(condition, value, variable) for condition in conditions)
+        if not any(grouping.free(condition) for condition in replaced):
+            found.append(Scalar(value, variable, replaced))
+    return found
+
+
+def entries(conditions: tuple[Expr, ...], alias: str, fixed: frozenset[Column]) -> list[str]:
+    """The SQL of the largest sub-expressions by which the source enters the conditions, for a message."""
+    grouping = _Grouping(alias, fixed)
+    for condition in conditions:
+        grouping.rewrite(condition)
+    return [to_sql(value) for value in grouping.values]
+
+
+def _subexpressions(conditions: tuple[Expr, ...], grouping: _Grouping) -> list[Expr]:
+    """The numeric sub-expressions of the stream's own attributes, largest first, each once."""
+    own = dict.fromkeys(
+        part
+        for condition in conditions
+        for part in _parts(condition)
+        if grouping.free(part) and grouping.own(part) and (part.type.numeric or part.type is Type.TIMESTAMP)
+    )
+    return sorted(own, key=lambda part: -sum(1 for _ in _parts(part)))
+
+
+def _parts(expr: Expr) -> Iterator[Expr]:
+    yield expr
+    if isinstance(expr, Call):
+        for arg in expr.args:
+            yield from _parts(arg)
+
+
+def _substitute(expr: Expr, old: Expr, new: Expr) -> Expr:
+    if expr == old:
+        return new
+    if not isinstance(expr, Call):
+        return expr
+    return Call(expr.op, tuple(_substitute(arg, old, new) for arg in expr.args), expr.type)
+
+
+class _Grouping:
+    """Replaces what is the stream's own by factor * variable + constant, one variable for each different
+    value.
+    """
+
+    def __init__(self, alias: str, fixed: frozenset[Column]) -> None:
+        self._alias, self._fixed = alias, fixed
+        self.values: list[Expr] = []
+        self.sums: list[tuple[Term, ...]] = []
+
+    def variable(self, number: int) -> Column:
+        return Column("", f"x{number}", self.values[number].type)
+
+    def free(self, expr: Expr) -> bool:
+        """Does an attribute of the stream that the omission key does not fix stand in it?"""
+        return any(c.alias == self._alias and c not in self._fixed for c in columns(expr))
+
+    def own(self, expr: Expr) -> bool:
+        """Is it made of the stream's attributes alone?"""
+        return all(c.alias == self._alias for c in columns(expr))
+
+    def rewrite(self, expr: Expr) -> Expr:
+        if not self.free(expr) or not isinstance(expr, Call):
+            return self._occurrence(expr) if self.free(expr) else expr
+        if self.own(expr) and (expr.type.numeric or expr.type is Type.TIMESTAMP):
+            return self._occurrence(expr)
+        if expr.op in COMPARISONS and all(arg.type.numeric and self.free(arg) for arg in expr.args):
+            left, right = (terms(arg) for arg in expr.args)
+            return call(expr.op, self._sum([*left, *((-f, t) for f, t in right)]), Literal(0, Type.BIGINT))
+        if expr.type.numeric and expr.op in ("+", "-", "neg", "*", "/"):
+            parts = terms(expr)
+            if parts != [(Fraction(1), expr)]:
+                return self._sum(parts)
+        return Call(expr.op, tuple(self.rewrite(arg) for arg in expr.args), expr.type)
+
+    def _sum(self, parts: list[Term]) -> Expr:
+        """A sum, with the terms of the stream alone taken together."""
+        mine = [(f, t) for f, t in parts if self.free(t) and self.own(t)]
+        rest = [(f, t) for f, t in parts if not (self.free(t) and self.own(t))]
+        out = [_scaled(factor, self.rewrite(term)) for factor, term in rest]
+        if mine:
+            if len(mine) > 1:
+                self.sums.append(tuple(parts))
+            out.insert(0, self._grouped(mine))
+        return _added(out)
+
+    def _occurrence(self, expr: Expr) -> Expr:
+        return self._grouped(terms(expr)) if expr.type.numeric else self._name(expr)
+
+    def _grouped(self, parts: list[Term]) -> Expr:
+        constant = sum((f * c for f, t in parts if (c := _constant(t)) is not None), Fraction(0))
+        merged: dict[Expr, Fraction] = {}
+        for factor, term in parts:
+            if _constant(term) is None:
+                merged[term] = merged.get(term, Fraction(0)) + factor
+        moving = sorted(((f, t) for t, f in merged.items() if f), key=lambda part: repr(part[1]))
+        if not moving:
+            return _literal(constant)
+        leading = moving[0][0]
+        value = _added([_scaled(factor / leading, term) for factor, term in moving])
+        out = _scaled(leading, self._name(value))
+        return _added([out, _literal(constant)]) if constant else out
+
+    def _name(self, value: Expr) -> Column:
+        if value not in self.values:
+            self.values.append(value)
+        return self.variable(self.values.index(value))
+
+
+def terms(expr: Expr) -> list[Term]:
+    """A number as a sum of factors times terms. Integer arithmetic stays exact: only whole factors come of
+    it.
+    """
+    if not isinstance(expr, Call) or not expr.type.numeric:
+        return [(Fraction(1), expr)]
+    if expr.op in ("+", "-"):
+        sign = -1 if expr.op == "-" else 1
+        return [*terms(expr.args[0]), *((sign * f, t) for f, t in terms(expr.args[1]))]
+    if expr.op == "neg":
+        return [(-f, t) for f, t in terms(expr.args[0])]
+    if expr.op in ("*", "/"):
+        left, right = expr.args
+        factor = _constant(right)
+        if factor is not None and (factor or expr.op == "*"):
+            return [(f * factor if expr.op == "*" else f / factor, t) for f, t in terms(left)]
+        factor = _constant(left)
+        if factor is not None and expr.op == "*":
+            return [(f * factor, t) for f, t in terms(right)]
+    return [(Fraction(1), expr)]
+
+
+def _constant(expr: Expr) -> Fraction | None:
+    if isinstance(expr, Call) and expr.op == "neg":
+        value = _constant(expr.args[0])
+        return None if value is None else -value
+    if (
+        isinstance(expr, Literal)
+        and isinstance(expr.value, (int, float))
+        and not isinstance(expr.value, bool)
+    ):
+        return Fraction(expr.value)
+    return None
+
+
+def _literal(value: Fraction) -> Literal:
+    if value.denominator == 1 and abs(value) < 2**53:
+        return Literal(int(value), Type.BIGINT)
+    return Literal(float(value), Type.DOUBLE)
+
+
+def _scaled(factor: Fraction, term: Expr) -> Expr:
+    if factor == 1:
+        return term
+    if isinstance(term, Literal) and (value := _constant(term)) is not None:
+        return _literal(factor * value)
+    return call("neg", term) if factor == -1 else call("*", _literal(factor), term)
+
+
+def _added(parts: list[Expr]) -> Expr:
+    total = parts[0]
+    for part in parts[1:]:
+        if isinstance(part, Call) and part.op == "neg":
+            total = call("-", total, part.args[0])
+        else:
+            total = call("+", total, part)
+    return total

@@ -1,0 +1,56 @@
+"""Everything that Tamis decides about one query before it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tamis.errors import Position, RefusedError
+from tamis.planning.analysis import Analysis, analyse
+from tamis.planning.bounds import Memory, memory
+from tamis.planning.keys import Keys, partition_keys
+from tamis.planning.omission import Omission, decide
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A query taken apart and judged. `refusal`: why it is not accepted, None where it is."""
+
+    query: Query
+    analysis: Analysis
+    keys: Keys
+    omissions: tuple[Omission, ...]
+    memory: Memory
+    refusal: str | None
+
+
+def judge(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
+    """Analyse, prove and bound one alert or derived stream."""
+    position: Position = definition.position
+    analysis = analyse(definition.query, catalog, position)
+    keys = partition_keys(analysis)
+    if analysis.refused:
+        reason = "; ".join(str(error) for error in analysis.refused)
+        unknown = Memory("unknown", None, "", "", reason)
+        return Verdict(definition.query, analysis, keys, (), unknown, reason)
+    omissions = decide(analysis, keys)
+    verdict = memory(analysis, omissions)
+    allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
+    refusal = verdict.reason if verdict.verdict != "bounded" and not allowed else None
+    if isinstance(definition, AlertDef) and definition.options.certify is not None:
+        refusal = f"certify = '{definition.options.certify}' is not built yet: only what is proved is omitted"
+    return Verdict(definition.query, analysis, keys, omissions, verdict, refusal)
+
+
+def accepted(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
+    """The verdict of a query that is accepted. Raises RefusedError with the reason where it isn't."""
+    verdict = judge(definition, catalog)
+    if verdict.refusal is not None:
+        repairs = verdict.memory.repairs
+        kind = "alert" if isinstance(definition, AlertDef) else "stream"
+        raise RefusedError(
+            verdict.refusal,
+            where=f"{kind} {definition.name}",
+            hint="add " + " and ".join(repairs) if repairs else None,
+        )
+    return verdict
