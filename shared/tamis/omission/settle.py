@@ -29,8 +29,8 @@ from tamis.omission.columns import Bools, Flags, Int64s
 from tamis.omission.pool import ABOVE, BELOW, RETAINED, Keys, Tuples
 from tamis.omission.ticks import NEVER
 
-# Numba's cache looks for changes only in the file of the function that is called: what these functions call is
-# therefore in this file as well.
+# Numba's cache looks for changes only in the file of the function that is called: what these functions call
+# is therefore in this file as well.
 
 _HELD, _PUBLISHED, _DROPPED = np.uint8(0), np.uint8(1), np.uint8(2)
 
