@@ -21,7 +21,7 @@ from tests.oracle.expression_trees import COLUMNS, DOUBLES, INTEGERS, Row, Seede
 
 from tamis.expressions.duckdb_sql import quoted, to_duckdb
 from tamis.expressions.evaluate import evaluate, holds
-from tamis.expressions.nodes import OPERATORS, Call, Column, Expr, Literal, Type
+from tamis.expressions.nodes import COMPARISONS, OPERATORS, Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Columns, Vector
 from tamis.query.reading import DEEPEST
 
@@ -124,7 +124,7 @@ def situations(draw: st.DrawFn) -> tuple[Expr, list[Row]]:
     return tree(choose, choose.one_of(tuple(Type)), 4), rows(choose, draw(st.integers(1, 2)))
 
 
-@settings(max_examples=cases(0.004), deadline=None)
+@settings(max_examples=cases(0.0025), deadline=None)
 @given(situation=situations())
 def test_generated_expressions(situation: tuple[Expr, list[Row]]) -> None:
     with duckdb.connect(config={"threads": 1}) as connection:
@@ -142,6 +142,31 @@ def test_functions_are_those_of_the_c_library(op: str, duck: duckdb.DuckDBPyConn
         for _ in range(20_000)
     ]
     agree(duck, [expr], table, (SEED, op))
+
+
+def test_every_operator_over_what_is_not_finite(duck: duckdb.DuckDBPyConnection) -> None:
+    """Every operator over every other, where the inner one overflows or leaves its domain."""
+    x, y, z = (Column(alias, name, Type.DOUBLE) for alias, name in (("a", "d"), ("a", "x"), ("b", "d")))
+    unary, binary = ("neg", "abs", "sqrt", "exp", "ln", "log10", "is_null"), ("+", "-", "*", "/", "power")
+    choices = ("least", "greatest", "<", "<=", "=")
+    inner = [Call(op, (x,), Type.DOUBLE) for op in unary[:-1]] + [
+        Call(op, (x, y), Type.DOUBLE) for op in binary
+    ]
+    outer: list[Expr] = []
+    for part in inner:
+        outer += [Call(op, (part,), Type.BOOLEAN if op == "is_null" else Type.DOUBLE) for op in unary]
+        for op in (*binary, *choices):
+            type_ = Type.BOOLEAN if op in COMPARISONS else Type.DOUBLE
+            outer += [Call(op, (part, z), type_), Call(op, (z, part), type_)]
+    extremes = (0.0, -1.0, 2.0, 1e-300, 1e300, -1e300)
+    blank = rows(Seeded("finite"), 1)[0]
+    table = [
+        {**blank, ("a", "d"): a, ("a", "x"): b, ("b", "d"): c}
+        for a in extremes
+        for b in extremes
+        for c in (0.0, 1.0, -2.5)
+    ]
+    agree(duck, outer, table, "not finite")
 
 
 @pytest.mark.parametrize("op", ["+", "-", "*", "neg", "abs"])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,7 +31,7 @@ def evaluate(expr: Expr, columns: Columns, rows: int) -> Vector:
 
     Raises KeyError where a column of `expr` is not in `columns`, ValueError where one has not `rows` values.
     """
-    steps, last_read = _flatten(expr)
+    steps, last_read = _program(_Same(expr))
     values: list[_Value | None] = []
     # Non-finite results become NULL and integers wrap on purpose: nothing here is worth a warning.
     with np.errstate(all="ignore"):
@@ -62,15 +63,33 @@ class _Value:
 
 @dataclass(frozen=True)
 class _Step:
-    """A leaf, or an operator over the results of earlier steps, by position."""
+    """A column, a constant, or an operator over the results of earlier steps, by position."""
 
-    leaf: Column | Literal | None
+    leaf: Column | _Value | None
     op: str
     type: Type
     args: tuple[int, ...]
 
 
 _Key: TypeAlias = tuple[object, ...]
+
+
+class _Same:
+    """An expression as a key by identity: equality would walk it, and takes 0.0 for -0.0."""
+
+    def __init__(self, expr: Expr) -> None:
+        self.expr = expr
+
+    def __hash__(self) -> int:
+        return id(self.expr)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.expr is self.expr
+
+
+@lru_cache(maxsize=1_000)  # small batches come often, and what plans hold stays the same object
+def _program(key: _Same) -> tuple[list[_Step], list[int]]:
+    return _flatten(key.expr)
 
 
 def _flatten(expr: Expr) -> tuple[list[_Step], list[int]]:
@@ -86,7 +105,7 @@ def _flatten(expr: Expr) -> tuple[list[_Step], list[int]]:
             step = _Step(node, "", node.type, ())
         elif isinstance(node, Literal):
             key = ("literal", node.type, repr(node.value))  # 0.0 and -0.0 are equal and yet not one value
-            step = _Step(node, "", node.type, ())
+            step = _Step(_of(Vector.full(node, 1)), "", node.type, ())
         else:
             for arg in node.args:
                 args.append(place(arg))
@@ -111,7 +130,7 @@ def _run(step: _Step, values: list[_Value | None], columns: Columns, rows: int) 
             raise ValueError(f"column {step.leaf.name} has {len(column)} values, not {rows}")
         return _of(column)
     if step.leaf is not None:
-        return _of(Vector.full(step.leaf, 1))
+        return step.leaf
     for index, argument in enumerate(step.args):
         # Kept settled for the other steps that read it.
         if step.op not in _PASS_ON and not (step.op == "/" and index == 0):
