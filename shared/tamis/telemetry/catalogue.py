@@ -193,6 +193,13 @@ CATALOGUE: tuple[Metric, ...] = (
         (),
         "joiner",
     ),
+    Metric(
+        "tamis_joiner_lost_records_total",
+        "counter",
+        "Records that Kafka deleted before the joiner had read them",
+        (),
+        "joiner",
+    ),
     Metric("tamis_joiner_parked_records", "gauge", "Records that wait for their plan version", (), "joiner"),
     Metric("tamis_alarms_total", "counter", "Alarms raised", ("query",), "joiner"),
     # alerts

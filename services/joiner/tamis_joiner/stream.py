@@ -1,0 +1,133 @@
+"""The joiner's one Structured Streaming query: stream topics and plans in, alarms and frontiers out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tamis.fleet.jars import jars
+from tamis.messaging import topics
+from tamis.settings import KafkaSettings
+from tamis_joiner.placement import group_numbers
+from tamis_joiner.processor import INPUT, OUTPUT, GroupProcessor
+
+QUERY = "tamis-joiner"
+
+_MB = 1024 * 1024
+
+# Each setting has a reason; the figures are measured (decision record on the joiner's query).
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    # State in RocksDB; each commit uploads a changelog, not a snapshot.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Latency is process forks: Hadoop's local file system runs `chmod` about twelve times a batch without
+    # its native library; this one does it in Java.
+    "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # No timers and no watermark of Spark's: a batch without records has nothing to do.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # How often an idle query asks Kafka for new offsets: less costs CPU, more costs latency.
+    "spark.sql.streaming.pollingDelay": "50ms",
+    # Batches to go back to; a retry needs the last one.
+    "spark.sql.streaming.minBatchesToRetain": "20",
+    # Tasks are as short as the wait for a "better" place would be.
+    "spark.locality.wait": "0",
+}
+
+
+def session(kafka_partitions: int, master: str, memory: str) -> SparkSession:
+    """Start Spark in this process. `memory` is the driver's heap, which can't change once its JVM runs."""
+    # Only a local master keeps everything on this machine; a cluster's executors must reach the driver.
+    local = master.startswith("local")
+    if local:
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = dict(_SETTINGS)
+    if not local:
+        del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
+    builder = SparkSession.builder.appName(QUERY).master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    # Not `spark.jars`: Spark uses its file system to fetch those, and that is among them.
+    classpath = os.pathsep.join(str(jar) for jar in jars("spark"))
+    spark = (
+        builder.config("spark.driver.memory", memory)
+        .config("spark.driver.extraClassPath", classpath)
+        .config("spark.executor.extraClassPath", classpath)
+        .config("spark.sql.shuffle.partitions", str(kafka_partitions))
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def records(spark: SparkSession, kafka: KafkaSettings, partitions: int, batch: int) -> DataFrame:
+    """All stream topics and the plans, with the group of each record."""
+    reader = (
+        spark.readStream.format("kafka")
+        .option("subscribePattern", topics.JOINER_PATTERN)
+        .option("startingOffsets", "earliest")
+        # A topic that is deleted must not end the query; lost records have a metric of our own (losses.py).
+        .option("failOnDataLoss", "false")
+        .option("maxOffsetsPerTrigger", str(batch))
+        .option("kafka.isolation.level", "read_committed")
+        .option("kafka.max.poll.records", "5000")
+        .option("kafka.max.partition.fetch.bytes", str(2 * _MB))
+    )
+    for name, value in kafka.java_config().items():
+        reader = reader.option(f"kafka.{name}", value)
+    numbers = F.array(*(F.lit(number) for number in group_numbers(partitions)))
+    group = F.when(F.col("partition") < partitions, F.get(numbers, F.col("partition"))).otherwise(
+        F.raise_error(
+            F.concat(
+                F.lit("topic "),
+                F.col("topic"),
+                F.lit(f" has more than the fleet's {partitions} partitions; give it the fleet's count"),
+            )
+        )
+    )
+    return reader.load().select(
+        group.cast("int").alias("group"),
+        *(F.unix_micros("timestamp").alias(name) if name == "arrived" else F.col(name) for name in INPUT),
+    )
+
+
+def start(
+    spark: SparkSession, kafka: KafkaSettings, partitions: int, checkpoint: Path, batch: int
+) -> StreamingQuery:
+    """Start the query. `batch` caps the records of a batch; `checkpoint` holds offsets and state."""
+    joined = (
+        records(spark, kafka, partitions, batch)
+        .groupBy("group")
+        .transformWithStateInPandas(
+            statefulProcessor=GroupProcessor(group_numbers(partitions)),
+            outputStructType=OUTPUT,
+            outputMode="Append",
+            timeMode="None",
+        )
+    )
+    writer = joined.writeStream.format("kafka").queryName(QUERY).outputMode("append")
+    for name, value in kafka.java_config().items():
+        writer = writer.option(f"kafka.{name}", value)
+    return (
+        writer.option("kafka.acks", "all")
+        .option("kafka.compression.type", "lz4")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(processingTime="0 seconds")
+        .start()
+    )
