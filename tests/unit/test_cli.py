@@ -1,0 +1,55 @@
+"""The command `tamis` itself: what it lists, and how errors end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from tamis.cli import kafka as kafka_module
+from tamis.cli import main, summary
+from tamis.errors import TamisError
+
+_NAMES = main.list_commands(click.Context(main))
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_each_subcommand_says_in_help_what_it_does(name: str) -> None:
+    assert summary(name)
+    assert summary(name).split()[0] in CliRunner().invoke(main, ["--help"]).output
+
+
+def test_help_imports_no_subcommand() -> None:
+    code = (
+        "import sys, tamis.cli; tamis.cli.main(['--help'], standalone_mode=False);"
+        "print([m for m in sys.modules if m.startswith('tamis.cli.')])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.splitlines()[-1] == "[]"
+
+
+def test_a_tamis_error_is_a_message_and_exit_code_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def fails() -> None:
+        raise TamisError("it broke", where="line 3", hint="mend it")
+
+    monkeypatch.setattr(kafka_module, "command", fails)
+    result = CliRunner().invoke(main, ["kafka"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "Error: line 3: it broke; mend it\n"
+
+
+def test_an_unknown_subcommand_is_exit_code_2() -> None:
+    assert CliRunner().invoke(main, ["nonsense"]).exit_code == 2
+
+
+def test_an_interrupt_is_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kafka_module, "command", interrupted)
+    assert CliRunner().invoke(main, ["kafka"]).exit_code == 130
