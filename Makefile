@@ -26,14 +26,14 @@ $(JARS): $(READY) deploy/jars/ivy.xml deploy/jars/SHA256SUMS
 	$(BIN)/python -m tamis.fleet.jars
 	touch $@
 
-check: setup ## format, lint, types and quick tests, as CI runs them
+check: setup ## format, lint, types, doctests and quick tests
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy $(CODE)
-	$(BIN)/pytest tests/unit
+	$(BIN)/pytest --doctest-modules shared tests/unit
 
-test: setup ## all tests
-	$(BIN)/pytest tests
+test: setup ## all tests but the long soundness search
+	$(BIN)/pytest --doctest-modules shared tests
 
 demo: setup ## the whole fleet on real sensor data, then a report
 	$(BIN)/tamis demo
