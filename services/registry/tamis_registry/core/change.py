@@ -1,0 +1,36 @@
+"""What a decision of the registry does to the world, as data, in the one order that a crash can't harm.
+
+1. `statements` are written: from here on a restart knows what was decided.
+2. `topics` are created, before a plan names them.
+3. `plan` is written into every partition of the plan topic, and `finals` into every partition of their
+topics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tamis.planning.plan import Plan
+from tamis_registry.core.state import State
+
+
+@dataclass(frozen=True)
+class Final:
+    """A final record that the registry writes for a delisted shard (`final_in_band`)."""
+
+    topic: str
+    shard: str
+    version: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """One step from a state to the next. `plan` None: the fleet need not know."""
+
+    state: State
+    statements: dict[bytes, bytes | None]
+    topics: tuple[str, ...] = ()
+    plan: Plan | None = None
+    document: bytes = b""  # the plan as it is written
+    finals: tuple[Final, ...] = ()
+    why: tuple[str, ...] = field(default=(), compare=False)

@@ -1,0 +1,79 @@
+"""Which shards a plan lists (protocol, rule 12): each function changes a draft and says whether it did.
+
+`n` is the version of the plan that the draft is for. A delisted shard keeps its record, since it comes
+back only when it has seen a plan that doesn't list it, and since final records are written for it again
+after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tamis.query.model import StreamDef
+from tamis_registry.core.seen import Seen
+from tamis_registry.core.state import Shard, State
+
+
+def delist_ended(draft: State, seen: Seen, n: int) -> bool:
+    """Delist the shards whose newest word is that they have ended."""
+    ended = [
+        shard
+        for shard in draft.shards.values()
+        if shard.since is not None and shard.name in seen.acks and seen.acks[shard.name].state == "final"
+    ]
+    for shard in ended:
+        draft.shards[shard.name] = replace(shard, since=None, gone=n, reason="ended")
+    return bool(ended)
+
+
+def declare_gone(draft: State, seen: Seen, now: int, n: int) -> bool:
+    """Delist the shards that are silent for longer than their stream's `max_stall`."""
+    silent = [
+        shard
+        for shard in draft.shards.values()
+        if shard.since is not None
+        and (stream := _stream(draft, shard.stream))
+        and seen.silence(shard.name, now) > stream.max_stall
+    ]
+    for shard in silent:
+        draft.shards[shard.name] = replace(shard, since=None, gone=n, reason="silent")
+    return bool(silent)
+
+
+def delist_dropped(draft: State, streams: Iterable[str], n: int) -> None:
+    """Delist the shards of streams that are dropped."""
+    for shard in draft.listed(streams):
+        draft.shards[shard.name] = replace(shard, since=None, gone=n, reason="dropped")
+
+
+def list_waiting(draft: State, seen: Seen, now: int, n: int) -> bool:
+    """List the shards that wait, are present, and know that they aren't listed."""
+    came = False
+    for name, ack in seen.acks.items():
+        known = draft.shards.get(name)
+        if (
+            ack.state == "waiting"
+            and (known is None or known.since is None)
+            and ack.plan >= ((known.gone or 0) if known else 0)
+            and seen.present(name, now)
+            and _stream(draft, ack.stream)
+        ):
+            draft.shards[name] = Shard(name, ack.stream, ack.edge, since=n)
+            came = True
+    return came
+
+
+def void_since(state: State, stream: str) -> int | None:
+    """The version by which the last shard of the stream was delisted; 0 if it never had one, None while
+    it has.
+    """
+    shards = [shard for shard in state.shards.values() if shard.stream == stream]
+    if any(shard.since is not None for shard in shards):
+        return None
+    return max((shard.gone or 0 for shard in shards), default=0)
+
+
+def _stream(state: State, name: str) -> StreamDef | None:
+    stored = state.statements.get(f"stream/{name}")
+    return stored.definition if stored and isinstance(stored.definition, StreamDef) else None

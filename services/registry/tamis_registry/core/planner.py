@@ -1,0 +1,35 @@
+"""What the registry asks of planning; passed in, so that the core can be tried under any planner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tamis.planning.build import Built, Retiring, TopicKey
+from tamis.query.model import AlertDef, Catalog, DerivedDef
+
+
+class Build(Protocol):
+    """`tamis.planning.build.build_plan`."""
+
+    def __call__(
+        self,
+        version: int,
+        catalog: Catalog,
+        *,
+        partitions: int,
+        versions: Mapping[str, int],
+        topic_numbers: Mapping[TopicKey, int],
+        retiring: Sequence[Retiring],
+        since: Mapping[str, int],
+        shard_streams: Mapping[str, str],
+    ) -> Built: ...
+
+
+@dataclass(frozen=True)
+class Planner:
+    """`explain` makes a query's part of EXPLAIN's document, `build` a plan. Both may raise TamisError."""
+
+    explain: Callable[[AlertDef | DerivedDef, Catalog], dict[str, Any]]
+    build: Build

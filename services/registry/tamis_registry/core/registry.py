@@ -1,0 +1,199 @@
+"""The registry as a pure machine: what is said to it changes nothing until the change that it answers is
+`done`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tamis.errors import TamisError
+from tamis.messaging.records import Ack, Frontier
+from tamis.planning.build import Retiring
+from tamis.planning.plan import Plan
+from tamis.planning.plan_json import encode_plan
+from tamis.query.model import AlertDef, DerivedDef, FunctionDef, SetPaused, Statement, StreamDef
+from tamis.query.parse import parse
+from tamis_registry.core import membership, topics
+from tamis_registry.core.carry import carry_out
+from tamis_registry.core.change import Change, Final
+from tamis_registry.core.planner import Planner
+from tamis_registry.core.retirement import still_needed
+from tamis_registry.core.seen import Seen
+from tamis_registry.core.state import State, difference
+from tamis_registry.core.statements import Fold, Outcome, explain_text, verdict
+from tamis_registry.core.status import View
+
+
+class Registry:
+    """Statements, acknowledgements and frontiers in; `Change`s out. Times are microseconds of the wall clock.
+
+    A change is performed by the caller and then told to `done`. Where performing it fails, nobody knows
+    how much of it happened: this object is thrown away and another made from what the topics hold, as
+    after a crash.
+    """
+
+    def __init__(self, planner: Planner, state: State, found: State | None, greatest: int, now: int) -> None:
+        """`found` is what the topics hold of `state` (None at the fleet's first start), `greatest` the
+        greatest plan version in any partition of the plan topic (`fresh_version`).
+        """
+        self._planner = planner
+        self._found = found
+        self.state = state
+        self.state.version = max(state.version, greatest)
+        self.seen = Seen(floor=now)
+        self.plan = Plan(version=0, partitions=state.partitions)
+        self.published = now
+        self._made: set[str] = set()
+        self._finals: set[Final] = set()
+        self._parse_all()
+
+    # ---- what the fleet says
+
+    def hear(self, ack: Ack, now: int | None) -> None:
+        """A shard's acknowledgement; `now` None for one from before this process started."""
+        self.seen.acks[ack.shard] = ack
+        if now is not None:
+            self.seen.heard[ack.shard] = now
+
+    def follow(self, frontier: Frontier) -> None:
+        """The joiner's frontiers of one output partition."""
+        self.seen.frontiers[frontier.partition] = frontier
+
+    def listen_anew(self, now: int) -> None:
+        """Nobody could be heard until now: no shard's silence counts from before."""
+        self.seen.floor = now
+
+    # ---- decisions
+
+    def begin(self, now: int) -> Change:
+        """The first change after a start: the plan again, under a new version, and all final records."""
+        return self._change(self.state.draft(), now, ("start",), always=True)
+
+    def apply(self, text: str, now: int) -> tuple[list[Outcome], Change]:
+        """One SQL text, all of it or nothing; raises TamisError with the mistakes or the refusal."""
+        return self.take(parse(text, self.state.catalog, carry_out), now)
+
+    def take(self, statements: Sequence[Statement], now: int) -> tuple[list[Outcome], Change]:
+        """Statements that are parsed already."""
+        draft = self.state.draft()
+        fold = Fold(draft, self._planner, draft.version + 1)
+        outcomes = [fold.take(statement) for statement in statements]
+        return outcomes, self._change(draft, now, tuple(o.statement for o in outcomes))
+
+    def explain(self, text: str) -> list[dict[str, Any]]:
+        """EXPLAIN's document of every query of a text; nothing changes."""
+        catalog = self.state.catalog.copy()
+        return explain_text(text, catalog, self._planner)
+
+    def tick(self, now: int) -> Change | None:
+        """What is due by itself: an old definition that may end; else shards that have ended, fell silent
+        or came.
+        """
+        draft, n = self.state.draft(), self.state.version + 1
+        ended = [
+            key
+            for key, old in draft.retiring.items()
+            if not (definition := self.view(now).definition(old.alert, old.version))
+            or still_needed(definition, old.successor, draft, self.seen) is None
+        ]
+        if ended:
+            for key in ended:
+                del draft.retiring[key]
+            return self._change(draft, now, tuple(f"{key} has ended" for key in ended))
+        left = membership.delist_ended(draft, self.seen, n)
+        gone = membership.declare_gone(draft, self.seen, now, n)
+        came = membership.list_waiting(draft, self.seen, now, n)
+        if not (left or gone or came):
+            return None
+        return self._change(draft, now, tuple(_moves(self.state, draft)))
+
+    def done(self, change: Change, now: int) -> None:
+        """The change is performed: from now on it is so."""
+        self.state = change.state
+        self._found = change.state
+        self._made.update(change.topics)
+        self._finals.update(change.finals)
+        if change.plan is not None:
+            self.plan, self.published = change.plan, now
+
+    def view(self, now: int) -> View:
+        """All that a status is derived from."""
+        return View(self.state, self.seen, self.plan, self.published, now)
+
+    # ----
+
+    def _change(self, draft: State, now: int, why: tuple[str, ...], always: bool = False) -> Change:
+        n = draft.version + 1
+        membership.list_waiting(draft, self.seen, now, n)
+        plan = self._build(draft, n)
+        if not always and replace(plan, version=self.plan.version) == self.plan:
+            return Change(draft, difference(self._found, draft), why=why)
+        draft.version = n
+        finals = topics.finals(draft, plan, self._finals)
+        needed = {t.name for s in plan.streams for t in s.topics} | {f.topic for f in finals}
+        return Change(
+            state=draft,
+            statements=difference(self._found, draft),
+            topics=tuple(sorted(needed - self._made)),
+            plan=plan,
+            # Here, since a plan that is too large to be written must fail before anything is durable.
+            document=encode_plan(plan),
+            finals=finals,
+            why=why,
+        )
+
+    def _build(self, draft: State, n: int) -> Plan:
+        listed = {name: shard for name, shard in draft.shards.items() if shard.since is not None}
+        built = self._planner.build(
+            n,
+            draft.catalog,
+            partitions=draft.partitions,
+            versions={s.name: s.version for s in draft.of_kind("alert") if s.alert},
+            topic_numbers=topics.numbers(draft),
+            retiring=[
+                Retiring(r.definition, r.version, r.successor)
+                for r in draft.retiring.values()
+                if r.definition
+            ],
+            since={name: shard.since for name, shard in listed.items() if shard.since is not None},
+            shard_streams={name: shard.stream for name, shard in listed.items()},
+        )
+        topics.remember(draft, built.topic_numbers)
+        return built.plan
+
+    def _parse_all(self) -> None:
+        """Definitions are stored as SQL and parsed at each start, in the order in which they were made."""
+        catalog = self.state.catalog
+        for stored in self.state.of_kind("function", "stream", "derived", "alert"):
+            key = f"{stored.kind}/{stored.name}"
+            try:
+                (made,) = parse(stored.sql, catalog, carry_out)
+                assert isinstance(made, StreamDef | DerivedDef | FunctionDef | AlertDef)
+                if isinstance(made, AlertDef | DerivedDef):
+                    verdict(self._planner, made, catalog)
+                carry_out(catalog, made)
+            except TamisError as error:
+                self.state.statements[key] = replace(stored, refusal=str(error))
+                continue
+            if stored.paused:
+                carry_out(catalog, SetPaused(stored.name, paused=True))
+            self.state.statements[key] = replace(stored, definition=made)
+        for key, old in list(self.state.retiring.items()):
+            without = catalog.copy()
+            without.alerts.pop(old.alert, None)
+            try:
+                (made,) = parse(old.sql, without, carry_out)
+                assert isinstance(made, AlertDef)
+            except TamisError:
+                del self.state.retiring[key]
+            else:
+                self.state.retiring[key] = replace(old, definition=made)
+
+
+def _moves(old: State, new: State) -> Iterable[str]:
+    for name, shard in new.shards.items():
+        before = old.shards.get(name)
+        if before != shard:
+            yield f"shard {name} listed" if shard.since is not None else f"shard {name} {shard.reason}"

@@ -1,0 +1,42 @@
+"""What the fleet has told the registry: not durable here, since it is durable in topics of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tamis.messaging.records import Ack, Frontier
+
+# Some heartbeats of an edge (one every 2 s): what restarts within it is no news.
+AWAY_AFTER = 15_000_000
+
+
+@dataclass
+class Seen:
+    """Newest acknowledgement of each shard and newest frontier of each output partition. Times are
+    microseconds.
+
+    `floor` is when the registry last began to listen: silence from before it proves nothing about a
+    shard, since nobody could have been heard. `heard` has only what came since the process started.
+    """
+
+    floor: int = 0
+    acks: dict[str, Ack] = field(default_factory=dict)
+    heard: dict[str, int] = field(default_factory=dict)
+    frontiers: dict[int, Frontier] = field(default_factory=dict)
+
+    def silence(self, shard: str, now: int) -> int:
+        """For how long the shard has said nothing while it could have been heard."""
+        return now - max(self.floor, self.heard.get(shard, self.floor))
+
+    def away(self, shard: str, now: int) -> bool:
+        """Silent for longer than its heartbeat explains."""
+        return self.silence(shard, now) > AWAY_AFTER
+
+    def present(self, shard: str, now: int) -> bool:
+        """Heard in this life of the registry, and lately."""
+        return shard in self.heard and now - self.heard[shard] <= AWAY_AFTER
+
+    def obeys(self, shard: str, version: int) -> Ack | None:
+        """The shard's acknowledgement, if it obeys that plan version or a later one."""
+        ack = self.acks.get(shard)
+        return ack if ack and ack.state != "waiting" and ack.plan >= version else None

@@ -1,0 +1,225 @@
+"""What the registry must never forget, and its form in the compacted topic `tamis.statements`.
+
+Keys are `<kind>/<name>`; one key, `fleet`, has what belongs to no statement. A change is written as the
+difference between the records of two states, so nothing can be changed and forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import orjson
+
+from tamis.errors import InputError
+from tamis.query.model import AlertDef, Catalog, DerivedDef, FunctionDef, StreamDef
+
+FLEET = b"fleet"
+
+Kind = Literal["stream", "derived", "function", "alert"]
+Defined = StreamDef | DerivedDef | FunctionDef | AlertDef
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A statement in force. `version` is the plan version that made it, `order` its place among all.
+
+    `refusal` says why a statement that was once accepted can't be obeyed any more (after an upgrade).
+    """
+
+    kind: Kind
+    name: str
+    sql: str
+    order: int
+    version: int
+    paused: bool = False
+    definition: Defined | None = field(default=None, compare=False)
+    refusal: str | None = field(default=None, compare=False)
+
+    @property
+    def alert(self) -> AlertDef | None:
+        """Its alert, where it is one that can be obeyed."""
+        return self.definition if isinstance(self.definition, AlertDef) else None
+
+
+@dataclass(frozen=True)
+class Retiring:
+    """The old definition of a replaced alert: it runs on beside its successor, made by version
+    `successor`.
+    """
+
+    alert: str
+    version: int
+    sql: str
+    order: int
+    successor: int
+    definition: AlertDef | None = field(default=None, compare=False)
+
+    @property
+    def id(self) -> str:
+        """How plans and frontiers name a definition."""
+        return f"{self.alert}@{self.version}"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A shard that is or was listed: by version `since`, or delisted by version `gone` for `reason`."""
+
+    name: str
+    stream: str
+    edge: str
+    since: int | None
+    gone: int | None = None
+    reason: Literal["", "ended", "silent", "dropped"] = ""
+
+
+@dataclass(frozen=True)
+class StreamTopics:
+    """The shared topics that a stream ever had: partition key to number. No number is used twice."""
+
+    next: int = 1
+    numbers: tuple[tuple[tuple[str, ...], int], ...] = ()
+
+
+@dataclass
+class State:
+    """Everything durable. `owner` is the process that writes; `version` the newest plan's, or greater."""
+
+    partitions: int
+    owner: str = ""
+    version: int = 0
+    order: int = 0
+    statements: dict[str, Stored] = field(default_factory=dict)  # "kind/name"
+    retiring: dict[str, Retiring] = field(default_factory=dict)  # "alert@version"
+    shards: dict[str, Shard] = field(default_factory=dict)
+    topics: dict[str, StreamTopics] = field(default_factory=dict)  # by stream, dropped ones too
+    # The statements' meaning: not stored, since it follows from their SQL.
+    catalog: Catalog = field(default_factory=Catalog, compare=False)
+
+    def draft(self) -> State:
+        """A copy that may be changed without changing this."""
+        return replace(
+            self,
+            statements=dict(self.statements),
+            retiring=dict(self.retiring),
+            shards=dict(self.shards),
+            topics=dict(self.topics),
+            catalog=self.catalog.copy(),
+        )
+
+    def of_kind(self, *kinds: Kind) -> list[Stored]:
+        """The statements of these kinds, in order."""
+        return sorted((s for s in self.statements.values() if s.kind in kinds), key=lambda s: s.order)
+
+    def alert(self, name: str) -> Stored | None:
+        """The alert of that name."""
+        return self.statements.get(f"alert/{name}")
+
+    def listed(self, streams: Iterable[str]) -> list[Shard]:
+        """The listed shards of these streams, by name."""
+        wanted = set(streams)
+        return sorted(
+            (s for s in self.shards.values() if s.since is not None and s.stream in wanted),
+            key=lambda s: s.name,
+        )
+
+
+def records(state: State) -> dict[bytes, bytes]:
+    """The state as records of `tamis.statements`."""
+    out = {
+        FLEET: {
+            "partitions": state.partitions,
+            "owner": state.owner,
+            "version": state.version,
+            "order": state.order,
+            "topics": {
+                stream: {"next": t.next, "numbers": [[list(key), number] for key, number in t.numbers]}
+                for stream, t in state.topics.items()
+            },
+        }
+    }
+    for stored in state.statements.values():
+        out[f"{stored.kind}/{stored.name}".encode()] = {
+            "sql": stored.sql,
+            "order": stored.order,
+            "version": stored.version,
+            "paused": stored.paused,
+        }
+    for old in state.retiring.values():
+        out[f"retiring/{old.id}".encode()] = {"sql": old.sql, "order": old.order, "successor": old.successor}
+    for shard in state.shards.values():
+        out[f"shard/{shard.name}".encode()] = {
+            "stream": shard.stream,
+            "edge": shard.edge,
+            "since": shard.since,
+            "gone": shard.gone,
+            "reason": shard.reason,
+        }
+    return {key: orjson.dumps(value) for key, value in out.items()}
+
+
+def difference(old: State | None, new: State) -> dict[bytes, bytes | None]:
+    """What to write so that `old`'s records become `new`'s; None is a tombstone."""
+    before, after = records(old) if old else {}, records(new)
+    changed: dict[bytes, bytes | None] = {k: v for k, v in after.items() if before.get(k) != v}
+    changed.update({k: None for k in before if k not in after})
+    return changed
+
+
+def recover(found: dict[bytes, bytes]) -> State | None:
+    """The state of what `tamis.statements` holds; None where there was none yet. Definitions are parsed
+    later.
+
+    Raises InputError for a record that this version of Tamis can't read, naming its key.
+    """
+    if FLEET not in found:
+        return None
+    fleet = _load(FLEET, found[FLEET])
+    try:
+        state = State(fleet["partitions"], fleet["owner"], fleet["version"], fleet["order"])
+        for stream, topics in fleet["topics"].items():
+            numbers = tuple((tuple(key), number) for key, number in topics["numbers"])
+            state.topics[stream] = StreamTopics(topics["next"], numbers)
+    except (KeyError, TypeError) as error:
+        raise _unreadable(FLEET) from error
+    for key, value in found.items():
+        if key != FLEET:
+            try:
+                _recover_one(state, key, value)
+            except (KeyError, TypeError, ValueError) as error:
+                raise _unreadable(key) from error
+    return state
+
+
+def _recover_one(state: State, key: bytes, value: bytes) -> None:
+    kind, _, name = key.decode().partition("/")
+    raw = _load(key, value)
+    match kind:
+        case "shard":
+            state.shards[name] = Shard(name, **raw)
+        case "retiring":
+            alert, _, version = name.rpartition("@")
+            state.retiring[name] = Retiring(alert, int(version), **raw)
+        case "stream" | "derived" | "function" | "alert":
+            state.statements[f"{kind}/{name}"] = Stored(kind, name, **raw)
+        case _:
+            raise _unreadable(key)
+
+
+def _load(key: bytes, value: bytes) -> dict[str, Any]:
+    try:
+        raw = orjson.loads(value)
+    except orjson.JSONDecodeError as error:
+        raise _unreadable(key) from error
+    if not isinstance(raw, dict):
+        raise _unreadable(key)
+    return raw
+
+
+def _unreadable(key: bytes) -> InputError:
+    return InputError(
+        "a record that this version of Tamis can't read",
+        where=f"topic tamis.statements, key {key.decode(errors='replace')}",
+        hint="start the version of the registry that wrote it",
+    )

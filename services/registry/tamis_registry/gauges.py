@@ -1,0 +1,29 @@
+"""The registry's state as metrics."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tamis.telemetry import Metrics
+from tamis_registry.core.status import View, alert_status, shard_state
+
+
+def show(view: View, metrics: Metrics) -> None:
+    """Set every gauge anew, so that what is gone doesn't stay on show."""
+    shards: Counter[tuple[str, str]] = Counter()
+    for shard in view.state.shards.values():
+        shards[shard.stream, shard_state(view, shard)[0]] += 1
+    for name, ack in view.seen.acks.items():
+        if ack.state == "waiting" and name not in view.state.shards:
+            shards[ack.stream, "waiting"] += 1
+    metrics.clear("tamis_registry_shards")
+    for (stream, state), count in shards.items():
+        metrics.set("tamis_registry_shards", count, stream=stream, state=state)
+    queries = Counter(alert_status(view, alert).state for alert in view.state.of_kind("alert"))
+    metrics.clear("tamis_registry_queries")
+    for query_state, count in queries.items():
+        metrics.set("tamis_registry_queries", count, state=query_state)
+    metrics.clear("tamis_registry_topics")
+    for stream_plan in view.plan.streams:
+        metrics.set("tamis_registry_topics", len(stream_plan.topics), stream=stream_plan.name)
+    metrics.set("tamis_plan_version", view.plan.version, service="registry")

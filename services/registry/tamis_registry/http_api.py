@@ -1,0 +1,222 @@
+"""The HTTP API: statements in, what there is out; errors are problem documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Annotated, Any, Literal
+
+import orjson
+from fastapi import FastAPI, Path, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
+from fastapi_offline import FastAPIOffline
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from tamis.errors import InputError, TamisError
+from tamis.planning.plan_json import decode_plan
+from tamis.query.model import Drop
+from tamis.telemetry import Health, Metrics, get_logger
+from tamis.telemetry.server import telemetry_routes
+from tamis_registry import documents
+from tamis_registry.core.carry import Conflict
+from tamis_registry.core.change import Change
+from tamis_registry.core.errors import MissingError
+from tamis_registry.core.registry import Registry
+from tamis_registry.core.statements import Outcome
+from tamis_registry.core.status import View
+from tamis_registry.problems import MEDIA_TYPE, problem, problem_of
+from tamis_registry.worker import Worker
+
+BODY_LIMIT = 1024 * 1024
+TEXT_TYPES = ("application/sql", "text/plain", "text/sql")
+
+Name = Annotated[str, Path(max_length=255)]
+
+_log = get_logger("tamis.registry")
+
+_SQL_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            kind: {"schema": {"type": "string"}, "example": "SHOW ALERTS;"}
+            for kind in ("application/sql", "text/plain")
+        },
+    }
+}
+_PROBLEM = {"description": "A problem document (RFC 9457)", "content": {MEDIA_TYPE: {}}}
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: _PROBLEM for status in ("400", "404", "409", "413", "415", "422", "503")
+}
+
+
+def application(worker: Worker, metrics: Metrics, health: Health) -> FastAPI:
+    """The API with `/docs`, which loads nothing from elsewhere, and the telemetry routes."""
+    app = FastAPIOffline(
+        redoc_url=None,
+        title="Tamis registry",
+        version="1",
+        description="Streams and alerts of a Tamis fleet: what is defined, what runs, and why not.",
+        responses=_PROBLEMS,
+    )
+    app.router.routes.extend(telemetry_routes(metrics, health))
+    _errors(app)
+    _statements(app, worker, metrics)
+    _reading(app, worker)
+    return app
+
+
+def _errors(app: FastAPI) -> None:
+    @app.exception_handler(TamisError)
+    async def tamis_error(_: Request, error: Exception) -> Response:
+        assert isinstance(error, TamisError)
+        return problem_of(error)
+
+    @app.exception_handler(HTTPException)
+    async def http_error(_: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        status = HTTPStatus(error.status_code)
+        return problem(status, status.phrase.lower().replace(" ", "-"), status.phrase, str(error.detail))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        return problem(HTTPStatus.BAD_REQUEST, "invalid-input", "The request is wrong", faults)
+
+    @app.exception_handler(Exception)
+    async def internal(_: Request, error: Exception) -> Response:
+        _log.error("request failed", error=repr(error))
+        return problem(
+            HTTPStatus.INTERNAL_SERVER_ERROR,
+            "internal",
+            "Internal error",
+            "the registry failed on this request; its log says how",
+        )
+
+
+def _statements(app: FastAPI, worker: Worker, metrics: Metrics) -> None:
+    def perform(decide: Callable[[Registry, int], tuple[list[Outcome], Change]]) -> Response:
+        try:
+            outcomes = worker.submit(decide)
+        except TamisError as error:
+            metrics.inc("tamis_registry_statements_total", kind="text", outcome=_outcome(error))
+            raise
+        for outcome in outcomes:
+            metrics.inc("tamis_registry_statements_total", kind=outcome.statement, outcome=outcome.result)
+        with worker.reading() as (registry, now):
+            view = registry.view(now)
+            return _json([documents.outcome_document(outcome, view) for outcome in outcomes])
+
+    @app.post("/v1/statements", openapi_extra=_SQL_BODY, summary="Apply SQL statements, all or none")
+    async def statements(request: Request) -> Response:
+        text = await _sql(request)
+        return await run_in_threadpool(perform, lambda registry, now: registry.apply(text, now))
+
+    @app.post("/v1/explain", openapi_extra=_SQL_BODY, summary="Explain the queries of a text, apply nothing")
+    async def explain(request: Request) -> Response:
+        text = await _sql(request)
+
+        def run() -> Response:
+            with worker.reading() as (registry, _):
+                pass  # proofs may take a second: they must not hold up the loop
+            return _json({"queries": registry.explain(text)})
+
+        return await run_in_threadpool(run)
+
+    def drop(kind: Literal["alert", "stream", "function"], name: str) -> Response:
+        try:
+            return perform(lambda registry, now: registry.take([Drop(kind, name)], now))
+        except Conflict as error:
+            # There is no text that its position could be in.
+            raise Conflict(error.what, None, error.hint) from None
+
+    @app.delete("/v1/alerts/{name}", summary="Drop an alert")
+    def drop_alert(name: Name) -> Response:
+        return drop("alert", name)
+
+    @app.delete("/v1/streams/{name}", summary="Drop a stream that nothing reads")
+    def drop_stream(name: Name) -> Response:
+        return drop("stream", name)
+
+    @app.delete("/v1/functions/{name}", summary="Drop a function that nothing calls")
+    def drop_function(name: Name) -> Response:
+        return drop("function", name)
+
+
+def _reading(app: FastAPI, worker: Worker) -> None:
+    def show(make: Callable[[View], list[documents.Document]], kind: str, name: str | None) -> Response:
+        with worker.reading() as (registry, now):
+            rows = make(registry.view(now))
+        if name is None:
+            return _json(rows)
+        found = next((row for row in rows if row["name"] == name), None)
+        if found is None:
+            raise MissingError(f"there is no {kind} '{name}'", hint=f"GET /v1/{kind}s lists what there is")
+        return _json(found)
+
+    for kind, make in (
+        ("alert", documents.alert_documents),
+        ("stream", documents.stream_documents),
+        ("edge", documents.edge_documents),
+    ):
+        _routes(app, kind, make, show)
+
+    @app.get("/v1/plans", summary="The newest plan versions")
+    def plans() -> Response:
+        known = [decode_plan(document) for _, document in sorted(worker.plans.items())]
+        newest = max((plan.version for plan in known), default=0)
+        return _json([documents.plan_document(plan, newest) for plan in reversed(known)])
+
+    @app.get("/v1/plans/{version}", summary="One plan as the fleet reads it")
+    def plan(version: int) -> Response:
+        document = worker.plans.get(version)
+        if document is None:
+            raise MissingError(f"there is no plan {version}", hint="GET /v1/plans lists the newest")
+        return Response(document, media_type="application/json")
+
+
+def _routes(
+    app: FastAPI,
+    kind: str,
+    make: Callable[[View], list[documents.Document]],
+    show: Callable[[Callable[[View], list[documents.Document]], str, str | None], Response],
+) -> None:
+    @app.get(f"/v1/{kind}s", summary=f"Every {kind}", name=f"{kind}s")
+    def every() -> Response:
+        return show(make, kind, None)
+
+    @app.get(f"/v1/{kind}s/{{name}}", summary=f"One {kind}", name=kind)
+    def one(name: Name) -> Response:
+        return show(make, kind, name)
+
+
+async def _sql(request: Request) -> str:
+    kind = request.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
+    if kind not in TEXT_TYPES:
+        raise HTTPException(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send SQL as {' or '.join(TEXT_TYPES[:2])}, not as {kind}"
+        )
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_LIMIT:
+            raise HTTPException(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"the text is longer than {BODY_LIMIT} bytes; send it in parts",
+            )
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "the text is not UTF-8", where=f"byte {error.start}", hint="save the file as UTF-8"
+        ) from None
+
+
+def _json(document: object) -> Response:
+    return Response(orjson.dumps(document), media_type="application/json")
+
+
+def _outcome(error: TamisError) -> str:
+    return "unavailable" if error.retriable else "refused"

@@ -1,0 +1,91 @@
+"""Errors as problem documents (RFC 9457), in the same words as on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from tamis.errors import InputError, RefusedError, SqlError, SqlErrors, TamisError, UnavailableError
+from tamis_registry.core.carry import Conflict
+from tamis_registry.core.errors import MissingError, UnboundedError
+
+MEDIA_TYPE = "application/problem+json"
+
+
+def problem(status: HTTPStatus, kind: str, title: str, detail: str, **more: Any) -> Response:
+    """One problem document; `kind` ends its type's URN, `more` are its extension members."""
+    document = {
+        "type": f"urn:tamis:problem:{kind}",
+        "title": title,
+        "status": status.value,
+        "detail": detail,
+        **{name: value for name, value in more.items() if value is not None},
+    }
+    headers = {"Retry-After": "1"} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    return Response(orjson.dumps(document), status.value, headers, MEDIA_TYPE)
+
+
+def problem_of(error: TamisError) -> Response:
+    """The problem document of an error that Tamis raises on purpose."""
+    about = {"where": error.where, "hint": error.hint, "retriable": error.retriable}
+    match error:
+        case SqlErrors() if all(isinstance(e, Conflict) for e in error.errors):
+            return _conflict(error, error.errors)
+        case Conflict():
+            return _conflict(error, [error])
+        case SqlErrors():
+            return _invalid(error, error.errors)
+        case SqlError():
+            return _invalid(error, [error])
+        case InputError():
+            return problem(HTTPStatus.BAD_REQUEST, "invalid-input", "The input is wrong", error.what, **about)
+        case MissingError():
+            return problem(
+                HTTPStatus.NOT_FOUND, "not-found", "There is nothing of that name", error.what, **about
+            )
+        case UnboundedError():
+            memory = error.document["memory"]
+            return problem(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                "not-bounded",
+                "The query's memory is not proven to be bounded",
+                error.what,
+                verdict=memory["verdict"],
+                reason=memory["reason"],
+                repairs=memory["repairs"],
+                query=error.document,
+                **about,
+            )
+        case UnavailableError():
+            return problem(
+                HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", "Not available now", error.what, **about
+            )
+        case RefusedError():
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, "refused", "Refused", error.what, **about)
+    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "Internal error", error.what, **about)
+
+
+def _invalid(error: InputError, mistakes: Sequence[SqlError]) -> Response:
+    errors = [_mistake(mistake) for mistake in mistakes]
+    return problem(HTTPStatus.BAD_REQUEST, "invalid-sql", "The SQL has mistakes", str(error), errors=errors)
+
+
+def _conflict(error: InputError, conflicts: Sequence[SqlError]) -> Response:
+    errors = [_mistake(conflict) for conflict in conflicts]
+    return problem(
+        HTTPStatus.CONFLICT, "conflict", "It conflicts with what is there", str(error), errors=errors
+    )
+
+
+def _mistake(error: SqlError) -> dict[str, Any]:
+    place = error.position
+    return {
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+        "what": error.what,
+        "hint": error.hint,
+    }

@@ -1,0 +1,100 @@
+"""`tamis get`: what is defined, what runs, and why not."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+import click
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from tamis.cli._registry_client import registry_option, request
+
+_HEADINGS = {
+    "streams": ("STREAM", "KIND", "SHARDS", "TOPICS", "ALERTS", "WHY"),
+    "alerts": ("ALERT", "STATE", "PLAN", "SINCE", "WHY"),
+    "plans": ("PLAN", "NEWEST", "DEFINITIONS", "TOPICS", "SHARDS"),
+    "edges": ("EDGE", "SHARD", "STATE", "PLAN", "SINCE", "WHY"),
+}
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tamis get
+  tamis get alerts condensation --json
+  tamis get edges
+"""
+)
+@click.argument("what", type=click.Choice(list(_HEADINGS)), default="alerts")
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print the registry's answer as JSON.")
+@registry_option
+def command(what: str, name: str | None, as_json: bool, url: str) -> None:
+    """Show alerts (the default), streams, plans or edges with their state and why."""
+    path = f"/v1/{what}" if name is None else f"/v1/{what}/{quote(name, safe='')}"
+    answer = request("GET", url, path)
+    if as_json or (what == "plans" and name is not None):
+        click.echo(orjson.dumps(answer, option=orjson.OPT_INDENT_2))
+        return
+    rows = [row for entry in ([answer] if name is not None else answer) for row in _rows(what, entry)]
+    if sys.stdout.isatty():
+        table = Table(*_HEADINGS[what], box=None, pad_edge=False)
+        for row in rows:
+            table.add_row(*row)
+        Console().print(table, markup=False)
+    else:
+        _plain([_HEADINGS[what], *rows])
+
+
+def _plain(lines: list[tuple[str, ...]]) -> None:
+    """Columns in line, in full: what a terminal would wrap, a pipe must not lose."""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    for line in lines:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
+    match what:
+        case "streams":
+            active = sum(shard["state"] == "active" for shard in entry["shards"])
+            shards = f"{active}/{len(entry['shards'])}" if entry["kind"] == "raw" else ""
+            parts = (shards, ", ".join(entry["topics"]), ", ".join(entry["alerts"]), _why(entry))
+            return [(entry["name"], entry["kind"], *parts)]
+        case "alerts":
+            since = max((a["event_time"] for a in entry["activations"].values()), default=None)
+            return [(entry["name"], entry["state"], str(entry["plan"]), _time(since), _why(entry))]
+        case "plans":
+            definitions, topics = ", ".join(entry["definitions"]), ", ".join(entry["topics"])
+            newest = "yes" if entry["newest"] else ""
+            return [(str(entry["version"]), newest, definitions, topics, str(entry["shards"]))]
+        case _:
+            return [
+                (
+                    entry["name"],
+                    shard["shard"],
+                    shard["state"],
+                    "" if shard["plan"] is None else str(shard["plan"]),
+                    _time(shard["activation"]),
+                    shard["why"],
+                )
+                for shard in entry["shards"]
+            ]
+
+
+def _why(entry: dict[str, Any]) -> str:
+    return "; ".join(entry["why"])
+
+
+def _time(microseconds: int | None) -> str:
+    """An event time; a number where it is no date (recordings may count from anywhere)."""
+    if microseconds is None:
+        return ""
+    try:
+        return datetime.fromtimestamp(microseconds / 1_000_000, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return str(microseconds)

@@ -1,0 +1,207 @@
+"""A registry's core under a planner that is simple enough to foresee, and shorthand for what the fleet
+says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tamis.messaging.records import Ack, Frontier, ShardState, StreamState
+from tamis.messaging.topics import stream_topic
+from tamis.planning.build import Built, Retiring, TopicKey
+from tamis.planning.plan import Definition, Input, Plan, StreamPlan, TimeBound, TopicPlan
+from tamis.query.model import AlertDef, Catalog, DerivedDef
+from tamis_registry.core.change import Change
+from tamis_registry.core.planner import Planner
+from tamis_registry.core.registry import Registry
+from tamis_registry.core.state import State, recover
+from tamis_registry.core.statements import Outcome
+
+SECOND = 1_000_000
+# Every definition of the simple planner: |difference of times| <= SPAN, omission interval L.
+SPAN, L = 10 * SECOND, 5 * SECOND
+
+
+def explain(made: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, Any]:
+    """An alert called `unbounded…` isn't bounded; all others are."""
+    bounded = not made.name.startswith("unbounded")
+    allowed = isinstance(made, AlertDef) and made.options.allow_unbounded
+    verdict = "bounded" if bounded else "unbounded"
+    memory = {"verdict": verdict, "reason": "its name", "repairs": ["another name"], "bound": None}
+    return {"name": made.name, "kind": "alert", "accepted": bounded or allowed, "memory": memory}
+
+
+def build(
+    version: int,
+    catalog: Catalog,
+    *,
+    partitions: int,
+    versions: Mapping[str, int],
+    topic_numbers: Mapping[TopicKey, int],
+    retiring: Sequence[Retiring],
+    since: Mapping[str, int],
+    shard_streams: Mapping[str, str],
+) -> Built:
+    """One topic per stream, read by every definition whole."""
+    running = [(old.alert, old.version) for old in retiring]
+    running += [(a, versions[name]) for name, a in catalog.alerts.items() if name not in catalog.paused]
+    keys = {name: stream.key for name, stream in catalog.streams.items()}
+    numbers = dict(topic_numbers)
+    for name in sorted({source.stream for alert, _ in running for source in alert.query.sources}):
+        if (name, keys[name]) not in numbers:
+            numbers[name, keys[name]] = 1 + max((n for (s, _), n in numbers.items() if s == name), default=0)
+    topics = {s: stream_topic(s, n) for (s, key), n in numbers.items() if key == keys.get(s)}
+    streams = tuple(
+        StreamPlan(
+            name,
+            (),
+            stream.time,
+            stream.delay,
+            None,
+            None,
+            stream.max_stall,
+            (TopicPlan(topics[name], keys[name], (), ()),) if name in topics else (),
+        )
+        for name, stream in catalog.streams.items()
+    )
+    definitions = tuple(_definition(alert, n, topics, keys) for alert, n in running)
+    successors = {f"{old.alert.name}@{old.version}": old.successor for old in retiring}
+    plan = Plan(version, partitions, streams, definitions, dict(since), dict(shard_streams), successors)
+    return Built(plan, numbers)
+
+
+def _definition(
+    alert: AlertDef, n: int, topics: dict[str, str], keys: dict[str, tuple[str, ...]]
+) -> Definition:
+    inputs = tuple(
+        Input(s.alias, s.stream, topics[s.stream], "ts", keys[s.stream], None, L) for s in alert.query.sources
+    )
+    bounds = tuple(TimeBound(inputs[0].alias, other.alias, -SPAN, SPAN) for other in inputs[1:])
+    return Definition(alert.name, n, inputs, (), bounds, None, ())
+
+
+SIMPLE = Planner(explain, build)
+
+
+@dataclass
+class Fleet:
+    """A registry whose changes go to two logs in place of Kafka, in the order in which they must."""
+
+    partitions: int = 2
+    now: int = 0
+    statements: dict[bytes, bytes] = field(default_factory=dict)
+    plans: list[list[Plan]] = field(default_factory=list)
+    finals: list[tuple[str, str, int]] = field(default_factory=list)  # topic, shard, version
+    topics: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.plans = [[] for _ in range(self.partitions)]
+        self.registry = self.start()
+
+    def start(self, finish: bool = True) -> Registry:
+        """A new process that knows what the logs hold, and acknowledgements and frontiers of the old one."""
+        before = recover(self.statements)
+        state = before.draft() if before else State(self.partitions)
+        greatest = max((log[-1].version for log in self.plans if log), default=0)
+        registry = Registry(SIMPLE, state, before, greatest, self.now)
+        if hasattr(self, "registry"):
+            for ack in self.registry.seen.acks.values():
+                registry.hear(ack, None)
+            registry.seen.frontiers = self.registry.seen.frontiers
+        self.registry = registry
+        if finish:
+            self.perform(registry.begin(self.now))
+        return registry
+
+    def perform(self, change: Change, steps: int | None = None) -> None:
+        """Do the change; with `steps` crash after so many writes: statements, topics, each plan, each
+        final.
+        """
+        writes: list[Any] = [lambda: self.write(change), lambda: self.topics.update(change.topics)]
+        if change.plan is not None:
+            plan = change.plan
+            assert plan.version > max((log[-1].version for log in self.plans if log), default=0)
+            writes += [lambda p=p: self.plans[p].append(plan) for p in range(self.partitions)]
+            writes += [lambda f=f: self.finals.append((f.topic, f.shard, f.version)) for f in change.finals]
+        for write in writes[:steps]:
+            write()
+        if steps is None or steps >= len(writes):
+            self.registry.done(change, self.now)
+
+    def write(self, change: Change) -> None:
+        for key, value in change.statements.items():
+            if value is None:
+                del self.statements[key]
+            else:
+                self.statements[key] = value
+
+    def sql(self, text: str) -> list[Outcome]:
+        """Apply a text."""
+        outcomes, change = self.registry.apply(text, self.now)
+        self.perform(change)
+        return outcomes
+
+    def tick(self) -> Change | None:
+        """Do what is due."""
+        change = self.registry.tick(self.now)
+        if change:
+            self.perform(change)
+        return change
+
+    def ack(
+        self, stream: str, plan: int = 0, activation: int = 0, state: ShardState = "waiting", edge: str = "e1"
+    ) -> None:
+        """A shard says something."""
+        shard = f"{edge}/{stream}"
+        self.registry.hear(Ack(shard, stream, edge, plan, activation, state, self.now), self.now)
+
+    def join(self, stream: str, edge: str = "e1") -> None:
+        """A shard comes, is listed and obeys."""
+        self.ack(stream, self.version, edge=edge)
+        self.tick()
+        self.ack(stream, self.version, 100, "active", edge)
+
+    def frontier(self, value: int | None, void: bool = False, plan: int | None = None) -> None:
+        """The joiner's frontiers of all topics are there in all partitions."""
+        for partition in range(self.partitions):
+            topics = {topic: StreamState(value, 0, 0, void) for topic in self.topics}
+            self.registry.follow(
+                Frontier(partition, self.version if plan is None else plan, topics, {}, {}, 0, 0, self.now)
+            )
+
+    @property
+    def version(self) -> int:
+        """The newest plan's."""
+        return self.registry.plan.version
+
+    @property
+    def plan(self) -> Plan:
+        """The newest plan."""
+        return self.registry.plan
+
+
+@pytest.fixture
+def fleet() -> Fleet:
+    """A fleet with two streams and nothing else yet."""
+    made = Fleet()
+    made.sql(
+        "CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, v DOUBLE, WATERMARK FOR ts AS ts);"
+        "CREATE STREAM surface (k VARCHAR KEY, ts TIMESTAMP, v DOUBLE, WATERMARK FOR ts AS ts);"
+    )
+    return made
+
+
+@pytest.fixture
+def new_fleet() -> type[Fleet]:
+    """For tests that make many."""
+    return Fleet
+
+
+@pytest.fixture
+def horizon() -> int:
+    """How far a frontier must pass the greatest activation before an old definition may end."""
+    return SPAN + L

@@ -1,0 +1,200 @@
+"""The registry's rules of the fleet's protocol: shards listed and gone, final records, replaced alerts,
+restarts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+SECOND = 1_000_000
+MAX_STALL = 3600 * SECOND
+
+Q = (
+    "CREATE {} q AS SELECT a.k FROM air a JOIN surface s ON a.k = s.k AND s.ts BETWEEN "
+    "a.ts - INTERVAL '10' SECOND AND a.ts + INTERVAL '10' SECOND WHERE a.v + s.v > {};"
+)
+
+
+@pytest.fixture
+def running(fleet: Any) -> Any:
+    """Alert q over two streams with one shard each, obeyed by all."""
+    fleet.sql(Q.format("ALERT", 5))
+    for stream in ("air", "surface"):
+        fleet.join(stream)
+    obey(fleet, 100)
+    fleet.frontier(100)
+    return fleet
+
+
+def obey(fleet: Any, activation: int, edges: tuple[str, ...] = ("e1",)) -> None:
+    for edge in edges:
+        for stream in ("air", "surface"):
+            fleet.ack(stream, fleet.version, activation, "active", edge)
+
+
+def test_shards_that_announce_themselves_come_into_one_plan(fleet: Any) -> None:
+    before = fleet.version
+    fleet.ack("air", edge="e1")
+    fleet.ack("air", edge="e2")
+    fleet.tick()
+    assert fleet.plan.since == {"e1/air": before + 1, "e2/air": before + 1}
+    assert fleet.plan.shard_streams == {"e1/air": "air", "e2/air": "air"}
+    assert fleet.tick() is None
+
+
+def test_a_shard_of_an_unknown_stream_waits_for_it(fleet: Any) -> None:
+    fleet.ack("noise")
+    assert fleet.tick() is None
+    fleet.sql("CREATE STREAM noise (k VARCHAR KEY, ts TIMESTAMP, WATERMARK FOR ts AS ts);")
+    assert fleet.plan.since == {"e1/noise": fleet.version}
+
+
+def test_a_shard_that_has_not_been_heard_of_lately_is_not_listed(fleet: Any) -> None:
+    fleet.ack("noise")
+    fleet.now += 20 * SECOND
+    fleet.sql("CREATE STREAM noise (k VARCHAR KEY, ts TIMESTAMP, WATERMARK FOR ts AS ts);")
+    assert fleet.plan.since == {}
+    fleet.start()
+    assert fleet.tick() is None
+    fleet.ack("noise")
+    fleet.tick()
+    assert fleet.plan.since == {"e1/noise": fleet.version}
+
+
+def test_a_shard_that_ends_is_delisted_with_final_records(running: Any) -> None:
+    running.ack("air", running.version, 100, "final")
+    running.tick()
+    assert "e1/air" not in running.plan.since
+    assert running.finals == [("tamis.stream.air.1", "e1/air", running.version)]
+    assert running.tick() is None
+
+
+def test_a_silent_shard_is_declared_gone_and_comes_back_only_with_a_plan_that_says_so(running: Any) -> None:
+    listed = running.version
+    running.now += MAX_STALL
+    running.ack("surface", listed, 100, "active")
+    assert running.tick() is None
+    running.now += SECOND
+    running.tick()
+    gone = running.version
+    assert gone == listed + 1 and set(running.plan.since) == {"e1/surface"}
+    assert running.finals == [("tamis.stream.air.1", "e1/air", gone)]
+    running.ack("air", listed, 0, "waiting")  # doesn't know yet
+    assert running.tick() is None
+    running.ack("air", gone, 0, "waiting")
+    running.tick()
+    assert running.plan.since["e1/air"] == running.version == gone + 1
+    assert running.registry.state.shards["e1/air"].gone is None
+
+
+def test_silence_while_nobody_could_be_heard_does_not_count(running: Any) -> None:
+    running.now += 2 * MAX_STALL
+    running.start()
+    assert running.tick() is None
+    running.now += 2 * MAX_STALL
+    running.registry.listen_anew(running.now)
+    assert running.tick() is None
+    running.now += MAX_STALL + 1
+    assert running.tick() is not None
+
+
+def test_final_records_are_written_again_after_a_restart(running: Any) -> None:
+    running.ack("air", running.version, 100, "final")
+    running.tick()
+    gone = running.version
+    running.start()
+    assert running.finals == [("tamis.stream.air.1", "e1/air", gone)] * 2
+
+
+def test_a_replaced_alert_runs_on_until_the_frontiers_have_passed(running: Any, horizon: int) -> None:
+    old = running.plan.definitions[0].version
+    running.sql(Q.format("OR REPLACE ALERT", 9))
+    new = running.version
+    assert [(d.alert, d.version) for d in running.plan.definitions] == [("q", old), ("q", new)]
+    assert running.plan.retiring == {f"q@{old}": new}
+    running.frontier(10**9)
+    assert running.tick() is None  # nobody obeys yet
+    running.ack("air", new, 5000, "active")
+    assert running.tick() is None  # only one obeys
+    running.ack("surface", new, 7000, "active")
+    running.frontier(7000 + horizon)
+    assert running.tick() is None  # not passed: reached
+    running.frontier(7000 + horizon + 1)
+    running.tick()
+    assert [(d.alert, d.version) for d in running.plan.definitions] == [("q", new)]
+    assert running.plan.retiring == {} and running.version == new + 1
+    assert not any(key.startswith(b"retiring/") for key in running.statements)
+
+
+def test_one_partition_behind_keeps_the_old_definition(running: Any, horizon: int) -> None:
+    running.sql(Q.format("OR REPLACE ALERT", 9))
+    obey(running, 7000)
+    running.frontier(None)
+    behind = running.registry.seen.frontiers[1]
+    running.frontier(10**9)
+    running.registry.follow(behind)
+    assert running.tick() is None
+
+
+def test_a_shard_listed_later_must_obey_too(running: Any) -> None:
+    running.sql(Q.format("OR REPLACE ALERT", 9))
+    obey(running, 7000)
+    running.ack("air", 0, 0, "waiting", "e2")
+    running.frontier(10**9)
+    running.tick()  # the old definition has ended first
+    assert running.plan.retiring == {}
+    running.sql(Q.format("OR REPLACE ALERT", 10))
+    assert "e2/air" in running.plan.since
+    obey(running, 8000)
+    assert running.tick() is None
+    running.ack("air", running.version, 10**9, "active", "e2")
+    assert running.tick() is None  # its activation counts
+    running.frontier(2 * 10**9)
+    running.tick()
+    assert running.plan.retiring == {}
+
+
+def test_a_void_stream_keeps_nothing(running: Any) -> None:
+    for stream in ("air", "surface"):
+        running.ack(stream, running.version, 100, "final")
+    running.tick()
+    gone = running.version
+    running.sql(Q.format("OR REPLACE ALERT", 9))
+    running.frontier(None, void=True, plan=gone - 1)
+    assert running.tick() is None  # void before the shards had gone says nothing
+    running.frontier(None, void=True)
+    running.tick()
+    assert running.plan.retiring == {}
+
+
+def test_an_alert_replaced_twice_has_two_old_definitions(running: Any) -> None:
+    first = running.plan.definitions[0].version
+    running.sql(Q.format("OR REPLACE ALERT", 9))
+    second = running.version
+    running.sql(Q.format("OR REPLACE ALERT", 11))
+    assert running.plan.retiring == {f"q@{first}": second, f"q@{second}": second + 1}
+    running.start()
+    assert running.plan.retiring == {f"q@{first}": second, f"q@{second}": second + 1}
+    running.sql("DROP ALERT q;")
+    assert running.plan.definitions == () and running.plan.retiring == {}
+
+
+def test_a_restart_goes_on_above_every_partition(running: Any) -> None:
+    version = running.version
+    _, change = running.registry.apply(Q.format("OR REPLACE ALERT", 9), running.now)
+    running.perform(change, steps=3)  # one partition of two has the plan
+    assert [log[-1].version for log in running.plans] == [version + 1, version]
+    running.start()
+    assert [log[-1].version for log in running.plans] == [version + 2, version + 2]
+
+
+def test_a_crash_before_the_plan_loses_no_statement(running: Any) -> None:
+    old = running.plan.definitions[0].version
+    _, change = running.registry.apply(Q.format("OR REPLACE ALERT", 9), running.now)
+    running.perform(change, steps=1)
+    running.start()
+    new = change.plan.version
+    assert running.plan.retiring == {f"q@{old}": new} and running.plan.version == new + 1
+    assert {d.version for d in running.plan.definitions} == {old, new}
