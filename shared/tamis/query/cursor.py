@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tamis.errors import SqlError
 from tamis.query.context import Name
-from tamis.query.dialect import WORDS
+from tamis.query.dialect import RESERVED, is_word
 from tamis.query.text import Text
 
-# Words that can't be names unless quoted: those that shape SELECT. `timestamp` is also a common column name.
-RESERVED = frozenset(word for word in WORDS if " " not in word) - {"TIMESTAMP", "WINDOW", "FILTER"} | {
-    "GROUP",
-    "ORDER",
-}
-
-_WORD = re.compile(r"[^\W\d]\w*")
 LONGEST_NAME = 100
-
-
-def is_word(token: Token) -> bool:
-    """Whether a token is a keyword or an unquoted name."""
-    plain = token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER, TokenType.NUMBER)
-    return plain and bool(_WORD.match(token.text))
 
 
 class Cursor:

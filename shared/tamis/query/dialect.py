@@ -7,6 +7,7 @@ expressions are sqlglot's. Functions have no meaning of their own to sqlglot her
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from typing import Any, ClassVar, TypeVar
 
@@ -26,6 +27,18 @@ _WORDS = """
     NATURAL, NOT, NULL, OFFSET, ON, OR, ORDER BY, OUTER, OVER, PARTITION BY, QUALIFY, RIGHT, SELECT,
     SEMI, SOME, THEN, TIMESTAMP, TRUE, UNION, USING, VALUES, WHEN, WHERE, WINDOW, WITH"""
 WORDS = frozenset(" ".join(word.split()) for word in _WORDS.split(","))
+
+
+# Words that can't be names unless quoted. `timestamp` is also a common name of a column.
+RESERVED = frozenset(word for word in WORDS if " " not in word) - {"TIMESTAMP", "WINDOW", "FILTER"}
+RESERVED |= {"GROUP", "ORDER"}
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+def is_word(token: Token) -> bool:
+    """Whether a token is a keyword or an unquoted name."""
+    plain = token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER, TokenType.NUMBER)
+    return plain and bool(_WORD.fullmatch(token.text))
 
 
 class SyntaxProblem(ParseError):
@@ -98,8 +111,69 @@ class _Parser(RisingWaveParser):
     def _parse_expression(self) -> exp.Expr | None:
         return self._placed(super()._parse_expression)
 
+    def _parse_alias(self, this: exp.Expr | None, explicit: bool = False) -> exp.Expr | None:
+        # Behind AS any word may stand, as in Postgres; sqlglot also takes numbers and signs, or nothing.
+        given = self._curr.token_type == TokenType.ALIAS
+        node = super()._parse_alias(this, explicit)
+        if node is not this:
+            self._check_name(self._prev, reserved=not given)
+        elif given:
+            self.raise_error("Expecting a name")
+        return node
+
+    def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
+        given = self._curr.token_type == TokenType.ALIAS
+        at = self._index + given
+        alias = super()._parse_table_alias(*args, **kwargs)
+        if alias is not None:
+            self._check_name(self._tokens[at], reserved=True)
+        elif given:
+            self.raise_error("Expecting a name")
+        return alias
+
+    def _parse_interval(
+        self, require_interval: bool = True, parse_function_unit: bool = True
+    ) -> exp.Add | exp.Interval | None:
+        # sqlglot takes a text or number behind an interval, with + or without, for another interval.
+        if not require_interval:
+            self.raise_error("Expecting INTERVAL")
+        return super()._parse_interval(require_interval, parse_function_unit)
+
+    def _check_name(self, token: Token, reserved: bool) -> None:
+        """Raise unless `token` can be a name; with `reserved`, one that shapes no SELECT."""
+        word = is_word(token) and not (reserved and token.text.upper() in RESERVED)
+        if not word and token.token_type not in (TokenType.IDENTIFIER, TokenType.R_PAREN):
+            self.raise_error("Expecting a name", token)
+
+    def _parse_projections(self) -> tuple[list[exp.Expr], list[exp.Expr] | None]:
+        if self._prev.token_type == TokenType.ALIAS:
+            self.raise_error("Expecting an expression", self._prev)
+        return super()._parse_projections()
+
+    def _parse_primary(self) -> exp.Expr | None:
+        # sqlglot reads ". 5" for 0.5, too.
+        apart = self._curr.token_type == TokenType.DOT and self._next.start != self._curr.end + 1
+        if apart and self._next.token_type == TokenType.NUMBER:
+            self.raise_error("Expecting an expression")
+        return super()._parse_primary()
+
+    def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
+        # sqlglot reads x NOT IS NULL, too.
+        if self._index > 1 and self._tokens[self._index - 2].token_type == TokenType.NOT:
+            self.raise_error("Expecting an expression", self._prev)
+        return super()._parse_is(this)
+
     def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
-        return self._placed(lambda: super(_Parser, self)._parse_table(*args, **kwargs))
+        if self._curr.token_type == TokenType.DOT:
+            self.raise_error("Expecting a stream")
+        at = self._index
+        table = self._placed(lambda: super(_Parser, self)._parse_table(*args, **kwargs))
+        if isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier):
+            # Postgres' * for "and its heirs", which sqlglot drops.
+            star = [token for token in self._tokens[at : self._index] if token.token_type == TokenType.STAR]
+            if star:
+                self.raise_error("Invalid *", star[0])
+        return table
 
     def _parse_join(
         self,

@@ -9,7 +9,8 @@ from sqlglot.tokenizer_core import TokenType
 
 from tamis.errors import InputError, SqlError
 from tamis.query.context import Context, suggest
-from tamis.query.cursor import Cursor, is_word
+from tamis.query.cursor import Cursor
+from tamis.query.dialect import is_word
 from tamis.query.units import parse_duration, parse_rate, parse_timestamp
 
 Value = str | int | bool

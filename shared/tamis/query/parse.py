@@ -16,8 +16,8 @@ from sqlglot.tokenizer_core import Token
 from tamis.errors import SqlError, SqlErrors
 from tamis.query.catalog import apply
 from tamis.query.context import Context
-from tamis.query.cursor import Cursor, is_word
-from tamis.query.dialect import tokenize
+from tamis.query.cursor import Cursor
+from tamis.query.dialect import is_word, tokenize
 from tamis.query.model import Catalog, Statement
 from tamis.query.statements import StatementReader
 from tamis.query.text import LARGEST_TEXT, Piece, Text, split
