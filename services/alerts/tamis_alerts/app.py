@@ -1,0 +1,144 @@
+"""The Faust application: alarms into episodes, episodes to their sinks.
+
+Order of writing, so that a crash between any two steps loses nothing: an episode's event is in Kafka before
+the table says that it was told, and the table's changelog is in Kafka before the alarms' offsets are
+committed. What is done twice after a crash has the same identity: an alarm is known by its `id`, an event
+by its episode and kind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import faust
+import orjson
+from faust.types import EventT
+
+from tamis.messaging.topics import ALARMS, EPISODES
+from tamis.telemetry import Metrics, get_logger
+from tamis_alerts.core.episodes import Alarm, Episode, KeyState, Step, advance, take
+from tamis_alerts.core.rules import Rule
+from tamis_alerts.sinks import Sinks
+from tamis_alerts.view import FleetView
+
+# Alarms that come within this time share one write to the table: far below what anybody notices.
+WITHIN_SECONDS = 0.05
+BATCH = 1000
+# Told events of a key that are remembered: a repeat comes from a crash just before.
+TOLD = 64
+
+log = get_logger("alerts")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the agents work with."""
+
+    view: FleetView
+    sinks: Sinks
+    metrics: Metrics
+
+
+def build(app: faust.App, parts: Parts) -> None:
+    """Declare topics, tables, agents and timers on `app`."""
+    alarms = app.topic(ALARMS, key_serializer="raw", value_serializer="raw")
+    episodes = app.topic(EPISODES, key_serializer="raw", value_serializer="raw")
+    # Alarms are keyed by alert and key and partitioned by Kafka's own partitioner, and so are the tables:
+    # changes outside of a stream (a frontier has passed) then land in the same partition as those inside.
+    states = app.Table("episodes", key_type=bytes, value_type=bytes, use_partitioner=True)
+    told = app.Table("told", key_type=bytes, value_type=bytes, use_partitioner=True)
+    turn = asyncio.Lock()
+
+    async def apply(key: bytes, state: KeyState, events: Sequence[Episode]) -> None:
+        for event in events:
+            await (await episodes.send(key=key, value=event.to_bytes()))
+            parts.metrics.inc("tamis_episodes_total", query=event.alert, event=event.event)
+        if state.runs or state.seen:
+            states[key] = state.to_bytes()
+        else:
+            states.pop(key, None)
+
+    @app.agent(alarms, name="alarms")
+    async def on_alarms(stream: Any) -> None:
+        async for batch in stream.take_events(BATCH, within=WITHIN_SECONDS):
+            async with turn:
+                by_key: dict[bytes, list[Alarm]] = {}
+                for event in batch:
+                    alarm = _alarm(event, parts.metrics)
+                    if alarm is not None:
+                        by_key.setdefault(event.message.key or b"", []).append(alarm)
+                for key, some in by_key.items():
+                    state = KeyState.from_bytes(states[key]) if key in states else KeyState()
+                    rule = parts.view.rules.get(some[0].alert) or _unknown(some[0].alert)
+                    events: list[Episode] = []
+                    for alarm in some:
+                        step = take(state, alarm, rule)
+                        state, events = step.state, [*events, *step.events]
+                        _count(alarm, step, parts.metrics)
+                    await apply(key, state, events)
+                await app.producer.flush()
+
+    @app.agent(episodes, name="notifications")
+    async def on_episodes(stream: Any) -> None:
+        async for event in stream.events():
+            key, episode = event.message.key or b"", orjson.loads(event.message.value)
+            done = orjson.loads(told[key]) if key in told else []
+            mark = f"{episode['episode']}:{episode['event']}"
+            if episode["event"] != "open" and mark in done:
+                continue
+            await parts.sinks.notify(episode)
+            if episode["event"] != "open":
+                told[key] = orjson.dumps([*done, mark][-TOLD:])
+                await app.producer.flush()
+
+    @app.timer(interval=0.5)  # type: ignore[untyped-decorator]
+    async def on_frontier() -> None:
+        passed = parts.view.passed
+        if passed is None or app.rebalancing or app.in_recovery:
+            return
+        parts.view.passed = None
+        async with turn:
+            opened: dict[str, int] = dict.fromkeys(passed.rules, 0)
+            for key in list(states.keys()):
+                alert, *rest = orjson.loads(key)
+                state = KeyState.from_bytes(states[key])
+                rule = passed.rules.get(alert) or _unknown(alert)
+                if alert in passed.frontiers:
+                    step = advance(alert, tuple(rest), state, passed.frontiers[alert], rule)
+                    if step.events or step.state != state:
+                        await apply(key, step.state, step.events)
+                    state = step.state
+                opened[alert] = opened.get(alert, 0) + sum(bool(run.episode) for run in state.runs)
+            for alert, count in opened.items():
+                parts.metrics.set("tamis_episodes_open", count, query=alert)
+
+
+def _unknown(alert: str) -> Rule:
+    # An alarm of an alert that was dropped in between still belongs to some episode.
+    return Rule(
+        alert, gap=60_000_000, for_=0, memory=3_600_000_000, severity=None, labels=(), topics=frozenset()
+    )
+
+
+def _alarm(event: EventT[Any], metrics: Metrics) -> Alarm | None:
+    try:
+        raw = orjson.loads(event.message.value or b"")
+        alarm = Alarm(raw["alert"], tuple(raw["key"]), raw["id"], raw["event_time"], raw["row"])
+        arrived = raw.get("arrived")
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        metrics.inc("tamis_dead_letters_total", service="alerts", reason="undecodable")
+        log.error("an alarm can't be read", offset=event.message.offset, error=repr(error))
+        return None
+    if arrived is not None:
+        metrics.observe(
+            "tamis_alarm_latency_seconds", max(0.0, time.time() - arrived / 1e6), query=alarm.alert
+        )
+    return alarm
+
+
+def _count(alarm: Alarm, step: Step, metrics: Metrics) -> None:
+    metrics.inc("tamis_alerts_alarms_total", query=alarm.alert, outcome="new" if step.new else "duplicate")

@@ -1,0 +1,72 @@
+"""`tamis watch`: alarms and episodes as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+import orjson
+
+from tamis.messaging.topics import ALARMS
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tamis watch
+  tamis watch condensation --from-beginning
+  tamis watch --json | jq .row
+"""
+)
+@click.argument("alert", required=False)
+@click.option("--from-beginning", is_flag=True, help="Also what Kafka still holds from before.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document a line.")
+@click.option(
+    "--bootstrap",
+    envvar="TAMIS_KAFKA_BOOTSTRAP",
+    metavar="HOST:PORT",
+    help="The Kafka cluster; by default TAMIS_KAFKA_BOOTSTRAP or 127.0.0.1:9092.",
+)
+def command(alert: str | None, from_beginning: bool, as_json: bool, bootstrap: str | None) -> None:
+    """Show alarms and episodes as they come, from Kafka; Ctrl-C ends it."""
+    from tamis.messaging.compacted import CompactedReader
+    from tamis.messaging.topics import EPISODES
+    from tamis.settings import KafkaSettings, load
+
+    settings = load(KafkaSettings)
+    if bootstrap:
+        settings = settings.model_copy(update={"bootstrap": bootstrap})
+    with CompactedReader(settings.client_config(), [ALARMS, EPISODES]) as reader:
+        for record in reader.snapshot():
+            if from_beginning and record.value is not None:
+                _show(record.topic, orjson.loads(record.value), alert, as_json)
+        while True:
+            for record in reader.poll(0.5):
+                if record.value is not None:
+                    _show(record.topic, orjson.loads(record.value), alert, as_json)
+
+
+def _show(topic: str, record: Mapping[str, Any], alert: str | None, as_json: bool) -> None:
+    if alert is None or record["alert"] == alert:
+        click.echo(orjson.dumps(record).decode() if as_json else line(topic, record))
+
+
+def line(topic: str, record: Mapping[str, Any]) -> str:
+    """One record for people.
+
+    >>> line("tamis.alarms", {"alert": "hot", "key": ["k"], "event_time": 0, "row": {"t": 3.5}})
+    '1970-01-01 00:00:00.000  alarm    hot  k  t=3.5'
+    """
+    key = ",".join(str(part) for part in record["key"]) or "-"
+    row = "  ".join(f"{name}={value}" for name, value in record["row"].items())
+    if topic == ALARMS:
+        return f"{_time(record['event_time'])}  alarm    {record['alert']}  {key}  {row}"
+    lasted = (record["end"] - record["start"]) / 1e6
+    facts = f"{record['alarms']} alarms over {lasted:g} s" if record["event"] != "opened" else row
+    return f"{_time(record['end'])}  {record['event']:<7}  {record['alert']}  {key}  {facts}"
+
+
+def _time(microseconds: int) -> str:
+    return datetime.fromtimestamp(microseconds / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
