@@ -6,22 +6,20 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
-
-from tamis.errors import TamisError
+from tamis.errors import InputError, UnavailableError
+from tamis.messaging.compacted import CompactedReader, Record
 from tamis.messaging.topics import PLANS
 from tamis.planning.plan import Plan
-from tamis.planning.plan_json import from_bytes
+from tamis.planning.plan_json import decode_plan
 from tamis.settings import KafkaSettings
 from tamis.telemetry.logs import get_logger
 
 _log = get_logger("edge.plans")
 
-RETRY = 1.0  # seconds between attempts to find the plan topic, or topics that a plan names
+RETRY = 1.0  # seconds between attempts to read the plan topic, or to find the topics that a plan names
 
 
 class PlanFile:
@@ -33,10 +31,10 @@ class PlanFile:
     def load(self) -> Plan | None:
         """The plan; None where there is none, or none that can be read (it comes again from Kafka)."""
         try:
-            return from_bytes(self._path.read_bytes())
+            return decode_plan(self._path.read_bytes())
         except FileNotFoundError:
             return None
-        except TamisError as error:
+        except InputError as error:
             _log.warning("the plan on disk can't be read", path=str(self._path), error=str(error))
             return None
 
@@ -58,24 +56,22 @@ class PlanReader:
     looks for them.
     """
 
-    def __init__(self, settings: KafkaSettings, edge: str, file: PlanFile, wake: Callable[[], None]) -> None:
-        self._file, self._wake = file, wake
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        file: PlanFile,
+        partitions: Callable[[str], int | None],
+        wake: Callable[[], None],
+    ) -> None:
+        """`partitions`: how many a topic has, None where it doesn't exist or Kafka can't be asked; `wake` is
+        called when there is something new.
+        """
+        self._settings, self._file, self._partitions, self._wake = settings, file, partitions, wake
         self._lock = threading.Lock()
         self._plan = file.load()
         self._fresh = False
         self._refused: str | None = None
         self._stopping = threading.Event()
-        # A group is asked for, but never joined: the partitions are assigned by hand and nothing is
-        # committed.
-        self._config = {
-            **settings.client_config(),
-            "group.id": f"tamis-edge.{edge}.plans",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "reconnect.backoff.max.ms": 2_000,
-            "topic.metadata.refresh.interval.ms": 10_000,
-            "error_cb": lambda error: _log.debug("Kafka", error=str(error)),
-        }
         self._thread = threading.Thread(target=self._run, name="plans", daemon=True)
 
     def start(self) -> None:
@@ -106,62 +102,40 @@ class PlanReader:
             return self._refused
 
     def _run(self) -> None:
-        consumer = Consumer(self._config)
-        try:
-            partitions = self._find(consumer)
-            if partitions:
-                self._read(consumer, partitions)
-        finally:
-            consumer.close()
-
-    def _find(self, consumer: Consumer) -> int:
-        """How many partitions the plan topic has, once it exists; 0 when stopping."""
         while not self._stopping.is_set():
-            count = _partitions(consumer, PLANS)
-            if count:
-                return count
-            self._stopping.wait(RETRY)
-        return 0
+            try:
+                with CompactedReader(self._settings.client_config(), [PLANS]) as reader:
+                    self._follow(reader)
+            except UnavailableError as error:
+                _log.info("no plan yet", reason=str(error))
+                self._stopping.wait(RETRY)
 
-    def _read(self, consumer: Consumer, partitions: int) -> None:
-        consumer.assign([TopicPartition(PLANS, p, OFFSET_BEGINNING) for p in range(partitions)])
-        unread = set(range(partitions))
+    def _follow(self, reader: CompactedReader) -> None:
+        # At the start what older versions said is of no interest.
         newest: tuple[Plan, bytes] | None = None
+        for record in reader.snapshot():
+            newest = _newer(newest, record)
         while not self._stopping.is_set():
-            message = consumer.poll(0.2)
-            if message is not None:
-                error, value = message.error(), message.value()
-                if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                    unread.discard(message.partition() or 0)
-                elif error is not None:
-                    _log.warning("reading the plan failed", error=str(error))
-                elif value is not None:
-                    newest = _newer(newest, value)
-            # At the start what older versions said is of no interest.
-            if unread:
-                continue
-            if newest is not None and self._offer(consumer, *newest):
+            if newest is not None and self._offer(*newest):
                 newest = None
             with self._lock:
-                if not self._fresh:
-                    self._fresh = True
-                    self._wake()
+                was_fresh, self._fresh = self._fresh, True
+            if not was_fresh:
+                self._wake()
+            for record in reader.poll(0.2):
+                newest = _newer(newest, record)
 
-    def _offer(self, consumer: Consumer, plan: Plan, value: bytes) -> bool:
+    def _offer(self, plan: Plan, value: bytes) -> bool:
         """Take a plan up if it is newer and fits; False: try again."""
         current = self.plan
         if current is not None and plan.version <= current.version:
             return True
         for topic in [topic.name for stream in plan.streams for topic in stream.topics]:
-            found = _partitions(consumer, topic)
+            found = self._partitions(topic)
             if found != plan.partitions:
-                state = (
-                    "can't be found"
-                    if found is None
-                    else f"has {found} partitions, the plan says {plan.partitions}"
-                )
-                self._refuse(f"plan {plan.version}: topic {topic} {state}")
-                time.sleep(RETRY)
+                state = "can't be found" if found is None else f"has {found} partitions"
+                self._refuse(f"plan {plan.version}: topic {topic} {state}, the plan says {plan.partitions}")
+                self._stopping.wait(RETRY)
                 return False
         self._file.save(value)
         with self._lock:
@@ -177,18 +151,12 @@ class PlanReader:
             self._refused = why
 
 
-def _newer(newest: tuple[Plan, bytes] | None, value: bytes) -> tuple[Plan, bytes] | None:
-    try:
-        plan = from_bytes(value)
-    except TamisError as error:
-        _log.error("a plan can't be read", error=str(error))
+def _newer(newest: tuple[Plan, bytes] | None, record: Record) -> tuple[Plan, bytes] | None:
+    if record.value is None:
         return newest
-    return (plan, value) if newest is None or plan.version > newest[0].version else newest
-
-
-def _partitions(consumer: Consumer, topic: str) -> int | None:
     try:
-        found = consumer.list_topics(topic, timeout=5).topics[topic]
-    except KafkaException:
-        return None
-    return None if found.error is not None else len(found.partitions)
+        plan = decode_plan(record.value)
+    except InputError as error:
+        _log.error("a plan can't be read", partition=record.partition, offset=record.offset, error=str(error))
+        return newest
+    return (plan, record.value) if newest is None or plan.version > newest[0].version else newest

@@ -20,6 +20,7 @@ _log = get_logger("edge.publisher")
 
 QUEUE = 50_000  # records on their way before new ones wait: some seconds' worth, and a bound of memory
 AWAY = 3.0  # seconds without any delivery while records are on their way, after which Kafka counts as away
+LOG_LEVEL = 2  # librdkafka writes to stderr by itself; what matters of it comes as errors
 DRAIN = 5_000  # records read from the spool at a time
 
 
@@ -65,6 +66,7 @@ class Publisher:
                 "reconnect.backoff.max.ms": 2_000,
                 "partitioner": "murmur2_random",
                 "error_cb": self._on_error,
+                "log_level": LOG_LEVEL,
             }
         )
 
@@ -140,15 +142,13 @@ class Publisher:
         self._producer.poll(0)
 
     def partitions(self, topic: str) -> int | None:
-        """How many partitions a topic has; None where it doesn't exist.
-
-        Raises:
-            UnavailableError: Kafka can't be asked.
+        """How many partitions a topic has; None where it doesn't exist or Kafka can't be asked. Any thread
+        may ask.
         """
         try:
             found = self._producer.list_topics(topic, timeout=5).topics[topic]
-        except KafkaException as error:
-            raise UnavailableError(f"can't ask Kafka: {error}") from error
+        except KafkaException:
+            return None
         return None if found.error is not None else len(found.partitions)
 
     def _to_spool(self, sender: Sender) -> None:

@@ -57,7 +57,9 @@ class Edge:
         self.journal = Journal(data / "journal.db", config.limits.journal)
         self.spool = Spool(data / "spool.db", config.limits.spool)
         self.publisher = Publisher(kafka, config.name, self.spool)
-        self.plans = PlanReader(kafka, config.name, PlanFile(data / "plan.json"), self._wake.set)
+        self.plans = PlanReader(
+            kafka, PlanFile(data / "plan.json"), self.publisher.partitions, self._wake.set
+        )
         self.workers: dict[str, Worker] = {}
         self.sources = self._open_sources(kafka)
         self._paused = False

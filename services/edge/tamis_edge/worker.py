@@ -190,8 +190,7 @@ class Worker:
             self._making = run_now, self.source.commit(commit, final), final
 
     def _committed(self, run: ShardRun, final: bool, now: int) -> None:
-        # Progress never overtakes what waits in the spool; the next commit makes it anew.
-        run.committed(now, tell=self.source.movable or not self._publisher.spooling)
+        run.committed(now)
         self._final = run.durable.version if final else None
 
     def last_commit(self) -> Commit | None:

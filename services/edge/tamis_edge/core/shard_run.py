@@ -240,18 +240,12 @@ class ShardRun:
         self._making = _Snapshot(commit, self._progress(held), self.ended and done == self.next_offset)
         return commit
 
-    def committed(self, now: int, tell: bool = True) -> None:
-        """The last `commit()` is durable: the plan may be acknowledged, progress sent. `tell`: whether it may
-        be sent now.
-
-        It may not while records of the shard wait in a spool: progress goes behind the tuples that it covers.
-        """
+    def committed(self, now: int) -> None:
+        """The last `commit()` is durable: the plan may be acknowledged, and progress sent."""
         making, self._making = self._making, None
         assert making is not None
         commit = self.durable = making.commit
         self.acknowledged = (commit.version, commit.activation)
-        if not tell:
-            return
         if now - self._told_at >= REFRESH:
             self._told, self._told_at = {}, now
         for (topic, partition), time in making.progress.items():

@@ -1,0 +1,483 @@
+"""The edge as a process against a real Kafka: every kind of source, killed in mid stream, cut off, and told
+new plans.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import paho.mqtt.client as paho
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from amqtt.broker import Broker
+from confluent_kafka import Message as KafkaMessage
+from confluent_kafka import Producer
+from paho.mqtt.enums import CallbackAPIVersion
+from tests.integration.edges import PARTITIONS, Bench, Reader, wait_for
+from tests.unit.edge.plans import TOPIC, air, entry, plan, topic
+
+from tamis.fleet.broker import EmbeddedKafka
+from tamis.fleet.ports import free_ports
+from tamis.messaging.records import END_OF_TIME
+from tamis.messaging.topics import ACKS, DEAD_LETTERS
+from tamis.planning.plan import Entry, Plan
+from tamis_edge.core.partitioner import partition_of
+
+T0 = 1_700_000_000_000_000
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    # The names of the fleet's topics are fixed: a broker that other tests use as well won't do.
+    with EmbeddedKafka(tmp_path_factory.mktemp("edges")) as broker:
+        yield broker
+
+
+@pytest.fixture
+def bench(shared: EmbeddedKafka, tmp_path: Path) -> Iterator[Bench]:
+    found = Bench(shared, tmp_path)
+    found.wipe()
+    yield found
+    found.close()
+
+
+def everything(*shards: str, version: int = 1, delay: int = 0, **fields: Any) -> Plan:
+    """A plan that retains every tuple, so that each can be looked for."""
+    return plan(air([topic([entry(0)])], delay, **fields), shards, version, PARTITIONS)
+
+
+def reading(i: int, stations: int = 5) -> dict[str, Any]:
+    return {"station": f"s{i % stations}", "ts": T0 + i * 1000, "temp": float(i % 50)}
+
+
+def came(reader: Reader) -> Counter[int]:
+    """How often each reading came, by its number."""
+    return Counter((m.tuple["ts"] - T0) // 1000 for m in reader.of("tuple"))
+
+
+def await_all(reader: Reader, n: int, seconds: float = 25.0) -> Counter[int]:
+    found: Counter[int] = wait_for(f"{n} readings", lambda: len(c := came(reader)) >= n and c, seconds)
+    assert sorted(found) == list(range(n))
+    return found
+
+
+def first_come_in_order(reader: Reader) -> bool:
+    """Whether the readings of each station came in their order, but for those that came again."""
+    greatest: dict[str, int] = {}
+    seen: set[int] = set()
+    for m in reader.of("tuple"):
+        station, ts = m.tuple["station"], m.tuple["ts"]
+        if ts not in seen:
+            if ts < greatest.get(station, 0):
+                return False
+            seen.add(ts)
+            greatest[station] = ts
+    return True
+
+
+# ---- HTTP
+
+
+def test_what_http_accepted_survives_a_kill(bench: Bench) -> None:
+    bench.publish(everything("air:h/http"))
+    reader = bench.reader(TOPIC, ACKS, DEAD_LETTERS)
+    edge = bench.edge("h").start()
+    n = 0
+    for round_ in range(3):
+        for size in (1, 7, 40):
+            batch = [reading(n + i) for i in range(size)]
+            body = batch[0] if size == 1 else batch if size == 7 else b"\n".join(map(orjson.dumps, batch))
+            answer = edge.post("air", body)
+            assert (answer.status_code, answer.json()) == (202, {"accepted": size})
+            n += size
+        if round_ < 2:
+            edge.kill()
+            edge.start()
+    await_all(reader, n)
+    assert first_come_in_order(reader)
+    one = reader.of("tuple")[0]
+    assert one.tuple == {"station": "s0", "ts": T0, "temp": 0.0}
+    assert one.envelope == {"shard": "air:h/http", "plan": 1, "activation": 0}
+    assert one.key == b'["s0"]'
+    acks = [ack for ack in reader.acks() if ack.shard == "air:h/http"]
+    assert (acks[0].plan, acks[0].state) in ((0, "waiting"), (1, "active"))
+    assert (acks[-1].plan, acks[-1].state, acks[-1].edge) == (1, "active", "h")
+    wait_for("the journal is empty", lambda: edge.metric("tamis_edge_inbox_records") == 0)
+    progress = wait_for(
+        "progress", lambda: {m.partition: m.envelope["event_time"] for m in reader.of("progress")}
+    )
+    assert set(progress) == {0, 1}
+    wait_for(
+        "the last progress",
+        lambda: max(m.envelope["event_time"] for m in reader.of("progress")) == T0 + (n - 1) * 1000,
+    )
+    edge.stop()
+
+
+def test_http_says_what_it_does_not_take(bench: Bench) -> None:
+    bench.publish(everything("air:h/http"))
+    reader = bench.reader(TOPIC, DEAD_LETTERS)
+    edge = bench.edge("h", "http: {body_limit: 2000000}\n").start()
+    problems = [
+        (edge.post("nope", {}), 404, "'nope' is not a stream of this edge; known: air"),
+        (edge.post("air", b"{"), 400, "send a JSON object"),
+        (edge.post("air", b"7"), 400, "neither object nor array"),
+        (edge.post("air", b"a\nb\n"), 400, "none of its lines is JSON"),
+        (edge.post("air", b" " * 2_000_001), 413, "the limit is 2000000 bytes"),
+        (edge.post("air", {"station": "x" * 950_000}), 413, "the limit of one reading"),
+    ]
+    for answer, status, words in problems:
+        assert answer.status_code == status
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["status"] == status
+        assert words in answer.json()["detail"]
+    # A line that can't be parsed among good ones is a dead letter, not an error of them all.
+    body = b"\n".join(
+        [
+            orjson.dumps(reading(0)),
+            b"{broken",
+            orjson.dumps({**reading(1), "temp": 99}),
+            orjson.dumps(reading(1)),
+        ]
+    )
+    assert edge.post("air", body).json() == {"accepted": 4}
+    await_all(reader, 2)
+    dead = wait_for(
+        "dead letters", lambda: len(d := [m for m in reader.read() if m.topic == DEAD_LETTERS]) == 2 and d
+    )
+    assert dead[0].value == b"{broken"
+    assert dead[0].headers["reason"] == "undecodable"
+    assert dead[1].headers | {"error": ""} == {
+        "service": "edge",
+        "source.topic": "/v1/streams/air",
+        "source.partition": "0",
+        "source.offset": "2",
+        "reason": "out_of_domain",
+        "error": "",
+    }
+    assert edge.metric("tamis_dead_letters_total", reason="undecodable") == 1
+    edge.stop()
+
+
+# ---- files
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    if path.suffix == ".csv":
+        path.write_text(
+            "\n".join([",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]) + "\n"
+        )
+    elif path.suffix == ".ndjson":
+        path.write_bytes(b"\n".join(map(orjson.dumps, rows)) + b"\n")
+    else:
+        pa.parquet.write_table(pa.Table.from_pylist(rows), path)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".ndjson", ".parquet"])
+def test_a_recording_is_replayed_to_its_end(bench: Bench, suffix: str) -> None:
+    n = 20_000
+    write(bench.directory / f"air{suffix}", [reading(i) for i in range(n)])
+    config = f"sources:\n  - {{kind: file, name: f, stream: air, path: air{suffix}}}\n"
+    bench.publish(everything("air:e/f"))
+    reader = bench.reader(TOPIC, ACKS, DEAD_LETTERS)
+    edge = bench.edge("e", config).start()
+    finals = wait_for("final records", lambda: len(f := reader.of("final")) == PARTITIONS and f)
+    assert {m.partition for m in finals} == {0, 1}
+    await_all(reader, n)
+    assert first_come_in_order(reader)
+    last = [m for m in reader.messages if m.topic == TOPIC and m.kind != "tuple"][-2 * PARTITIONS :]
+    assert [m.kind for m in sorted(last, key=lambda m: m.partition)] == ["progress", "final"] * PARTITIONS
+    assert all(m.kind == "final" or m.envelope["event_time"] == END_OF_TIME for m in last)
+    wait_for("the final acknowledgement", lambda: reader.acks()[-1].state == "final")
+    edge.stop()
+
+
+def test_a_replay_goes_on_where_it_was_killed(bench: Bench) -> None:
+    n = 3000
+    write(bench.directory / "air.csv", [reading(i) for i in range(n)])
+    config = "sources:\n  - {kind: file, name: f, stream: air, path: air.csv, speed: 1}\n"
+    bench.publish(everything("air:e/f"))
+    reader = bench.reader(TOPIC, ACKS)
+    edge = bench.edge("e", config).start()
+    wait_for("some readings", lambda: len(came(reader)) > 800)
+    edge.kill()
+    before = len(came(reader))
+    assert before < n
+    edge.start()
+    found = await_all(reader, n)
+    assert sum(found.values()) < n + before  # it did not begin anew
+    wait_for("final", lambda: len(reader.of("final")) == PARTITIONS)
+    edge.stop()
+
+
+def test_omission_keeps_what_every_window_needs(bench: Bench) -> None:
+    r = random.Random(5)
+    rows: list[dict[str, Any]] = []
+    value = 20.0
+    for i in range(20_000):
+        value = min(max(value + r.gauss(0, 0.2), -50), 60)
+        rows.append({"station": f"s{i % 4}", "ts": T0 + i * 250_000, "temp": round(value, 1)})
+    write(bench.directory / "air.csv", rows)
+    interval = 30_000_000
+    bench.publish(plan(air([topic([entry(interval)])]), ["air:e/f"], 1, PARTITIONS))
+    reader = bench.reader(TOPIC, ACKS)
+    edge = bench.edge("e", "sources:\n  - {kind: file, name: f, stream: air, path: air.csv}\n").start()
+    wait_for("final", lambda: len(reader.of("final")) == PARTITIONS)
+    retained = [m.tuple for m in reader.of("tuple")]
+    assert len(retained) < len(rows) / 2
+    for station in ("s0", "s3"):
+        mine = [row for row in rows if row["station"] == station]
+        kept = [row for row in retained if row["station"] == station]
+        for start in range(0, len(mine) - 40, 7):
+            low, high = mine[start]["ts"], mine[start]["ts"] + interval
+            inside = [row["temp"] for row in mine[start : start + 40] if row["ts"] <= high]
+            got = [row["temp"] for row in kept if low <= row["ts"] <= high]
+            assert (max(got), min(got)) == (max(inside), min(inside))
+    wait_for("counts", lambda: edge.metric("tamis_edge_tuples_total", decision="published") == len(retained))
+    wait_for(
+        "counts",
+        lambda: edge.metric("tamis_edge_tuples_total", decision="omitted") == len(rows) - len(retained),
+    )
+    edge.stop()
+
+
+# ---- Kafka
+
+
+def test_partitions_of_a_killed_edge_move_and_nothing_is_lost(bench: Bench) -> None:
+    bench.create(["raw"])
+    bench.publish(everything("air:raw/0", "air:raw/1", delay=100_000_000))
+    reader = bench.reader(TOPIC, ACKS)
+    config = "sources:\n  - {kind: kafka, name: k, stream: air, topic: raw}\n"
+    first, second = bench.edge("k1", config).start(), bench.edge("k2", config).start()
+
+    def held_by() -> dict[str, str]:
+        return {ack.shard: ack.edge for ack in reader.acks() if ack.state == "active"}
+
+    wait_for("both shards", lambda: len(held_by()) == 2)
+    n = 6000
+    bench.produce("raw", ((i % 2, orjson.dumps(reading(i))) for i in range(n // 2)))
+    wait_for("some readings", lambda: len(came(reader)) > 1000)
+    (first if "k1" in held_by().values() else second).kill()
+    bench.produce("raw", ((i % 2, orjson.dumps(reading(i))) for i in range(n // 2, n)))
+    # The group notices after its session's 45 s unless the killed one comes back: it does.
+    (first if first.process.exit_code() is not None else second).start()
+    await_all(reader, n, 60)
+    assert {m.envelope["shard"] for m in reader.of("tuple")} == {"air:raw/0", "air:raw/1"}
+    first.stop()
+    wait_for(
+        "all with the other",
+        lambda: {a.shard: a.edge for a in reader.acks()} == {"air:raw/0": "k2", "air:raw/1": "k2"},
+    )
+    bench.produce("raw", ((i % 2, orjson.dumps(reading(i))) for i in range(n, n + 10)))
+    await_all(reader, n + 10)
+    second.stop()
+
+
+# ---- MQTT
+
+
+class Mosquito:
+    """An MQTT broker on loopback in a thread of this process."""
+
+    def __init__(self) -> None:
+        (self.port,) = free_ports(1)
+        self._loop = asyncio.new_event_loop()
+        self._broker: Broker | None = None
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)
+
+    async def _start(self) -> None:
+        config = {
+            "listeners": {"default": {"type": "tcp", "bind": f"127.0.0.1:{self.port}"}},
+            "plugins": {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}},
+        }
+        self._broker = Broker(config)
+        await self._broker.start()
+
+    def stop(self) -> None:
+        assert self._broker is not None
+        asyncio.run_coroutine_threadsafe(self._broker.shutdown(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+        self._loop.close()
+
+
+@pytest.fixture
+def mosquito() -> Iterator[Mosquito]:
+    broker = Mosquito()
+    yield broker
+    broker.stop()
+
+
+def test_what_mqtt_acknowledged_survives_a_kill(bench: Bench, mosquito: Mosquito) -> None:
+    bench.publish(everything("air:m/q"))
+    reader = bench.reader(TOPIC, DEAD_LETTERS)
+    config = f"sources:\n  - {{kind: mqtt, name: q, port: {mosquito.port}, topic: 'plant/{{stream}}/t'}}\n"
+    edge = bench.edge("m", config).start()
+    wait_for("the subscription", lambda: b"subscribed" in edge.process.log.read_bytes())
+    client = paho.Client(CallbackAPIVersion.VERSION2, "sender")
+    client.connect("127.0.0.1", mosquito.port)
+    client.loop_start()
+    n = 600
+    for i in range(n):
+        client.publish("plant/air/t", orjson.dumps(reading(i)), qos=1).wait_for_publish(10)
+        if i == 200:
+            edge.kill()
+        if i == 400:
+            edge.start()
+    client.publish("plant/water/t", b'{"level": 1}', qos=1).wait_for_publish(10)
+    client.loop_stop()
+    client.disconnect()
+    await_all(reader, n)
+    dead = wait_for("the dead letter", lambda: [m for m in reader.read() if m.topic == DEAD_LETTERS])
+    assert dead[0].value == b'{"level": 1}'
+    assert dead[0].headers["reason"] == "unknown_stream"
+    assert "no stream 'water' in the plan" in dead[0].headers["error"]
+    edge.stop()
+
+
+# ---- Kafka away, and plans
+
+
+def test_an_edge_that_is_cut_off_spools_and_drains_in_order(bench: Bench) -> None:
+    bench.publish(everything("air:h/http"))
+    reader = bench.reader(TOPIC)
+    edge = bench.edge("h").start()
+    n = 0
+
+    def post(size: int) -> None:
+        nonlocal n
+        assert edge.post("air", [reading(n + i) for i in range(size)]).status_code == 202
+        n += size
+
+    post(10)
+    await_all(reader, n)
+    reader.close()
+    bench.readers.clear()
+    bench.broker.stop()
+    for _ in range(12):
+        post(50)
+        wait_for("a pause", lambda: True)
+        threading.Event().wait(0.6)
+    assert wait_for("a spool", lambda: edge.metric("tamis_edge_spool_records")) > 0
+    edge.kill()  # what is on disk survives that as well
+    edge.process.start()
+    wait_for("ready without Kafka", edge.process.is_ready)
+    post(50)
+    bench.broker.start()
+    reader = bench.reader(TOPIC)
+    await_all(reader, n)
+    post(10)
+    await_all(reader, n)
+    wait_for("an empty spool", lambda: edge.metric("tamis_edge_spool_records") == 0)
+    stations = {m.key for m in reader.of("tuple")}
+    assert len(stations) == 5
+    edge.stop()
+
+
+def test_a_plan_is_obeyed_without_a_restart(bench: Bench) -> None:
+    old, new = entry(0), entry(0, 2)
+    bench.publish(everything("air:h/http"))
+    reader = bench.reader(TOPIC, ACKS)
+    edge = bench.edge("h").start()
+    edge.post("air", [reading(i) for i in range(10)])
+    await_all(reader, 10)
+
+    def of(entries: list[Entry], version: int, partitions: int = PARTITIONS) -> Plan:
+        return plan(air([topic(entries)]), ["air:h/http"], version, partitions)
+
+    bench.publish(of([old, new], 2))
+    ack = wait_for("version 2", lambda: [a for a in reader.acks() if a.plan == 2])[0]
+    assert ack.activation == T0 + 9 * 1000 + 1
+    edge.post("air", [reading(i) for i in range(10, 20)])
+    await_all(reader, 20)
+    assert {(m.tuple["ts"] - T0) // 1000 for m in reader.of("tuple") if m.envelope["plan"] == 2} == set(
+        range(10, 20)
+    )
+    assert {m.envelope["activation"] for m in reader.of("tuple")} == {0, ack.activation}
+
+    # An older version, and one that doesn't fit the topics, are not obeyed.
+    bench.publish(of([old], 1))
+    bench.publish(of([new], 3, partitions=3), create=False)
+    ready = wait_for("refusal", lambda: (r := httpx.get(f"{edge.telemetry}/readyz")).status_code == 503 and r)
+    assert "plan 3: topic tamis.stream.air.1 has 2 partitions, the plan says 3" in ready.text
+    edge.post("air", [reading(20)])
+    await_all(reader, 21)
+    assert edge.metric("tamis_plan_version") == 2
+
+    # A plan without the shard stops it; a later one with it lets it go on from its commit.
+    bench.publish(plan(air([topic([new])]), [], 4, PARTITIONS))
+    wait_for("waiting", lambda: reader.acks()[-1].state == "waiting")
+    edge.post("air", [reading(i) for i in range(21, 30)])
+    bench.publish(of([new], 5))
+    await_all(reader, 30)
+    assert {m.envelope["plan"] for m in reader.of("tuple")} == {1, 2, 5}
+    edge.stop()
+
+
+def test_without_a_plan_readings_wait_on_disk(bench: Bench) -> None:
+    edge = bench.edge("h")
+    edge.process.start()
+    wait_for("HTTP", lambda: _answers(edge.http))
+    assert edge.post("air", [reading(i) for i in range(5)]).status_code == 202
+    assert not edge.process.is_ready()
+    edge.kill()
+    bench.publish(everything("air:h/http"))
+    reader = bench.reader(TOPIC)
+    edge.start()
+    await_all(reader, 5)
+    edge.stop()
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url).status_code == 404
+    except httpx.TransportError:
+        return False
+
+
+# ---- the partitioner
+
+
+def test_keys_go_where_librdkafka_puts_them(kafka: str) -> None:
+    broker = AdminOf(kafka)
+    broker.create("edge-partitioner", 7)
+    found: dict[bytes, int] = {}
+
+    def delivered(error: object, message: KafkaMessage) -> None:
+        assert error is None
+        found[message.key() or b""] = message.partition() or 0
+
+    producer = Producer({"bootstrap.servers": kafka, "partitioner": "murmur2_random"})
+    r = random.Random(3)
+    keys = {orjson.dumps(["é" * r.randint(0, 9) + str(r.random()), i]) for i in range(500)} | {b"[]"}
+    for key in keys:
+        producer.produce("edge-partitioner", b"", key, on_delivery=delivered)
+    assert producer.flush(10) == 0
+    assert found == {key: partition_of(key, 7) for key in keys}
+
+
+class AdminOf:
+    """Creates topics of the shared broker."""
+
+    def __init__(self, bootstrap: str) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        self._client = AdminClient({"bootstrap.servers": bootstrap})
+
+    def create(self, name: str, partitions: int) -> None:
+        from confluent_kafka.cimpl import NewTopic
+
+        for done in self._client.create_topics([NewTopic(name, partitions, 1)]).values():
+            done.result()

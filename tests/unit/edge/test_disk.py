@@ -1,0 +1,187 @@
+"""Journal and spool: what they took survives a SIGKILL, in order, and nothing that they refused does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tamis.errors import UnavailableError
+from tamis_edge.core.commit import Commit
+from tamis_edge.core.records import Record
+from tamis_edge.journal import Journal, JournalFullError
+from tamis_edge.spool import Spool
+
+
+def record(i: int, token: int = 0) -> Record:
+    headers = [("reason", b"x")] if i % 2 else None
+    return Record(token, "t", i % 3, b"k" if i % 2 else None, b"value %d" % i, 1000 + i, headers)
+
+
+def plain(records: list[Record]) -> list[Record]:
+    return [r._replace(token=0) for r in records]
+
+
+def test_a_journal_numbers_its_rows_by_shard(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db", 1000)
+    journal.append("a", [b"1", b"2"], 5).result()
+    journal.append("b", [b"x"], 6).result()
+    journal.append("a", [b"3"], 7).result()
+    assert [(r.seq, r.arrival, r.payload) for r in journal.read("a", 1, 10)] == [(1, 5, b"2"), (2, 7, b"3")]
+    assert [r.payload for r in journal.read("b", 0, 10)] == [b"x"]
+    assert journal.read("c", 0, 10) == []
+    assert journal.rows("a") == 3
+    assert journal.committed("a") == (Commit(), False)
+    journal.commit("a", Commit(2, 99, 3, 40)).result()
+    journal.close()
+    again = Journal(tmp_path / "j.db", 1000)
+    assert again.committed("a") == (Commit(2, 99, 3, 40), False)
+    assert [r.seq for r in again.read("a", 0, 10)] == [2]
+    assert (again.rows("a"), again.rows("b"), again.room) == (1, 1, 1000 - 2)
+    again.append("a", [b"4"], 8).result()
+    assert [r.seq for r in again.read("a", 0, 10)] == [2, 3]
+    again.commit("f", Commit(7, 1, 1, 1), final=True).result()
+    assert again.committed("f") == (Commit(7, 1, 1, 1), True)
+    again.close()
+
+
+def test_numbers_go_on_behind_rows_that_were_done_with(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db", 1000)
+    journal.append("a", [b"1", b"2"], 5).result()
+    journal.commit("a", Commit(2)).result()
+    journal.close()
+    again = Journal(tmp_path / "j.db", 1000)
+    again.append("a", [b"3"], 6).result()
+    assert [r.seq for r in again.read("a", 0, 10)] == [2]
+    again.close()
+
+
+def test_a_full_journal_takes_nothing_until_there_is_room(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db", 10)
+    journal.append("a", [b"12345", b"6789"], 0).result()
+    with pytest.raises(JournalFullError):
+        journal.append("a", [b"xy"], 0)
+    journal.commit("a", Commit(1)).result()
+    journal.append("a", [b"xy"], 0).result()
+    assert [r.payload for r in journal.read("a", 0, 9)] == [b"6789", b"xy"]
+    journal.close()
+
+
+def test_requests_of_many_threads_keep_their_order_each(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db", 10**6)
+
+    def post(name: int) -> None:
+        for i in range(50):
+            journal.append("a", [b"%d %d" % (name, i)], 0).result()
+
+    threads = [threading.Thread(target=post, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rows = journal.read("a", 0, 1000)
+    assert [r.seq for r in rows] == list(range(200))
+    for n in range(4):
+        assert [r.payload for r in rows if r.payload.startswith(b"%d " % n)] == [
+            b"%d %d" % (n, i) for i in range(50)
+        ]
+    journal.close()
+
+
+def test_a_database_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
+    (tmp_path / "j.db").write_bytes(b"not a database at all" * 1000)
+    with pytest.raises(UnavailableError, match=r"j\.db: can't open the database"):
+        Journal(tmp_path / "j.db", 10)
+
+
+def test_a_failed_write_fails_the_request_and_leaves_nothing(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db", 1000)
+    journal.append("a", [b"1"], 0).result()
+    with sqlite3.connect(tmp_path / "j.db") as other:
+        other.execute(
+            "CREATE TRIGGER no BEFORE INSERT ON readings BEGIN SELECT raise(ABORT, 'disk gone'); END"
+        )
+    other.close()
+    with pytest.raises(UnavailableError, match="disk gone"):
+        journal.append("a", [b"2"], 0).result()
+    with sqlite3.connect(tmp_path / "j.db") as other:
+        other.execute("DROP TRIGGER no")
+    other.close()
+    journal.append("a", [b"3"], 0).result()
+    assert [(r.seq, r.payload) for r in journal.read("a", 0, 9)] == [(0, b"1"), (1, b"3")]
+    assert journal.room == 998
+    journal.close()
+
+
+def test_a_spool_gives_back_in_order_what_it_took(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "s.db", 50)
+    spool.append([record(i) for i in range(4)])
+    assert spool.waiting
+    assert not spool.full
+    spool.append([record(4), record(5)])
+    first = spool.take(4)
+    assert plain(first) == [record(i) for i in range(4)]
+    spool.delivered([r.token for r in first[:3]])
+    assert (spool.records, spool.waiting) == (3, True)
+    assert plain(spool.take(9)) == [record(4), record(5)]
+    assert not spool.waiting
+    spool.close()
+    again = Spool(tmp_path / "s.db", 5)
+    assert again.full
+    assert plain(again.take(9)) == [record(i) for i in (3, 4, 5)]
+    again.close()
+
+
+CHILD = """
+import sys, threading, time
+from pathlib import Path
+from tamis_edge.journal import Journal
+from tamis_edge.spool import Spool
+from tamis_edge.core.records import Record
+from tamis_edge.core.commit import Commit
+journal, spool = Journal(Path(sys.argv[1]) / "j.db", 10**9), Spool(Path(sys.argv[1]) / "s.db", 10**9)
+i = 0
+while True:
+    journal.append("a", [b"%d" % i], i).result()
+    if i % 10 == 9:
+        journal.commit("a", Commit(i - 20, i, 1, 1)).result() if i > 20 else None
+    spool.append([Record(0, "t", 0, None, b"%d" % i, i)])
+    print(i, flush=True)
+    i += 1
+"""
+
+
+def test_what_was_confirmed_survives_a_kill(tmp_path: Path) -> None:
+    for _ in range(3):
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, str(tmp_path)], stdout=subprocess.PIPE, text=True
+        )
+        assert child.stdout is not None
+        last = -1
+        for line in child.stdout:
+            last = int(line)
+            if last >= 50:
+                os.kill(child.pid, signal.SIGKILL)
+                break
+        last = max([last, *(int(line) for line in child.stdout.read().split())])
+        child.stdout.close()
+        child.wait()
+        journal, spool = Journal(tmp_path / "j.db", 10**9), Spool(tmp_path / "s.db", 10**9)
+        commit, _ = journal.committed("a")
+        rows = journal.read("a", 0, 10**6)
+        assert [r.seq for r in rows] == list(range(commit.done, commit.done + len(rows)))
+        assert [int(r.payload) for r in rows] == [r.seq for r in rows]
+        assert rows[-1].seq >= last
+        spooled = [int(r.value) for r in spool.take(10**6)]
+        assert spooled == list(range(len(spooled)))
+        assert len(spooled) > last
+        journal.close()
+        spool.close()
+        for file in tmp_path.iterdir():
+            file.unlink()
