@@ -32,6 +32,7 @@ from tamis.expressions.sql_text import identifier
 from tamis.expressions.sql_text import interval as interval_text
 from tamis.planning.analysis import Analysis
 from tamis.planning.omission import Omission
+from tamis.planning.spans import seconds
 from tamis.query.model import StreamDef
 
 TIME_BOUNDED = "time-bounded join (rate x span x keys)"
@@ -76,7 +77,7 @@ def memory(analysis: Analysis, omissions: Sequence[Omission]) -> Memory:
         return Memory("bounded", None, formula, TIME_BOUNDED, reason)
     total = sum(_count(analysis.streams[alias], span) for alias, span in spans.items())
     longest = max(spans, key=lambda alias: spans[alias])
-    reason = f"a tuple is kept for at most {interval_text(spans[longest])} of event time (source {longest})"
+    reason = f"a tuple is kept for at most {seconds(spans[longest])} of event time (source {longest})"
     return Memory("bounded", total, formula, TIME_BOUNDED, reason)
 
 
@@ -112,9 +113,9 @@ def _term(alias: str, stream: StreamDef, span: int) -> str:
     keys = _keys(stream)
     number = f"keys({alias})" if keys is None else str(keys)
     if stream.rate is None:
-        return f"{number} * rate({alias}) over {interval_text(span)}"
-    per = interval_text(stream.rate.per)
-    return f"{number} * {stream.rate.count} * ({interval_text(span)} div {per} + 1)"
+        return f"{number} * rate({alias}) over {seconds(span)}"
+    per = seconds(stream.rate.per)
+    return f"{number} * {stream.rate.count} * ({seconds(span)} div {per} + 1)"
 
 
 def _unbounded(analysis: Analysis, apart: list[tuple[str, str]]) -> Memory:

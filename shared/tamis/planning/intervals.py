@@ -180,7 +180,7 @@ def power_int(a: Interval, n: int) -> Interval:
     def end(value: float) -> Interval:
         if value == 0.0 or math.isinf(value):
             return point(value**n)
-        if value == math.floor(value) and abs(value) ** n <= 2.0**53:
+        if value == math.floor(value) and abs(value) <= 2.0 ** (53 / n):
             return point(value**n)
         return _rigorous(lambda x: x**n, value)
 

@@ -51,7 +51,9 @@ def jet(expr: Expr, box: Box, variable: Column, *, strict: bool = False) -> Jet:
         varies = expr == variable
         return Jet(box.get(expr, WHOLE), ONE if varies else ZERO, ZERO, varies or strict, varies)
     if isinstance(expr, Literal):
-        return literal(expr)
+        if strict and expr.value is None:
+            raise UndefinedError(expr, "is NULL")
+        return replace(literal(expr), varies=strict)
     if expr.op == "case":
         values = (*expr.args[1:-1:2], expr.args[-1])
         jets = tuple(jet(v, box, variable, strict=strict) for v in values if not is_null_literal(v))

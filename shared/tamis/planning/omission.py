@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, conjunction
 from tamis.expressions.signatures import call
-from tamis.expressions.sql_text import interval as interval_text
 from tamis.planning.analysis import Analysis
 from tamis.planning.certify import Certificate, certify
 from tamis.planning.keys import Keys
 from tamis.planning.plan import Sides
+from tamis.planning.spans import seconds
 from tamis.planning.topology import omission_interval
 
 
@@ -47,7 +47,7 @@ def _decide(alias: str, analysis: Analysis, keys: Keys) -> Omission:
         return Omission(alias, 0, partition, None, None, None, kept, kept, reason)
 
     if len(analysis.aliases) == 1:
-        return nothing("no omission: every tuple that passes is an alarm of its own")
+        return nothing("no omission: every tuple that passes is a result of its own")
     if analysis.contradiction:
         return nothing(f"no omission: {analysis.contradiction}")
     interval = omission_interval(alias, analysis.aliases, analysis.bounds)
@@ -70,9 +70,9 @@ def _decide(alias: str, analysis: Analysis, keys: Keys) -> Omission:
         found.rule,
         kept,
         conjunction((*filters, *present)),
-        f"{_WHAT[found.sides]} within {interval_text(interval)} is omitted"
+        f"{_WHAT[found.sides]} within {seconds(interval)} is omitted"
         if not isinstance(found.value, Literal)
-        else f"its values do not matter: one tuple in any {interval_text(interval)} is enough",
+        else f"its values do not matter: one tuple in any {seconds(interval)} is enough",
     )
 
 

@@ -1,0 +1,69 @@
+"""`tamis explain`: what Tamis proves about each query of a file, before anything runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import orjson
+
+from tamis.errors import InputError
+from tamis.planning.explain import explain
+from tamis.query.catalog import apply
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain
+from tamis.query.parse import parse
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tamis explain alerts.sql
+  tamis explain alerts.sql --query condensation --json | jq .queries[0].memory
+"""
+)
+@click.argument("source", metavar="FILE.sql")
+@click.option("--query", metavar="NAME", help="Only the query of this name.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+def command(source: str, query: str | None, as_json: bool) -> None:
+    """Prove what may be omitted and how much memory a query needs, or refuse it.
+
+    Exits with 0 if every query is accepted, 1 if one is refused, 2 if the file is wrong.
+    """
+    catalog = Catalog()
+    asked: dict[str, AlertDef | DerivedDef] = {}
+    for statement in parse(_read(source), catalog):
+        apply(catalog, statement)
+        if isinstance(statement, AlertDef | DerivedDef):
+            asked[statement.name] = statement
+        elif isinstance(statement, Explain) and isinstance(statement.target, AlertDef):
+            asked[statement.target.name or f"line {statement.position.line}"] = statement.target
+    if query is not None and query not in asked:
+        raise InputError(f"there is no query {query!r}", where=source, hint="it has " + _listed(asked))
+    chosen = [(name, one) for name, one in asked.items() if query in (None, name)]
+    found = [explain(catalog, one) for _, one in chosen if _stands(one, catalog)]
+    if as_json:
+        document = {"queries": [one.document() for one in found]}
+        click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+    else:
+        click.echo("\n\n".join(one.text() for one in found) if found else "no query: nothing to explain")
+    sys.exit(0 if all(one.accepted for one in found) else 1)
+
+
+def _stands(query: AlertDef | DerivedDef, catalog: Catalog) -> bool:
+    """Is every stream that it reads still there at the end of the file?"""
+    return all(source.stream in catalog.streams for source in query.query.sources)
+
+
+def _listed(asked: dict[str, AlertDef | DerivedDef]) -> str:
+    return ", ".join(asked) if asked else "none"
+
+
+def _read(source: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"can't be read: {error.strerror}", where=source) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 at byte {error.start}", where=source) from None

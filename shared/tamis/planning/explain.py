@@ -1,0 +1,144 @@
+"""The verdict on a query, as `tamis explain` and the registry print it: for programs, and for people."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tamis.expressions.sql_text import to_sql
+from tamis.planning.bounds import Memory
+from tamis.planning.omission import Omission, bare
+from tamis.planning.spans import seconds
+from tamis.planning.verdict import Verdict, judge
+from tamis.query.model import AlertDef, Catalog, DerivedDef
+
+_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class SourceExplanation:
+    """One source of a query. Expressions are SQL over the stream's columns; intervals are microseconds."""
+
+    alias: str
+    stream: str
+    key: tuple[str, ...]  # what omission keeps apart: the partition key's columns first
+    predicate: str | None
+    value: str | None
+    interval: int | None
+    sides: str | None
+    certificate: str | None
+    reason: str
+
+    def document(self) -> dict[str, Any]:
+        """The JSON object of the interface."""
+        return {
+            "alias": self.alias,
+            "stream": self.stream,
+            "key": list(self.key),
+            "predicate": self.predicate,
+            "value": self.value,
+            "omission": {
+                "interval": self.interval,
+                "sides": self.sides,
+                "certificate": self.certificate,
+                "reason": self.reason,
+            },
+        }
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What Tamis says about one query before it runs."""
+
+    name: str
+    kind: str  # "alert", "stream"
+    accepted: bool
+    reason: str  # why it is refused; otherwise how it is partitioned
+    streams: tuple[SourceExplanation, ...]
+    memory: Memory
+
+    def document(self) -> dict[str, Any]:
+        """The JSON object of the interface."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "accepted": self.accepted,
+            "streams": [source.document() for source in self.streams],
+            "memory": {**asdict(self.memory), "repairs": list(self.memory.repairs)},
+        }
+
+    def text(self) -> str:
+        """For people: the reasons first."""
+        lines = [f"{self.kind} {self.name}: {'accepted' if self.accepted else 'REFUSED'}"]
+        lines += _wrapped(self.reason, "  ")
+        if self.accepted:
+            for source in self.streams:
+                lines += _source(source)
+        lines += _memory(self.memory)
+        return "\n".join(lines)
+
+
+def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation:
+    """The explanation of an alert or a derived stream, by its name in `catalog` or itself.
+
+    Raises KeyError where the catalogue has no query of that name.
+    """
+    definition = query
+    if isinstance(definition, str):
+        named: dict[str, AlertDef | DerivedDef] = {**catalog.derived, **catalog.alerts}
+        definition = named[definition]
+    verdict = judge(definition, catalog)
+    kind = "alert" if isinstance(definition, AlertDef) else "stream"
+    reason = verdict.refusal or f"partitioned by {verdict.keys.reason}"
+    if verdict.refusal is None and not any(verdict.keys.partition.values()):
+        reason = verdict.keys.reason
+    sources = tuple(_explained(omission, verdict) for omission in verdict.omissions)
+    return Explanation(definition.name, kind, verdict.refusal is None, reason, sources, verdict.memory)
+
+
+def _explained(omission: Omission, verdict: Verdict) -> SourceExplanation:
+    predicate, value = bare(omission.filter), bare(omission.value)
+    return SourceExplanation(
+        omission.alias,
+        verdict.analysis.streams[omission.alias].name,
+        omission.key,
+        None if predicate is None else to_sql(predicate),
+        None if value is None else to_sql(value),
+        omission.interval or None,
+        omission.sides,
+        omission.certificate,
+        omission.reason,
+    )
+
+
+def _source(source: SourceExplanation) -> Iterator[str]:
+    name = source.stream if source.alias == source.stream else f"{source.stream} as {source.alias}"
+    yield from _wrapped(f"{name}: {source.reason}", "  ")
+    if source.interval is not None:
+        yield from _wrapped(
+            f"omission interval {seconds(source.interval)}, proof: {source.certificate}", "    "
+        )
+        yield from _wrapped(f"value {source.value}", "    ")
+    if source.key:
+        yield from _wrapped(f"for each {', '.join(source.key)}", "    ")
+    if source.predicate is not None:
+        yield from _wrapped(f"of tuples with {source.predicate}", "    ")
+
+
+def _memory(memory: Memory) -> Iterator[str]:
+    number = "" if memory.bound is None else f", at most {memory.bound} tuples"
+    yield f"  memory {memory.verdict}{number}"
+    if memory.verdict == "bounded":
+        yield from _wrapped(memory.reason, "    ")
+        if memory.bound != 0:
+            yield from _wrapped(f"{memory.theorem}: {memory.formula}", "    ")
+    for repair in memory.repairs:
+        yield from _wrapped(f"would be bounded with: {repair}", "    ")
+    if memory.witness is not None:
+        yield from _wrapped(f"example: {memory.witness}", "    ")
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
