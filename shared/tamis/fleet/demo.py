@@ -1,4 +1,6 @@
-"""The demo: the whole fleet on real readings, watched while it works, and its alarms held against the plain join."""
+"""The demo: the whole fleet on real readings, watched while it works, and its alarms held against the plain
+join.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,20 @@ from pathlib import Path
 import orjson
 
 from tamis.errors import UnavailableError
-from tamis.fleet.demo_data import ALERTS, PLACES, STREAM, Place, prepare
+from tamis.fleet.demo_data import ALERTS, PLACES, RECORDING, STREAM, Place, prepare
 from tamis.fleet.fleet import EdgeSpec, Fleet, FleetSpec
 from tamis.fleet.scrape import Scrape
 from tamis.messaging.compacted import CompactedReader
 from tamis.messaging.records import END_OF_TIME, Frontier
 from tamis.messaging.topics import ALARMS, EPISODES, FRONTIERS
+from tamis.planning.build import build_plan
+from tamis.query.catalog import apply
+from tamis.query.model import Catalog
+from tamis.query.parse import parse
+from tamis.recordings import read_recording
 from tamis.settings import KafkaSettings
+from tamis.verification import Verdict, compare, plain_join
+from tamis.verification.compare import alarms_of
 
 # The recordings hold seven hours: 600 times as fast they take 42 seconds.
 SPEED = 600.0
@@ -54,7 +63,9 @@ class Outcome:
 def run(
     directory: Path, say: Callable[[str], None], watch: Callable[[Progress], None], stopping: threading.Event
 ) -> Outcome:
-    """Start the fleet, replay the recordings, wait until the last alarm is out, collect, and stop the fleet."""
+    """Start the fleet, replay the recordings, wait until the last alarm is out, collect, and stop the
+    fleet.
+    """
     places = prepare(directory, SPEED)
     spec = FleetSpec(
         directory, [EdgeSpec(place.name, place.config) for place in places], partitions=PARTITIONS
@@ -69,10 +80,46 @@ def run(
         fleet.stop()
 
 
+def total() -> int:
+    """How many readings the demo replays."""
+    with RECORDING.open() as file:
+        return sum(1 for _ in file) - 1
+
+
+def check(outcome: Outcome) -> list[Verdict]:
+    """Hold the alarms that came out of Kafka against the plain join of all readings."""
+    catalog = Catalog()
+    for statement in parse(ALERTS.read_text(), catalog):
+        apply(catalog, statement)
+    built = build_plan(1, catalog, partitions=PARTITIONS, versions={}, topic_numbers={})
+    definitions = {d.alert: d for d in built.plan.definitions}
+    recordings = {
+        STREAM: read_recording(catalog.streams[STREAM], [str(place.recording) for place in outcome.places])
+    }
+    retained = sum(counts.get("published", 0) for counts in outcome.decisions.values())
+    verdicts = []
+    for name, alert in catalog.alerts.items():
+        raised = [a["tuples"] for a in outcome.alarms.get(name, [])]
+        verdicts.append(
+            compare(
+                name,
+                alert.query,
+                definition=definitions[name],
+                recordings=recordings,
+                reference=plain_join(alert.query, recordings),
+                alarms=alarms_of(alert.query, recordings, raised),
+                retained=retained,
+            )
+        )
+    return verdicts
+
+
 def _follow(
     fleet: Fleet, watch: Callable[[Progress], None], stopping: threading.Event, expected: int
 ) -> dict[str, int]:
-    """Watch until every frontier has passed the recordings' end; returns the greatest live state of each query."""
+    """Watch until every frontier has passed the recordings' end; returns the greatest live state of each
+    query.
+    """
     peak: dict[str, int] = {}
     finished_at: float | None = None
     with CompactedReader(_client(fleet), [FRONTIERS]) as reader:

@@ -52,21 +52,28 @@ class Recording:
 
 
 def read_recording(stream: StreamDef, paths: Sequence[str], form: Format | None = None) -> Recording:
-    """Read the files of one stream, one after the other.
+    """Read the files of one stream. Each is a shard of its own, with its own watermark.
 
     Raises InputError for what is wrong with a file as a whole: a missing column, a value that isn't of its
     column's type. A row outside the declared domain, or with NULL where none may be, is left out and counted.
     """
-    tables = [_conform(read_table(path, form, _types(stream)), stream, path) for path in paths]
-    table = pa.concat_tables([t for t, _ in tables], promote_options="permissive")
-    columns = {
-        column.name: Vector.concat([vectors[column.name] for _, vectors in tables])
-        for column in stream.columns
-    }
+    parts = [_read_one(stream, path, form) for path in paths]
+    return Recording(
+        stream=stream,
+        columns={c.name: Vector.concat([p.columns[c.name] for p in parts]) for c in stream.columns},
+        late=np.concatenate([p.late for p in parts]),
+        table=pa.concat_tables([p.table for p in parts], promote_options="permissive"),
+        refused=sum(p.refused for p in parts),
+    )
+
+
+def _read_one(stream: StreamDef, path: str, form: Format | None) -> Recording:
+    table, columns = _conform(read_table(path, form, _types(stream)), stream, path)
     keep = _usable(stream, columns, table.num_rows)
     columns = {name: vector.take(keep) for name, vector in columns.items()}
-    late = _late(stream, columns)
-    return Recording(stream, columns, late, table.filter(pa.array(keep)), int((~keep).sum()))
+    return Recording(
+        stream, columns, _late(stream, columns), table.filter(pa.array(keep)), int((~keep).sum())
+    )
 
 
 def _types(stream: StreamDef) -> dict[str, pa.DataType]:

@@ -1,0 +1,66 @@
+"""The demo's report: what the edges kept back, what was raised, and whether anything was missed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from tamis.fleet.demo import Outcome
+from tamis.verification import Verdict
+
+_DECISIONS = ("published", "omitted", "filtered", "late", "dead")
+
+
+def show(outcome: Outcome, verdicts: Sequence[Verdict], console: Console) -> None:
+    """Print it."""
+    _streams(outcome, console)
+    _alerts(outcome, verdicts, console)
+    saved = 1 - outcome.published_bytes / outcome.received_bytes if outcome.received_bytes else 0.0
+    console.print(
+        f"bytes: {outcome.received_bytes:,} received, {outcome.published_bytes:,} to Kafka ({saved:.1%} saved)"
+    )
+    waits = [seconds for found in outcome.latency.values() for seconds in found]
+    if waits:
+        p50, p99 = np.percentile(waits, [50, 99])
+        console.print(f"latency, reading at the edge to alarm in Kafka: p50 {p50:.2f} s, p99 {p99:.2f} s")
+    for verdict in verdicts:
+        console.print(
+            f"verify {verdict.query}: {verdict.reference_alarms} combinations in the plain join, "
+            f"{verdict.alarms} alarms, missed {verdict.missed}, extra {verdict.extra}"
+        )
+
+
+def _streams(outcome: Outcome, console: Console) -> None:
+    table = Table("edge", "tuples", *_DECISIONS, "retained", box=box.SIMPLE_HEAD, title="What the edges did")
+    for place in outcome.places:
+        counts = outcome.decisions[place.name]
+        seen = sum(counts.values())
+        share = f"{counts.get('published', 0) / seen:.1%}" if seen else "-"
+        table.add_row(place.name, f"{seen:,}", *(f"{counts.get(d, 0):,}" for d in _DECISIONS), share)
+    console.print(table)
+
+
+def _alerts(outcome: Outcome, verdicts: Sequence[Verdict], console: Console) -> None:
+    table = Table(
+        "alert",
+        "alarms",
+        "episodes",
+        "most live tuples",
+        "proven bound",
+        box=box.SIMPLE_HEAD,
+        title="What was raised",
+    )
+    for verdict in verdicts:
+        bound = outcome.bounds.get(verdict.query)
+        table.add_row(
+            verdict.query,
+            f"{len(outcome.alarms.get(verdict.query, [])):,}",
+            f"{outcome.episodes.get(verdict.query, 0):,}",
+            f"{outcome.live_peak.get(verdict.query, 0):,}",
+            "-" if bound is None else f"{bound:,}",
+        )
+    console.print(table)
