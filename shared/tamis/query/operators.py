@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tamis.errors import InputError
-from tamis.expressions.nodes import COMPARISONS, Call, Expr, Literal, Type
+from tamis.expressions.nodes import Call, Expr, Literal, Type
 from tamis.query.units import parse_timestamp
 
 _SPANS = (Type.TIMESTAMP, Type.INTERVAL)
@@ -82,14 +82,8 @@ def logic(op: str, args: Sequence[Expr]) -> Expr:
 
 
 def compare(op: str, left: Expr, right: Expr) -> Expr:
-    """A comparison; a chain such as 1 < x < 5 is refused."""
+    """A comparison of numbers, or of two values of one type."""
     left, right = _together(left, right)
-    for side in (left, right):
-        if isinstance(side, Call) and side.op in COMPARISONS and op not in ("=", "!="):
-            raise Mismatch(
-                "comparisons can't be chained",
-                hint="write x BETWEEN a AND b, or two comparisons joined by AND",
-            )
     numbers = left.type.numeric and right.type.numeric
     if not numbers and left.type is not right.type:
         raise Mismatch(f"{left.type} can't be compared with {right.type}", hint=_comparison_hint(left, right))

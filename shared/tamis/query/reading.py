@@ -174,6 +174,10 @@ class Reader:
         return None
 
     def _binary(self, node: exp.Expr) -> Expr | None:
+        if type(node) in _COMPARISONS and {type(node.this), type(node.expression)} & _COMPARISONS.keys():
+            hint = "write x BETWEEN a AND b, join comparisons by AND, or put them in parentheses"
+            self.context.error("comparisons can't be chained", node, hint)
+            return None
         args = self._all([node.this, node.expression])
         if args is None:
             return None

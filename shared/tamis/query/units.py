@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from fractions import Fraction
 
 from tamis.errors import InputError
 from tamis.query.model import Rate
@@ -23,8 +23,8 @@ UNITS = {name: size for names, size in _MICROSECONDS.items() for name in names}
 # A time plus or minus a duration must stay within 64 bits: 200 years from 1970 and 100 more are far inside.
 LONGEST = 100 * 366 * 86_400_000_000
 
-_PART = re.compile(r"\s*(?P<number>\d{1,20}(\.\d{0,20})?|\.\d{1,20})\s*(?P<unit>[A-Za-zµ]*)\s*")
-_RATE = re.compile(r"\s*(?P<count>\d{1,18})\s*/\s*(?P<per>\S.*)", re.DOTALL)
+_PART = re.compile(r"\s*(?P<number>[0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})\s*(?P<unit>[A-Za-zµ]*)\s*")
+_RATE = re.compile(r"\s*(?P<count>[0-9]{1,18})\s*/\s*(?P<per>\S.*)", re.DOTALL)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HINT = "write a number and a unit, such as '250 ms', '30s', '5 minutes' or '1 hour 30 minutes'"
 
@@ -41,12 +41,12 @@ def parse_duration(text: str) -> int:
     body = text.strip()
     sign = -1 if body.startswith("-") else 1
     body = body[1:] if sign < 0 else body
-    total, at = Decimal(0), 0
+    total, at = Fraction(0), 0
     while at < len(body) or not body:
         part = _PART.match(body, at)
         if part is None:
             raise InputError(f"'{text}' isn't a duration", hint=_HINT)
-        number, unit = Decimal(part["number"]), part["unit"].lower()
+        number, unit = Fraction(part["number"].rstrip(".")), part["unit"].lower()
         if unit in ("month", "months", "mon", "mons", "year", "years"):
             raise InputError(f"a {unit} has no fixed length", hint="count in days or weeks")
         if unit not in UNITS and not (unit == "" and number == 0):
@@ -54,7 +54,7 @@ def parse_duration(text: str) -> int:
             raise InputError(what, hint=_HINT)
         total += number * UNITS.get(unit, 0)
         at = part.end()
-    if total != total.to_integral_value():
+    if total.denominator != 1:
         raise InputError(f"'{text}' is finer than a microsecond", hint="round it to whole microseconds")
     if total > LONGEST:
         raise InputError(f"'{text}' is longer than a hundred years", hint="write a shorter duration")
