@@ -131,7 +131,8 @@ class Worker:
                 self._health.beat()
                 self._one_job(store)
                 self._take_reports(store.poll(), _now())
-                if time.monotonic() - ticked >= TICK_SECONDS:
+                # While Kafka is away nothing can be written, and nobody be judged by their silence.
+                if self._away is None and time.monotonic() - ticked >= TICK_SECONDS:
                     self._tick(store)
                     ticked = time.monotonic()
                 if time.monotonic() - probed >= PROBE_SECONDS:

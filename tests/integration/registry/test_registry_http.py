@@ -1,0 +1,132 @@
+"""The registry's HTTP API end to end on a real broker."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tamis.cli import main
+from tamis.messaging.topics import PLANS
+
+CHANGED = (
+    "CREATE {}ALERT hot AS SELECT a.k FROM air a JOIN surface s ON a.k = s.k AND s.ts BETWEEN "
+    "a.ts - INTERVAL '10' SECOND AND a.ts + INTERVAL '10' SECOND WHERE a.v + s.v > 60;"
+)
+UNBOUNDED = "CREATE ALERT loose {}AS SELECT a.k FROM air a JOIN surface s ON a.k = s.k WHERE a.v + s.v > 50;"
+
+
+def problem(answer: Any, status: int) -> Any:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    document = answer.json()
+    assert document["status"] == status and document["type"] and document["title"] and document["detail"]
+    return document
+
+
+def test_statements_become_one_plan_in_every_partition(fresh: str, start: Any, hand: Any, sql: Any) -> None:
+    registry = start(fresh).ready()
+    made = registry.sql(sql() + "SHOW STREAMS; EXPLAIN hot;")
+    assert [(m["statement"], m["result"]) for m in made] == [
+        ("create stream", "created"),
+        ("create stream", "created"),
+        ("create alert", "created"),
+        ("show streams", "shown"),
+        ("explain", "explained"),
+    ]
+    assert (made[2]["kind"], made[2]["name"], made[2]["verdict"]) == ("alert", "hot", "bounded")
+    assert [row["name"] for row in made[3]["rows"]] == ["air", "surface"]
+    assert made[4]["explain"]["queries"][0]["name"] == "hot"
+    version = made[2]["plan"]
+    written = hand(fresh).read(PLANS)
+    newest = [(p, plan) for p, plan in written if plan["version"] == version]
+    assert [p for p, _ in newest] == [0, 1] and newest[0][1] == newest[1][1]
+    topics = [t["name"] for s in newest[0][1]["streams"] for t in s["topics"]]
+    assert topics == ["tamis.stream.air.1", "tamis.stream.surface.1"]
+    assert all(hand(fresh).read(topic) == [] for topic in topics)
+    assert registry.get("alerts/hot")["state"] == "starting"
+    assert [m["result"] for m in registry.sql(sql())] == ["unchanged"] * 3
+    assert registry.get("plans")[0]["version"] == version
+    assert registry.call("DELETE", "/v1/alerts/hot").json()[0]["result"] == "dropped"
+    assert registry.get("alerts") == []
+
+
+def test_mistakes_are_problem_documents(fresh: str, start: Any, sql: Any) -> None:
+    registry = start(fresh).ready()
+    registry.sql(sql())
+    plans = registry.get("plans")
+
+    def post(text: str, **headers: str) -> Any:
+        return registry.call("POST", "/v1/statements", text, **headers)
+
+    document = problem(post("CREATE STREAM s (k VARCHR);\nDROP STREAM nowhere;"), 400)
+    assert [(e["line"], e["column"]) for e in document["errors"]] == [(1, 20), (2, 13)]
+    assert all(e["what"] and e["hint"] for e in document["errors"])
+    assert "OR REPLACE" in problem(post(CHANGED.format("")), 409)["errors"][0]["hint"]
+    assert "alert 'hot'" in problem(post("DROP STREAM air;"), 409)["detail"]
+    assert "alert 'hot'" in problem(registry.call("DELETE", "/v1/streams/air"), 409)["detail"]
+    document = problem(post(UNBOUNDED.format("")), 422)
+    assert document["verdict"] == "unbounded" and document["reason"] and document["repairs"]
+    problem(registry.call("DELETE", "/v1/alerts/nobody"), 404)
+    problem(registry.call("GET", "/v1/alerts/nobody"), 404)
+    problem(registry.call("GET", "/v1/plans/99"), 404)
+    problem(registry.call("GET", "/v1/plans/first"), 400)
+    problem(registry.call("GET", "/nowhere"), 404)
+    problem(registry.call("PUT", "/v1/statements"), 405)
+    problem(post("SHOW ALERTS;" + " " * 2**20), 413)
+    problem(post("{}", **{"content-type": "application/json"}), 415)
+    answer = registry.call("POST", "/v1/explain", UNBOUNDED.format(""))
+    assert answer.json()["queries"][0]["accepted"] is False
+    assert registry.get("plans") == plans
+    assert registry.sql(UNBOUNDED.format("WITH (allow_unbounded = true) "))[0]["verdict"] == "unbounded"
+
+
+def test_the_page_of_the_api_loads_nothing_from_elsewhere(fresh: str, start: Any) -> None:
+    registry = start(fresh).ready()
+    page = registry.call("GET", "/docs").text
+    loaded = re.findall(r'(?:src|href)="([^"]*)"', page)
+    assert loaded and all(place.startswith("/") for place in loaded)
+    for place in loaded:
+        assert registry.call("GET", place).status_code == 200
+    paths = registry.call("GET", "/openapi.json").json()["paths"]
+    assert {"/v1/statements", "/v1/explain", "/v1/alerts/{name}", "/v1/plans"} <= paths.keys()
+
+
+def test_telemetry_is_on_the_same_port(fresh: str, start: Any, sql: Any) -> None:
+    registry = start(fresh).ready()
+    registry.sql(sql())
+    assert registry.call("GET", "/healthz").status_code == 200
+    registry.until(
+        lambda: 'tamis_registry_queries{state="starting"} 1.0' in registry.call("GET", "/metrics").text
+    )
+    text = registry.call("GET", "/metrics").text
+    assert 'tamis_registry_statements_total{kind="create alert",outcome="created"} 1.0' in text
+    assert 'tamis_registry_topics{stream="air"} 1.0' in text
+    assert 'tamis_plan_version{service="registry"} 2.0' in text
+
+
+@pytest.mark.parametrize("source", ["file", "standard input"])
+def test_the_command_line(fresh: str, start: Any, sql: Any, tmp_path: Any, source: str) -> None:
+    registry = start(fresh).ready()
+    path = tmp_path / "alerts.sql"
+    path.write_text(sql())
+
+    def tamis(*arguments: str, text: str | None = None, code: int = 0) -> str:
+        done = CliRunner().invoke(main, [*arguments, "--registry", registry.server.url], input=text)
+        assert done.exit_code == code, done.output
+        return done.output
+
+    said = tamis("apply", str(path)) if source == "file" else tamis("apply", "-", text=sql())
+    assert "alert hot created (plan 2, memory bounded)" in said
+    assert re.search(r"^hot +starting +2 .*no shard of stream air has announced itself", tamis("get"), re.M)
+    assert re.search(r"^air +raw +0/0 +tamis.stream.air.1 +hot", tamis("get", "streams"), re.M)
+    assert '"state": "starting"' in tamis("get", "alerts", "hot", "--json")
+    assert '"version": 2' in tamis("get", "plans", "2")
+    assert "EDGE" in tamis("get", "edges")
+    assert "line 1, column 13: there is no stream 'x'" in tamis("apply", "-", text="DROP STREAM x;", code=2)
+    assert "stream 'air' is read by alert 'hot'" in tamis("drop", "stream", "air", code=2)
+    assert "alert hot dropped (plan 3)" in tamis("drop", "alert", "hot")
+    registry.stop()
+    assert "does not answer" in tamis("get", code=2)

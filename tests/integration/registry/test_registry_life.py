@@ -1,0 +1,193 @@
+"""The registry on a real broker over its life: shards, replaced alerts, restarts, takeovers, a broker
+that goes away.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import httpx
+
+from tamis.errors import InputError
+from tamis.fleet.broker import EmbeddedKafka
+from tamis.fleet.ports import free_ports
+from tamis.messaging.topics import ACKS, FRONTIERS, PLANS, STATEMENTS
+from tamis_registry.store import FencedError
+
+SHARDS = ("e1/air", "e1/surface")
+TOPICS = ("tamis.stream.air.1", "tamis.stream.surface.1")
+REPLACED = (
+    "CREATE OR REPLACE ALERT hot AS SELECT a.k, a.v FROM air a JOIN surface s ON a.k = s.k AND s.ts BETWEEN "
+    "a.ts - INTERVAL '10' SECOND AND a.ts + INTERVAL '10' SECOND WHERE a.v + s.v > 60;"
+)
+
+
+def settle(registry: Any, hand: Any, activation: int) -> int:
+    """All shards are listed and obey the newest plan, and so does the joiner; returns its version."""
+    for shard in SHARDS:
+        if shard not in registry.plan()["since"]:
+            hand.ack(shard, registry.plan()["version"])
+    registry.until(lambda: registry.plan()["since"].keys() == set(SHARDS))
+    version: int = registry.plan()["version"]
+    for shard in SHARDS:
+        hand.ack(shard, version, activation, "active")
+    for partition in (0, 1):
+        hand.frontier(partition, version, dict.fromkeys(TOPICS, activation))
+    return version
+
+
+def test_an_alert_runs_when_all_obey_and_its_old_definition_ends_when_frontiers_passed(
+    fresh: str, start: Any, hand: Any, sql: Any
+) -> None:
+    registry, fleet = start(fresh).ready(), hand(fresh)
+    registry.sql(sql())
+    version = settle(registry, fleet, 5_000_000)
+    alert = registry.until(lambda: (a := registry.get("alerts/hot"))["state"] == "running" and a)
+    assert alert["activations"] == {shard: {"plan": version, "event_time": 5_000_000} for shard in SHARDS}
+    assert registry.get("edges")[0]["state"] == "active"
+
+    old = alert["plan"]
+    new = registry.sql(REPLACED)[0]["plan"]
+
+    def definitions() -> Any:
+        return registry.get("plans")[0]["definitions"]
+
+    assert definitions() == [f"hot@{old}", f"hot@{new}"]
+    settle(registry, fleet, 8_000_000)
+    alert = registry.until(lambda: (a := registry.get("alerts/hot"))["state"] == "running" and a)
+    assert "has not passed" in alert["retiring"][f"hot@{old}"]
+    # Activation 8 s, span 10 s, omission interval 20 s.
+    for partition in (0, 1):
+        fleet.frontier(partition, new, dict.fromkeys(TOPICS, 38_000_000))
+    time.sleep(1.5)
+    assert definitions() == [f"hot@{old}", f"hot@{new}"]
+    fleet.frontier(0, new, dict.fromkeys(TOPICS, 38_000_001))
+    time.sleep(1.5)
+    assert definitions() == [f"hot@{old}", f"hot@{new}"]
+    fleet.frontier(1, new, dict.fromkeys(TOPICS, 38_000_001))
+    registry.until(lambda: definitions() == [f"hot@{new}"])
+
+
+def test_a_silent_shard_is_declared_gone_in_band_and_comes_back(
+    fresh: str, start: Any, hand: Any, sql: Any
+) -> None:
+    registry, fleet = start(fresh).ready(), hand(fresh)
+    registry.sql(sql("3 seconds"))
+    listed = settle(registry, fleet, 5_000_000)
+    registry.until(lambda: registry.plan()["since"] == {}, 10)
+    gone = {s["shard"]: s for e in registry.get("edges") for s in e["shards"]}
+    assert {s["state"] for s in gone.values()} == {"gone"}
+    for shard, topic in zip(SHARDS, TOPICS, strict=True):
+        finals = fleet.read(topic)
+        assert sorted(p for p, _ in finals) == [0, 1]
+        for _, final in finals:
+            envelope = final["_"]
+            assert (envelope["kind"], envelope["shard"]) == ("final", shard) and envelope["plan"] > listed
+    assert 'tamis_registry_shards{state="gone",stream="air"} 1.0' in registry.call("GET", "/metrics").text
+    assert "declared gone" in str(registry.get("alerts/hot")["why"])
+    fleet.ack("e1/air", listed)
+    time.sleep(1)
+    assert registry.plan()["since"] == {}
+    fleet.ack("e1/air", registry.plan()["version"])
+    registry.until(lambda: "e1/air" in registry.plan()["since"])
+
+
+def test_everything_is_recovered_from_kafka(fresh: str, start: Any, hand: Any, sql: Any) -> None:
+    registry, fleet = start(fresh).ready(), hand(fresh)
+    registry.sql(sql() + "CREATE ALERT air_alone AS SELECT k FROM air WHERE v > 90; PAUSE ALERT air_alone;")
+    settle(registry, fleet, 5_000_000)
+    registry.sql(REPLACED)
+    plan = registry.plan()
+    streams, alerts = registry.get("streams"), registry.get("alerts")
+    registry.stop()
+    fleet.garbage(ACKS, b"no JSON")
+    fleet.garbage(FRONTIERS, b'{"partition": "x"}')
+
+    registry = start(fresh, None).ready()
+    again = registry.plan()
+    assert again["version"] == plan["version"] + 1
+    assert {**again, "version": 0} == {**plan, "version": 0}
+
+    def names(rows: Any) -> Any:
+        return [(row["name"], row["plan"], row["sql"]) for row in rows]
+
+    assert names(registry.get("streams")) == names(streams) and names(registry.get("alerts")) == names(alerts)
+    assert {a["name"]: a["state"] for a in registry.get("alerts")} == {
+        "hot": "starting",
+        "air_alone": "paused",
+    }
+    assert [m["result"] for m in registry.sql(REPLACED)] == ["unchanged"]
+    assert {p for p, doc in fleet.read(PLANS) if doc["version"] == again["version"]} == {0, 1}
+
+
+def test_a_second_registry_takes_over_and_the_first_stops(fresh: str, start: Any, sql: Any) -> None:
+    first = start(fresh).ready()
+    first.sql(sql())
+    second = start(fresh).ready()
+    assert first.ended()
+    assert isinstance(first.error, FencedError) and "another registry has taken over" in str(first.error)
+    answer = first.call("POST", "/v1/statements", "SHOW ALERTS;")
+    assert answer.status_code == httpx.codes.SERVICE_UNAVAILABLE and answer.json()["retriable"] is True
+    assert answer.headers["retry-after"]
+    assert first.call("GET", "/readyz").status_code == httpx.codes.SERVICE_UNAVAILABLE
+    assert second.sql("DROP ALERT hot;")[0]["result"] == "dropped"
+
+
+def test_the_partition_count_is_for_ever(fresh: str, start: Any) -> None:
+    start(fresh, 3).ready().stop()
+    other = start(fresh, 5)
+    assert other.ended(30)
+    assert isinstance(other.error, InputError)
+    assert "TAMIS_PARTITIONS: the fleet has 3 partitions, and 5 are set" in str(other.error)
+
+
+def test_a_broker_that_goes_away_and_comes_back(
+    broker: EmbeddedKafka, start: Any, hand: Any, sql: Any
+) -> None:
+    registry = start(broker.bootstrap).ready()
+    registry.sql(sql("6 seconds"))
+    settle(registry, hand(broker.bootstrap), 5_000_000)
+    broker.stop()
+    registry.until(lambda: registry.call("GET", "/readyz").status_code == httpx.codes.SERVICE_UNAVAILABLE)
+    answer = registry.call("POST", "/v1/statements", "DROP ALERT hot;")
+    assert answer.status_code == httpx.codes.SERVICE_UNAVAILABLE, answer.text
+    broker.start()
+    registry.ready()
+    # Nobody could be heard for longer than max_stall, and that is no shard's fault.
+    assert registry.plan()["since"].keys() == set(SHARDS)
+    assert registry.sql("DROP ALERT hot;")[0]["result"] == "dropped"
+
+
+def test_sigterm_ends_the_process_with_0(fresh: str, hand: Any) -> None:
+    (port,) = free_ports(1)
+    environment = {**os.environ, "TAMIS_KAFKA_BOOTSTRAP": fresh, "TAMIS_PARTITIONS": "2"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tamis.cli", "registry", "--port", str(port)],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 40
+        while not _ready(port):
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=10)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0, said
+    assert [doc["partitions"] for _, doc in hand(fresh).read(STATEMENTS)] == [2]
+
+
+def _ready(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == httpx.codes.OK
+    except httpx.TransportError:
+        return False
