@@ -16,7 +16,7 @@ from tamis.messaging.records import END_OF_TIME, Frontier, StreamState
 SECOND = 1_000_000
 STREAMS = ("air", "surface", "noise")
 SHARDS = [(stream, edge) for stream in STREAMS for edge in ("e1", "e2")]
-SCHEDULES = 400
+SCHEDULES = 200
 
 
 class Crash(Exception):
@@ -126,6 +126,7 @@ class Schedule:
         if steps is not None and self.fleet.registry.state is not change.state:
             self.fleet.start(finish=False)
             self.perform(self.fleet.registry.begin(self.fleet.now))
+        self.judge_finals()
 
     # ---- what must hold
 
@@ -189,8 +190,8 @@ class Schedule:
                 has_shard = any(before.shard_streams[s] == source.stream for s in before.since)
                 assert (state.frontier or 0) > until or (state.void and not has_shard)
 
-    def finals_are_written(self) -> None:
-        """Once nothing is pending: of every delisted shard, in every topic of its stream, at its version."""
+    def judge_finals(self) -> None:
+        """Nothing is pending: so of every delisted shard, in every topic of its stream, at its version."""
         state = self.fleet.registry.state
         for shard in state.shards.values():
             if shard.gone is not None:
@@ -213,7 +214,6 @@ class Schedule:
         assert self.fleet.registry.tick(self.fleet.now) is None
         assert self.fleet.plan.retiring == {}
         assert set(self.fleet.plan.since) == {f"{edge}/{stream}" for stream, edge in SHARDS}
-        self.finals_are_written()
 
 
 ACTIONS = {"define": 6, "end": 2, "say": 30, "advance": 12, "wait": 5, "tick": 20, "restart": 1}
