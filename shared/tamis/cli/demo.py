@@ -38,9 +38,13 @@ def command(directory: Path | None) -> None:
     errors = Console(stderr=True)
     began = time.monotonic()
     bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[facts]}"), TimeElapsedColumn(),
-        console=errors, disable=not errors.is_terminal,
-    )  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[facts]}"),
+        TimeElapsedColumn(),
+        console=errors,
+        disable=not errors.is_terminal,
+    )
     with tempfile.TemporaryDirectory(prefix="tamis-demo-") as temporary, bar:
         place = directory or Path(temporary)
         place.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -53,7 +54,7 @@ class Outcome:
     decisions: dict[str, dict[str, int]]  # edge -> decision -> tuples
     received_bytes: int
     published_bytes: int
-    alarms: dict[str, list[dict[str, object]]]  # alert -> distinct alarms
+    alarms: dict[str, list[dict[str, Any]]]  # alert -> distinct alarms
     episodes: dict[str, int]
     live_peak: dict[str, int]  # alert -> most live tuples that were seen
     bounds: dict[str, int]
@@ -166,7 +167,7 @@ def _done(frontiers: list[Frontier]) -> bool:
 
 
 def _collect(fleet: Fleet, places: list[Place], peak: dict[str, int]) -> Outcome:
-    alarms: dict[str, dict[str, dict[str, object]]] = {}
+    alarms: dict[str, dict[str, dict[str, Any]]] = {}
     latency: dict[str, list[float]] = {}
     with CompactedReader(_client(fleet), [ALARMS]) as reader:
         for record in reader.snapshot():

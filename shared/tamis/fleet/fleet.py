@@ -129,7 +129,7 @@ class Fleet:
         codes: dict[str, int] = {}
         edges = [edge.name for edge in self.spec.edges]
         for group in (edges, ["joiner", "alerts", "registry"]):
-            present = [name for name in group if name in self.processes]
+            present = [name for name in group if name in self.processes and self.processes[name].started]
             for name in present:
                 self.processes[name].ask_to_stop()
             for name in present:

@@ -47,6 +47,11 @@ class ServiceProcess:
             )
 
     @property
+    def started(self) -> bool:
+        """Whether `start` was ever called."""
+        return self._process is not None
+
+    @property
     def pid(self) -> int:
         """Its process id."""
         return self._running().pid

@@ -20,9 +20,8 @@ def show(outcome: Outcome, verdicts: Sequence[Verdict], console: Console) -> Non
     _streams(outcome, console)
     _alerts(outcome, verdicts, console)
     saved = 1 - outcome.published_bytes / outcome.received_bytes if outcome.received_bytes else 0.0
-    console.print(
-        f"bytes: {outcome.received_bytes:,} received, {outcome.published_bytes:,} to Kafka ({saved:.1%} saved)"
-    )
+    sizes = f"{outcome.received_bytes:,} received, {outcome.published_bytes:,} to Kafka"
+    console.print(f"bytes: {sizes} ({saved:.1%} saved)")
     waits = [seconds for found in outcome.latency.values() for seconds in found]
     if waits:
         p50, p99 = np.percentile(waits, [50, 99])
