@@ -48,6 +48,12 @@ class Topics:
             (TopicSpec(n, None, False, _STREAM_SPEC.retention_ms, "", "") for n in names), partitions
         )
 
+    def check_streams(self, names: Iterable[str], partitions: int) -> None:
+        """Raises InputError where one of these topics is there with another partition count."""
+        wanted = dict.fromkeys(names, partitions)
+        if wanted:
+            _compare(wanted, self._counts())
+
     def _ensure(self, specs: Iterable[TopicSpec], partitions: int) -> None:
         wanted = {spec.name: (spec, spec.partitions or partitions) for spec in specs}
         present = self._counts()
@@ -55,13 +61,7 @@ class Topics:
         if missing:
             self._create(missing)
             present = self._wait_for(missing)
-        for name, (_, count) in wanted.items():
-            if present[name] != count:
-                raise InputError(
-                    f"the topic has {present[name]} partitions, and {count} are wanted",
-                    where=f"topic {name}",
-                    hint=f"set TAMIS_PARTITIONS={present[name]}, or start with an empty Kafka",
-                )
+        _compare({name: count for name, (_, count) in wanted.items()}, present)
 
     def _create(self, missing: Mapping[str, tuple[TopicSpec, int]]) -> None:
         topics = [
@@ -90,6 +90,16 @@ class Topics:
         except KafkaException as error:
             raise _away(error) from error
         return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
+
+
+def _compare(wanted: Mapping[str, int], present: Mapping[str, int]) -> None:
+    for name, count in wanted.items():
+        if present.get(name, count) != count:
+            raise InputError(
+                f"the topic has {present[name]} partitions, and the fleet has {count}",
+                where=f"topic {name}",
+                hint="delete the topic, or, where no fleet runs yet, set TAMIS_PARTITIONS to its count",
+            )
 
 
 def _existing_is_fine(future: Future[None]) -> None:

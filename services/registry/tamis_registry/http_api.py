@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import orjson
 from fastapi import FastAPI, Path, Request
@@ -12,6 +13,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
+from starlette.middleware.base import RequestResponseEndpoint
 from starlette.responses import Response
 
 from tamis.errors import InputError, TamisError
@@ -61,6 +63,7 @@ def application(worker: Worker, metrics: Metrics, health: Health) -> FastAPI:
         responses=_PROBLEMS,
     )
     app.router.routes.extend(telemetry_routes(metrics, health))
+    _same_origin(app)
     _errors(app)
     _statements(app, worker, metrics)
     _reading(app, worker)
@@ -94,6 +97,19 @@ def _errors(app: FastAPI) -> None:
             "Internal error",
             "the registry failed on this request; its log says how",
         )
+
+
+def _same_origin(app: FastAPI) -> None:
+    """A page from elsewhere in somebody's browser must not reach a registry on that machine's loopback."""
+
+    @app.middleware("http")
+    async def check(request: Request, call_next: RequestResponseEndpoint) -> Response:
+        origin = request.headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+            return problem(
+                HTTPStatus.FORBIDDEN, "forbidden", "Forbidden", f"a page of {origin} may not use this API"
+            )
+        return await call_next(request)
 
 
 def _statements(app: FastAPI, worker: Worker, metrics: Metrics) -> None:

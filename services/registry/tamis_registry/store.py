@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import orjson
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from tamis.errors import RefusedError, TamisError, UnavailableError
+from tamis.errors import RefusedError, UnavailableError
 from tamis.messaging.compacted import CompactedReader, Record
 from tamis.messaging.records import final_record
 from tamis.messaging.topics import ACKS, FRONTIERS, PLANS, STATEMENTS
@@ -32,6 +33,17 @@ class FencedError(RefusedError):
             "another registry has taken over",
             where=f"transactional id {TRANSACTIONAL_ID}",
             hint="run one registry per Kafka cluster; this one stops",
+        )
+
+
+class LostTransactionError(UnavailableError):
+    """The broker ended our transaction: another registry has begun, or it took too long. Only the `owner` in
+    `tamis.statements` tells which.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the transaction was ended by the broker", where=f"transactional id {TRANSACTIONAL_ID}"
         )
 
 
@@ -150,7 +162,9 @@ class Store:
                 self._produce(topic, partition, key, value)
             self._call(self._producer.commit_transaction, TRANSACTION_SECONDS)
         except UnavailableError:
-            self._abort()
+            # Where this fails too, the next producer of the name aborts what is left.
+            with suppress(KafkaException):
+                self._producer.abort_transaction(TRANSACTION_SECONDS)
             raise
 
     def _produce(self, topic: str, partition: int, key: bytes | None, value: bytes | None) -> None:
@@ -163,15 +177,6 @@ class Store:
             except KafkaException as error:
                 raise _explain(error) from error
 
-    def _abort(self) -> None:
-        try:
-            self._producer.abort_transaction(TRANSACTION_SECONDS)
-        except KafkaException as error:
-            # The next producer of this name aborts it; only being fenced changes what happens now.
-            fenced = _explain(error)
-            if isinstance(fenced, FencedError):
-                raise fenced from error
-
     def _call(self, step: Callable[..., object], *arguments: float) -> None:
         try:
             step(*arguments)
@@ -179,8 +184,8 @@ class Store:
             raise _explain(error) from error
 
 
-def _explain(error: KafkaException) -> TamisError:
+def _explain(error: KafkaException) -> UnavailableError:
     reason = error.args[0]
     if reason.code() in _FENCED:
-        return FencedError()
+        return LostTransactionError()
     return UnavailableError(reason.str(), where="Kafka", hint="it is tried again; check that Kafka is up")

@@ -24,7 +24,7 @@ from tamis_registry.core.state import State, recover
 from tamis_registry.gauges import show
 from tamis_registry.reports import read, read_ack, read_frontier
 from tamis_registry.settings import DEFAULT_PARTITIONS
-from tamis_registry.store import FencedError, Recovered, Store
+from tamis_registry.store import FencedError, LostTransactionError, Recovered, Store
 
 T = TypeVar("T")
 
@@ -33,6 +33,7 @@ TURN_SECONDS = 0.1
 TICK_SECONDS = 0.5
 PROBE_SECONDS = 5.0
 JOB_SECONDS = 30.0
+TAKEOVER_SECONDS = 5.0
 # How many plan versions GET /v1/plans shows.
 HISTORY = 50
 
@@ -116,7 +117,8 @@ class Worker:
                     _log.warning("kafka is away, starting over", error=str(error), seconds=pause)
                     # Long enough in service counts as a success: the next failure starts with a short pause.
                     pause = 0.5 if time.monotonic() - began > 60 else min(pause * 2, 8.0)
-                    stopping.wait(pause)
+                    # Whoever has taken over needs a moment to say so; asking too early would take it back.
+                    stopping.wait(TAKEOVER_SECONDS if isinstance(error, LostTransactionError) else pause)
         except (FencedError, InputError) as error:
             self._lose(str(error))
             raise
@@ -196,6 +198,8 @@ class Worker:
         try:
             with self._lock:
                 result, change = job.decide(registry, _now())
+            # Before anything is durable: someone else may have made a topic of that name.
+            store.topics.check_streams(change.topics, change.state.partitions)
         except TamisError as error:
             job.answer.set_exception(error)
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import httpx
 import pytest
 from click.testing import CliRunner
 
@@ -77,6 +78,8 @@ def test_mistakes_are_problem_documents(fresh: str, start: Any, sql: Any) -> Non
     problem(registry.call("PUT", "/v1/statements"), 405)
     problem(post("SHOW ALERTS;" + " " * 2**20), 413)
     problem(post("{}", **{"content-type": "application/json"}), 415)
+    problem(post("SHOW ALERTS;", origin="http://elsewhere.example"), 403)
+    assert post("SHOW ALERTS;", origin=registry.server.url).status_code == httpx.codes.OK
     answer = registry.call("POST", "/v1/explain", UNBOUNDED.format(""))
     assert answer.json()["queries"][0]["accepted"] is False
     assert registry.get("plans") == plans

@@ -12,6 +12,8 @@ import time
 from typing import Any
 
 import httpx
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from tamis.errors import InputError
 from tamis.fleet.broker import EmbeddedKafka
@@ -144,6 +146,16 @@ def test_the_partition_count_is_for_ever(fresh: str, start: Any) -> None:
     assert other.ended(30)
     assert isinstance(other.error, InputError)
     assert "TAMIS_PARTITIONS: the fleet has 3 partitions, and 5 are set" in str(other.error)
+
+
+def test_a_foreign_topic_in_the_way_is_named_and_stops_nothing(fresh: str, start: Any, sql: Any) -> None:
+    registry = start(fresh).ready()
+    AdminClient({"bootstrap.servers": fresh}).create_topics([NewTopic(TOPICS[0], 7)])[TOPICS[0]].result()
+    answer = registry.call("POST", "/v1/statements", sql())
+    assert answer.status_code == httpx.codes.BAD_REQUEST
+    assert answer.json()["where"] == f"topic {TOPICS[0]}" and "7 partitions" in answer.json()["detail"]
+    assert registry.get("streams") == []
+    assert registry.sql(sql().partition("CREATE ALERT")[0])[0]["result"] == "created"
 
 
 def test_a_broker_that_goes_away_and_comes_back(

@@ -1,0 +1,153 @@
+"""What `get` says of alerts, streams and edges, and why; and what the durable records must look like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tamis.errors import InputError
+from tamis.planning.plan import Definition, Input, TimeBound
+from tamis_registry.core.retirement import span
+from tamis_registry.core.state import recover
+from tamis_registry.core.status import alert_status
+from tamis_registry.documents import edge_documents, stream_documents
+
+SECOND = 1_000_000
+Q = (
+    "CREATE {} q AS SELECT a.k FROM air a JOIN surface s ON a.k = s.k AND s.ts BETWEEN "
+    "a.ts - INTERVAL '10' SECOND AND a.ts + INTERVAL '10' SECOND WHERE a.v + s.v > {};"
+)
+
+
+def status(fleet: Any) -> Any:
+    registry = fleet.registry
+    return alert_status(registry.view(fleet.now), registry.state.alert("q"))
+
+
+def obey(fleet: Any, *streams: str) -> None:
+    for stream in streams:
+        fleet.ack(stream, fleet.version, 100, "active")
+
+
+@pytest.fixture
+def running(fleet: Any) -> Any:
+    fleet.sql(Q.format("ALERT", 5))
+    fleet.join("air")
+    fleet.join("surface")
+    obey(fleet, "air", "surface")
+    fleet.frontier(100)
+    assert (status(fleet).state, status(fleet).why) == ("running", ())
+    return fleet
+
+
+def test_starting_until_everyone_obeys(fleet: Any) -> None:
+    fleet.sql(Q.format("ALERT", 5))
+    assert status(fleet).why[:2] == (
+        "no shard of stream air has announced itself yet",
+        "no shard of stream surface has announced itself yet",
+    )
+    fleet.join("air")
+    fleet.join("surface")
+    assert status(fleet).state == "starting" and "the joiner has not taken up" in status(fleet).why[0]
+    fleet.frontier(None)
+    assert status(fleet).state == "running"
+    fleet.sql(Q.format("OR REPLACE ALERT", 9))
+    assert status(fleet).state == "starting"
+    assert f"shard e1/air has not taken up plan {fleet.version} yet" in status(fleet).why
+    assert list(status(fleet).retiring) == [f"q@{fleet.version - 3}"]
+
+
+def test_activations_are_those_of_the_shards_that_obey(running: Any) -> None:
+    activations = status(running).activations
+    assert {s: (a.plan, a.since) for s, a in activations.items()} == {
+        "e1/air": (running.version, 100),
+        "e1/surface": (running.version, 100),
+    }
+
+
+def test_degraded_while_a_shard_is_away(running: Any) -> None:
+    running.now += 16 * SECOND
+    running.ack("air", running.version, 100, "active")
+    assert status(running).state == "degraded"
+    assert status(running).why == ("shard e1/surface has said nothing for 16 s",)
+    assert edge_documents(running.registry.view(running.now))[0]["state"] == "away"
+
+
+def test_degraded_while_a_shard_is_gone_but_not_when_it_has_ended(running: Any) -> None:
+    running.now += 3601 * SECOND
+    running.ack("air", running.version, 100, "active")
+    running.tick()
+    assert status(running).state == "degraded" and "declared gone" in status(running).why[0]
+    running.ack("surface", running.version)
+    running.tick()
+    running.ack("surface", running.version, 100, "final")
+    running.tick()
+    obey(running, "air")
+    running.frontier(200)
+    assert status(running).state == "running"
+
+
+def test_degraded_when_someone_takes_long_over_a_new_plan(running: Any) -> None:
+    running.ack("air", edge="e2")
+    running.tick()
+    assert status(running).state == "running"
+    running.now += 11 * SECOND
+    obey(running, "air")
+    running.ack("surface", running.version - 1, 100, "active")
+    running.ack("air", edge="e2")
+    why = status(running).why
+    assert status(running).state == "degraded"
+    assert f"shard e1/surface does not obey plan {running.version} yet" in why
+    assert f"shard e2/air has not taken up plan {running.version}, which lists it" in why
+    assert any("the joiner" in reason for reason in why)
+
+
+def test_paused_and_refused(running: Any) -> None:
+    running.sql("PAUSE ALERT q;")
+    assert status(running).state == "paused"
+    running.statements[b"alert/q"] = running.statements[b"alert/q"].replace(b"a.v + s.v", b"a.gone + s.v")
+    running.start()
+    assert status(running).state == "refused" and "gone" in status(running).why[0]
+
+
+def test_shards_of_a_stream_and_those_that_wait_for_one(running: Any) -> None:
+    running.ack("noise", edge="e2")
+    view = running.registry.view(running.now)
+    air = stream_documents(view)[0]
+    assert (air["name"], air["topics"], air["alerts"]) == ("air", ["tamis.stream.air.1"], ["q"])
+    assert [(s["shard"], s["state"]) for s in air["shards"]] == [("e1/air", "active")]
+    assert [(e["name"], e["state"]) for e in edge_documents(view)] == [("e1", "active"), ("e2", "waiting")]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [
+        ([("a", "b", -10, 4), ("b", "c", 0, 3)], 10),
+        ([("a", "b", -2, 2), ("b", "c", 5, 9)], 11),
+        ([("a", "b", -2, None), ("b", "c", 5, 9)], None),
+        ([("a", "b", -2, 2)], None),
+        ([("a", "b", -9, 9), ("b", "c", -9, 9), ("a", "c", -1, 1)], 9),
+    ],
+)
+def test_span_is_the_longest_time_between_two_tuples(bounds: Any, expected: int | None) -> None:
+    inputs = tuple(Input(alias, alias, alias, "ts", (), None, 0) for alias in "abc")
+    definition = Definition("q", 1, inputs, (), tuple(TimeBound(*b) for b in bounds), None, ())
+    assert span(definition) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b"alert/q", b"no JSON"),
+        (b"alert/q", b"[]"),
+        (b"alert/q", b'{"sql": "", "order": 1, "version": 1, "colour": "red"}'),
+        (b"retiring/q", b'{"sql": "", "order": 1, "successor": 2}'),
+        (b"pattern/p", b"{}"),
+        (b"fleet", b"{}"),
+    ],
+)
+def test_records_of_another_version_are_named(fleet: Any, key: bytes, value: bytes) -> None:
+    fleet.statements[key] = value
+    with pytest.raises(InputError, match=f"key {key.decode()}"):
+        recover(fleet.statements)
