@@ -240,16 +240,16 @@ class Schedule:
         for i in range(1, size):
             lo = r.randint(-4, 1) * SECOND
             bounds.append((i, r.randrange(i), lo, lo + r.randint(0, 4) * SECOND))
-        return definition(name, version, streams, bounds, least=r.choice((2.0, 3.0)) * size)
+        return definition(name, version, streams, bounds, least=r.choice((1.0, 2.0)) * size)
 
     def _log(self, stream: str) -> list[bytes]:
         r, out, base, version = self.random, [], 0, 1
         sent: list[Tuple] = []
-        for _ in range(r.randint(5, 30)):
-            base += r.choice((0, 0, 1, 1, 2, 5)) * SECOND
+        for _ in range(r.randint(10, 50)):
+            base += r.choice((0, 0, 0, 1, 1, 2)) * SECOND
             if r.random() < 0.1:
                 version = min(version + 1, len(self.plans))
-            if sent and r.random() < 0.15:
+            if sent and r.random() < 0.06:
                 out.append(tuple_record(stream, r.choice(sent), version))  # sent again
                 continue
             value = None if r.random() < 0.05 else float(r.randint(0, 5))
@@ -352,7 +352,7 @@ def test_group_raises_what_the_model_raises_whatever_fails(chunk: int) -> None:
     model's alarms and may be missing from the group's.
     """
     raised = 0
-    for seed in range(1_000 * chunk, 1_000 * chunk + 75):
+    for seed in range(1_000 * chunk, 1_000 * chunk + 40):
         schedule = Schedule(seed)
         r = random.Random(seed + 7)
         steps = batches(schedule, r)
@@ -387,12 +387,7 @@ def may_be_missing(schedule: Schedule, steps: list[dict[str, tuple[int, int]]]) 
                     if is_tuple:
                         tuple_ = (record["k"], record["ts"], record["v"])
                         frontier = plain.frontier.get(topic)
-                        waits = record["_"]["plan"] > (plain.plan.version if plain.plan else 0)
-                        if (
-                            (topic, tuple_) in seen
-                            or waits
-                            or (frontier is not None and record["ts"] < frontier)
-                        ):
+                        if (topic, tuple_) in seen or (frontier is not None and record["ts"] < frontier):
                             again.add(tuple_)
                         seen.add((topic, tuple_))
                     plain.take(topic, record)

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import orjson
-from tamis.planning.plan_json import decode_plan
 
 from tamis.errors import InputError, RefusedError
 from tamis.evaluation.key_codes import KeyCodes
@@ -23,6 +22,7 @@ from tamis.messaging import topics
 from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.messaging.records import Frontier, StreamState
 from tamis.planning.plan import Plan
+from tamis.planning.plan_json import decode_plan
 from tamis_joiner.core.alarms import alarm_records
 from tamis_joiner.core.blobs import records_blob, records_of, tuples_blob, tuples_of
 from tamis_joiner.core.decode import Envelopes, Records, Schema, fresh, read
@@ -331,7 +331,10 @@ class Group:
             if not len(new):
                 continue
             self._counts.late += int(tuples.late.sum())
-            parts = [self._live[name].old(), new] if name in self._live else [new]
+            parts = [new]
+            if name in self._live:  # new tuples of a topic may come in several parts: all of them stay new
+                before = self._live[name]
+                parts.insert(0, before if name in arrived else before.old())
             live = self._live[name] = merge(parts)
             ids = np.unique(live.times[live.new] // topic.width)
             self._changed.setdefault(name, set()).update(ids.tolist())
