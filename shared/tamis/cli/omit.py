@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import Literal, cast
+from math import floor
+from typing import Literal
 
 import click
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from tamis.errors import InputError
+from tamis.expressions.nodes import Type
 from tamis.omission.kernel import retained_by_key
 from tamis.query.units import parse_duration
-from tamis.recordings import Format, read_table, write_table
+from tamis.recordings import Format, format_of, read_rows, write_rows
+from tamis.recordings.rows import Rows
+from tamis.recordings.values import values_of
 
-_NUMBER = re.compile(r"^\d+(\.\d+)?$")
+_NUMBER = re.compile(r"^-?\d{1,30}(\.\d{1,30})?$", re.ASCII)
 
 # Fractional times are counted in units of a power of ten; nanoseconds of seconds are the finest that are met.
 _FINEST = 9
@@ -64,7 +67,7 @@ Examples:
     "--format",
     "form",
     type=click.Choice(["csv", "ndjson", "parquet"]),
-    help="Format of standard input and output.",
+    help="Format of standard input and output, and of files whose names say none.",
 )
 def command(
     source: str,
@@ -79,52 +82,52 @@ def command(
     stats: bool,
     form: Format | None,
 ) -> None:
-    """Retain of a recording only the rows that a threshold alert over windows up to the interval can need."""
-    table = read_table(source, form)
-    for name in (time_column, value_column, *key_columns):
-        if name not in table.column_names:
-            raise InputError(
-                f"no column {name}", where=source, hint=f"it has {', '.join(table.column_names)}"
-            )
-    times, unit = _times(table[time_column], f"{source}, column {time_column}")
-    values = _values(table[value_column], f"{source}, column {value_column}")
+    """Retain of a recording only the rows that a threshold alert over windows up to the interval can need.
+
+    The rows come out unchanged, in the order of time. Standard output has the format of the input unless
+    --format says otherwise.
+    """
+    output_form = format_of(output, form or format_of(source) if output == "-" else form)
+    rows = read_rows(source, form)
+    times, unit = _times(rows, time_column)
     span = _span(interval, unit, "--interval")
+    delay = None if max_delay is None else _span(max_delay, unit, "--max-delay")
+    values = _numbers(rows, value_column, "value")
     keep = retained_by_key(
-        _key_codes(table, key_columns),
+        _key_codes(rows, key_columns),
         times,
         values,
         span,
         sides=sides,
         ties="strict" if strict else "fewest",
-        max_delay=None if max_delay is None else _span(max_delay, unit, "--max-delay"),
+        max_delay=delay,
     )
     order = np.argsort(times, kind="stable")
-    kept = table.take(pa.array(order[keep[order]]))
-    write_table(kept, output, form if output == "-" else None)
+    kept = order[keep[order]]
+    write_rows(rows.take(kept), output, output_form)
     if stats:
-        share = 100 * kept.num_rows / max(1, table.num_rows)
-        click.echo(f"{table.num_rows} rows, {kept.num_rows} retained ({share:.2f} %)", err=True)
+        share = 100 * len(kept) / max(1, len(rows))
+        click.echo(f"{len(rows)} rows, {len(kept)} retained ({share:.2f} %)", err=True)
 
 
-def _times(column: pa.ChunkedArray, where: str) -> tuple[NDArray[np.int64], int | None]:
-    """Whole ticks, and how many of them are one of the column's own units (None: ticks are microseconds)."""
-    if column.null_count:
+def _times(rows: Rows, name: str) -> tuple[NDArray[np.int64], int | None]:
+    """Whole ticks, and how many of them are one of the column's own units (None: they are microseconds of
+    dates).
+    """
+    cells = rows.column(name)
+    where = f"{rows.where}, column {name}"
+    if cells.null_count:
         raise InputError(
-            "a time is missing", where=f"{where}, row {_first(column.is_null())}", hint="leave the row out"
+            "a time is missing",
+            where=f"{where}, row {_first(cells.is_null().to_numpy())}",
+            hint="leave the row out",
         )
-    if pa.types.is_integer(column.type):
-        return np.asarray(column.cast(pa.int64()).to_numpy(), np.int64), 1
-    if pa.types.is_floating(column.type):
-        return _scaled(np.asarray(column.to_numpy(), np.float64), where)
-    parsed = pd.to_datetime(column.to_pandas(), format="ISO8601", utc=True, errors="coerce")
-    if parsed.isna().any():
-        row = int(np.flatnonzero(parsed.isna().to_numpy())[0])
-        raise InputError(
-            f"{column[row].as_py()!r} is not a time",
-            where=f"{where}, row {row + 1}",
-            hint="write ISO 8601 or a number",
-        )
-    return parsed.dt.as_unit("us").astype("int64").to_numpy(), None
+    kind = cells.type
+    if pa.types.is_integer(kind) or (rows.textual and _converts(cells, pa.int64())):
+        return np.asarray(cells.cast(pa.int64()).to_numpy(), np.int64), 1
+    if not pa.types.is_timestamp(kind) and _converts(cells, pa.float64(), rows.textual):
+        return _scaled(_numbers(rows, name, "time"), where)
+    return np.asarray(values_of(rows, name, Type.TIMESTAMP).vector.data, np.int64), None
 
 
 def _scaled(times: NDArray[np.float64], where: str) -> tuple[NDArray[np.int64], int]:
@@ -136,48 +139,67 @@ def _scaled(times: NDArray[np.float64], where: str) -> tuple[NDArray[np.int64], 
     raise InputError("times are too fine or too large", where=where, hint="write ISO 8601 or whole numbers")
 
 
-def _values(column: pa.ChunkedArray, where: str) -> NDArray[np.float64]:
-    if not (
-        pa.types.is_integer(column.type)
-        or pa.types.is_floating(column.type)
-        or pa.types.is_boolean(column.type)
-    ):
+def _numbers(rows: Rows, name: str, what: str) -> NDArray[np.float64]:
+    cells = rows.column(name)
+    where = f"{rows.where}, column {name}"
+    found = values_of(rows, name, Type.DOUBLE)
+    missing = found.unusable if found.vector.null is None else found.unusable | found.vector.null
+    if missing.any():
+        row = _first(missing)
+        given = cells[row - 1].as_py()
         raise InputError(
-            f"holds {column.type}, not numbers", where=where, hint="name the column with --value"
+            f"a {what} is missing" if given is None else f"{given!r} can't be compared",
+            where=f"{where}, row {row}",
+            hint="leave the row out",
         )
-    values = column.cast(pa.float64())
-    if values.null_count:
-        raise InputError(
-            "a value is missing", where=f"{where}, row {_first(values.is_null())}", hint="leave the row out"
-        )
-    return np.asarray(values.to_numpy(), np.float64)
+    return np.asarray(found.vector.data, np.float64)
 
 
-def _first(mask: pa.ChunkedArray) -> int:
-    return int(np.flatnonzero(mask.to_numpy())[0]) + 1
+def _converts(cells: pa.ChunkedArray, target: pa.DataType, from_text: bool = True) -> bool:
+    if pa.types.is_string(cells.type) and not from_text:
+        return False
+    try:
+        cells.cast(target)
+    except pa.ArrowException:
+        return False
+    return True
+
+
+def _first(mask: NDArray[np.bool_]) -> int:
+    return int(np.flatnonzero(mask)[0]) + 1
 
 
 def _span(text: str, unit: int | None, option: str) -> int:
-    if _NUMBER.match(text):
-        if unit is None:
+    if unit is None:
+        if _NUMBER.match(text):
             raise InputError(
                 f"{text} has no unit, but the times are dates",
                 where=option,
                 hint=f"write {text}s or {text}ms",
             )
-        ticks = Fraction(text) * unit
-        return int(ticks)  # ticks are whole: a span between two of them is the same as its whole part
-    if unit is not None:
+        ticks = parse_duration(text)
+    elif _NUMBER.match(text):
+        ticks = floor(Fraction(text) * unit)  # spans between whole ticks are whole
+    else:
         raise InputError(
-            f"{text} has a unit, but the times are numbers",
+            f"{text!r} is no number, but the times are numbers",
             where=option,
             hint="write a number in the unit of the times",
         )
-    return parse_duration(text)
+    if ticks < 0:
+        raise InputError(f"{text} is negative", where=option, hint="write 0 or more")
+    return ticks
 
 
-def _key_codes(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.int64]:
+def _key_codes(rows: Rows, names: tuple[str, ...]) -> NDArray[np.int64]:
+    """Equal keys have equal codes: numbers by value where a column holds nothing else, NULL like a value."""
     if not names:
-        return np.zeros(table.num_rows, np.int64)
-    grouped = table.select(list(names)).to_pandas().groupby(list(names), dropna=False, sort=False)
-    return cast(NDArray[np.int64], grouped.ngroup().to_numpy().astype(np.int64))
+        return np.zeros(len(rows), np.int64)
+    columns = []
+    for name in names:
+        cells = rows.column(name)
+        number = rows.textual and _converts(cells, pa.float64())
+        columns.append((cells.cast(pa.float64()) if number else cells).to_pylist())
+    codes: dict[tuple[object, ...], int] = {}
+    keys = zip(*columns, strict=True)
+    return np.array([codes.setdefault(key, len(codes)) for key in keys], np.int64)

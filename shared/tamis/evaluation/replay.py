@@ -12,13 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.evaluation.key_codes import NO_KEY, KeyCodes
+from tamis.evaluation.key_codes import KeyCodes
 from tamis.evaluation.temporal_join import Joined, Tuples, combinations
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
 from tamis.omission.kernel import retained_by_key
 from tamis.planning.plan import Definition, Entry, StreamPlan, TopicPlan
 from tamis.recordings.typed import Recording
+
+_EXACT = 2**53  # integers up to this size are DOUBLEs too
 
 
 @dataclass(frozen=True)
@@ -116,14 +118,15 @@ def _omission(entry: Entry, recording: Recording, rows: NDArray[np.int64]) -> ND
     """Which of `rows` the entry retains."""
     if entry.interval == 0 or entry.value is None or recording.stream.time is None:
         return np.ones(len(rows), np.bool_)
-    keys = KeyCodes().encode([recording.columns[name].take(rows) for name in entry.omission_key], len(rows))
     columns = {("", name): vector.take(rows) for name, vector in recording.columns.items()}
     values = evaluate(entry.value, columns, len(rows))
-    # What has no key or no value can't be weighed against others: it is kept.
-    weighed = keys != NO_KEY if values.null is None else (keys != NO_KEY) & ~values.null
+    # What has no value, or none that is exact as DOUBLE, can't be weighed against others: it is kept.
+    weighed = np.ones(len(rows), np.bool_) if values.null is None else ~values.null
+    if values.data.dtype.kind == "i":
+        weighed &= (values.data <= _EXACT) & (values.data >= -_EXACT)
     keep = ~weighed
     keep[weighed] = retained_by_key(
-        keys[weighed],
+        _omission_codes([columns["", name] for name in entry.omission_key], len(rows))[weighed],
         recording.columns[recording.stream.time].data[rows][weighed],
         values.data[weighed].astype(np.float64),
         entry.interval,
@@ -131,6 +134,13 @@ def _omission(entry: Entry, recording: Recording, rows: NDArray[np.int64]) -> ND
         max_delay=entry.max_delay,
     )
     return keep
+
+
+def _omission_codes(key: Sequence[Vector], size: int) -> NDArray[np.int64]:
+    """Equal keys have equal codes; NULL is a value of its own."""
+    nulls = [Vector(np.zeros(size, np.bool_) if vector.null is None else vector.null, None) for vector in key]
+    filled = [Vector(v.data if v.null is None else np.where(v.null, v.data[:1], v.data), None) for v in key]
+    return KeyCodes().encode([*filled, *nulls], size)
 
 
 def _none() -> NDArray[np.int64]:

@@ -1,6 +1,14 @@
-"""Recordings: files of readings (CSV, NDJSON, Parquet) to and from tables and typed columns."""
+"""Recordings: files of readings (CSV, NDJSON, Parquet) to and from rows and typed columns."""
 
-from tamis.recordings.files import Format, read_table, write_table
+from tamis.recordings.files import Format, format_of, read_rows, write_rows, write_table
 from tamis.recordings.typed import Recording, read_recording
 
-__all__ = ["Format", "Recording", "read_recording", "read_table", "write_table"]
+__all__ = [
+    "Format",
+    "Recording",
+    "format_of",
+    "read_recording",
+    "read_rows",
+    "write_rows",
+    "write_table",
+]

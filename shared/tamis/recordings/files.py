@@ -1,19 +1,21 @@
-"""Tables from and to CSV, NDJSON and Parquet, by extension; `-` is standard input or output."""
+"""Rows from and to CSV, NDJSON and Parquet, by extension; `-` is standard input or output."""
 
 from __future__ import annotations
 
+import csv
 import io
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Literal
 
 import orjson
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.json
 import pyarrow.parquet
 
 from tamis.errors import InputError
+from tamis.recordings.rows import ArrowRows, JsonRows, Rows
 
 Format = Literal["csv", "ndjson", "parquet"]
 
@@ -27,58 +29,137 @@ _EXTENSIONS: dict[str, Format] = {
 
 
 def format_of(path: str, form: Format | None = None) -> Format:
-    """The format that `form` names, or else the file's extension."""
-    if form is not None:
-        return form
-    known = _EXTENSIONS.get(Path(path).suffix.lower())
+    """The format that the file's extension says; `form` is that of standard input and output, and of names
+    that say nothing.
+    """
+    known = _EXTENSIONS.get(Path(path).suffix.lower()) or form
     if known is None:
         raise InputError(
             "the format can't be told from the name",
-            where=path,
+            where=_named(path),
             hint="name it with --format csv, ndjson or parquet",
         )
     return known
 
 
-def read_table(
-    path: str, form: Format | None = None, types: dict[str, pa.DataType] | None = None
-) -> pa.Table:
-    """The file as a table in the order of its rows. `types` fixes columns whose type must not be guessed."""
-    known = format_of(path, form)
+def read_rows(path: str, form: Format | None = None) -> Rows:
+    """The rows of a file. Raises InputError where it can't be read or isn't of its format."""
+    known, where = format_of(path, form), _named(path)
     try:
-        source = io.BytesIO(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
-        raise InputError(f"can't be read: {error.strerror}", where=path) from error
+        raise InputError(f"can't be read: {error.strerror}", where=where) from error
     try:
         if known == "csv":
-            convert = pyarrow.csv.ConvertOptions(
-                column_types=types or {}, strings_can_be_null=True, null_values=[""]
-            )
-            return pyarrow.csv.read_csv(source, convert_options=convert)
+            return _csv(data, where)
         if known == "ndjson":
-            schema = pa.schema(list(types.items())) if types else None
-            return pyarrow.json.read_json(source, parse_options=pyarrow.json.ParseOptions(schema))
-        return pyarrow.parquet.read_table(source)
+            return _ndjson(data, where)
+        return ArrowRows(pyarrow.parquet.read_table(io.BytesIO(data)), where, textual=False)
     except pa.ArrowException as error:
-        raise InputError(str(error).strip(), where=path, hint=f"it is read as {known}") from error
+        raise InputError(str(error).strip(), where=where, hint=f"it is read as {known}") from error
+
+
+def write_rows(rows: Rows, path: str, form: Format | None = None) -> None:
+    """Write rows of a file to another. NDJSON keeps its lines, and CSV the text of its cells."""
+    known = format_of(path, form)
+    if known == "ndjson" and isinstance(rows, JsonRows):
+        data = b"".join(line + b"\n" for line in rows.lines)
+        _sink(path, lambda sink: sink.write(data))
+    else:
+        table = rows.table()
+        if rows.textual and known != "csv":
+            table = pa.table({name: _numbers(table[name]) for name in table.column_names})
+        write_table(table, path, known)
+
+
+def _numbers(cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text as numbers where all of it are."""
+    for target in (pa.int64(), pa.float64()):
+        try:
+            return cells.cast(target)
+        except pa.ArrowInvalid:
+            continue
+    return cells
 
 
 def write_table(table: pa.Table, path: str, form: Format | None = None) -> None:
-    """Write the table. CSV quotes only where it must."""
+    """Write a table. CSV quotes only where it must."""
     known = format_of(path, form)
+    _sink(path, lambda sink: _write(table, sink, known))
+
+
+def _csv(data: bytes, where: str) -> Rows:
+    # Cells stay text: 007 is to go out as it came in. One thread, or messages would not name the row.
+    read = pyarrow.csv.ReadOptions(use_threads=False)
+    parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
+    with pyarrow.csv.open_csv(io.BytesIO(data), read_options=read, parse_options=parse) as beginning:
+        names = beginning.schema.names
+    convert = pyarrow.csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
+    )
+    table = pyarrow.csv.read_csv(
+        io.BytesIO(data), read_options=read, parse_options=parse, convert_options=convert
+    )
+    return ArrowRows(table, where, textual=True)
+
+
+def _named(path: str) -> str:
+    return "standard input" if path == "-" else path
+
+
+def _sink(path: str, write: Callable[[BinaryIO], object]) -> None:
     if path == "-":
-        _write(table, sys.stdout.buffer, known)
+        write(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    with Path(path).open("wb") as sink:
-        _write(table, sink, known)
+    try:
+        with Path(path).open("wb") as sink:
+            write(sink)
+    except OSError as error:
+        raise InputError(f"can't be written: {error.strerror}", where=path) from error
+
+
+def _ndjson(data: bytes, where: str) -> Rows:
+    objects, kept = [], []
+    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            one = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise InputError(f"not JSON: {error}", where=f"{where}, line {number}") from error
+        if not isinstance(one, dict):
+            raise InputError(
+                "not a JSON object", where=f"{where}, line {number}", hint="write one object a line"
+            )
+        objects.append(one)
+        kept.append(line)
+    return JsonRows(objects, kept, where)
 
 
 def _write(table: pa.Table, sink: BinaryIO, form: Format) -> None:
     if form == "csv":
-        pyarrow.csv.write_csv(table, sink, pyarrow.csv.WriteOptions(quoting_style="needed"))
+        _write_csv(table, sink)
     elif form == "ndjson":
         for row in table.to_pylist():
             sink.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
     else:
         pyarrow.parquet.write_table(table, sink)
+
+
+def _write_csv(table: pa.Table, sink: BinaryIO) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.column_names)
+    if len(table.column_names) > 1:
+        try:
+            plain = io.BytesIO()
+            options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
+            pyarrow.csv.write_csv(table, plain, options)
+            sink.write(text.getvalue().encode() + plain.getvalue())
+            return
+        except pa.ArrowInvalid:
+            pass  # Some cell needs quotes, and Arrow would then quote all text
+    cells = [column.cast(pa.string()).to_pylist() for column in table.columns]
+    writer.writerows(zip(*cells, strict=True))
+    sink.write(text.getvalue().encode())

@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from tamis.errors import InputError
 from tamis.expressions.evaluate import evaluate
-from tamis.expressions.nodes import Type
-from tamis.expressions.vectors import Columns, Vector
-from tamis.query.model import ColumnDef, StreamDef
-from tamis.recordings.files import Format, read_table
-
-_ARROW = {
-    Type.VARCHAR: pa.string(),
-    Type.BOOLEAN: pa.bool_(),
-    Type.INT: pa.int64(),
-    Type.BIGINT: pa.int64(),
-    Type.DOUBLE: pa.float64(),
-}
-_INT_LIMIT = 2**31
+from tamis.expressions.vectors import Columns, Mask, Vector
+from tamis.planning.domains import domain_check
+from tamis.query.model import StreamDef
+from tamis.recordings.files import Format, read_rows
+from tamis.recordings.values import Values, iso_text, values_of
 
 
 @dataclass(frozen=True)
 class Recording:
-    """The usable tuples of a stream's recording in the order of the file.
+    """The usable tuples of a stream's recording in the order of its files.
 
-    `columns` are by name; `late` marks tuples behind the watermark of those before them; `table` is the
-    file's own rows, parallel to the columns; `refused` counts the rows that an edge would put to the dead
-    letters.
+    `columns` are by name; `late` marks tuples behind the watermark of those before them in their file, which
+    stands for one shard; `given` has the TIMESTAMP columns as the files write them; `refused` counts the rows
+    that an edge would put to the dead letters.
     """
 
     stream: StreamDef
     columns: dict[str, Vector]
-    late: NDArray[np.bool_]
-    table: pa.Table
+    late: Mask
+    given: Mapping[str, pa.ChunkedArray]
     refused: int
 
     def __len__(self) -> int:
@@ -52,113 +40,56 @@ class Recording:
 
 
 def read_recording(stream: StreamDef, paths: Sequence[str], form: Format | None = None) -> Recording:
-    """Read the files of one stream. Each is a shard of its own, with its own watermark.
+    """Read the files of one stream, one after the other.
 
     Raises InputError for what is wrong with a file as a whole: a missing column, a value that isn't of its
-    column's type. A row outside the declared domain, or with NULL where none may be, is left out and counted.
+    column's type. A row outside the domain, with a number that isn't finite, or with NULL where none may be
+    is left out and counted.
     """
-    parts = [_read_one(stream, path, form) for path in paths]
-    return Recording(
-        stream=stream,
-        columns={c.name: Vector.concat([p.columns[c.name] for p in parts]) for c in stream.columns},
-        late=np.concatenate([p.late for p in parts]),
-        table=pa.concat_tables([p.table for p in parts], promote_options="permissive"),
-        refused=sum(p.refused for p in parts),
-    )
+    parts = [_read(stream, path, form) for path in paths]
+    columns = {c.name: Vector.concat([part.columns[c.name] for part in parts]) for c in stream.columns}
+    given = {name: _together([part.given[name] for part in parts], columns[name]) for name in parts[0].given}
+    late = np.concatenate([part.late for part in parts])
+    return Recording(stream, columns, late, given, sum(part.refused for part in parts))
 
 
-def _read_one(stream: StreamDef, path: str, form: Format | None) -> Recording:
-    table, columns = _conform(read_table(path, form, _types(stream)), stream, path)
-    keep = _usable(stream, columns, table.num_rows)
-    columns = {name: vector.take(keep) for name, vector in columns.items()}
-    return Recording(
-        stream, columns, _late(stream, columns), table.filter(pa.array(keep)), int((~keep).sum())
-    )
+def _read(stream: StreamDef, path: str, form: Format | None) -> Recording:
+    rows = read_rows(path, form)
+    found = {column.name: values_of(rows, column.name, column.type) for column in stream.columns}
+    keep = _usable(stream, found, len(rows))
+    columns = {name: values.vector.take(keep) for name, values in found.items()}
+    given = {name: v.given.filter(pa.array(keep)) for name, v in found.items() if v.given is not None}
+    return Recording(stream, columns, _late(stream, columns), given, int((~keep).sum()))
 
 
-def _types(stream: StreamDef) -> dict[str, pa.DataType]:
-    return {c.name: _ARROW[c.type] for c in stream.columns if c.type in _ARROW}
+def _together(parts: Sequence[pa.ChunkedArray], ticks: Vector) -> pa.ChunkedArray:
+    """One column of several files; in ISO 8601 where they don't agree on how times are written."""
+    if len({part.type for part in parts}) == 1:
+        return pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
+    return pa.chunked_array([iso_text(pa.array(ticks.data, mask=ticks.null))])
 
 
-def _conform(table: pa.Table, stream: StreamDef, path: str) -> tuple[pa.Table, dict[str, Vector]]:
-    missing = [c.name for c in stream.columns if c.name not in table.column_names]
-    if missing:
-        raise InputError(
-            f"no column {', '.join(missing)} for stream {stream.name}",
-            where=path,
-            hint=f"it has {', '.join(table.column_names)}",
-        )
-    return table, {c.name: _vector(table[c.name], c, path) for c in stream.columns}
-
-
-def _vector(values: pa.ChunkedArray, column: ColumnDef, path: str) -> Vector:
-    where = f"{path}, column {column.name}"
-    if column.type is Type.TIMESTAMP:
-        return _timestamps(values, where)
-    try:
-        typed = values.cast(_ARROW[column.type])
-    except pa.ArrowInvalid as error:
-        raise InputError(f"not {column.type}: {error}", where=where) from error
-    null = np.asarray(pc.is_null(typed, nan_is_null=True).to_numpy(zero_copy_only=False), np.bool_)
-    if column.type is Type.VARCHAR:
-        data = typed.to_numpy(zero_copy_only=False)
-        return Vector(data, null if null.any() else None)
-    data = np.asarray(typed.fill_null(0).to_numpy(zero_copy_only=False))
-    if column.type is Type.INT and (np.abs(data) >= _INT_LIMIT).any():
-        row = int(np.flatnonzero(np.abs(data) >= _INT_LIMIT)[0])
-        raise InputError(
-            f"{data[row]} does not fit INT", where=f"{where}, row {row + 1}", hint="declare it BIGINT"
-        )
-    if column.type is Type.DOUBLE:
-        null |= ~np.isfinite(data)
-        data = np.where(null, 0.0, data)
-    return Vector(data, null if null.any() else None)
-
-
-def _timestamps(values: pa.ChunkedArray, where: str) -> Vector:
-    """ISO 8601 (UTC where no zone is given), or numbers of microseconds."""
-    if pa.types.is_timestamp(values.type):
-        values = values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64())
-    elif pa.types.is_string(values.type):
-        parsed = pd.to_datetime(values.to_pandas(), format="ISO8601", utc=True, errors="coerce")
-        bad = np.flatnonzero(parsed.isna().to_numpy() & values.is_valid().to_numpy())
-        if len(bad):
-            shown = values[int(bad[0])].as_py()
-            raise InputError(
-                f"{shown!r} is not a time",
-                where=f"{where}, row {bad[0] + 1}",
-                hint="write ISO 8601 or microseconds since 1970",
-            )
-        null = parsed.isna().to_numpy()
-        data = parsed.dt.as_unit("us").astype("int64").to_numpy()
-        return Vector(np.where(null, 0, data), null if null.any() else None)
-    try:
-        whole = values.cast(pa.int64())
-    except pa.ArrowInvalid as error:
-        raise InputError(f"not whole microseconds: {error}", where=where) from error
-    null = np.asarray(whole.is_null().to_numpy(), np.bool_)
-    return Vector(np.asarray(whole.fill_null(0).to_numpy()), null if null.any() else None)
-
-
-def _usable(stream: StreamDef, columns: dict[str, Vector], rows: int) -> NDArray[np.bool_]:
+def _usable(stream: StreamDef, found: Mapping[str, Values], rows: int) -> Mask:
     keep = np.ones(rows, np.bool_)
-    domain: Columns = {("", name): vector for name, vector in columns.items()}
+    columns: Columns = {("", name): values.vector for name, values in found.items()}
     for column in stream.columns:
-        null = columns[column.name].null
+        keep &= ~found[column.name].unusable
+        null = found[column.name].vector.null
         if null is not None and (column.not_null or column.name == stream.time):
             keep &= ~null
-        if column.check is not None:
-            verdict = evaluate(column.check, domain, rows)
+        check = domain_check(column)
+        if check is not None:
+            verdict = evaluate(check, columns, rows)
             # A CHECK is broken only where it is false: NULL is admitted, as in SQL.
             keep &= verdict.data if verdict.null is None else verdict.data | verdict.null
     return keep
 
 
-def _late(stream: StreamDef, columns: dict[str, Vector]) -> NDArray[np.bool_]:
+def _late(stream: StreamDef, columns: Mapping[str, Vector]) -> Mask:
     if stream.time is None:
         return np.zeros(len(next(iter(columns.values()))), np.bool_)
     times = columns[stream.time].data
     if not len(times):
         return np.zeros(0, np.bool_)
     before = np.concatenate([times[:1], np.maximum.accumulate(times)[:-1]])
-    return times < before - stream.delay
+    return np.asarray(times < before - stream.delay)

@@ -18,11 +18,12 @@ from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases
 from tamis.query.model import Query
 from tamis.recordings.typed import Recording
+from tamis.verification.prune import windows
 
 # Two ways of rounding may differ for a combination this close (relative) to its threshold.
 NEAR = 1e-9
 
-_ROW, _LATE = "_row", "_late"
+_ROW, _LATE, _BUCKET = "_row", "_late", "_bucket"
 
 
 @dataclass(frozen=True)
@@ -42,19 +43,41 @@ class Reference:
 
 def plain_join(query: Query, recordings: Mapping[str, Recording]) -> Reference:
     """All combinations that raise an alarm; `recordings` are by stream."""
-    with _connect(recordings) as connection:
-        names = [source.alias for source in query.sources]
-        late = " OR ".join(f"{_quote(a)}.{_LATE}" for a in names)
-        where = " AND ".join(f"({_sql(c.expr)})" for c in query.conjuncts) or "TRUE"
-        rows = ", ".join(f"{_quote(a)}.{_ROW} AS r{i}" for i, a in enumerate(names))
-        tables = ", ".join(f"{_quote(s.stream)} AS {_quote(s.alias)}" for s in query.sources)
-        found = connection.sql(
-            f"SELECT {rows}, {late} AS late, {near_sql(query)} AS near FROM {tables} WHERE {where}"
-        ).fetchnumpy()
+    names = [source.alias for source in query.sources]
+    with _connect(query, recordings) as connection:
+        found = connection.sql(_full_join(query)).fetchnumpy()
     return Reference(
         rows={a: np.asarray(found[f"r{i}"], np.int64) for i, a in enumerate(names)},
         late=np.asarray(found["late"], np.bool_),
         near=np.asarray(found["near"], np.bool_),
+    )
+
+
+def _full_join(query: Query) -> str:
+    """The query as it stands, and equal buckets of time for DuckDB to hash (`prune`)."""
+    names = [source.alias for source in query.sources]
+    tied = windows([c.expr for c in query.conjuncts], names)
+    tables, where = [], [f"({_sql(c.expr)})" for c in query.conjuncts]
+    for source in query.sources:
+        table = f"{_quote(source.stream)} AS {_quote(source.alias)}"
+        window = tied.get(source.alias)
+        if window is None:
+            tables.append(table)
+            continue
+        time, size = _attribute(window.y.name), window.bucket
+        first, last = (
+            f"CAST(floor_div({time} + {shift}, {size}) AS BIGINT)" for shift in (window.lo, window.hi)
+        )
+        tables.append(
+            f"(SELECT *, unnest(range({first}, {last} + 1)) AS {_BUCKET} FROM {_quote(source.stream)})"
+            f" AS {_quote(source.alias)}"
+        )
+        where.append(f"floor_div({_column(window.x)}, {size}) = {_quote(source.alias)}.{_BUCKET}")
+    rows = ", ".join(f"{_quote(a)}.{_ROW} AS r{i}" for i, a in enumerate(names))
+    late = " OR ".join(f"{_quote(a)}.{_LATE}" for a in names)
+    return (
+        f"SELECT {rows}, {late} AS late, {near_sql(query)} AS near FROM {', '.join(tables)}"
+        f" WHERE {' AND '.join(where) or 'TRUE'}"
     )
 
 
@@ -64,7 +87,7 @@ def near_threshold(
     """Which of the given combinations are within `NEAR` of a threshold."""
     names = [source.alias for source in query.sources]
     count = len(rows[names[0]])
-    with _connect(recordings) as connection:
+    with _connect(query, recordings) as connection:
         wanted = pa.table({"n": np.arange(count), **{f"r{i}": rows[a] for i, a in enumerate(names)}})
         connection.register("wanted", wanted)
         joins = " ".join(
@@ -102,18 +125,27 @@ def _sql(expr: Expr) -> str:
 
 
 def _column(column: Column) -> str:
-    return f"{_quote(column.alias)}.{_quote(column.name)}"
+    return f"{_quote(column.alias)}.{_attribute(column.name)}"
+
+
+def _attribute(name: str) -> str:
+    """A column of a recording; the dot keeps it apart from the columns that are ours."""
+    return _quote(f"c.{name}")
 
 
 def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _connect(recordings: Mapping[str, Recording]) -> duckdb.DuckDBPyConnection:
+def _connect(query: Query, recordings: Mapping[str, Recording]) -> duckdb.DuckDBPyConnection:
+    """A database with the streams of the query as tables."""
     connection = duckdb.connect(":memory:")
-    for name, recording in recordings.items():
+    # Whole numbers rounded down, also below zero; times are within 2^53, so nothing overflows.
+    connection.execute("CREATE MACRO floor_div(a, b) AS (a - ((a % b) + b) % b) // b")
+    for name in {source.stream for source in query.sources}:
+        recording = recordings[name]
         arrays = {
-            column: pa.array(vector.data, mask=vector.null, from_pandas=False)
+            f"c.{column}": pa.array(vector.data, mask=vector.null, from_pandas=False)
             for column, vector in recording.columns.items()
         }
         table = pa.table({_ROW: np.arange(len(recording)), _LATE: recording.late, **arrays})

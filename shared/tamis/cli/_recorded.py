@@ -1,0 +1,122 @@
+"""What `tamis run` and `tamis verify` take alike: a file of SQL, and recordings of its streams."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tamis.errors import InputError
+from tamis.query.catalog import apply
+from tamis.query.model import AlertDef, Catalog, DerivedDef
+from tamis.query.parse import parse
+from tamis.recordings import Format, Recording, read_recording
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_STANDARD_INPUT = "-"
+
+
+def recorded(command: _Command) -> _Command:
+    """Adds the arguments FILE.sql, --input and --format: `source`, `inputs` and `form`."""
+    for decorate in (
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(["csv", "ndjson", "parquet"]),
+            help="Format of standard input and output, and of files whose names say none.",
+        ),
+        click.option(
+            "--input",
+            "inputs",
+            multiple=True,
+            metavar="STREAM=FILE",
+            help="A stream's recording; a stream may have several, each from a source of its own.",
+        ),
+        click.argument("source", metavar="FILE.sql"),
+    ):
+        command = decorate(command)
+    return command
+
+
+def read_sql(source: str) -> str:
+    """The text of a file of SQL, `-` for standard input."""
+    try:
+        data = sys.stdin.buffer.read() if source == _STANDARD_INPUT else Path(source).read_bytes()
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"can't be read: {error.strerror}", where=source) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 at byte {error.start}", where=source) from None
+
+
+def read_catalog(source: str) -> Catalog:
+    """What stands once all statements of a file are carried out."""
+    catalog = Catalog()
+    for statement in parse(read_sql(source), catalog):
+        apply(catalog, statement)
+    return catalog
+
+
+def files_of(inputs: Iterable[str], source: str) -> dict[str, list[str]]:
+    """The files of each stream that `--input` names. `source` is the SQL's: standard input is read once."""
+    files: dict[str, list[str]] = {}
+    for one in inputs:
+        stream, equals, path = one.partition("=")
+        if not (stream and equals and path):
+            raise InputError(f"{one!r} names no file", where="--input", hint="write STREAM=FILE")
+        files.setdefault(stream, []).append(path)
+    if [source, *(path for paths in files.values() for path in paths)].count(_STANDARD_INPUT) > 1:
+        raise InputError("standard input can be read only once", where="--input")
+    return files
+
+
+def read_recordings(
+    catalog: Catalog,
+    queries: Sequence[AlertDef | DerivedDef],
+    files: Mapping[str, Sequence[str]],
+    form: Format | None,
+) -> dict[str, Recording]:
+    """The recordings of all streams that the queries read, by stream; says on standard error what an edge
+    would have refused.
+    """
+    readers: dict[str, str] = {}
+    for query in queries:
+        for one in query.query.sources:
+            readers.setdefault(one.stream, query.name)
+    for stream in files:
+        if stream not in readers:
+            raise InputError(
+                _useless(stream, catalog, readers),
+                where=f"--input {stream}=",
+                hint=f"give {', '.join(readers)}",
+            )
+    for stream, query_name in readers.items():
+        if stream not in files:
+            raise InputError(
+                f"no recording of stream {stream}, which {query_name} reads",
+                where="--input",
+                hint=f"add --input {stream}=FILE",
+            )
+    found = {}
+    for stream, paths in files.items():
+        recording = found[stream] = read_recording(catalog.streams[stream], paths, form)
+        if recording.refused:
+            what = "row" if recording.refused == 1 else "rows"
+            click.echo(
+                f"stream {stream}: {recording.refused} {what} left out, which an edge would put to the dead "
+                "letters (outside the domain, not finite, or NULL where none may be)",
+                err=True,
+            )
+    return found
+
+
+def _useless(stream: str, catalog: Catalog, readers: Iterable[str]) -> str:
+    if stream in catalog.derived:
+        base = catalog.derived[stream].query.sources[0].stream
+        return f"stream {stream} is made from stream {base} by a query, and is not recorded"
+    if stream in catalog.streams:
+        return f"stream {stream} is not read"
+    return f"there is no stream {stream}"

@@ -1,0 +1,89 @@
+"""`tamis run`: a query over recordings, with the product's own evaluators."""
+
+from __future__ import annotations
+
+import click
+import pyarrow as pa
+
+from tamis.cli._recorded import files_of, read_catalog, read_recordings, recorded
+from tamis.errors import InputError
+from tamis.evaluation.replay import Replay, replay
+from tamis.expressions.nodes import Column, Expr, Type, columns
+from tamis.planning.build import build_plan
+from tamis.query.model import AlertDef, Catalog, DerivedDef
+from tamis.recordings import Format, Recording, format_of, write_table
+from tamis.recordings.values import iso_text
+
+_TYPES = {
+    Type.VARCHAR: pa.string(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.DOUBLE: pa.float64(),
+}  # all others are whole numbers
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tamis run alerts.sql --input air=air.csv --input surface=surface.csv -o alarms.csv
+  tamis run alerts.sql --query condensation --input readings=motes.parquet --format ndjson | head
+"""
+)
+@recorded
+@click.option("--query", metavar="NAME", help="The alert or derived stream, where the file has several.")
+@click.option("-o", "--output", default="-", show_default=True, help="Where the rows go.")
+def command(
+    source: str, inputs: tuple[str, ...], form: Format | None, query: str | None, output: str
+) -> None:
+    """Evaluate an alert or a derived stream over recordings, filter and omission at the edge included.
+
+    One row per result with the columns of SELECT, in the order in which results arise: by the event time of
+    the latest tuple. Times are written as they were read (text in ISO 8601, or numbers), differences of times
+    as microseconds. Standard output is CSV unless --format says otherwise.
+    """
+    output_form = format_of(output, form or "csv" if output == "-" else form)  # known before the work is done
+    catalog = read_catalog(source)
+    chosen = _chosen(catalog, query, source)
+    recordings = read_recordings(catalog, [chosen], files_of(inputs, source), form)
+    alert = chosen if isinstance(chosen, AlertDef) else AlertDef(chosen.name, chosen.query)
+    alone = Catalog(catalog.streams, {}, catalog.functions, {alert.name: alert})
+    plan = build_plan(1, alone, partitions=1, versions={}, topic_numbers={}).plan
+    found = replay(plan.definitions[0], plan.streams, recordings)
+    write_table(_table(found, recordings), output, output_form)
+
+
+def _chosen(catalog: Catalog, name: str | None, source: str) -> AlertDef | DerivedDef:
+    queries: dict[str, AlertDef | DerivedDef] = {**catalog.derived, **catalog.alerts}
+    if not queries:
+        raise InputError("no query to run", where=source, hint="add a CREATE ALERT statement")
+    if name is None and len(queries) > 1:
+        raise InputError(
+            "several queries", where=source, hint=f"choose one with --query: {', '.join(queries)}"
+        )
+    if name is not None and name not in queries:
+        raise InputError(f"there is no query {name!r}", where=source, hint="it has " + ", ".join(queries))
+    return next(iter(queries.values())) if name is None else queries[name]
+
+
+def _table(found: Replay, recordings: dict[str, Recording]) -> pa.Table:
+    built = {name: _output(found, name, expr, recordings) for name, expr in found.definition.select}
+    return pa.table(built)
+
+
+def _output(found: Replay, name: str, expr: Expr, recordings: dict[str, Recording]) -> pa.Array:
+    vector = found.selected[name]
+    if expr.type is not Type.TIMESTAMP:
+        return pa.array(vector.data, _TYPES.get(expr.type, pa.int64()), mask=vector.null)
+    if isinstance(expr, Column):
+        return _given(found, expr, recordings).take(pa.array(found.rows[expr.alias]))
+    ticks = pa.array(vector.data, pa.int64(), mask=vector.null)
+    first = found.definition.inputs[0]
+    like = next((c for c in columns(expr) if c.type is Type.TIMESTAMP), None)
+    kind = _given(found, like or Column(first.alias, first.time, Type.TIMESTAMP), recordings).type
+    if pa.types.is_integer(kind):
+        return ticks
+    return iso_text(ticks) if pa.types.is_string(kind) else ticks.cast(pa.timestamp("us", kind.tz))
+
+
+def _given(found: Replay, column: Column, recordings: dict[str, Recording]) -> pa.ChunkedArray:
+    stream = next(s.stream for s in found.definition.inputs if s.alias == column.alias)
+    return recordings[stream].given[column.name]

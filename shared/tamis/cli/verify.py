@@ -1,0 +1,96 @@
+"""`tamis verify`: the same alarms with and without Tamis?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+import click
+import orjson
+from rich.console import Console
+
+from tamis.cli._recorded import files_of, read_catalog, read_recordings, recorded
+from tamis.errors import InputError
+from tamis.evaluation.replay import replay
+from tamis.planning.build import build_plan
+from tamis.query.model import AlertDef, Catalog
+from tamis.recordings import Format, Recording
+from tamis.verification import Alarms, Verdict, compare, plain_join
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tamis verify alerts.sql --input air=air.csv --input surface=surface.parquet
+  tamis verify alerts.sql --input readings=indoors.csv --input readings=outdoors.csv --json
+"""
+)
+@recorded
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+def command(source: str, inputs: tuple[str, ...], form: Format | None, as_json: bool) -> None:
+    """Compare each alert's alarms with those of the plain join over the unfiltered recordings.
+
+    What Tamis retains is that of all alerts of the file together, as in a fleet. The plain join is run by
+    DuckDB. Missed: alarms of the plain join without an alarm of the same key in which every tuple lies within
+    its stream's omission interval. Extra: alarms that the plain join does not have. Alarms with late tuples
+    and those at the threshold up to rounding are counted apart. Exits with 0 if nothing is missed or extra, 1
+    if something is, 2 if the input is wrong.
+    """
+    catalog = read_catalog(source)
+    alerts = list(catalog.alerts.values())
+    if not alerts:
+        raise InputError("no alert to verify", where=source, hint="add a CREATE ALERT statement")
+    recordings = read_recordings(catalog, alerts, files_of(inputs, source), form)
+    verdicts = verify(catalog, recordings)
+    if as_json:
+        click.echo(orjson.dumps([v.to_json() for v in verdicts], option=orjson.OPT_INDENT_2))
+    else:
+        width = max(len(v.query) for v in verdicts)
+        for verdict in verdicts:
+            click.echo(_line(verdict, width))
+    sys.exit(0 if all(v.same for v in verdicts) else 1)
+
+
+def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdict]:
+    """The verdict on every alert, in the order of the catalogue; progress goes to a terminal's stderr.
+
+    Raises RefusedError where an alert is not accepted.
+    """
+    running = Catalog(catalog.streams, {}, catalog.functions, catalog.alerts)  # what is paused, too
+    plan = build_plan(1, running, partitions=1, versions={}, topic_numbers={}).plan
+    verdicts = []
+    for definition in plan.definitions:
+        alert: AlertDef = catalog.alerts[definition.alert]
+        with _progress(f"{alert.name}: the plain join"):
+            reference = plain_join(alert.query, recordings)
+        with _progress(f"{alert.name}: Tamis"):
+            ours = replay(definition, plan.streams, recordings)
+        with _progress(f"{alert.name}: comparing {len(reference)} and {len(ours)} alarms"):
+            verdict = compare(
+                alert.name,
+                alert.query,
+                definition=definition,
+                recordings=recordings,
+                reference=reference,
+                alarms=Alarms(ours.rows),
+                retained=ours.retained,
+            )
+        verdicts.append(verdict)
+    return verdicts
+
+
+def _progress(what: str) -> AbstractContextManager[object]:
+    console = Console(stderr=True)
+    return console.status(what) if console.is_terminal else nullcontext()
+
+
+def _line(verdict: Verdict, width: int) -> str:
+    share = 100 * verdict.retained / max(1, verdict.tuples)
+    apart = f", {verdict.late} late" if verdict.late else ""
+    apart += f", {verdict.at_threshold} at the threshold" if verdict.at_threshold else ""
+    return (
+        f"{verdict.query:<{width}}  {verdict.tuples} tuples, {verdict.retained} retained ({share:.1f} %), "
+        f"{verdict.reference_alarms} alarms in the plain join{apart}, {verdict.alarms} with Tamis: "
+        f"missed {verdict.missed}, extra {verdict.extra}"
+    )

@@ -1,0 +1,162 @@
+"""One column of a file to a vector of its declared type, as strict as an edge is about types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tamis.errors import InputError
+from tamis.expressions.nodes import Type
+from tamis.expressions.vectors import Mask, Vector
+from tamis.messaging.records import END_OF_TIME
+from tamis.recordings.rows import Rows
+
+_ARROW = {
+    Type.VARCHAR: pa.string(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.INT: pa.int64(),
+    Type.BIGINT: pa.int64(),
+    Type.DOUBLE: pa.float64(),
+}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Values:
+    """A column. `unusable` marks what an edge would put to the dead letters; `given` are times as the file
+    writes them: text, whole numbers, or Arrow's timestamps.
+    """
+
+    vector: Vector
+    unusable: Mask
+    given: pa.ChunkedArray | None = None
+
+
+def values_of(rows: Rows, name: str, type_: Type) -> Values:
+    """The values of one column. Raises InputError, with the row, for the first that isn't of the type."""
+    cells = rows.column(name)
+    where = f"{rows.where}, column {name}"
+    if type_ is Type.TIMESTAMP:
+        return _times(cells, rows.textual, where)
+    typed = _typed(cells, type_, rows.textual, where)
+    null = np.asarray(typed.is_null().to_numpy(), np.bool_)
+    if type_ is Type.VARCHAR:
+        text = np.asarray(typed.to_numpy(), np.object_)
+        return Values(_vector(text, null), np.zeros(len(null), np.bool_))
+    filler = pa.scalar(False if type_ is Type.BOOLEAN else 0, _ARROW[type_])
+    data = np.asarray(typed.fill_null(filler).to_numpy())
+    unusable = ~np.isfinite(data) if type_ is Type.DOUBLE else np.zeros(len(data), np.bool_)
+    if unusable.any():
+        data = np.where(unusable, 0.0, data)
+    return Values(_vector(data, null), unusable)
+
+
+def _vector(data: np.ndarray, null: Mask) -> Vector:
+    return Vector(data, null if null.any() else None)
+
+
+def _typed(cells: pa.ChunkedArray, type_: Type, textual: bool, where: str) -> pa.ChunkedArray:
+    if pa.types.is_null(cells.type):
+        return cells.cast(_ARROW[type_])
+    if not (textual or _suits(cells.type, type_)):
+        row = int(np.flatnonzero(cells.is_valid().to_numpy())[0])
+        raise _misfit(cells, row, type_, where)
+    try:
+        if type_ in (Type.INT, Type.BIGINT):
+            return _whole(cells)
+        return cells.cast(_ARROW[type_])
+    except pa.ArrowException as error:
+        row = next(i for i in range(len(cells)) if not _converts(cells.slice(i, 1), type_))
+        raise _misfit(cells, row, type_, where) from error
+
+
+def _whole(cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Integers; 5.0 is one."""
+    try:
+        return cells.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return cells.cast(pa.float64()).cast(pa.int64())
+
+
+def _converts(one: pa.ChunkedArray, type_: Type) -> bool:
+    try:
+        _whole(one) if type_ in (Type.INT, Type.BIGINT) else one.cast(_ARROW[type_])
+    except pa.ArrowException:
+        return False
+    return True
+
+
+def _suits(kind: pa.DataType, type_: Type) -> bool:
+    if type_ is Type.VARCHAR:
+        return bool(_is_text(kind))
+    if type_ is Type.BOOLEAN:
+        return bool(pa.types.is_boolean(kind))
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _misfit(cells: pa.ChunkedArray, row: int, type_: Type, where: str) -> InputError:
+    return InputError(
+        f"{cells[row].as_py()!r:.60} is not of type {type_}",
+        where=f"{where}, row {row + 1}",
+        hint="correct it or leave the row out",
+    )
+
+
+def _times(cells: pa.ChunkedArray, textual: bool, where: str) -> Values:
+    """ISO 8601 (UTC where no zone is given), or numbers of microseconds."""
+    if pa.types.is_timestamp(cells.type):
+        data = cells.cast(pa.timestamp("us", cells.type.tz), safe=False).cast(pa.int64())
+        return _ticks(data, cells)
+    if not _is_text(cells.type):
+        whole = _typed(cells, Type.BIGINT, False, where)
+        return _ticks(whole, whole)
+    text = cells.cast(pa.string())
+    for target in (pa.int64(),) * textual + (pa.timestamp("us", "UTC"), pa.timestamp("us")):
+        try:
+            data = text.cast(target)
+        except pa.ArrowInvalid:
+            continue
+        return _ticks(data.cast(pa.int64()), data if target == pa.int64() else text)
+    one_by_one = [
+        None if cell is None else _time(cell, textual, f"{where}, row {row}")
+        for row, cell in enumerate(text.to_pylist(), 1)
+    ]
+    return _ticks(pa.chunked_array([pa.array(one_by_one, pa.int64())]), text)
+
+
+def _time(cell: str, textual: bool, where: str) -> int:
+    try:
+        moment = datetime.fromisoformat(cell)
+        return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _TICK
+    except ValueError:
+        if textual and _converts(pa.chunked_array([[cell]]), Type.BIGINT):
+            return int(float(cell))
+        raise InputError(
+            f"{cell!r:.60} is not a time",
+            where=where,
+            hint="write ISO 8601, or whole microseconds since 1970",
+        ) from None
+
+
+def _ticks(whole: pa.ChunkedArray, given: pa.ChunkedArray) -> Values:
+    null = np.asarray(whole.is_null().to_numpy(), np.bool_)
+    data = np.asarray(whole.fill_null(0).to_numpy(), np.int64)
+    beyond = (data >= END_OF_TIME) | (data <= -END_OF_TIME)
+    return Values(_vector(data, null), beyond, given)
+
+
+def iso_text(ticks: pa.Array) -> pa.Array:
+    """Microseconds since 1970 as ISO 8601 in UTC, with as many digits as there are."""
+    text = pc.strftime(ticks.cast(pa.timestamp("us", "UTC")), format="%Y-%m-%dT%H:%M:%S")
+    return pc.binary_join_element_wise(pc.replace_substring_regex(text, r"\.?0+$", ""), "Z", "")
