@@ -29,6 +29,7 @@ def command(directory: Path | None) -> None:
     """Run the fleet on real readings, compare its alarms with the plain join, and report; ends by itself."""
     from tamis.fleet.demo import Progress as Seen
     from tamis.fleet.demo import check, run, total
+    from tamis.fleet.fleet import Fleet
     from tamis.fleet.report import show
 
     stopping = threading.Event()
@@ -50,7 +51,7 @@ def command(directory: Path | None) -> None:
         place.mkdir(parents=True, exist_ok=True)
         task = bar.add_task("readings", total=total(), facts="the fleet starts")
 
-        def watch(seen: Seen) -> None:
+        def watch(_: Fleet, seen: Seen) -> None:
             facts = f"{seen.tuples:,} in, {seen.published:,} kept, {seen.alarms:,} alarms, {seen.live:,} live"
             bar.update(task, completed=seen.tuples, facts=facts)
 

@@ -9,9 +9,13 @@ from prometheus_client.parser import text_string_to_metric_families
 class Scrape:
     """The samples of one service at one moment."""
 
-    def __init__(self, base_url: str) -> None:
-        text = httpx.get(f"{base_url}/metrics", timeout=5).raise_for_status().text
+    def __init__(self, text: str) -> None:
         self._samples = [s for family in text_string_to_metric_families(text) for s in family.samples]
+
+    @staticmethod
+    def of(base_url: str) -> Scrape:
+        """What the service at `base_url` shows now."""
+        return Scrape(httpx.get(f"{base_url}/metrics", timeout=5).raise_for_status().text)
 
     def total(self, name: str, **labels: str) -> float:
         """The sum of all samples of that name whose labels are as given."""
