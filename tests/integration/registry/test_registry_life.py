@@ -150,7 +150,8 @@ def test_the_partition_count_is_for_ever(fresh: str, start: Any) -> None:
 
 def test_a_foreign_topic_in_the_way_is_named_and_stops_nothing(fresh: str, start: Any, sql: Any) -> None:
     registry = start(fresh).ready()
-    AdminClient({"bootstrap.servers": fresh}).create_topics([NewTopic(TOPICS[0], 7)])[TOPICS[0]].result()
+    admin = AdminClient({"bootstrap.servers": fresh})
+    admin.create_topics([NewTopic(TOPICS[0], 7)])[TOPICS[0]].result()
     answer = registry.call("POST", "/v1/statements", sql())
     assert answer.status_code == httpx.codes.BAD_REQUEST
     assert answer.json()["where"] == f"topic {TOPICS[0]}" and "7 partitions" in answer.json()["detail"]
