@@ -19,6 +19,7 @@ from tamis.planning.topology import Closure, closure
 from tamis.query.model import Catalog, Conjunct, Query, StreamDef
 
 Equality = tuple[Column, Column]
+OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "!=", "!=": "="}
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,19 @@ def analyse(query: Query, catalog: Catalog, position: Position | None = None) ->
 
 
 def flatten_and(expr: Expr) -> list[Expr]:
-    """The conjuncts of nested ANDs."""
+    """The conjuncts of nested ANDs, with NOT moved inwards: `NOT (p OR q)` has two, `NOT a < b` is `a >=
+    b`.
+    """
     if isinstance(expr, Call) and expr.op == "and":
         return [part for arg in expr.args for part in flatten_and(arg)]
+    if isinstance(expr, Call) and expr.op == "not" and isinstance(expr.args[0], Call):
+        inner = expr.args[0]
+        if inner.op == "not":
+            return flatten_and(inner.args[0])
+        if inner.op == "or":
+            return [part for arg in inner.args for part in flatten_and(Call("not", (arg,), Type.BOOLEAN))]
+        if inner.op in OPPOSITE:
+            return [Call(OPPOSITE[inner.op], inner.args, Type.BOOLEAN)]
     return [expr]
 
 

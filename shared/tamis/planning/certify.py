@@ -62,15 +62,16 @@ def certify(
     """The best certificate of source `alias` in the conjuncts over several sources.
 
     Attributes that can't be compared by size (VARCHAR, BOOLEAN) go into the omission key; where that does
-    not do, so do whole numbers and what is only tested for equality.
+    not do, so do whole numbers that are only compared, never computed with. A DOUBLE in the key would keep
+    nearly everything.
     """
     own = [c for c in dict.fromkeys(c for part in conditions for c in columns(part)) if c.alias == alias]
     mine = tuple(part for part in conditions if any(c.alias == alias for c in columns(part)))
     if any(c.name == streams[alias].time for c in own):
         return Unproven("its event time stands in the condition")
     fixed = [c for c in own if not (c.type.numeric or c.type is Type.TIMESTAMP)]
-    equated = {c for part in mine for c in _equated(part)}
-    wider = [c for c in own if c in fixed or c.type is not Type.DOUBLE or c in equated]
+    computed = {c for part in mine for c in _computed(part)}
+    wider = [c for c in own if c in fixed or (c.type is not Type.DOUBLE and c not in computed)]
     first: Unproven | None = None
     for key in (fixed, wider) if wider != fixed else (fixed,):
         verdict = _with_key(mine, alias, streams, filters, tuple(key))
@@ -81,11 +82,13 @@ def certify(
     return first
 
 
-def _equated(condition: Expr) -> tuple[Column, ...]:
-    """The attributes of a plain `=` or `!=`."""
-    if isinstance(condition, Call) and condition.op in ("=", "!="):
-        return tuple(arg for arg in condition.args if isinstance(arg, Column))
-    return ()
+def _computed(expr: Expr) -> list[Column]:
+    """The attributes that stand in arithmetic, and not only as a side of a comparison."""
+    if not isinstance(expr, Call):
+        return [expr] if isinstance(expr, Column) else []
+    if expr.op in COMPARISONS or expr.op in ("and", "or", "not", "is_null"):
+        return [c for arg in expr.args if isinstance(arg, Call) for c in _computed(arg)]
+    return list(columns(expr))
 
 
 def _with_key(

@@ -144,10 +144,9 @@ class _Grouping:
         for factor, term in parts:
             if _constant(term) is None:
                 merged[term] = merged.get(term, Fraction(0)) + factor
-        moving = sorted(((f, t) for t, f in merged.items() if f), key=lambda part: repr(part[1]))
-        if not moving:
-            return _literal(constant)
-        leading = moving[0][0]
+        # A term that cancels out stays, times 0: the sum is NULL where it is.
+        moving = sorted(((f, t) for t, f in merged.items()), key=lambda part: repr(part[1]))
+        leading = next((f for f, _ in moving if f), Fraction(1))
         value = _added([_scaled(factor / leading, term) for factor, term in moving])
         out = _scaled(leading, self._name(value))
         return _added([out, _literal(constant)]) if constant else out
