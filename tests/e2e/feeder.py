@@ -1,0 +1,89 @@
+"""Synthetic stations that post readings to an edge over HTTP, and remember what they posted."""
+
+from __future__ import annotations
+
+import csv
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+
+SECOND = 1_000_000
+STATIONS = 8
+
+STREAMS = """
+CREATE STREAM air (
+  station VARCHAR KEY, ts TIMESTAMP,
+  temp DOUBLE CHECK (temp BETWEEN -60 AND 70), rh DOUBLE CHECK (rh BETWEEN 1 AND 100),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH (keys = 8, rate = '2/s');
+CREATE STREAM surface (
+  station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE CHECK (temp BETWEEN -60 AND 70),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH (keys = 8, rate = '2/s');
+"""
+
+
+def close_alert(name: str, threshold: float, *, replace: bool = False) -> str:
+    """An alert on air that is warmer than the surface by more than `threshold` within five seconds."""
+    return f"""
+    CREATE {"OR REPLACE " if replace else ""}ALERT {name} WITH (gap = '10 seconds') AS
+    SELECT a.station, a.ts, a.temp - s.temp AS difference FROM air a JOIN surface s
+      ON a.station = s.station AND ABS(a.ts - s.ts) <= INTERVAL '5' SECOND
+    WHERE a.temp - s.temp > {threshold};"""
+
+
+class Feeder:
+    """Random walks of temperature, one reading a second, station and stream, from event time 0 on."""
+
+    def __init__(self, url: str, seed: int) -> None:
+        self._url = url
+        self._random = random.Random(seed)
+        self._levels = {(stream, n): 0.0 for stream in ("air", "surface") for n in range(STATIONS)}
+        self._client = httpx.Client(timeout=10)
+        self.posted: dict[str, list[dict[str, Any]]] = {"air": [], "surface": []}
+        self.second = 0
+
+    def until(self, second: int, pause: float = 0.02) -> None:
+        """Post up to that event second, `pause` wall seconds a second of it."""
+        while self.second < second:
+            self.second += 1
+            for stream in self.posted:
+                self._post(stream, [self._reading(stream, n) for n in range(STATIONS)])
+            time.sleep(pause)
+
+    def close(self, second: int) -> None:
+        """Readings far behind all others, so that watermarks pass them; they raise nothing."""
+        for stream in self.posted:
+            for n in range(STATIONS):
+                self._levels[stream, n] = 0.0
+        for extra in range(3):
+            self.second = second + 20 * extra
+            for stream in self.posted:
+                self._post(stream, [self._reading(stream, n) | {"temp": 0.0} for n in range(STATIONS)])
+
+    def write(self, directory: Path) -> dict[str, Path]:
+        """All that was posted, as a recording of each stream."""
+        paths = {}
+        for stream, rows in self.posted.items():
+            paths[stream] = directory / f"{stream}.csv"
+            with paths[stream].open("w", newline="") as file:
+                writer = csv.DictWriter(file, list(rows[0]))
+                writer.writeheader()
+                writer.writerows(rows)
+        return paths
+
+    def _reading(self, stream: str, station: int) -> dict[str, Any]:
+        level = self._levels[stream, station] = self._levels[stream, station] * 0.9 + self._random.gauss(0, 2)
+        time_ = self.second * SECOND + self._random.randrange(SECOND)
+        row = {"station": f"k{station}", "ts": time_, "temp": round(level, 2)}
+        return row | {"rh": 50.0} if stream == "air" else row
+
+    def _post(self, stream: str, rows: list[dict[str, Any]]) -> None:
+        body = b"\n".join(orjson.dumps(row) for row in rows)
+        answer = self._client.post(f"{self._url}/v1/streams/{stream}", content=body)
+        answer.raise_for_status()
+        self.posted[stream] += rows

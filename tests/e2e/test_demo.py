@@ -1,0 +1,62 @@
+"""The demo's alerts on the real readings through the whole fleet: the same alarms, whatever is killed."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from tamis.fleet.demo import Outcome, Progress, check, run, total
+from tamis.fleet.fleet import Fleet
+
+# Slow enough that four services can be killed and come back before the recordings end (84 s of them).
+SLOW = 300.0
+# Readings through the edges at which each service is killed: spread over the recordings.
+KILLS = {"indoors": 2_500, "registry": 5_000, "alerts": 7_500, "joiner": 10_000, "outdoors": 13_000}
+
+
+def assert_same(outcome: Outcome) -> None:
+    verdicts = check(outcome)
+    assert {v.query for v in verdicts} == {"condensation", "heat_stress", "runaway"}
+    for verdict in verdicts:
+        assert (verdict.missed, verdict.extra) == (0, 0), verdict
+        assert verdict.reference_alarms > 100, "the recordings must have something to raise"
+        assert 0 < verdict.alarms <= verdict.reference_alarms
+        assert outcome.episodes[verdict.query] >= 1
+
+
+def test_the_demo_misses_nothing_and_stops_cleanly(tmp_path: Path) -> None:
+    fleets: list[Fleet] = []
+
+    def watch(fleet: Fleet, _: Progress) -> None:
+        fleets[:] = [fleet]
+
+    outcome = run(tmp_path, lambda _: None, watch, threading.Event())
+    assert_same(outcome)
+    seen = {name: sum(counts.values()) for name, counts in outcome.decisions.items()}
+    assert sum(seen.values()) == total()
+    published = sum(counts["published"] for counts in outcome.decisions.values())
+    assert 0 < published < total() / 2, "omission must keep most readings off Kafka"
+    assert outcome.published_bytes < outcome.received_bytes
+    for alert, live in outcome.live_peak.items():
+        assert 0 < live <= outcome.bounds[alert]
+    codes = {name: process.exit_code() for name, process in fleets[0].processes.items()}
+    assert codes == dict.fromkeys(codes, 0), "SIGTERM ends every service with exit code 0 within its time"
+
+
+def test_every_service_may_be_killed_in_mid_stream(tmp_path: Path) -> None:
+    left = dict(KILLS)
+    most = 0
+
+    def watch(fleet: Fleet, progress: Progress) -> None:
+        nonlocal most
+        most = max(most, progress.tuples)  # counters of a restarted edge begin anew
+        for name, at in list(left.items()):
+            if most >= at:
+                del left[name]
+                fleet.processes[name].kill()
+                fleet.processes[name].start()
+                break
+
+    outcome = run(tmp_path, lambda _: None, watch, threading.Event(), speed=SLOW)
+    assert not left, "every kill happened"
+    assert_same(outcome)
