@@ -20,13 +20,13 @@ from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import to_sql
 from tamis.planning.domains import domain
 from tamis.planning.intervals import MAX, Interval
-from tamis.planning.jets import INT64, UndefinedError, jet
+from tamis.planning.jets import INT64, UndefinedError
 from tamis.planning.nulls import may_hold
 from tamis.planning.plan import Sides
 from tamis.planning.regions import Prover
 from tamis.planning.scalar import Scalar, candidates, entries
 from tamis.planning.shapes import ALWAYS, Region
-from tamis.planning.subdivide import Effort
+from tamis.planning.subdivide import Effort, whole
 from tamis.query.model import StreamDef
 
 EXACT = 2**53  # omission compares values as DOUBLE: whole numbers beyond would run together
@@ -130,13 +130,13 @@ def _prove(
 ) -> Certificate | Unproven:
     name = to_sql(scalar.value)
     nowhere = Column("", "", Type.DOUBLE)
-    span = jet(scalar.value, box, nowhere).value
+    span = whole(scalar.value, box, nowhere).value
     if scalar.value.type.integral and span.magnitude > EXACT:
         return Unproven(f"{name} may be beyond 2^53; declare a CHECK that bounds it")
     for terms in scalar.sums:
-        whole = all(term.type.integral and factor.denominator == 1 for factor, term in terms)
-        total = sum(float(abs(factor)) * jet(term, box, nowhere).value.magnitude for factor, term in terms)
-        if not total < (INT64 if whole else MAX):
+        exact = all(term.type.integral and factor.denominator == 1 for factor, term in terms)
+        total = sum(float(abs(factor)) * whole(term, box, nowhere).value.magnitude for factor, term in terms)
+        if not total < (INT64 if exact else MAX):
             return Unproven(f"a sum with {name} may overflow; declare CHECKs that bound its columns")
     condition = scalar.conditions[0] if len(scalar.conditions) == 1 else call("and", *scalar.conditions)
     drop_null = not _never_null(scalar.value, box, stream)
@@ -192,7 +192,7 @@ def _never_null(value: Expr, box: Mapping[Column, Interval], stream: StreamDef) 
     if any(part.op in COMPARISONS or part.op == "case" for part in _calls(value)):
         return False
     try:
-        jet(value, box, Column("", "", Type.DOUBLE), strict=True)
+        whole(value, box, Column("", "", Type.DOUBLE), strict=True)
     except UndefinedError:
         return False
     return True

@@ -12,7 +12,7 @@ import math
 
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type, conjunction
 from tamis.expressions.signatures import call
-from tamis.planning.intervals import INF, WHOLE, Interval, hull
+from tamis.planning.intervals import Interval, span
 from tamis.planning.times import FLIPPED
 from tamis.query.model import ColumnDef
 
@@ -20,11 +20,13 @@ DOUBLE_LIMIT = 1e100
 INT_LIMIT = 2**31
 BIGINT_LIMIT = 2.0**63
 
-_DEFAULTS = {
-    Type.DOUBLE: Interval(-DOUBLE_LIMIT, DOUBLE_LIMIT),
-    Type.INT: Interval(-INT_LIMIT, INT_LIMIT - 1),
-    Type.BIGINT: Interval(-BIGINT_LIMIT, BIGINT_LIMIT),
-    Type.TIMESTAMP: Interval(-BIGINT_LIMIT, BIGINT_LIMIT),
+Ends = tuple[float, float]
+_ALL: Ends = (-math.inf, math.inf)
+_DEFAULTS: dict[Type, Ends] = {
+    Type.DOUBLE: (-DOUBLE_LIMIT, DOUBLE_LIMIT),
+    Type.INT: (-INT_LIMIT, INT_LIMIT - 1),
+    Type.BIGINT: (-BIGINT_LIMIT, BIGINT_LIMIT),
+    Type.TIMESTAMP: (-BIGINT_LIMIT, BIGINT_LIMIT),
 }
 
 
@@ -32,12 +34,13 @@ def domain(column: ColumnDef, alias: str = "", filters: tuple[Expr, ...] = ()) -
     """An interval that holds every value of a numeric or TIMESTAMP column which edges let through and which
     passes `filters`, the predicates of its source `alias`.
     """
-    span = default = _DEFAULTS.get(column.type, WHOLE)
+    default = _DEFAULTS.get(column.type, _ALL)
     checks = [] if column.check is None else [_admitted(column.check, Column("", column.name, column.type))]
     checks += [_admitted(part, Column(alias, column.name, column.type)) for part in filters]
-    for admitted in checks:
-        span = Interval(max(span.lo, admitted.lo), min(span.hi, admitted.hi))
-    return span if span.lo <= span.hi else default
+    lo, hi = default
+    for least, most in checks:
+        lo, hi = max(lo, least), min(hi, most)
+    return span(lo, hi) if lo <= hi else span(*default)
 
 
 def domain_check(column: ColumnDef) -> Expr | None:
@@ -46,12 +49,12 @@ def domain_check(column: ColumnDef) -> Expr | None:
     if default is None or column.type not in (Type.DOUBLE, Type.INT):
         return column.check
     value = Column("", column.name, column.type)
-    declared = _admitted(column.check, value) if column.check is not None else WHOLE
+    declared = _admitted(column.check, value) if column.check is not None else _ALL
     limits: list[Expr] = [] if column.check is None else [column.check]
-    if declared.lo < default.lo:
-        limits.append(call(">=", value, _limit(default.lo, column.type)))
-    if declared.hi > default.hi:
-        limits.append(call("<=", value, _limit(default.hi, column.type)))
+    if declared[0] < default[0]:
+        limits.append(call(">=", value, _limit(default[0], column.type)))
+    if declared[1] > default[1]:
+        limits.append(call("<=", value, _limit(default[1], column.type)))
     return conjunction(tuple(limits))
 
 
@@ -59,39 +62,40 @@ def _limit(value: float, type_: Type) -> Literal:
     return Literal(value if type_ is Type.DOUBLE else int(value), type_)
 
 
-def _admitted(check: Expr, column: Column) -> Interval:
+def _admitted(check: Expr, column: Column) -> Ends:
     """An interval around the values of `column` that `check` does not find false. What is not understood
     admits all.
     """
     type_ = column.type
     if not isinstance(check, Call):
-        return WHOLE
+        return _ALL
     if check.op == "and":
         parts = [_admitted(arg, column) for arg in check.args]
-        return Interval(max(p.lo for p in parts), min(p.hi for p in parts))
+        return max(lo for lo, _ in parts), min(hi for _, hi in parts)
     if check.op == "or":
-        return hull(*(_admitted(arg, column) for arg in check.args))
+        either = [_admitted(arg, column) for arg in check.args]
+        return min(lo for lo, _ in either), max(hi for _, hi in either)
     if check.op not in COMPARISONS:
-        return WHOLE
+        return _ALL
     left, right, op = check.args[0], check.args[1], check.op
     if isinstance(left, Literal) or _number(left) is not None:
         left, right, op = right, left, FLIPPED[op]
     value = _number(right)
     if left != column or value is None:
-        return WHOLE
+        return _ALL
     match op:
         case "<":
-            return Interval(-INF, math.ceil(value) - 1 if type_.integral else math.nextafter(value, -INF))
+            return -math.inf, math.ceil(value) - 1 if type_.integral else math.nextafter(value, -math.inf)
         case "<=":
-            return Interval(-INF, math.floor(value) if type_.integral else value)
+            return -math.inf, math.floor(value) if type_.integral else value
         case ">":
-            return Interval(math.floor(value) + 1 if type_.integral else math.nextafter(value, INF), INF)
+            return math.floor(value) + 1 if type_.integral else math.nextafter(value, math.inf), math.inf
         case ">=":
-            return Interval(math.ceil(value) if type_.integral else value, INF)
+            return math.ceil(value) if type_.integral else value, math.inf
         case "=":
-            return Interval(value, value)
+            return value, value
         case _:
-            return WHOLE
+            return _ALL
 
 
 def _number(expr: Expr) -> float | None:

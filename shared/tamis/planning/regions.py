@@ -9,22 +9,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Type, columns
 from tamis.planning import shapes
 from tamis.planning.intervals import Interval
 from tamis.planning.jets import (
     DIFFERENCE,
     Box,
+    Doubt,
     Jet,
     UndefinedError,
     combine,
     combine_case,
     is_null_literal,
-    jet,
     whole_exponent,
 )
 from tamis.planning.shapes import ALWAYS, CONSTANT, VARIABLE, Region, Shape
-from tamis.planning.subdivide import Effort, enclose, slopes
+from tamis.planning.subdivide import Effort, enclose, slopes, whole
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Prover:
 
     def _comparison(self, expr: Call) -> Regions:
         left, right = expr.args
-        shape = self.fact(Call(DIFFERENCE, (left, right), Type.DOUBLE)).shape
+        shape = self._compared(Call(DIFFERENCE, (left, right), Type.DOUBLE))
         over, under, at = shapes.above(shape), shapes.above(shapes.flipped(shape)), shapes.level(shape)
         apart = {Region.INTERVAL: Region.OUTSIDE}.get(at, at)
         match expr.op:
@@ -113,6 +115,16 @@ class Prover:
             case _:
                 return Regions(apart, at)
 
+    def _compared(self, difference: Call) -> Shape:
+        """The shape of a comparison's difference. The whole is tried before its parts: boxes spent there
+        say more.
+        """
+        if self._effort is not None:
+            shape = self._slopes(difference, self._effort)
+            if shape & (Shape.RISING | Shape.FALLING):
+                return shape
+        return self.fact(difference).shape
+
     def fact(self, expr: Expr) -> Fact:
         """The jet and the shape of the number `expr`."""
         known = self._facts.get(expr)
@@ -122,33 +134,36 @@ class Prover:
 
     def _derive(self, expr: Expr) -> Fact:
         if expr == self._variable:
-            return Fact(jet(expr, self._box, self._variable), VARIABLE)
+            return Fact(whole(expr, self._box, self._variable), VARIABLE)
         if not isinstance(expr, Call) or not self._varies(expr):
-            return Fact(jet(expr, self._box, self._variable), CONSTANT)
+            return Fact(whole(expr, self._box, self._variable), CONSTANT)
         if expr.op == "case":
             values = [v for v in (*expr.args[1:-1:2], expr.args[-1]) if not is_null_literal(v)]
             inner = [self.fact(v) for v in values]
-            whole = combine_case(expr, tuple(f.jet for f in inner), self._variable)
+            found = combine_case(expr, tuple(f.jet for f in inner), self._variable)
             free = not any(self._varies(condition) for condition in expr.args[:-1:2])
-            return Fact(whole, shapes.common([f.shape for f in inner]) if free else Shape.NONE)
+            return Fact(found, shapes.common([f.shape for f in inner]) if free else Shape.NONE)
         if expr.type is Type.BOOLEAN:
             raise UndefinedError(expr, "is a condition where a number is expected")
         args = [self.fact(arg) for arg in expr.args]
-        whole = self._enclosed(expr, args)
-        shape = shapes.closed(compose(expr, args) | _signs(whole))
+        found = self._enclosed(expr, args)
+        shape = shapes.closed(compose(expr, args) | _signs(found))
         if self._effort is not None and not shape & (Shape.RISING | Shape.FALLING):
-            box = self._restricted(expr)
-            shape = shapes.closed(shape | slopes(expr, box, self._variable, self._effort, shape))
-        return Fact(whole, shape)
+            shape = shapes.closed(shape | self._slopes(expr, self._effort))
+        return Fact(found, shape)
+
+    def _slopes(self, expr: Expr, effort: Effort) -> Shape:
+        """By derivatives over a box of the columns in `expr` alone: the others must not be split."""
+        return slopes(expr, self._restricted(expr), self._variable, effort)
 
     def _enclosed(self, expr: Call, args: list[Fact]) -> Jet:
-        try:
-            return combine(expr, tuple(f.jet for f in args))
-        except UndefinedError:
-            if self._effort is None:
-                raise
-            self._effort.used = True
-            return enclose(expr, self._restricted(expr), self._variable, self._effort)
+        doubt = Doubt()
+        found = combine(expr, tuple(f.jet for f in args), doubt)
+        if doubt.error is None:
+            return found
+        if self._effort is None:
+            raise doubt.error
+        return enclose(expr, self._restricted(expr), self._variable, self._effort)
 
     def _restricted(self, expr: Expr) -> Box:
         """The box of the columns in `expr` alone: the others must not be split."""
@@ -175,7 +190,7 @@ def _signs(jet_: Jet) -> Shape:
 
 
 def _sign(span: Interval) -> int | None:
-    return 1 if span.lo >= 0 else -1 if span.hi <= 0 else None
+    return 1 if np.all(span.lo >= 0) else -1 if np.all(span.hi <= 0) else None
 
 
 def compose(expr: Call, args: list[Fact]) -> Shape:
@@ -258,7 +273,7 @@ def _power(expr: Call, args: list[Fact]) -> Shape:
         if n % 2 == 0 or sign == 1:
             return shapes.inverted(under)
         return shapes.flipped(shapes.inverted(shapes.flipped(under)))
-    if a.jet.value.lo < 0:
+    if np.any(a.jet.value.lo < 0):
         return Shape.NONE
     if not b.jet.varies:
         exponent = b.jet.value

@@ -5,20 +5,22 @@ The effort is counted in boxes, not in time, so that a proof is found on every m
 
 from __future__ import annotations
 
-import math
-import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from tamis.expressions.nodes import Column, Expr
 from tamis.planning import intervals as iv
-from tamis.planning.intervals import Interval
-from tamis.planning.jets import Box, Jet, UndefinedError, jet
+from tamis.planning.intervals import Interval, Mask
+from tamis.planning.jets import Box, Doubt, Jet, UndefinedError, jet
 from tamis.planning.shapes import Shape, closed
 
-MOST_BOXES = 1_500  # for one statement about one expression: some 0.1 s
-ALL_BOXES = 12_000  # for one certificate
-_POINTS = 24  # places at which a statement is first tried, before boxes are spent on proving it
+MOST_BOXES = 20_000  # for one statement about one expression: some 0.1 s
+ALL_BOXES = 120_000  # for one certificate
+_PLACES = 200  # places at which a statement is first tried, before boxes are spent on proving it
+
+Test = Callable[[Jet], Mask]
 
 
 @dataclass
@@ -29,126 +31,127 @@ class Effort:
     used: bool = False
 
 
+def whole(expr: Expr, box: Box, variable: Column, *, strict: bool = False) -> Jet:
+    """The jet over one box. Raises UndefinedError where a part may be NULL."""
+    doubt = Doubt()
+    out = jet(expr, box, variable, doubt, strict=strict)
+    doubt.check()
+    return out
+
+
 def enclose(expr: Expr, box: Box, variable: Column, effort: Effort) -> Jet:
     """The jet of an expression that has no enclosure over the whole box, from those of its parts.
 
     Raises UndefinedError where it may be NULL, or the effort does not suffice to show that it is not.
     """
+    effort.used = True
     parts: list[Jet] = []
 
-    def keep(part: Jet) -> bool:
+    def keep(part: Jet) -> Mask:
         parts.append(part)
-        return True
+        return np.ones((), np.bool_)
 
     if not _cover(expr, box, variable, effort, keep):
-        jet(expr, box, variable)  # says what may be NULL
+        whole(expr, box, variable)  # says what may be NULL
         raise UndefinedError(expr, "may be NULL")
-    return Jet(
-        iv.hull(*(p.value for p in parts)),
-        iv.hull(*(p.first for p in parts)),
-        iv.hull(*(p.second for p in parts)),
-        True,
-        all(p.sure for p in parts),
+    return replace(
+        parts[0],
+        value=_joined([p.value for p in parts]),
+        first=_joined([p.first for p in parts]),
+        second=_joined([p.second for p in parts]),
     )
 
 
-def slopes(expr: Expr, box: Box, variable: Column, effort: Effort, known: Shape) -> Shape:
-    """What the signs of the first and the second derivative prove of `expr` beyond what is `known`."""
-    tests: dict[Shape, Callable[[Jet], bool]] = {
-        Shape.RISING: lambda j: j.first.lo >= 0,
-        Shape.FALLING: lambda j: j.first.hi <= 0,
-        Shape.CONVEX: lambda j: j.second.lo >= 0,
-        Shape.CONCAVE: lambda j: j.second.hi <= 0,
-    }
+def _joined(parts: list[Interval]) -> Interval:
+    return iv.span(min(float(np.min(p.lo)) for p in parts), max(float(np.max(p.hi)) for p in parts))
+
+
+_TESTS: dict[Shape, Test] = {
+    Shape.RISING: lambda j: j.first.lo >= 0,
+    Shape.FALLING: lambda j: j.first.hi <= 0,
+    Shape.CONVEX: lambda j: j.second.lo >= 0,
+    Shape.CONCAVE: lambda j: j.second.hi <= 0,
+}
+_AGAINST: dict[Shape, Test] = {
+    Shape.RISING: lambda j: j.first.hi < 0,
+    Shape.FALLING: lambda j: j.first.lo > 0,
+    Shape.CONVEX: lambda j: j.second.hi < 0,
+    Shape.CONCAVE: lambda j: j.second.lo > 0,
+}
+
+
+def slopes(expr: Expr, box: Box, variable: Column, effort: Effort) -> Shape:
+    """What the signs of the first and the second derivative prove of `expr`, which then is nowhere NULL,
+    either.
+    """
+    places = _at_random(box)
+    doubt = Doubt()
+    there = jet(expr, places, variable, doubt)
     found = Shape.NONE
-    for shape in _possible(expr, box, variable):
-        if shape in known:
+    for shape, test in _TESTS.items():
+        if np.any(_AGAINST[shape](there) & ~doubt.boxes):
             continue
         effort.used = True
-        if _cover(expr, box, variable, effort, tests[shape]):
+        if _cover(expr, box, variable, effort, test):
             found |= shape
             if shape in Shape.RISING | Shape.FALLING:
                 break  # nothing says more
     return closed(found)
 
 
-def _possible(expr: Expr, box: Box, variable: Column) -> list[Shape]:
-    """The statements that no tried place disproves."""
-    rng = random.Random(0)  # the same places every time, so that a verdict is repeatable
-    left = [Shape.RISING, Shape.FALLING, Shape.CONVEX, Shape.CONCAVE]
-    for _ in range(_POINTS):
-        place = {column: iv.point(_inside(span, rng)) for column, span in box.items()}
-        try:
-            at = jet(expr, place, variable)
-        except UndefinedError:
-            continue
-        wrong = {
-            Shape.RISING: at.first.hi < 0,
-            Shape.FALLING: at.first.lo > 0,
-            Shape.CONVEX: at.second.hi < 0,
-            Shape.CONCAVE: at.second.lo > 0,
-        }
-        left = [shape for shape in left if not wrong[shape]]
-    return left
+def _at_random(box: Box) -> Box:
+    """Points of the box; the same ones every time, so that a verdict is repeatable."""
+    rng = np.random.default_rng(0)
+    out = {}
+    for column in sorted(box, key=lambda c: (c.alias, c.name)):
+        side = box[column]
+        share = rng.random(_PLACES)
+        at = np.clip(side.lo * (1 - share) + side.hi * share, side.lo, side.hi)
+        out[column] = Interval(at, at)
+    return out
 
 
-def _inside(span: Interval, rng: random.Random) -> float:
-    lo, hi = max(span.lo, -iv.MAX / 4), min(span.hi, iv.MAX / 4)
-    return min(max(lo + rng.random() * (hi - lo), lo), hi)
-
-
-def _cover(
-    expr: Expr,
-    box: Box,
-    variable: Column,
-    effort: Effort,
-    test: Callable[[Jet], bool],
-) -> bool:
-    """Does `test` hold of the jets over parts that together cover the box? False where effort runs out."""
-    stack: list[Box] = [box]
-    most = MOST_BOXES
+def _cover(expr: Expr, box: Box, variable: Column, effort: Effort, test: Test) -> bool:
+    """Does `test` hold of the jets over parts that cover the box? False where the effort runs out."""
     names = sorted(box, key=lambda c: (c.alias, c.name))
-    while stack:
-        if most == 0 or effort.left == 0:
+    lows = np.array([[float(box[c].lo) for c in names]]).reshape(1, len(names))
+    highs = np.array([[float(box[c].hi) for c in names]]).reshape(1, len(names))
+    size = np.maximum(highs[0] / 2 - lows[0] / 2, np.finfo(float).tiny)
+    most = MOST_BOXES
+    while len(lows):
+        if len(lows) > min(most, effort.left):
             return False
-        most -= 1
-        effort.left -= 1
-        part = stack.pop()
-        try:
-            if test(jet(expr, part, variable)):
-                continue
-        except UndefinedError:
-            pass
-        halves = _split(part, box, names)
-        if halves is None:
+        most -= len(lows)
+        effort.left -= len(lows)
+        parts = {c: Interval(lows[:, i], highs[:, i]) for i, c in enumerate(names)}
+        doubt = Doubt()
+        found = jet(expr, parts, variable, doubt)
+        proved = test(found) & ~doubt.boxes
+        rest = np.flatnonzero(~np.broadcast_to(proved, (len(lows),)))
+        if not len(rest):
+            return True
+        if not names:
             return False
-        stack += halves
+        lows, highs = lows[rest], highs[rest]
+        rows = np.arange(len(rest))
+        # The side that is longest, as a share of the whole box's.
+        side = np.argmax((highs / 2 - lows / 2) / size, axis=1)
+        lo, hi = lows[rows, side], highs[rows, side]
+        at = _middle(lo, hi)
+        if np.any((at <= lo) | (at >= hi)):
+            return False  # as small as numbers are
+        lower, upper = highs.copy(), lows.copy()
+        lower[rows, side] = at
+        upper[rows, side] = at
+        lows, highs = np.concatenate([lows, upper]), np.concatenate([lower, highs])
     return True
 
 
-def _split(part: Box, whole: Box, names: list[Column]) -> tuple[Box, Box] | None:
-    """Two halves along the side that is longest relative to the whole box; None if nothing can be."""
-
-    def length(column: Column) -> float:
-        full = whole[column].width
-        return part[column].width / full if 0 < full < math.inf else float(part[column].width > 0)
-
-    widest = max(names, key=length, default=None)
-    if widest is None or length(widest) == 0:
-        return None
-    span = part[widest]
-    at = _middle(span)
-    if not span.lo < at < span.hi:
-        return None
-    return {**part, widest: Interval(span.lo, at)}, {**part, widest: Interval(at, span.hi)}
-
-
-def _middle(span: Interval) -> float:
+def _middle(lo: iv.Array, hi: iv.Array) -> iv.Array:
     """Where to split: at 0 or geometrically where the ends are of very different size, else half-way."""
-    if span.magnitude > 1e6:
-        if span.lo < 0 < span.hi:
-            return 0.0
-        near, far = sorted((abs(span.lo), abs(span.hi)))
-        if far > 1e3 * max(near, 1e-3):
-            return math.copysign(math.sqrt(max(near, 1e-3)) * math.sqrt(far), span.lo or span.hi)
-    return span.lo / 2 + span.hi / 2
+    near = np.maximum(np.minimum(np.abs(lo), np.abs(hi)), 1e-3)
+    far = np.maximum(np.abs(lo), np.abs(hi))
+    geometric = np.copysign(np.sqrt(near) * np.sqrt(far), np.where(lo < 0, -1.0, 1.0))
+    crossing = (lo < 0) & (hi > 0)
+    wide = np.where(crossing, 0.0, np.where(far > 1e3 * near, geometric, lo / 2 + hi / 2))
+    return np.where(far > 1e6, wide, lo / 2 + hi / 2)

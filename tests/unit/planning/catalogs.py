@@ -1,0 +1,37 @@
+"""Catalogues from SQL, for the tests of the planner."""
+
+from __future__ import annotations
+
+from tamis.planning.verdict import Verdict, judge
+from tamis.query.catalog import apply
+from tamis.query.model import Catalog
+from tamis.query.parse import parse
+
+TWO = """
+CREATE STREAM a (k INT KEY, ts TIMESTAMP, x DOUBLE, y DOUBLE, pos DOUBLE CHECK (pos BETWEEN 0.1 AND 100),
+  n INT, big BIGINT, mode VARCHAR, flag BOOLEAN, k2 INT, expiry TIMESTAMP,
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND);
+CREATE STREAM b (k INT KEY, ts TIMESTAMP, x DOUBLE, y DOUBLE, pos DOUBLE CHECK (pos BETWEEN 0.1 AND 100),
+  n INT, big BIGINT, mode VARCHAR, flag BOOLEAN, k2 INT, expiry TIMESTAMP,
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND);
+CREATE STREAM c (k INT KEY, ts TIMESTAMP, x DOUBLE, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND);
+"""
+NEAR = "a.k = b.k AND a.ts - b.ts BETWEEN INTERVAL '-5' SECOND AND INTERVAL '5' SECOND"
+SECOND = 1_000_000
+
+
+def catalog_of(*texts: str) -> Catalog:
+    """The catalogue after these statements."""
+    catalog = Catalog()
+    for text in texts:
+        for statement in parse(text, catalog):
+            apply(catalog, statement)
+    return catalog
+
+
+def verdict_of(condition: str, *, on: str = NEAR, sources: str = "a JOIN b", streams: str = TWO) -> Verdict:
+    """The verdict on an alert over `sources` with this WHERE."""
+    where = f" WHERE {condition}" if condition else ""
+    clause = f" ON {on}" if "JOIN" in sources else ""
+    catalog = catalog_of(streams, f"CREATE ALERT q AS SELECT a.k FROM {sources}{clause}{where}")
+    return judge(catalog.alerts["q"], catalog)
