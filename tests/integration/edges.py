@@ -161,7 +161,7 @@ class Bench:
             producer.poll(0)
         assert producer.flush(10) == 0
 
-    def edge(self, name: str, config: str | None = None) -> RunningEdge:
+    def edge(self, name: str, config: str | None = None, **environment: str) -> RunningEdge:
         """An edge that isn't started yet, with a data directory by its name. `{port}` in the YAML is its HTTP
         port.
         """
@@ -171,7 +171,7 @@ class Bench:
             path = self.directory / f"{name}.yaml"
             path.write_text(config)
             arguments += ["--config", str(path)]
-        environment = {
+        environment |= {
             "TAMIS_KAFKA_BOOTSTRAP": self.bootstrap,
             "TAMIS_TELEMETRY_PORT": str(telemetry),
             "TAMIS_LOG_LEVEL": "debug",
@@ -209,7 +209,7 @@ class RunningEdge:
     def start(self) -> RunningEdge:
         """Start it and wait until it is ready."""
         self.process.start()
-        self.process.wait_ready(20)
+        self.process.wait_ready(90)  # a first start compiles
         return self
 
     def kill(self) -> None:

@@ -18,6 +18,7 @@ from tamis.telemetry.metrics import Metrics
 from tamis.telemetry.server import TelemetryServer
 from tamis_edge.config import EdgeConfig, FileSource, HttpSource, KafkaSource, MqttSource
 from tamis_edge.core.commit import Commit
+from tamis_edge.core.warm_up import warm_up
 from tamis_edge.journal import Journal
 from tamis_edge.plans import PlanFile, PlanReader
 from tamis_edge.publisher import Publisher
@@ -229,6 +230,7 @@ def serve(config: EdgeConfig, kafka: KafkaSettings, settings: ServiceSettings) -
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     telemetry.start()
+    warm_up()
     edge.start()
     _log.info("started", edge=config.name, telemetry=telemetry.url, data=str(config.data or settings.data))
     try:

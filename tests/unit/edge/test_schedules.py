@@ -191,6 +191,9 @@ class World:
         self.spool = [q for q in self.queue if q.token == 0] + self.spool
         self.queue = []
 
+    def ended(self) -> bool:
+        return self.run is not None and self.run.final_version == self.version
+
     # ---- what came of it
 
     def arrive(self, record: Record) -> None:
@@ -291,9 +294,8 @@ def play(seed: int) -> World:
             world.run.settle(world.now)
         world.send()
         world.deliver()
-        if world.run is not None:
-            world.make_commit()
-        if world.run is not None and world.run.final_version == world.version:
+        world.make_commit()
+        if world.ended():
             world.judge()
             return world
     raise AssertionError("the shard did not come to its end")

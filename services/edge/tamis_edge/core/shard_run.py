@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import repeat
 
 import numpy as np
 
@@ -160,7 +161,7 @@ class ShardRun:
         for topic, masks, any_entry in work:
             self._publish(topic, ids[any_entry & late], late=True)
             in_time = {entry: mask & ~late for entry, mask in masks.items()} if late.any() else masks
-            self._publish(topic, topic.offer(ids, batch, in_time, now))
+            self._publish(topic, topic.offer(ids, batch, codes[topic.serial], in_time, now))
         self.watermark = int(reached[-1])
         self.high = max(self.high, int(batch.times.max()))
         self.settle(now)
@@ -172,7 +173,8 @@ class ShardRun:
         """
         self.next_offset = max(self.next_offset, letter.offset + 1)
         self.counts.dead += 1
-        token = self._track(letter.offset)
+        token = self._token()
+        self._unsafe[token] = letter.offset
         self.out.append(
             Record(token, DEAD_LETTERS, ANY_PARTITION, None, letter.payload, arrival, letter.headers())
         )
@@ -314,24 +316,24 @@ class ShardRun:
             batch = chunk.batch
             self.counts.holds.append(self._now - batch.arrivals[places])
             codes = chunk.codes[topic.serial][places]
-            for offset, code, partition, value, arrival in zip(
-                batch.offsets[places].tolist(),
-                codes.tolist(),
-                topic.keys.partitions(codes).tolist(),
-                encode(batch, places, names, end),
-                (batch.arrivals[places] // 1000).tolist(),
-                strict=True,
-            ):
-                key = topic.keys.encoded[code]
-                self.counts.published_bytes += len(key) + len(value)
-                token = self._track(offset)
-                self.out.append(Record(token, topic.plan.name, partition, key, value, arrival))
-
-    def _track(self, offset: int) -> int:
-        """The token of a record without which `offset` isn't done."""
-        token = self._token()
-        self._unsafe[token] = offset
-        return token
+            encoded = topic.keys.encoded
+            keys = [encoded[code] for code in codes.tolist()]
+            values = encode(batch, places, names, end)
+            self.counts.published_bytes += sum(map(len, keys)) + sum(map(len, values))
+            tokens = range(self._tokens + 1, self._tokens + 1 + len(keys))
+            self._tokens = tokens[-1]
+            self._unsafe.update(zip(tokens, batch.offsets[places].tolist(), strict=True))
+            self.out.extend(
+                map(
+                    Record,
+                    tokens,
+                    repeat(topic.plan.name),
+                    topic.keys.partitions(codes).tolist(),
+                    keys,
+                    values,
+                    (batch.arrivals[places] // 1000).tolist(),
+                )
+            )
 
     def _send_finals(self, now: int) -> None:
         self._finals_version = self.version

@@ -80,9 +80,11 @@ class TopicRun:
                 filters[entry.filter] = keyed & holds(entry.filter, columns, n)
         return {entry: filters[entry.filter] for entry in self._runs}
 
-    def offer(self, ids: Int64s, batch: Batch, masks: dict[Entry, np.ndarray], now: int) -> Int64s:
+    def offer(
+        self, ids: Int64s, batch: Batch, codes: Int64s, masks: dict[Entry, np.ndarray], now: int
+    ) -> Int64s:
         """Show tuples that aren't late to the entries whose mask is true; returns those to be published
-        whatever omission says.
+        whatever omission says. `codes`: of the partition key, where a mask is true.
 
         These have no place in an order: their value is NULL, or not exact as DOUBLE.
         """
@@ -103,8 +105,12 @@ class TopicRun:
                 if outside.any():
                     at_once.append(ids[mask & outside])
                     rows = np.flatnonzero(mask & ~outside)
-            key = [batch.columns[name].take(rows) for name in entry.omission_key]
-            run.state.offer(run.keys.codes(key, len(rows)), batch.times[rows], values[rows], ids[rows], now)
+            if run.keys is self.keys:
+                key_codes = codes[rows]
+            else:
+                key = [batch.columns[name].take(rows) for name in entry.omission_key]
+                key_codes = run.keys.codes(key, len(rows))
+            run.state.offer(key_codes, batch.times[rows], values[rows], ids[rows], now)
         return self._noted(at_once)
 
     def decide(self, watermark: int, now: int) -> Int64s:

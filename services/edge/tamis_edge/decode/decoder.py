@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from tamis.planning.plan import StreamPlan
 from tamis_edge.core.keys import Int64s
 from tamis_edge.decode.columns import TimeUnit, convert
 from tamis_edge.decode.json_rows import Offence, parse
+
+# Payloads parsed at a time: their objects stay in the processor's cache until their values are taken out.
+SLICE = 500
 
 # A reading must fit into one Kafka message with its headers, for which brokers allow 1 MiB unless told
 # otherwise.
@@ -53,6 +57,9 @@ class Decoder:
             column.name: tuple(mapping.fields.get(column.name, column.name).split("."))
             for column in stream.columns
         }
+        # All columns in one go where all are fields of the reading itself; a getter of one gives no tuple.
+        flat = len(self._paths) > 1 and all(len(path) == 1 for path in self._paths.values())
+        self._flat = itemgetter(*(path[0] for path in self._paths.values())) if flat else None
 
     def path(self, column: str) -> tuple[str, ...]:
         """The steps to a column's value in a reading."""
@@ -60,9 +67,23 @@ class Decoder:
 
     def payloads(self, payloads: Sequence[bytes], now: int) -> Decoded:
         """JSON objects, one a payload. `now`: wall clock, microseconds."""
-        rows, offences = parse(payloads, MAX_READING)
-        raw = {name: _extract(rows, path) for name, path in self._paths.items()}
-        return self._check(raw, len(rows), offences, now)
+        raw: dict[str, list[Any]] = {name: [] for name in self._paths}
+        offences: list[Offence] = []
+        for start in range(0, len(payloads), SLICE):
+            rows, faults = parse(payloads[start : start + SLICE], MAX_READING)
+            offences += [Offence(start + fault.row, fault.reason, fault.error) for fault in faults]
+            for name, values in zip(self._paths, self._extract(rows), strict=True):
+                raw[name] += values
+        return self._check(raw, len(payloads), offences, now)
+
+    def _extract(self, rows: Sequence[dict[str, Any]]) -> Iterable[Sequence[Any]]:
+        """The values of each column, None where a row lacks it."""
+        if self._flat is not None:
+            try:
+                return list(zip(*map(self._flat, rows), strict=True))
+            except KeyError:
+                pass  # some row lacks a field
+        return [_follow(rows, path) for path in self._paths.values()]
 
     def columns(self, raw: Mapping[str, Sequence[Any]], rows: int, now: int) -> Decoded:
         """Columns of Python values, by the names that the mapping's paths give; a column that isn't there is
@@ -131,9 +152,8 @@ class Decoder:
         return Decoded(good, columns, times, sorted(offences, key=lambda offence: offence.row))
 
 
-def _extract(rows: Sequence[Mapping[str, Any]], path: tuple[str, ...]) -> list[Any]:
-    first = path[0]
-    values: list[Any] = [row.get(first) for row in rows]
+def _follow(rows: Sequence[dict[str, Any]], path: tuple[str, ...]) -> list[Any]:
+    values: list[Any] = [row.get(path[0]) for row in rows]
     for step in path[1:]:
         values = [value.get(step) if type(value) is dict else None for value in values]
     return values

@@ -105,6 +105,8 @@ class KafkaTopic:
             {
                 **config,
                 "group.id": source.group or f"tamis-edge.{source.stream}.{source.topic}",
+                # A dead edge's partitions wait no longer than this for another.
+                "session.timeout.ms": 10_000,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "partition.assignment.strategy": "cooperative-sticky",
