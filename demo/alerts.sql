@@ -18,26 +18,27 @@ CREATE FUNCTION dew_point(t DOUBLE, h DOUBLE) RETURNS DOUBLE AS
 CREATE FUNCTION humidex(t DOUBLE, h DOUBLE) RETURNS DOUBLE AS
   t + 0.5555 * (6.112 * exp(17.67 * t / (t + 243.5)) * h / 100 - 10);
 
--- Water condenses: air at one mote is so moist that its dew point lies above the temperature at the other.
+-- Water condenses: the air beside one mote is so moist that its dew point lies above the temperature at the other.
 CREATE ALERT condensation WITH (gap = '2 minutes', severity = 'critical') AS
-SELECT damp.indoor, damp.ts, damp.mote_id AS damp_mote, cold.mote_id AS cold_mote,
-       dew_point(damp.temperature, damp.humidity) AS dew_point, cold.temperature AS temperature
+SELECT damp.indoor, damp.ts, dew_point(damp.temperature, damp.humidity) AS dew_point, cold.temperature
 FROM readings damp JOIN readings cold
-  ON damp.indoor = cold.indoor AND damp.mote_id <> cold.mote_id
- AND cold.ts BETWEEN damp.ts - INTERVAL '30' SECOND AND damp.ts + INTERVAL '30' SECOND
-WHERE dew_point(damp.temperature, damp.humidity) - cold.temperature > 0;
+  ON damp.indoor = cold.indoor
+ AND cold.ts BETWEEN damp.ts - INTERVAL '2' MINUTE AND damp.ts + INTERVAL '2' MINUTE
+WHERE damp.mote_id IN (1, 4) AND cold.mote_id IN (2, 3)
+  AND dew_point(damp.temperature, damp.humidity) - cold.temperature > 0;
 
--- Heat stress anywhere in a room: the heat of its hottest mote with the humidity of its dampest, half a minute apart at most.
-CREATE ALERT heat_stress WITH (gap = '2 minutes', severity = 'warning', max_delay = '1 second') AS
-SELECT hot.indoor, hot.ts, hot.temperature, damp.humidity, humidex(hot.temperature, damp.humidity) AS humidex
+-- Heat stress in a place: the heat of its hottest mote with the humidity of its dampest, five minutes apart at most.
+CREATE ALERT heat_stress WITH (gap = '5 minutes', severity = 'warning') AS
+SELECT hot.indoor, hot.ts, hot.temperature, damp.humidity,
+       humidex(hot.temperature, damp.humidity) AS humidex
 FROM readings hot JOIN readings damp
-  ON hot.indoor = damp.indoor AND ABS(hot.ts - damp.ts) <= INTERVAL '30' SECOND
-WHERE humidex(hot.temperature, damp.humidity) > 50;
+  ON hot.indoor = damp.indoor AND ABS(hot.ts - damp.ts) <= INTERVAL '5' MINUTE
+WHERE humidex(hot.temperature, damp.humidity) > 54;
 
 -- One mote runs away from its neighbour: a source of heat beside it, or a failing sensor.
 CREATE ALERT runaway WITH (gap = '2 minutes', severity = 'warning') AS
-SELECT a.indoor, a.ts, a.mote_id AS hot_mote, a.temperature - b.temperature AS difference
+SELECT a.indoor, a.ts, a.mote_id, a.temperature - b.temperature AS difference
 FROM readings a JOIN readings b
-  ON a.indoor = b.indoor AND b.ts BETWEEN a.ts - INTERVAL '10' SECOND AND a.ts + INTERVAL '10' SECOND
+  ON a.indoor = b.indoor AND b.ts BETWEEN a.ts - INTERVAL '2' MINUTE AND a.ts + INTERVAL '2' MINUTE
 WHERE a.mote_id IN (1, 4) AND b.mote_id IN (2, 3)
   AND a.temperature - b.temperature > 5;

@@ -49,17 +49,26 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that the report shows. Bytes are of tuples with their keys, latencies in seconds."""
+    """All that the report shows. Bytes are of records with their keys, latencies in seconds."""
 
     places: list[Place]
     decisions: dict[str, dict[str, int]]  # edge -> decision -> tuples
-    received_bytes: int
     published_bytes: int
     alarms: dict[str, list[dict[str, Any]]]  # alert -> distinct alarms
     episodes: dict[str, int]
     live_peak: dict[str, int]  # alert -> most live tuples that were seen
     bounds: dict[str, int]
     latency: dict[str, list[float]]  # alert -> arrival of its last tuple at the edge to the alarm in Kafka
+
+    @property
+    def tuples(self) -> int:
+        """All that the edges read."""
+        return sum(sum(counts.values()) for counts in self.decisions.values())
+
+    @property
+    def published(self) -> int:
+        """All that they sent to Kafka."""
+        return sum(counts.get("published", 0) + counts.get("late", 0) for counts in self.decisions.values())
 
 
 Watch = Callable[[Fleet, Progress], None]
@@ -102,7 +111,6 @@ def check(outcome: Outcome) -> list[Verdict]:
     recordings = {
         STREAM: read_recording(catalog.streams[STREAM], [str(place.recording) for place in outcome.places])
     }
-    retained = sum(counts.get("published", 0) for counts in outcome.decisions.values())
     verdicts = []
     for name, alert in catalog.alerts.items():
         raised = [a["tuples"] for a in outcome.alarms.get(name, [])]
@@ -114,7 +122,7 @@ def check(outcome: Outcome) -> list[Verdict]:
                 recordings=recordings,
                 reference=plain_join(alert.query, recordings),
                 alarms=alarms_of(alert.query, recordings, raised),
-                retained=retained,
+                retained=outcome.published,
             )
         )
     return verdicts
@@ -199,9 +207,6 @@ def _collect(fleet: Fleet, places: list[Place], peak: dict[str, int]) -> Outcome
             name: {k: int(v) for k, v in scrape.by("tamis_edge_tuples_total", "decision").items()}
             for name, scrape in scrapes.items()
         },
-        received_bytes=int(
-            sum(s.total("tamis_edge_received_bytes_total", stream=STREAM) for s in scrapes.values())
-        ),
         published_bytes=int(
             sum(s.total("tamis_edge_published_bytes_total", stream=STREAM) for s in scrapes.values())
         ),

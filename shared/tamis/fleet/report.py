@@ -19,17 +19,18 @@ def show(outcome: Outcome, verdicts: Sequence[Verdict], console: Console) -> Non
     """Print it."""
     _streams(outcome, console)
     _alerts(outcome, verdicts, console)
-    saved = 1 - outcome.published_bytes / outcome.received_bytes if outcome.received_bytes else 0.0
-    sizes = f"{outcome.received_bytes:,} received, {outcome.published_bytes:,} to Kafka"
-    console.print(f"bytes: {sizes} ({saved:.1%} saved)")
+    everything = outcome.tuples * outcome.published_bytes / max(1, outcome.published)
+    sizes = f"{outcome.published_bytes:,} to Kafka; every tuple would have been {everything:,.0f}"
+    console.print(f"bytes: {sizes} ({1 - outcome.published / max(1, outcome.tuples):.1%} saved)")
     waits = [seconds for found in outcome.latency.values() for seconds in found]
     if waits:
         p50, p99 = np.percentile(waits, [50, 99])
         console.print(f"latency, reading at the edge to alarm in Kafka: p50 {p50:.2f} s, p99 {p99:.2f} s")
     for verdict in verdicts:
         console.print(
-            f"verify {verdict.query}: {verdict.reference_alarms} combinations in the plain join, "
-            f"{verdict.alarms} alarms, missed {verdict.missed}, extra {verdict.extra}"
+            f"verify {verdict.query}: {verdict.reference_alarms:,} alarms of the plain join, "
+            f"{verdict.alarms:,} raised, missed {verdict.missed}, extra {verdict.extra}",
+            soft_wrap=True,
         )
 
 
