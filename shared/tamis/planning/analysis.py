@@ -70,6 +70,7 @@ def analyse(query: Query, catalog: Catalog, position: Position | None = None) ->
             elif not sources:
                 if not _holds(part):
                     contradiction = f"{conjunct.text} is never true"
+                    filters = {alias: (*before, part) for alias, before in filters.items()}
             elif len(sources) == 1:
                 alias = next(iter(sources))
                 if part not in filters[alias]:

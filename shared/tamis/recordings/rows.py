@@ -77,6 +77,8 @@ class JsonRows:
         return len(self.lines)
 
     def column(self, name: str) -> pa.ChunkedArray:
+        if not self._objects:  # without objects there are no names either
+            return pa.chunked_array([pa.nulls(0)])
         check_column(self, name)
         values = [one.get(name) for one in self._objects]
         kinds = [_KINDS.get(type(value), type(value)) for value in values]
