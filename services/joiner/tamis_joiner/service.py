@@ -155,10 +155,7 @@ class Joiner:
                 f"the query ended: {_reason(error)}", hint="the checkpoint is whole: start the joiner again"
             )
         self._health.beat()
-        for progress in query.recentProgress:
-            report = json.loads(progress.json)
-            if report["batchId"] <= self._seen_batch or "addBatch" not in report["durationMs"]:
-                continue
+        for report in _reports(query, self._seen_batch):
             self._seen_batch = report["batchId"]
             self._metrics.inc("tamis_joiner_rows_total", report["numInputRows"])
             self._metrics.observe(
@@ -223,6 +220,19 @@ class Joiner:
             if fresh > 0:
                 log.error("records were deleted unread", topic=topic, partition=partition, records=fresh)
                 self._metrics.inc("tamis_joiner_lost_records_total", fresh)
+
+
+def _reports(query: StreamingQuery, seen: int) -> list[dict[str, Any]]:
+    """Spark's reports on the batches after `seen`, in order.
+
+    As JSON from the JVM: `recentProgress` would ask it for every number of every report, some thousand calls.
+    """
+    jvm: Any = query._jsq
+    last = jvm.lastProgress()
+    if last is None or json.loads(last.json())["batchId"] <= seen:
+        return []
+    found = [json.loads(report.json()) for report in jvm.recentProgress()]
+    return [r for r in found if r["batchId"] > seen and "addBatch" in r["durationMs"]]
 
 
 def _least_offsets(kafka: KafkaSettings, of: dict[str, dict[int, int]]) -> dict[str, dict[int, int]]:

@@ -43,6 +43,8 @@ _SETTINGS = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # How often an idle query asks Kafka for new offsets: less costs CPU, more costs latency.
     "spark.sql.streaming.pollingDelay": "50ms",
+    # The service looks at them several times a second.
+    "spark.sql.streaming.numRecentProgressUpdates": "10",
     # Batches to go back to; a retry needs the last one.
     "spark.sql.streaming.minBatchesToRetain": "20",
     # Tasks are as short as the wait for a "better" place would be.
