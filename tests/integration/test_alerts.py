@@ -14,7 +14,8 @@ from typing import Any
 import orjson
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from tamis.fleet.broker import EmbeddedKafka
 from tamis.fleet.ports import free_ports
@@ -176,7 +177,12 @@ def test_alarms_become_episodes_notified_once(world: World) -> None:
     assert [(e["start"], e["end"], e["alarms"]) for e in closed] == [(SECOND, 5 * SECOND, 3)]
     managers = [b[0] for path, _, b in world.webhook.posted if path == "/api/v2/alerts"]
     assert all(a["labels"] == managers[0]["labels"] for a in managers)
-    assert managers[0]["labels"] == {"alertname": "hot", "key": '["k"]', "severity": "critical", "team": "north"}
+    assert managers[0]["labels"] == {
+        "alertname": "hot",
+        "key": '["k"]',
+        "severity": "critical",
+        "team": "north",
+    }
     assert world.process.stop() == 0
 
 

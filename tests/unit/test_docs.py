@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tamis.messaging.topics import SPECS
 from tamis.telemetry.catalogue import CATALOGUE
 

@@ -10,7 +10,7 @@ from tamis.errors import InputError
 from tamis.query.model import Rate
 
 _MICROSECONDS = {
-    ("us", "µs", "microsecond", "microseconds"): 1,
+    ("us", "µs", "μs", "microsecond", "microseconds"): 1,  # the micro sign, and the Greek letter
     ("ms", "msec", "millisecond", "milliseconds"): 1_000,
     ("s", "sec", "secs", "second", "seconds"): 1_000_000,
     ("m", "min", "mins", "minute", "minutes"): 60_000_000,
@@ -23,7 +23,7 @@ UNITS = {name: size for names, size in _MICROSECONDS.items() for name in names}
 # A time plus or minus a duration must stay within 64 bits: 200 years from 1970 and 100 more are far inside.
 LONGEST = 100 * 366 * 86_400_000_000
 
-_PART = re.compile(r"\s*(?P<number>[0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})\s*(?P<unit>[A-Za-zµ]*)\s*")
+_PART = re.compile(r"\s*(?P<number>[0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})\s*(?P<unit>[A-Za-zµμΜ]*)\s*")
 _RATE = re.compile(r"\s*(?P<count>[0-9]{1,18})\s*/\s*(?P<per>\S.*)", re.DOTALL)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HINT = "write a number and a unit, such as '250 ms', '30s', '5 minutes' or '1 hour 30 minutes'"
