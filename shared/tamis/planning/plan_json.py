@@ -54,7 +54,7 @@ def decode_plan(data: bytes) -> Plan:
     except orjson.JSONDecodeError as error:
         raise InputError(f"not JSON: {error}", where="plan") from None
     fields = dict(_object(document, "plan"))
-    if fields.pop("format", None) != FORMAT:
+    if _integer(fields.pop("format", 0), "plan.format") != FORMAT:
         raise InputError(f"a plan of another format than {FORMAT}", where="plan", hint="upgrade this service")
     return _record(Plan, _PLAN)(fields, "plan")
 

@@ -1,0 +1,112 @@
+"""`tamis explain`, for programs and for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from click.testing import CliRunner, Result
+from tests.unit.planning.catalogs import NEAR, TWO
+
+from tamis.cli import main
+
+GOOD = f"CREATE ALERT good AS SELECT a.k FROM a JOIN b ON {NEAR} WHERE a.x > b.x AND a.y > 3;"
+BAD = "CREATE ALERT bad AS SELECT a.k FROM a JOIN b ON a.k = b.k WHERE a.x > b.x;"
+HOT = "CREATE STREAM hot AS SELECT k, ts, x FROM a WHERE x > 30;"
+
+
+def run(tmp_path: Path, sql: str, *options: str) -> Result:
+    path = tmp_path / "alerts.sql"
+    path.write_text(sql)
+    return CliRunner().invoke(main, ["explain", str(path), *options])
+
+
+def document(result: Result) -> list[dict[str, Any]]:
+    found = orjson.loads(result.stdout)
+    assert list(found) == ["queries"]
+    queries: list[dict[str, Any]] = found["queries"]
+    return queries
+
+
+def test_the_json_of_an_accepted_alert(tmp_path: Path) -> None:
+    result = run(tmp_path, TWO + GOOD, "--json")
+    assert result.exit_code == 0
+    (query,) = document(result)
+    assert set(query) == {"name", "kind", "accepted", "streams", "memory"}
+    assert (query["name"], query["kind"], query["accepted"]) == ("good", "alert", True)
+    first, second = query["streams"]
+    assert first == {
+        "alias": "a",
+        "stream": "a",
+        "key": ["k"],
+        "predicate": "y > 3",
+        "value": "x",
+        "omission": {
+            "interval": 10_000_000,
+            "sides": "above",
+            "certificate": "monotone by rules of composition",
+            "reason": "a tuple between two higher ones within 10 s is omitted",
+        },
+    }
+    assert second["predicate"] is None
+    assert set(query["memory"]) == {
+        "verdict",
+        "bound",
+        "formula",
+        "theorem",
+        "reason",
+        "repairs",
+        "witness",
+    }
+    assert query["memory"]["verdict"] == "bounded"
+
+
+def test_one_refused_alert_makes_the_answer_no(tmp_path: Path) -> None:
+    result = run(tmp_path, TWO + GOOD + BAD + HOT, "--json")
+    assert result.exit_code == 1
+    found = {query["name"]: query for query in document(result)}
+    assert [found[name]["accepted"] for name in ("good", "bad", "hot")] == [True, False, True]
+    assert found["hot"]["kind"] == "stream"
+    assert found["bad"]["memory"]["repairs"]
+
+
+def test_only_the_query_that_is_asked_for(tmp_path: Path) -> None:
+    assert run(tmp_path, TWO + GOOD + BAD, "--query", "good").exit_code == 0
+    assert run(tmp_path, TWO + GOOD + BAD, "--query", "bad").exit_code == 1
+    missing = run(tmp_path, TWO + GOOD + BAD, "--query", "none")
+    assert missing.exit_code == 2
+    assert "it has good, bad" in missing.stderr
+
+
+def test_for_people_the_reasons_come_first(tmp_path: Path) -> None:
+    lines = run(tmp_path, TWO + BAD).stdout.splitlines()
+    assert lines[0] == "alert bad: REFUSED"
+    assert lines[1].startswith("  nothing bounds the time")
+    assert any("BETWEEN" in line for line in lines)
+    lines = run(tmp_path, TWO + GOOD).stdout.splitlines()
+    assert lines[0] == "alert good: accepted"
+    assert "  a: a tuple between two higher ones within 10 s is omitted" in lines
+
+
+def test_wrong_input_is_exit_code_2_with_all_errors(tmp_path: Path) -> None:
+    wrong = run(
+        tmp_path, TWO + "CREATE ALERT q AS SELECT nothing FROM a;\nCREATE ALERT r AS SELECT k FROM z;"
+    )
+    assert wrong.exit_code == 2
+    assert wrong.stdout == ""
+    assert wrong.stderr.count("line ") == 2
+    assert CliRunner().invoke(main, ["explain", str(tmp_path / "none.sql")]).exit_code == 2
+
+
+def test_standard_input_and_explain_statements() -> None:
+    sql = TWO + f"EXPLAIN SELECT a.k FROM a JOIN b ON {NEAR} WHERE a.x > b.x;"
+    result = CliRunner().invoke(main, ["explain", "-", "--json"], input=sql)
+    assert result.exit_code == 0
+    assert len(document(result)) == 1
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_file_without_queries(tmp_path: Path, options: list[str]) -> None:
+    assert run(tmp_path, TWO, *options).exit_code == 0
