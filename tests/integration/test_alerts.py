@@ -1,4 +1,4 @@
-"""The alerts service as a process: alarms in Kafka become episodes, each notified once, whatever is killed."""
+"""The alerts service as a process: alarms become episodes, each notified once, whatever is killed."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ class World:
             self.producer.produce(PLANS, encode_plan(plan()), b"plan", partition=partition)
         self.producer.flush(10)
         (directory / "alerts.yaml").write_text(
-            f"sinks: [{{kind: webhook, url: '{webhook.url}/hook'}}, {{kind: alertmanager, url: '{webhook.url}'}}]"
+            f"sinks:\n- {{kind: webhook, url: '{webhook.url}/hook'}}\n"
+            f"- {{kind: alertmanager, url: '{webhook.url}'}}\n"
         )
         (port,) = free_ports(1)
         self.process = ServiceProcess(

@@ -1,0 +1,113 @@
+"""Episodes are the same whatever the order and repetition of alarms; each is opened once and closed once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+from tamis.planning.plan import Definition, Input, Plan, TimeBound
+from tamis_alerts.core.episodes import Alarm, Episode, KeyState, advance, take
+from tamis_alerts.core.rules import DEFAULT_GAP, Rule, rules_of
+
+END = 10**9
+
+
+def rule(gap: int = 10, for_: int = 0, memory: int = 100) -> Rule:
+    return Rule("hot", gap, for_, memory, "critical", (("team", "north"),), frozenset({"t"}))
+
+
+def alarm(time: int, number: int = 0) -> Alarm:
+    return Alarm("hot", ("k",), f"{time:08}-{number:023}", time, {"t": time})
+
+
+def through(alarms: Sequence[Alarm], what: Rule) -> list[Episode]:
+    """All events of a stream of alarms that ends."""
+    state, events = KeyState(), []
+    for one in alarms:
+        step = take(KeyState.from_bytes(state.to_bytes()), one, what)
+        state = step.state
+        events += step.events
+    last = advance("hot", ("k",), state, END, what)
+    assert last.state == KeyState(), "nothing is remembered for ever"
+    return [*events, *last.events]
+
+
+def spans(times: Sequence[int], gap: int, for_: int) -> list[tuple[int, int, int]]:
+    """Straight from the definition: sorted alarms, cut where more than the gap lies between two."""
+    found: list[list[int]] = []
+    for time in sorted(times):
+        if found and time - found[-1][-1] <= gap:
+            found[-1].append(time)
+        else:
+            found.append([time])
+    return [(run[0], run[-1], len(run)) for run in found if run[-1] - run[0] >= for_]
+
+
+@given(
+    st.lists(st.integers(0, 60), min_size=1, max_size=20, unique=True),
+    st.integers(0, 12),
+    st.integers(0, 15),
+    st.randoms(use_true_random=False),
+)
+def test_any_order_and_repetition_gives_the_same_episodes(
+    times: list[int], gap: int, for_: int, random: Random
+) -> None:
+    alarms = [alarm(t) for t in times] + [alarm(random.choice(times)) for _ in range(5)]
+    random.shuffle(alarms)
+    events = through(alarms, rule(gap, for_))
+    opened = [e.episode for e in events if e.event == "opened"]
+    closed = [e.episode for e in events if e.event == "closed"]
+    assert len(set(opened)) == len(opened)
+    assert sorted(opened) == sorted(closed), "what was opened is closed, once"
+    whole = [(e.start, e.end, e.alarms) for e in events if e.event == "closed"]
+    # Two episodes that an alarm between them joined late were both opened: the swallowed one closed early.
+    assert set(spans(times, gap, for_)) <= set(whole)
+    if alarms == sorted(alarms, key=lambda a: a.event_time):
+        assert spans(times, gap, for_) == whole
+
+
+def test_for_waits_until_alarms_span_it() -> None:
+    events = through([alarm(0), alarm(5), alarm(8), alarm(40)], rule(gap=10, for_=8))
+    assert [(e.event, e.start, e.end, e.alarms) for e in events] == [("opened", 0, 8, 3), ("closed", 0, 8, 3)]
+
+
+def test_a_lasting_episode_is_told_about_once_a_gap() -> None:
+    events = through([alarm(t) for t in range(50)], rule(gap=10))
+    assert [(e.event, e.end) for e in events] == [
+        ("opened", 0),
+        ("open", 10),
+        ("open", 20),
+        ("open", 30),
+        ("open", 40),
+        ("closed", 49),
+    ]
+
+
+def test_only_the_frontier_closes() -> None:
+    state = take(KeyState(), alarm(0), rule(gap=10)).state
+    assert advance("hot", ("k",), state, 10, rule(gap=10)).events == ()
+    (closed,) = advance("hot", ("k",), state, 11, rule(gap=10)).events
+    assert (closed.event, closed.severity, closed.labels) == ("closed", "critical", {"team": "north"})
+
+
+def test_an_alarm_that_comes_again_after_its_episode_closed_opens_none() -> None:
+    what = rule(gap=10, memory=100)
+    state = take(KeyState(), alarm(0), what).state
+    state = advance("hot", ("k",), state, 50, what).state
+    step = take(state, alarm(0), what)
+    assert not step.new and step.events == ()
+
+
+def test_rules_follow_the_plan() -> None:
+    def definition(version: int, gap: int | None, interval: int) -> Definition:
+        source = Input("a", "air", f"t{version}", "ts", (), None, interval)
+        return Definition("hot", version, (source,), (), (TimeBound("a", "b", -7, 5),), None, (), gap=gap)
+
+    plan = Plan(version=3, partitions=1, definitions=(definition(3, None, 4), definition(2, 100, 6)))
+    found = rules_of(plan)["hot"]
+    assert found.gap == DEFAULT_GAP + 8
+    assert found.topics == {"t2", "t3"}, "an old definition's alarms still come"
+    assert found.memory == 7 + 12
