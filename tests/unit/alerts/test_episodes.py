@@ -25,7 +25,8 @@ def alarm(time: int, number: int = 0) -> Alarm:
 
 def through(alarms: Sequence[Alarm], what: Rule) -> list[Episode]:
     """All events of a stream of alarms that ends."""
-    state, events = KeyState(), []
+    state = KeyState()
+    events: list[Episode] = []
     for one in alarms:
         step = take(KeyState.from_bytes(state.to_bytes()), one, what)
         state = step.state
