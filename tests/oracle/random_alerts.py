@@ -211,7 +211,7 @@ class RandomFile:
             return f"heat({values[0]}, {values[1]})"
         text = values[0]
         for value in values[1:]:
-            text = f"{text} {r.choice('++++----*/')} {value}"
+            text = f"{text} {r.choice('+++++++------***/')} {value}"
         return text
 
     def _threshold(self, aliases: Sequence[str]) -> str:

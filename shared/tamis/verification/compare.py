@@ -111,8 +111,7 @@ def compare(
     )
     seen = _table(definition, recordings, classes, alarms.rows)
     late = np.any([recordings[s.stream].late[alarms.rows[s.alias]] for s in query.sources], axis=0)
-    near = near_threshold(query, recordings, alarms.rows)
-    raised = seen.append_column("apart", pa.array(late | near))
+    raised = seen.append_column("late", pa.array(late)).append_column("n", pa.array(np.arange(len(alarms))))
     count = range(len(query.sources))
     same = " AND ".join(f"x.c{i} = y.c{i}" for i in count)
     spans = [source.interval for source in definition.inputs]
@@ -136,10 +135,11 @@ def compare(
             f"""missing x WHERE NOT EXISTS
                 (SELECT 1 FROM standing y WHERE x.key = y.key AND x.bucket = y.bucket AND {close})""",
         )
-        extra = _count(
-            connection,
-            f"raised x WHERE NOT apart AND NOT EXISTS (SELECT 1 FROM expected y WHERE {same})",
-        )
+        unlike = connection.sql(
+            f"SELECT n FROM raised x WHERE NOT late AND NOT EXISTS (SELECT 1 FROM expected y WHERE {same})"
+        ).fetchnumpy()["n"]
+    doubtful = {alias: rows[unlike] for alias, rows in alarms.rows.items()}
+    extra = int(np.count_nonzero(~near_threshold(query, recordings, doubtful)))
     return Verdict(
         query=name,
         tuples=sum(len(recordings[stream]) for stream in {s.stream for s in query.sources}),

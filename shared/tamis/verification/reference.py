@@ -87,6 +87,8 @@ def near_threshold(
     """Which of the given combinations are within `NEAR` of a threshold."""
     names = [source.alias for source in query.sources]
     count = len(rows[names[0]])
+    if count == 0:
+        return np.zeros(0, np.bool_)
     with _connect(query, recordings) as connection:
         wanted = pa.table({"n": np.arange(count), **{f"r{i}": rows[a] for i, a in enumerate(names)}})
         connection.register("wanted", wanted)
