@@ -76,6 +76,7 @@ class Reader:
         config = {
             "bootstrap.servers": bootstrap,
             "group.id": "test",
+            "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "log_level": 0,
         }
@@ -230,4 +231,4 @@ class RunningEdge:
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples now."""
-        return Scrape(self.telemetry).total(name, **labels)
+        return Scrape.of(self.telemetry).total(name, **labels)

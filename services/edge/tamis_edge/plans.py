@@ -16,6 +16,7 @@ from tamis.planning.plan import Plan
 from tamis.planning.plan_json import decode_plan
 from tamis.settings import KafkaSettings
 from tamis.telemetry.logs import get_logger
+from tamis_edge.publisher import LOG_LEVEL
 
 _log = get_logger("edge.plans")
 
@@ -102,9 +103,10 @@ class PlanReader:
             return self._refused
 
     def _run(self) -> None:
+        config = {**self._settings.client_config(), "log_level": LOG_LEVEL}
         while not self._stopping.is_set():
             try:
-                with CompactedReader(self._settings.client_config(), [PLANS]) as reader:
+                with CompactedReader(config, [PLANS]) as reader:
                     self._follow(reader)
             except UnavailableError as error:
                 _log.info("no plan yet", reason=str(error))

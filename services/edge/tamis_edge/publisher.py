@@ -52,6 +52,7 @@ class Publisher:
         self._clock = clock
         self._last_delivery = clock()
         self._on_way = 0
+        self._was_away = False
         self._delivered_spool: list[int] = []
         self.fault: str | None = None
         self._producer = Producer(
@@ -120,6 +121,12 @@ class Publisher:
             self._delivered_spool = []
         if self._on_way == 0:
             self._last_delivery = self._clock()
+        if self.away != self._was_away:
+            self._was_away = not self._was_away
+            if self._was_away:
+                _log.warning("Kafka takes nothing; records of shards that can't move go to the spool")
+            else:
+                _log.info("Kafka is back", spooled=self._spool.records)
         while self._spool.waiting and not self.away and self._on_way < QUEUE - DRAIN:
             for record in self._spool.take(DRAIN):
                 # With this much room the queue takes them: a refusal would break the order.
@@ -211,4 +218,4 @@ class Publisher:
     def _on_error(self, error: KafkaError) -> None:
         if error.fatal():
             self.fault = str(error)
-        _log.warning("Kafka", error=str(error))
+        _log.debug("Kafka", error=str(error))

@@ -98,6 +98,7 @@ class KafkaTopic:
         self._shards: dict[int, KafkaShard] = {}
         self._making: dict[int, tuple[Commit, Future[None]]] = {}
         self._lock = threading.Lock()
+        self._closing = False
         config = settings.client_config()
         if source.bootstrap is not None:
             config["bootstrap.servers"] = source.bootstrap
@@ -122,8 +123,15 @@ class KafkaTopic:
 
     def shards(self) -> list[KafkaShard]:
         now = time.time_ns() // 1000
-        for message in self._consumer.consume(BUFFER // 2, timeout=0):
-            self._take(message, now)
+        try:
+            for message in self._consumer.consume(BUFFER // 2, timeout=0):
+                self._take(message, now)
+        except KafkaException as error:
+            # The group could not say where its partitions stand: join it anew.
+            _log.warning("joining the group again", topic=self._source.topic, error=str(error))
+            self._shards.clear()
+            self._consumer.unsubscribe()
+            self.start()
         for shard in self._shards.values():
             if shard.started and not shard.paused and len(shard.buffer) > BUFFER:
                 self.pause(shard)
@@ -139,6 +147,7 @@ class KafkaTopic:
             self.pause(shard)
 
     def close(self) -> None:
+        self._closing = True
         self._consumer.close()
 
     # ---- for its shards
@@ -209,7 +218,8 @@ class KafkaTopic:
         for at in partitions:
             shard = self._shards.pop(at.partition, None)
             last = self._before_revoke(shard.name) if shard else None
-            if shard is not None and last is not None:
+            # A stop has made its last commits already; a broker that is away would only delay it here.
+            if shard is not None and last is not None and not self._closing:
                 offsets.append(_offset(shard, last))
         if offsets:
             try:
@@ -248,7 +258,7 @@ class KafkaTopic:
     def _on_error(self, error: KafkaError) -> None:
         for shard in self._shards.values():
             shard.caught_up = False
-        _log.warning("Kafka", topic=self._source.topic, error=str(error))
+        _log.debug("Kafka", topic=self._source.topic, error=str(error))
 
 
 def _offset(shard: KafkaShard, commit: Commit) -> TopicPartition:
