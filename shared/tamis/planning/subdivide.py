@@ -154,5 +154,5 @@ def _middle(lo: iv.Array, hi: iv.Array) -> iv.Array:
     with np.errstate(over="ignore"):  # ends that are both as large as can be aren't split
         geometric = np.copysign(np.sqrt(near) * np.sqrt(far), np.where(lo < 0, -1.0, 1.0))
     crossing = (lo < 0) & (hi > 0)
-    wide = np.where(crossing, 0.0, np.where(far > 1e3 * near, geometric, lo / 2 + hi / 2))
+    wide = np.where(crossing, 0.0, np.where(far / 1e3 > near, geometric, lo / 2 + hi / 2))
     return np.where(far > 1e6, wide, lo / 2 + hi / 2)
