@@ -1,0 +1,168 @@
+"""One edge: the real workers, runs and publisher, one step at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+from unittest.mock import patch
+
+from tests.model.kafka import Landing, Producer, Source, Spool, decode_once
+from tests.model.readings import Shard
+
+from tamis.messaging.topics import ACKS
+from tamis.planning.plan import Plan
+from tamis.settings import KafkaSettings
+from tamis.telemetry.metrics import Metrics
+from tamis_edge import publisher
+from tamis_edge.core.records import Record
+from tamis_edge.worker import Worker
+
+if TYPE_CHECKING:
+    from tests.model.world import World
+
+_METRICS = Metrics("edge")
+_SETTINGS = KafkaSettings()
+
+
+class Edge:
+    """A machine with a disk (the last plan, the spool), and while it is up a process."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world, self.name = world, name
+        self.up, self.dead, self.connected, self.muted = False, False, True, False
+        self.disk: Plan | None = None
+        self.spooled: dict[int, Record] = {}
+        self.landings: list[Landing] = []
+        self.workers: dict[str, Worker] = {}
+        self.zombies: list[Worker] = []
+
+    # ---- life
+
+    def start(self) -> None:
+        """A new process: the plan of its disk, and the shards that are its own."""
+        self.up, self.plan = True, self.disk
+        self._read = [0] * self.world.inputs.partitions
+        self.producer = Producer()
+        with patch.object(publisher, "Producer", lambda config: self.producer):
+            self.publisher = publisher.Publisher(
+                _SETTINGS, self.name, cast(Any, Spool(self.spooled)), lambda: self.world.now / 1e6
+            )
+        for shard in self.world.shards.values():
+            if self.world.owner[shard.name] is self:
+                self.adopt(shard)
+
+    def crash(self) -> None:
+        """The process ends: what is on its way may arrive, and a commit may be made, unknown to it."""
+        r = self.world.r
+        while self.connected and self.producer.queue and r.random() < 0.5:
+            self._arrive(first=True)
+        for landing in self.landings:
+            if r.random() < 0.5 and (self.connected or not landing.source.movable):
+                landing.land(fails=False)
+        self.up, self.workers, self.zombies, self.landings = False, {}, [], []
+
+    def adopt(self, shard: Shard) -> None:
+        """A shard is assigned to it."""
+        durable = self.world.durable[shard.name]
+        source = durable.source = Source(shard, durable, self.landings)
+        self.workers[shard.name] = Worker(source, self.name, self.publisher, _METRICS)
+
+    def release(self, shard: Shard, told: bool) -> None:
+        """A shard moves elsewhere: it commits and lets go, or doesn't know yet."""
+        worker = self.workers.pop(shard.name, None)
+        if worker is None:
+            return
+        if told:
+            last = worker.last_commit()
+            if last is not None and self.connected:
+                self.world.durable[shard.name].commit = last
+        else:
+            self.zombies.append(worker)
+
+    def all_workers(self) -> list[Worker]:
+        """Those whose shard is elsewhere by now, too."""
+        return [*self.workers.values(), *self.zombies]
+
+    # ---- steps
+
+    def read_plans(self, most: int | None) -> None:
+        """Read on in one partition of the plan topic, in all of them without a limit."""
+        world = self.world
+        if not self.connected:
+            return
+        parts = [world.r.randrange(world.inputs.partitions)] if most else range(world.inputs.partitions)
+        for p in parts:
+            found = world.plans[p][self._read[p] :][:most]
+            self._read[p] += len(found)
+            for value in found:
+                plan = decode_once(value)
+                if self.plan is None or plan.version > self.plan.version:
+                    self.plan = self.disk = plan
+                    world.say(self.name, "has plan", plan.version)
+
+    def obey(self, worker: Worker) -> None:
+        """Take up the plan."""
+        before = worker.run and worker.run.version
+        worker.obey(self.plan, False, self.world.now)
+        run = worker.run
+        if (run and run.version) != before:
+            what = f"obeys {run.version} from {run.activation} at {run.durable}" if run else "stops"
+            self.world.say(self.name, worker.source.name, what)
+
+    def read(self, worker: Worker, limit: int) -> int:
+        """Take a micro-batch."""
+        count = worker.read(limit, self.world.now)
+        if count:
+            assert worker.run is not None
+            self.world.say(self.name, worker.source.name, "reads", count, "to", worker.run.next_offset)
+        return count
+
+    def settle(self, worker: Worker) -> None:
+        """Decide, and hand to the publisher."""
+        worker.settle(self.world.now)
+
+    def deliver(self, count: int) -> None:
+        """The broker takes records."""
+        while self.connected and self.producer.queue and count:
+            self._arrive(first=False)
+            count -= 1
+
+    def land(self, all_of_them: bool = False) -> None:
+        """A commit becomes durable."""
+        r = self.world.r
+        while self.landings:
+            at = r.randrange(len(self.landings))
+            landing = self.landings[at]
+            if landing.source.movable and not self.connected:
+                return
+            self.landings.pop(at).land(fails=not all_of_them and r.random() < 0.05)
+            self.world.say(self.name, "commit lands", landing.source.name, landing.source.durable.commit)
+            if not all_of_them:
+                return
+
+    def commit(self, worker: Worker) -> None:
+        """Finish a commit, and begin another."""
+        worker.commit(self.world.now, at_once=True)
+
+    def speak(self, worker: Worker) -> None:
+        """Acknowledge, or give a sign of life."""
+        if not self.muted:
+            worker.say(self.world.now)
+
+    def turn(self) -> None:
+        """A round of the service's loop."""
+        for worker in self.all_workers():
+            self.obey(worker)
+            self.read(worker, self.world.r.choice((1, 3, 10)))
+            self.settle(worker)
+        self.publisher.poll()
+        for worker in self.all_workers():
+            self.commit(worker)
+            self.speak(worker)
+
+    def _arrive(self, first: bool) -> None:
+        record = self.producer.deliver_first() if first else self.producer.deliver(self.world.r)
+        if record.topic == ACKS:
+            self.world.take_ack(record.value)
+        else:
+            heard = self.world.append(record.topic, record.partition, record.value)
+            self.world.say(self.name, "sends", record.topic, record.partition, heard)

@@ -1,0 +1,123 @@
+"""The oracle: the full join over all readings, and what of it was promised.
+
+A shard promises from its acknowledged activation on; not what it lost as it was declared gone, and not what
+came behind the frontier at which it was listed. A missed combination is made good by an alarm of the same
+definition and key whose readings lie within the omission interval of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+
+from tests.model.readings import Alert, Reading
+from tests.model.world import NEVER, World
+
+Broken = tuple[str, str]
+
+
+class Promises:
+    """From when on each shard keeps what for which definition."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._acks: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for ack in world.acks:
+            if ack.state != "waiting":
+                self._acks[ack.shard].append((ack.plan, ack.activation))
+        self._lost: dict[tuple[str, str, int], list[tuple[float, int | None, dict[int, int], float]]]
+        self._lost = defaultdict(list)
+        longest = max((alert.interval for alert in world.every.values()), default=0)
+        for joiner in world.joiners:
+            listed: dict[tuple[str, str], list[int]] = defaultdict(list)
+            for shard, topic, version in sorted(joiner.included):
+                listed[shard, topic].append(version)
+            for (shard, topic), versions in listed.items():
+                # Before it was first listed it may be behind the frontier.
+                lost = self._lost[shard, topic, joiner.number]
+                lost.append((-math.inf, 0, {}, joiner.included[shard, topic, versions[0]]))
+            for low in world.lows:
+                topic, partition = low.place
+                if partition == joiner.number:
+                    # From its last progress on, until its next listing is active.
+                    later = [n for n in listed[low.shard, topic] if n > low.version]
+                    back = later[0] if later else None
+                    since = joiner.included[low.shard, topic, back] if back is not None else math.inf
+                    lowest = low.progress - longest if low.progress > NEVER else -math.inf
+                    self._lost[low.shard, topic, partition].append((lowest, back, low.had, since))
+
+    def active(self, shard: str, version: int, alert: Alert | None = None) -> float:
+        """From which event time on the shard obeys the version, and a plan with the definition."""
+        return min(
+            (
+                at
+                for plan, at in self._acks[shard]
+                if plan >= version
+                and (alert is None or (alert.name, alert.version) in self._world.history[plan])
+            ),
+            default=math.inf,
+        )
+
+    def kept(self, alert: Alert, reading: Reading) -> bool:
+        """Whether the definition may count on the reading."""
+        key = getattr(reading, alert.by)
+        if key is None or reading.late or reading.t < self.active(reading.shard, alert.version, alert):
+            return False
+        stream = self._world.shards[reading.shard].stream
+        topic = self._world.topic_of[stream, alert.by]
+        partition = self._world.inputs.partition(key)
+        return all(
+            reading.t < low
+            or had.get(reading.number, 0) >= alert.version
+            or (back is not None and reading.t >= max(since, self.active(reading.shard, back, alert)))
+            for low, back, had, since in self._lost[reading.shard, topic, partition]
+        )
+
+
+def judge(world: World) -> list[Broken]:
+    """What is wrong with the alarms."""
+    promises = Promises(world)
+    raised: dict[Alert, list[tuple[Reading, Reading]]] = defaultdict(list)
+    bad: list[Broken] = []
+    for key, *numbers in world.alarms:
+        a, b = (world.inputs.by_number[number] for number in numbers)
+        alert = world.every.get(key)
+        if alert is None or not alert.raises(a, b) or (_stream(world, a), _stream(world, b)) != alert.streams:
+            bad.append(("EXTRA", f"{key} {a} {b}"))
+        else:
+            raised[alert].append((a, b))
+    seen: Counter[str] = world.seen
+    seen["alarms"] += len(world.alarms)
+    for alert in world.every.values():
+        if alert in world.ended:
+            continue
+        successor = world.replaced.get(alert)
+        left, right = (
+            [
+                reading
+                for shard in world.shards.values()
+                if shard.stream == stream
+                for reading in shard.log
+                if promises.kept(alert, reading)
+            ]
+            for stream in alert.streams
+        )
+        for a in left:
+            for b in right:
+                if not alert.raises(a, b):
+                    continue
+                if successor is not None and all(x.t >= promises.active(x.shard, successor) for x in (a, b)):
+                    continue  # both are the new definition's
+                seen["promised"] += 1
+                if not any(
+                    getattr(x, alert.by) == getattr(a, alert.by)
+                    and abs(x.t - a.t) <= alert.interval
+                    and abs(y.t - b.t) <= alert.interval
+                    for x, y in raised[alert]
+                ):
+                    bad.append(("MISS", f"{alert.name}@{alert.version} {a} {b}"))
+    return bad
+
+
+def _stream(world: World, reading: Reading) -> str:
+    return world.shards[reading.shard].stream

@@ -1,0 +1,248 @@
+"""What stands in for Kafka, disks and sources: lists, with every step of a record's way a step of its own."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+from tests.model.readings import Reading, Shard
+
+from tamis.errors import UnavailableError
+from tamis.expressions.nodes import Type
+from tamis.expressions.vectors import Vector
+from tamis.planning.plan_json import decode_plan
+from tamis_edge.core.commit import Commit
+from tamis_edge.core.records import Record
+from tamis_edge.decode.decoder import Decoded, Decoder, FieldMap
+
+Place = tuple[str, int]  # topic and partition
+
+# Bytes never change, and every batch of the joiner begins with its plan.
+decode_once = lru_cache(256)(decode_plan)
+
+
+class Heard(NamedTuple):
+    """A record of a stream topic as the oracle reads it. `number` is the reading's."""
+
+    kind: str  # tuple, progress, final
+    shard: str
+    version: int
+    time: int
+    number: int
+
+
+@dataclass
+class Log:
+    """One partition of a stream topic."""
+
+    values: list[bytes] = field(default_factory=list)
+    heard: list[Heard] = field(default_factory=list)
+
+    def append(self, value: bytes) -> Heard:
+        document = orjson.loads(value)
+        envelope = document["_"]
+        heard = Heard(
+            envelope.get("kind", "tuple"),
+            envelope["shard"],
+            envelope["plan"],
+            envelope.get("event_time", 0),
+            document.get("n", -1),
+        )
+        self.values.append(value)
+        self.heard.append(heard)
+        return heard
+
+
+class Queued(NamedTuple):
+    """A record that the producer has taken."""
+
+    topic: str
+    partition: int
+    value: bytes
+    report: Callable[[Any, Any], None]
+
+
+class Producer:
+    """confluent_kafka's Producer as the publisher uses it: order within a partition, reports on `poll`."""
+
+    def __init__(self) -> None:
+        self.queue: list[Queued] = []
+        self._reports: deque[Callable[[Any, Any], None]] = deque()
+
+    def produce(  # noqa: PLR0917 - as confluent_kafka's
+        self,
+        topic: str,
+        value: bytes,
+        key: bytes | None,
+        partition: int,
+        on_delivery: Callable[[Any, Any], None],
+        timestamp: int,
+        headers: object,
+    ) -> None:
+        self.queue.append(Queued(topic, partition, value, on_delivery))
+
+    def deliver(self, r: random.Random) -> Queued:
+        """The broker takes the first record of some partition."""
+        place = r.choice(self.queue)[:2]
+        return self._arrived(next(i for i, record in enumerate(self.queue) if record[:2] == place))
+
+    def deliver_first(self) -> Queued:
+        """The broker takes the oldest record."""
+        return self._arrived(0)
+
+    def poll(self, timeout: float) -> int:
+        while self._reports:
+            self._reports.popleft()(None, None)
+        return 0
+
+    def _arrived(self, at: int) -> Queued:
+        record = self.queue.pop(at)
+        self._reports.append(record.report)
+        return record
+
+
+class Spool:
+    """The edge's spool; `rows` are on its disk and outlive it."""
+
+    full = False
+
+    def __init__(self, rows: dict[int, Record]) -> None:
+        self.rows = rows
+        self._taken = 0
+
+    @property
+    def records(self) -> int:
+        return len(self.rows)
+
+    @property
+    def waiting(self) -> bool:
+        return self._taken < max(self.rows, default=0)
+
+    def append(self, records: Sequence[Record]) -> None:
+        # Numbers are never used again (AUTOINCREMENT): what is on its way still has its own.
+        first = 1 + max([*self.rows, self._taken])
+        self.rows.update(enumerate(records, first))
+
+    def take(self, limit: int) -> list[Record]:
+        found = [row for row in sorted(self.rows) if row > self._taken][:limit]
+        self._taken = max(found, default=self._taken)
+        return [self.rows[row]._replace(token=row) for row in found]
+
+    def delivered(self, tokens: Iterable[int]) -> None:
+        for token in tokens:
+            del self.rows[token]
+
+
+@dataclass
+class Durable:
+    """What of a shard survives its edge. `source`: to whom Kafka has assigned it, of shards that can move."""
+
+    commit: Commit = field(default_factory=Commit)
+    final: bool = False
+    source: Source | None = None
+
+
+@dataclass(eq=False)
+class Landing:
+    """A commit that is on its way to be durable."""
+
+    source: Source
+    commit: Commit
+    final: bool
+    done: Future[None]
+
+    def land(self, fails: bool) -> None:
+        """It becomes durable, or not. Kafka refuses the commit of a consumer that has lost the partition."""
+        kept = self.source.durable
+        moved = self.source.movable and kept.source is not self.source
+        if moved or fails:
+            self.done.set_exception(UnavailableError("the commit failed"))
+            return
+        kept.commit, kept.final = self.commit, self.final
+        self.source.known = self.commit
+        self.done.set_result(None)
+
+
+@dataclass
+class Ready:
+    """A delivery that is decoded already."""
+
+    offsets: np.ndarray
+    arrivals: np.ndarray
+    columns: dict[str, Vector]
+    size: int = 0
+
+    def decode(self, decoder: Decoder, now: int) -> Decoded:
+        return Decoded(np.arange(len(self.offsets)), self.columns, self.columns["ts"].data, [])
+
+    def payload(self, row: int) -> bytes:
+        raise AssertionError("no reading is a dead letter here")
+
+
+_COLUMNS = {
+    "k": Type.VARCHAR,
+    "ts": Type.TIMESTAMP,
+    "h": Type.VARCHAR,
+    "v": Type.DOUBLE,
+    "u": Type.DOUBLE,
+    "f": Type.BOOLEAN,
+    "g": Type.BIGINT,
+    "n": Type.BIGINT,
+}
+_FIELDS = {"ts": "t", "n": "number"}
+
+
+def columns_of(rows: Sequence[Reading]) -> dict[str, Vector]:
+    """Readings as an edge decodes them."""
+    return {
+        name: Vector.from_list([getattr(row, _FIELDS.get(name, name)) for row in rows], type_)
+        for name, type_ in _COLUMNS.items()
+    }
+
+
+class Source:
+    """A shard at one edge, in one life: `SourceShard`."""
+
+    topic, partition = "readings", 0
+    fields = FieldMap()
+    declared = True
+    caught_up = False
+
+    def __init__(self, shard: Shard, durable: Durable, landings: list[Landing]) -> None:
+        self.shard, self.durable, self._landings = shard, durable, landings
+        self.name, self.stream, self.movable = shard.name, shard.stream, shard.kind == "kafka"
+        self.known = durable.commit
+        self._next: int | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.shard.kind == "file" and self._next == len(self.shard.log)
+
+    def committed(self) -> tuple[Commit, bool]:
+        return self.known, self.durable.final and not self.movable
+
+    def start(self, offset: int, decoder: Decoder) -> None:
+        self._next = offset
+
+    def stop(self) -> None:
+        self._next = None
+
+    def poll(self, limit: int, now: int) -> Ready | None:
+        if self._next is None or self._next >= self.shard.available:
+            return None
+        rows = self.shard.log[self._next : min(self.shard.available, self._next + limit)]
+        offsets = np.arange(self._next, self._next + len(rows))
+        self._next += len(rows)
+        return Ready(offsets, np.full(len(rows), now), columns_of(rows))
+
+    def commit(self, commit: Commit, final: bool) -> Future[None]:
+        done: Future[None] = Future()
+        self._landings.append(Landing(self, commit, final, done))
+        return done

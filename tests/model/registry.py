@@ -1,0 +1,145 @@
+"""The registry: the real core; its changes are performed one effect at a time, and it crashes anywhere."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from tamis.messaging.records import Ack, Frontier
+from tamis.planning import verdict
+from tamis.planning.build import build_plan
+from tamis.planning.certify import Certificate, Unproven, certify
+from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
+from tamis_registry.core.change import Change
+from tamis_registry.core.planner import Planner
+from tamis_registry.core.registry import Registry
+from tamis_registry.core.state import State, recover
+
+if TYPE_CHECKING:
+    from tests.model.world import World
+
+After = Callable[[int], None]
+
+
+@functools.cache
+def _certified(conditions: Any, alias: str, streams: Any, filters: Any) -> Certificate | Unproven:
+    return certify(conditions, alias, dict(streams), dict(filters))
+
+
+def certify_once(conditions: Any, alias: str, streams: Any, filters: Any) -> Certificate | Unproven:
+    """`certify`, remembered from one schedule to the next: a proof depends on columns, not on times."""
+    columns = tuple((name, StreamDef("", s.columns, s.time, 0)) for name, s in streams.items())
+    return _certified(conditions, alias, columns, tuple(filters.items()))
+
+
+def _explain(made: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, Any]:
+    """What the core asks of EXPLAIN's document."""
+    judged = verdict.judge(made, catalog)
+    memory = {"verdict": judged.memory.verdict, "reason": judged.memory.reason, "repairs": []}
+    return {"name": made.name, "kind": "alert", "accepted": judged.refusal is None, "memory": memory}
+
+
+PLANNER = Planner(_explain, build_plan)
+
+
+class Office:
+    """The registry's process and what its topics hold of it."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.statements: dict[bytes, bytes] = {}
+        self.registry: Registry | None = None
+        self.effects: list[Callable[[], None]] = []
+        self._acks = self._frontiers = 0
+
+    # ---- life
+
+    def start(self) -> None:
+        """A new process knows what the topics hold."""
+        world = self.world
+        before = recover(self.statements)
+        state = before.draft() if before else State(world.inputs.partitions)
+        greatest = max((orjson.loads(log[-1])["version"] for log in world.plans if log), default=0)
+        self.registry = Registry(PLANNER, state, before, greatest, world.now)
+        for ack in world.acks:
+            self.registry.hear(ack, None)
+        for frontier in world.frontiers:
+            self.registry.follow(frontier)
+        self._acks, self._frontiers = len(world.acks), len(world.frontiers)
+        self._perform(self.registry.begin(world.now))
+        world.say("registry starts, greatest", greatest)
+
+    def crash(self) -> None:
+        """Whatever is not written yet never will be."""
+        self.registry, self.effects = None, []
+        self.world.seen["registry crashes"] += 1
+        self.world.say("registry crashes")
+
+    # ---- steps
+
+    def hear(self) -> None:
+        """Take what the fleet has said."""
+        if self.registry is None or self.effects:
+            return
+        acks: list[Ack] = self.world.acks[self._acks :]
+        frontiers: list[Frontier] = self.world.frontiers[self._frontiers :]
+        for ack in acks:
+            self.registry.hear(ack, self.world.now)
+        for frontier in frontiers:
+            self.registry.follow(frontier)
+        self._acks, self._frontiers = len(self.world.acks), len(self.world.frontiers)
+
+    def effect(self) -> None:
+        """Perform the next effect of a change."""
+        if self.effects:
+            self.effects.pop(0)()
+
+    def tick(self) -> bool:
+        """Do what is due by itself; whether there was anything."""
+        assert self.registry is not None
+        change = self.registry.tick(self.world.now)
+        if change is not None:
+            self._perform(change)
+        return change is not None
+
+    def say(self, text: str, after: After) -> None:
+        """Apply a text; `after` is told the version of its plan once it is durable."""
+        assert self.registry is not None
+        _, change = self.registry.apply(text, self.world.now)
+        self._perform(change, after)
+
+    @property
+    def next_version(self) -> int:
+        """The version of the next plan."""
+        assert self.registry is not None
+        return self.registry.state.version + 1
+
+    def _perform(self, change: Change, after: After | None = None) -> None:
+        world, registry = self.world, self.registry
+        assert registry is not None
+
+        def write_statements() -> None:
+            for key, value in change.statements.items():
+                if value is None:
+                    del self.statements[key]
+                else:
+                    self.statements[key] = value
+            world.say("registry:", *change.why)
+            if after is not None and change.plan is not None:
+                after(change.state.version)
+
+        writes: list[Callable[[], None]] = []
+        if change.plan is not None:
+            parts = range(world.inputs.partitions)
+            writes += [functools.partial(world.write_plan, p, change.plan, change.document) for p in parts]
+            writes += [
+                functools.partial(world.write_final, final.topic, p, final.shard, final.version)
+                for final in change.finals
+                for p in parts
+            ]
+            world.r.shuffle(writes)
+        self.effects = [write_statements, functools.partial(world.create, change.topics), *writes]
+        self.effects.append(lambda: registry.done(change, world.now))

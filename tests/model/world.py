@@ -1,0 +1,167 @@
+"""All that a schedule is played with: processes, topics, what was asked for, and what was seen."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import orjson
+from tests.model.edge import Edge
+from tests.model.joiner import Partition
+from tests.model.kafka import Durable, Heard, Log, Place
+from tests.model.readings import Alert, Inputs, Shard
+from tests.model.registry import Office
+
+from tamis.messaging.records import Ack, Frontier, final_record
+from tamis.planning.plan import Plan
+
+Key = tuple[str, int]  # a definition: alert and version
+
+NEVER = -(2**62)  # below every event time
+
+
+class Low:
+    """What a partition held of a shard as the registry wrote its final record: all else is lost."""
+
+    def __init__(self, shard: str, place: Place, version: int, log: Log) -> None:
+        mine = [heard for heard in log.heard if heard.shard == shard]
+        self.shard, self.place, self.version = shard, place, version
+        self.progress = max((heard.time for heard in mine if heard.kind == "progress"), default=NEVER)
+        self.had: dict[int, int] = {}  # reading -> greatest version
+        for heard in mine:
+            if heard.kind == "tuple":
+                self.had[heard.number] = max(heard.version, self.had.get(heard.number, 0))
+
+
+class World:
+    """The state of a schedule. `now` is wall clock in microseconds, a step takes `tick`."""
+
+    def __init__(self, seed: int, trace: bool = False) -> None:
+        r = self.r = random.Random(seed)
+        self.trace: list[str] | None = [] if trace else None
+        self.inputs = inputs = Inputs.draw(r)
+        self.now, self.tick = 1_700_000_000_000_000, r.choice((100_000, 500_000, 1_000_000))
+        self.stall = 60 * self.tick
+        if inputs.max_delay is not None:
+            inputs.max_delay *= self.tick
+        self.seen: Counter[str] = Counter()
+        self.broken: list[tuple[str, str]] = []
+        # Topics
+        self.plans: list[list[bytes]] = [[] for _ in range(inputs.partitions)]
+        self.topics: dict[Place, Log] = {}
+        self.acks: list[Ack] = []
+        self.frontiers: list[Frontier] = []
+        self.alarms: set[tuple[Key, int, int]] = set()
+        # What was asked for
+        self.every: dict[Key, Alert] = {}
+        self.current: dict[str, Alert] = {}
+        self.paused: dict[str, Alert] = {}
+        self.replaced: dict[Alert, int] = {}
+        self.ended: set[Alert] = set()
+        # What was seen
+        self.history: dict[int, set[Key]] = {}
+        self.topic_of: dict[tuple[str, str], str] = {}  # stream and key column
+        self.documents: dict[int, bytes] = {}
+        self.published: dict[Place, int] = {}
+        self.lows: list[Low] = []
+        # Processes
+        self.edges = [Edge(self, f"e{i}") for i in range(r.choice((2, 2, 3)))]
+        self.owner: dict[str, Edge] = {}
+        self.shards: dict[str, Shard] = {}
+        for stream in inputs.streams:
+            kind = r.choice(("kafka", "kafka", "journal", "file"))
+            for i in range(r.choice((1, 1, 2))):
+                edge = r.choice(self.edges) if kind == "kafka" else self.edges[i]
+                name = f"{stream}:{f'readings/{i}' if kind == 'kafka' else f'{edge.name}/{kind}'}"
+                self.shards[name] = Shard(name, stream, kind, inputs.log(name))
+                self.owner[name] = edge
+        self.durable = {name: Durable() for name in self.shards}
+        self.joiners = [Partition(self, p) for p in range(inputs.partitions)]
+        self.office = Office(self)
+
+    def say(self, *what: Any) -> None:
+        """A line of the trace."""
+        if self.trace is not None:
+            self.trace.append(" ".join(map(str, what)))
+
+    # ---- topics
+
+    def create(self, topics: tuple[str, ...]) -> None:
+        """Create topics."""
+        for topic in topics:
+            for p in range(self.inputs.partitions):
+                self.topics.setdefault((topic, p), Log())
+
+    def append(self, topic: str, partition: int, value: bytes) -> Heard:
+        """A record arrives in a stream topic."""
+        return self.topics[topic, partition].append(value)
+
+    def write_plan(self, partition: int, plan: Plan, document: bytes) -> None:
+        """A plan arrives in a partition of the plan topic."""
+        if self.documents.setdefault(plan.version, document) != document:
+            self.broken.append(("PLAN", f"two plans of version {plan.version}"))
+        last = self.plans[partition][-1:]
+        if last and orjson.loads(last[0])["version"] >= plan.version:
+            self.broken.append(("PLAN", f"version {plan.version} behind a later one"))
+        self.plans[partition].append(document)
+        self.history[plan.version] = {(d.alert, d.version) for d in plan.definitions}
+        for stream in plan.streams:
+            for topic in stream.topics:
+                self.topic_of[stream.name, topic.partition_key[0]] = topic.name
+        self.say("plan", plan.version, "in", partition, sorted(self.history[plan.version]), plan.since)
+
+    def write_final(self, topic: str, partition: int, shard: str, version: int) -> None:
+        """The registry's final record of a shard arrives."""
+        place = topic, partition
+        self.lows.append(Low(shard, place, version, self.topics[place]))
+        self.append(topic, partition, final_record(shard, version))
+        self.say("final of", shard, version, "in", topic, partition)
+
+    def take_ack(self, value: bytes) -> None:
+        """An acknowledgement arrives."""
+        self.acks.append(Ack.from_bytes(value))
+        ack = self.acks[-1]
+        self.say("ack", ack.shard, ack.state, ack.plan, "from", ack.activation)
+
+    def take_frontier(self, frontier: Frontier) -> None:
+        """The joiner's record of one output partition arrives."""
+        self.frontiers.append(frontier)
+        for topic, state in frontier.topics.items():
+            if state.frontier is not None:
+                place = topic, frontier.partition
+                self.published[place] = max(state.frontier, self.published.get(place, NEVER))
+
+    def take_alarms(self, alarms: list[dict[str, Any]]) -> None:
+        """Alarms arrive: they say what they were raised by, and as it was."""
+        for alarm in alarms:
+            key = alarm["alert"], alarm["definition"]
+            numbers = [alarm["tuples"][alias]["n"] for alias in "ab"]
+            for alias, number in zip("ab", numbers, strict=True):
+                reading = self.inputs.by_number[number]
+                for column, value in alarm["tuples"][alias].items():
+                    if value != getattr(reading, {"ts": "t", "n": "number"}.get(column, column)):
+                        self.broken.append(("VALUE", f"{alarm} of {reading}"))
+            self.alarms.add((key, numbers[0], numbers[1]))
+            self.say("alarm", key, *(self.inputs.by_number[number] for number in numbers))
+
+    # ---- what was asked for
+
+    def define(self, made: Alert, old: Alert | None, version: int) -> None:
+        """A definition is in force."""
+        if made.version != version:
+            self.broken.append(("PLAN", f"{made} came in plan {version}"))
+        self.every[made.name, made.version] = made
+        self.current[made.name] = made
+        self.paused.pop(made.name, None)
+        if old is not None:
+            self.replaced[old] = version
+
+    def end(self, name: str, paused: bool) -> None:
+        """DROP and PAUSE end what was promised, of replaced definitions too."""
+        if paused:
+            self.paused[name] = self.current[name]
+        else:
+            self.paused.pop(name, None)
+        self.current.pop(name, None)
+        self.ended |= {alert for alert in self.every.values() if alert.name == name}

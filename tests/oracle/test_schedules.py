@@ -1,0 +1,38 @@
+"""The real cores of edge, registry and joiner under the protocol model's random schedules.
+
+What the model abstracts and what is real here is in docs/decisions/0003-cores-under-the-model.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+from tests.model.schedule import play, quiet
+from tests.oracle.brackets import SEED, cases
+
+BLOCKS = 8
+SCHEDULES = math.ceil(cases(1 / 12) / BLOCKS)  # 2,000 in all unless TAMIS_CASES says otherwise
+
+
+@pytest.mark.timeout(60 + SCHEDULES)
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_no_schedule_misses_or_invents_an_alarm(block: int) -> None:
+    quiet()
+    seen: Counter[str] = Counter()
+    first = SEED * 1_000_000 + block * SCHEDULES
+    for seed in range(first, first + SCHEDULES):
+        broken, happened = play(seed)
+        assert not broken, f"replay with: python -m tests.model.schedule --trace --seed {seed}\n" + "\n".join(
+            f"{kind} {what}" for kind, what in broken[:5]
+        )
+        seen += happened
+    if SCHEDULES >= 100:  # what never happens proves nothing
+        assert (
+            min(seen[what] for what in ("promised", "alarms", "edge crashes", "joiner crashes"))
+            > SCHEDULES // 4
+        )
+        assert (
+            min(seen[what] for what in ("moves", "replaced", "cut off", "registry crashes")) > SCHEDULES // 8
+        )
