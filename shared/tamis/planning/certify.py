@@ -72,9 +72,13 @@ def certify(
     fixed = [c for c in own if not (c.type.numeric or c.type is Type.TIMESTAMP)]
     computed = {c for part in mine for c in _computed(part)}
     wider = [c for c in own if c in fixed or (c.type is not Type.DOUBLE and c not in computed)]
+    effort = Effort()
     first: Unproven | None = None
     for key in (fixed, wider) if wider != fixed else (fixed,):
-        verdict = _with_key(mine, alias, streams, filters, tuple(key))
+        try:
+            verdict = _with_key(mine, alias, streams, filters, fixed=tuple(key), effort=effort)
+        except OverflowError:
+            verdict = Unproven("a constant of the condition is too large")
         if isinstance(verdict, Certificate):
             return verdict
         first = first or verdict
@@ -96,7 +100,9 @@ def _with_key(
     alias: str,
     streams: Mapping[str, StreamDef],
     filters: Mapping[str, tuple[Expr, ...]],
+    *,
     fixed: tuple[Column, ...],
+    effort: Effort,
 ) -> Certificate | Unproven:
     key = frozenset(fixed)
     if not any(c.alias == alias and c not in key for part in conditions for c in columns(part)):
@@ -108,16 +114,13 @@ def _with_key(
         for c in dict.fromkeys(c for part in conditions for c in columns(part))
         if (definition := streams[c.alias].column(c.name)) and (c.type.numeric or c.type is Type.TIMESTAMP)
     }
-    try:
-        scalars = candidates(conditions, alias, key)
-    except OverflowError:
-        return Unproven("a constant of the condition is too large")
+    scalars = candidates(conditions, alias, key)
     if not scalars:
         named = entries(conditions, alias, key)
         return Unproven("it enters the condition through more than one value: " + " and ".join(named[:2]))
     first: Unproven | None = None
     for scalar in scalars:
-        verdict = _prove(scalar, box, streams[alias], fixed)
+        verdict = _prove(scalar, box, streams[alias], fixed, effort)
         if isinstance(verdict, Certificate):
             return verdict
         first = first or verdict
@@ -126,7 +129,7 @@ def _with_key(
 
 
 def _prove(
-    scalar: Scalar, box: dict[Column, Interval], stream: StreamDef, fixed: tuple[Column, ...]
+    scalar: Scalar, box: dict[Column, Interval], stream: StreamDef, fixed: tuple[Column, ...], effort: Effort
 ) -> Certificate | Unproven:
     name = to_sql(scalar.value)
     nowhere = Column("", "", Type.DOUBLE)
@@ -135,7 +138,9 @@ def _prove(
         return Unproven(f"{name} may be beyond 2^53; declare a CHECK that bounds it")
     for terms in scalar.sums:
         exact = all(term.type.integral and factor.denominator == 1 for factor, term in terms)
-        total = sum(float(abs(factor)) * whole(term, box, nowhere).value.magnitude for factor, term in terms)
+        total = sum(
+            float(abs(factor)) * float(whole(term, box, nowhere).value.magnitude) for factor, term in terms
+        )
         if not total < (INT64 if exact else MAX):
             return Unproven(f"a sum with {name} may overflow; declare CHECKs that bound its columns")
     condition = scalar.conditions[0] if len(scalar.conditions) == 1 else call("and", *scalar.conditions)
@@ -145,14 +150,15 @@ def _prove(
     whole_box = {**box, scalar.variable: span}
     best: tuple[Region, bool] | None = None
     failure: UndefinedError | None = None
-    for effort in (None, Effort()):
+    effort.used = False
+    for spent in (None, effort):
         try:
-            region = Prover(whole_box, scalar.variable, effort).regions(condition).true
+            region = Prover(whole_box, scalar.variable, spent).regions(condition).true
         except UndefinedError as error:
             failure = error
             continue
         if best is None or region & (Region.UPWARD | Region.DOWNWARD):
-            best = (region, effort is not None and effort.used)
+            best = (region, effort.used)
         elif Region.OUTSIDE in region and Region.OUTSIDE not in best[0]:
             best = (region, True)
         if region & (Region.UPWARD | Region.DOWNWARD):
