@@ -88,7 +88,7 @@ def _totals(seeds: range, folder: Path) -> tuple[int, int]:
     return missed, extra
 
 
-BROKEN = range(FIRST + 200_000, FIRST + 200_030)
+BROKEN = range(FIRST + 200_000, FIRST + 200_015)
 
 
 def test_a_longer_interval_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,4 +138,4 @@ def test_invented_alarms_are_found_out(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(verify_command, "replay", inventive)
     missed, extra = _totals(BROKEN, tmp_path)
-    assert missed == 0 and extra > 100
+    assert missed == 0 and extra > 50

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 import orjson
 
+from tamis.cli._recorded import read_sql
 from tamis.errors import InputError
 from tamis.planning.explain import explain
 from tamis.query.catalog import apply
@@ -32,7 +32,7 @@ def command(source: str, query: str | None, as_json: bool) -> None:
     """
     catalog = Catalog()
     asked: dict[str, AlertDef | DerivedDef] = {}
-    for statement in parse(_read(source), catalog):
+    for statement in parse(read_sql(source), catalog):
         apply(catalog, statement)
         if isinstance(statement, AlertDef | DerivedDef):
             asked[statement.name] = statement
@@ -57,13 +57,3 @@ def _stands(query: AlertDef | DerivedDef, catalog: Catalog) -> bool:
 
 def _listed(asked: dict[str, AlertDef | DerivedDef]) -> str:
     return ", ".join(asked) if asked else "none"
-
-
-def _read(source: str) -> str:
-    try:
-        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-        return data.decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"can't be read: {error.strerror}", where=source) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 at byte {error.start}", where=source) from None

@@ -151,15 +151,23 @@ def _write_csv(table: pa.Table, sink: BinaryIO) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.column_names)
-    if len(table.column_names) > 1:
-        try:
-            plain = io.BytesIO()
-            options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
-            pyarrow.csv.write_csv(table, plain, options)
-            sink.write(text.getvalue().encode() + plain.getvalue())
-            return
-        except pa.ArrowInvalid:
-            pass  # Some cell needs quotes, and Arrow would then quote all text
-    cells = [column.cast(pa.string()).to_pylist() for column in table.columns]
-    writer.writerows(zip(*cells, strict=True))
-    sink.write(text.getvalue().encode())
+    plain = _plain_csv(table)
+    if plain is None:
+        cells = [column.cast(pa.string()).to_pylist() for column in table.columns]
+        writer.writerows(zip(*cells, strict=True))
+    sink.write(text.getvalue().encode() + (plain or b""))
+
+
+def _plain_csv(table: pa.Table) -> bytes | None:
+    """The rows in Arrow's quick way; None where some cell needs quotes, since Arrow would then quote all text,
+    or where NULL alone would be an empty line.
+    """
+    if len(table.column_names) == 1:
+        return None
+    sink = io.BytesIO()
+    options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
+    try:
+        pyarrow.csv.write_csv(table, sink, options)
+    except pa.ArrowInvalid:
+        return None
+    return sink.getvalue()

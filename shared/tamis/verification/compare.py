@@ -17,6 +17,7 @@ from tamis.expressions.nodes import Expr, columns
 from tamis.planning.plan import Definition
 from tamis.query.model import Query
 from tamis.recordings.typed import Recording
+from tamis.verification.database import session
 from tamis.verification.reference import Reference, near_threshold
 
 Rows = Mapping[str, NDArray[np.int64]]
@@ -119,7 +120,7 @@ def compare(
     # What is close in time is in the same bucket or the next: DuckDB hashes keys and buckets.
     at = int(np.argmin(spans))
     bucket = f"(t{at} // {spans[at] + 1})"
-    with duckdb.connect(":memory:") as connection:
+    with session() as connection:
         connection.register("expected", expected)
         connection.register("raised", raised)
         connection.sql(

@@ -18,6 +18,7 @@ from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases
 from tamis.query.model import Query
 from tamis.recordings.typed import Recording
+from tamis.verification.database import session
 from tamis.verification.prune import windows
 
 # Two ways of rounding may differ for a combination this close (relative) to its threshold.
@@ -140,10 +141,10 @@ def _quote(name: str) -> str:
 
 
 def _connect(query: Query, recordings: Mapping[str, Recording]) -> duckdb.DuckDBPyConnection:
-    """A database with the streams of the query as tables."""
-    connection = duckdb.connect(":memory:")
+    """A session with the streams of the query as tables."""
+    connection = session()
     # Whole numbers rounded down, also below zero; times are within 2^53, so nothing overflows.
-    connection.execute("CREATE MACRO floor_div(a, b) AS (a - ((a % b) + b) % b) // b")
+    connection.execute("CREATE TEMP MACRO floor_div(a, b) AS (a - ((a % b) + b) % b) // b")
     for name in {source.stream for source in query.sources}:
         recording = recordings[name]
         arrays = {
@@ -153,5 +154,5 @@ def _connect(query: Query, recordings: Mapping[str, Recording]) -> duckdb.DuckDB
         table = pa.table({_ROW: np.arange(len(recording)), _LATE: recording.late, **arrays})
         connection.register(f"_input_{name}", table)
         # A table of DuckDB's own: a registered Arrow table would be scanned anew for each use.
-        connection.execute(f"CREATE TABLE {_quote(name)} AS SELECT * FROM {_quote(f'_input_{name}')}")
+        connection.execute(f"CREATE TEMP TABLE {_quote(name)} AS SELECT * FROM {_quote(f'_input_{name}')}")
     return connection
