@@ -39,8 +39,8 @@ def close_alert(name: str, threshold: float, *, replace: bool = False) -> str:
 class Feeder:
     """Random walks of temperature, one reading a second, station and stream, from event time 0 on."""
 
-    def __init__(self, url: str, seed: int) -> None:
-        self._url = url
+    def __init__(self, seed: int) -> None:
+        self.url = ""  # the edge's
         self._random = random.Random(seed)
         self._levels = {(stream, n): 0.0 for stream in ("air", "surface") for n in range(STATIONS)}
         self._client = httpx.Client(timeout=10)
@@ -65,6 +65,16 @@ class Feeder:
             for stream in self.posted:
                 self._post(stream, [self._reading(stream, n) | {"temp": 0.0} for n in range(STATIONS)])
 
+    def post_lines(self, stream: str, lines: list[bytes]) -> None:
+        """Post lines that aren't remembered as readings."""
+        kind = {"content-type": "application/x-ndjson"}
+        url = f"{self.url}/v1/streams/{stream}"
+        self._client.post(url, content=b"\n".join(lines), headers=kind).raise_for_status()
+
+    def end(self) -> None:
+        """Let go of the connection."""
+        self._client.close()
+
     def write(self, directory: Path) -> dict[str, Path]:
         """All that was posted, as a recording of each stream."""
         paths = {}
@@ -83,7 +93,5 @@ class Feeder:
         return row | {"rh": 50.0} if stream == "air" else row
 
     def _post(self, stream: str, rows: list[dict[str, Any]]) -> None:
-        body = b"\n".join(orjson.dumps(row) for row in rows)
-        answer = self._client.post(f"{self._url}/v1/streams/{stream}", content=body)
-        answer.raise_for_status()
+        self.post_lines(stream, [orjson.dumps(row) for row in rows])
         self.posted[stream] += rows

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import pytest
+
 from tamis.fleet.demo import Outcome, Progress, check, run, total
 from tamis.fleet.fleet import Fleet
 
@@ -24,6 +26,7 @@ def assert_same(outcome: Outcome) -> None:
         assert outcome.episodes[verdict.query] >= 1
 
 
+@pytest.mark.timeout(900)  # several minutes where others want the cores too
 def test_the_demo_misses_nothing_and_stops_cleanly(tmp_path: Path) -> None:
     fleets: list[Fleet] = []
 
@@ -40,6 +43,7 @@ def test_the_demo_misses_nothing_and_stops_cleanly(tmp_path: Path) -> None:
     assert codes == dict.fromkeys(codes, 0), "SIGTERM ends every service with exit code 0 within its time"
 
 
+@pytest.mark.timeout(900)  # several minutes where others want the cores too
 def test_every_service_may_be_killed_in_mid_stream(tmp_path: Path) -> None:
     left = dict(KILLS)
     most = 0
