@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
-CODE := shared services tests
+CODE := shared services tests benchmarks
 READY := .venv/.ready
 JARS := .venv/.jars
 

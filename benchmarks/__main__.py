@@ -1,0 +1,52 @@
+"""`python -m benchmarks [NAME…] [--quick]`: measure, show a table each, and keep the figures as JSON."""
+
+from __future__ import annotations
+
+import signal
+import time
+from importlib import import_module
+from pathlib import Path
+from types import FrameType
+
+import click
+from rich.console import Console
+
+from benchmarks.harness import keep, machine, show
+
+NAMES = ("omission", "edge", "joiner", "latency")
+RESULTS = Path(__file__).parent / "results"
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(NAMES), metavar="[NAME]...")
+@click.option("--quick", is_flag=True, help="Small sizes: whether it works, not how fast it is.")
+def main(names: tuple[str, ...], quick: bool) -> None:
+    """Run all benchmarks, or those named: omission, edge, joiner, latency."""
+    # What a benchmark started is ended by its `finally`, also when it is told to stop.
+    signal.signal(signal.SIGTERM, _interrupt)
+    out, err = Console(), Console(stderr=True)
+    if not out.is_terminal:
+        out.width = 120
+    facts = machine()
+    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
+    out.print(f"{facts['cores']} cores, {facts['memory_gib']} GiB, Python {facts['python']}, {facts['java']}")
+    out.print(versions, highlight=False)
+    for name in names or NAMES:
+        began = time.monotonic()
+
+        def say(text: str, name: str = name, began: float = began) -> None:
+            err.print(f"[{time.monotonic() - began:4.0f} s] {name}: {text}", markup=False, highlight=False)
+
+        facts = machine()
+        result = import_module(f"benchmarks.{name}").run(quick, say)
+        show(result, out)
+        path = keep(result, facts, time.monotonic() - began, RESULTS)
+        say(f"kept in {path}")
+
+
+def _interrupt(_: int, __: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,317 @@
+"""An edge from Kafka to Kafka beside a bare loop that consumes, decodes and publishes the same readings."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import numpy as np
+import orjson
+import psutil
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from benchmarks.harness import Cell, Result, Say, best
+from benchmarks.kafka import PARTITIONS, Topics
+from benchmarks.readings import DEW_POINT, SECOND, stream, weather
+from tamis.errors import UnavailableError
+from tamis.fleet.fleet import READY_SECONDS, Fleet, FleetSpec
+from tamis.fleet.ports import free_ports
+from tamis.fleet.process import ServiceProcess
+from tamis.fleet.scrape import Scrape
+from tamis.messaging.topics import stream_topic
+from tamis.planning.build import build_plan
+from tamis.planning.plan import Plan
+from tamis.query.catalog import apply
+from tamis.query.model import Catalog
+from tamis.query.parse import parse
+from tamis_edge.core.commit import Commit
+from tamis_edge.core.rows import Batch
+from tamis_edge.core.shard_run import ShardRun
+from tamis_edge.decode.decoder import Decoded, Decoder, FieldMap
+
+NAME = "edge"
+KEYS = 1_000
+BATCH = 10_000
+# What passes first, while connections are made and caches are cold, is left out of all measurements alike.
+WARM_UP = 0.1
+SOURCE, BARE = "raw.air", "bare.air"
+LOOK_SECONDS = 0.2
+# An edge that has not read everything by then hangs.
+PATIENCE = 600.0
+
+# The same alert on two streams of the same readings: once with omission, once with none.
+ALERT = """
+CREATE ALERT {name} WITH ({options}) AS
+SELECT a.station, a.ts, s.temp FROM {air} a JOIN surface s
+  ON a.station = s.station AND s.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts + INTERVAL '5' SECOND
+WHERE a.rh > 30 AND dew_point(a.temp, a.rh) - s.temp > 0.5;
+"""
+SQL = (
+    stream("air", KEYS)
+    + stream("whole_air", KEYS)
+    + stream("surface", KEYS)
+    + DEW_POINT
+    + ALERT.format(name="condensation", air="air", options="gap = '1 minute'")
+    + ALERT.format(name="all_condensation", air="whole_air", options="max_delay = '0 seconds'")
+)
+CONFIG = """
+batch: {{rows: {batch}}}
+sources:
+  - {{kind: kafka, name: raw, topic: {topic}, stream: {stream}, group: {stream}}}
+"""
+
+
+@dataclass(frozen=True)
+class Passed:
+    """Tuples that went through after the warm-up, the seconds and the process's CPU seconds that they took,
+    and records published of all.
+    """
+
+    tuples: float
+    seconds: float
+    cpu: float
+    published: int
+
+
+@dataclass(frozen=True)
+class Size:
+    """Of what is in the source topic."""
+
+    tuples: int
+    bytes: int
+
+
+def run(quick: bool, say: Say) -> Result:
+    """Measure. A quick run is for looking whether it works: its figures are of too little."""
+    count = 50_000 if quick else 1_000_000
+    with tempfile.TemporaryDirectory(prefix="tamis-bench-edge-") as directory:
+        say("per stage, on one core")
+        stages = _stages(20_000 if quick else 100_000)
+        fleet = Fleet(FleetSpec(Path(directory), (), partitions=PARTITIONS), say)
+        try:
+            fleet.start_registry()
+            fleet.apply(SQL)
+            topics = Topics(fleet.bootstrap)
+            topics.create([SOURCE, BARE])
+            size = _fill(topics, count, say)
+            say("bare loop")
+            before = _bare(topics, count)
+            passed = {}
+            for name in ("air", "whole_air"):
+                say(f"edge, stream {name}")
+                passed[name] = _edge(fleet, topics, name, size)
+            say("bare loop again")
+            after = _bare(topics, count)
+            topics.close()
+        finally:
+            fleet.stop()
+    bare = (before.tuples + after.tuples) / (before.seconds + after.seconds)
+    rows: list[dict[str, Cell]] = [
+        _row("bare loop, before", before, bare, count),
+        _row("edge, omission", passed["air"], bare, count),
+        _row("edge, every tuple that passes the predicate", passed["whole_air"], bare, count),
+        _row("bare loop, after", after, bare, count),
+        *({"what": f"  stage: {what}", "tuples/s": speed} for what, speed in stages.items()),
+    ]
+    return Result(
+        NAME,
+        "Edge, Kafka to Kafka",
+        ("what", "tuples/s", "to the bare loop", "CPU µs a tuple", "published"),
+        rows,
+        {
+            "tuples": count,
+            "bytes a reading": round(size.bytes / count),
+            "keys": KEYS,
+            "partitions": PARTITIONS,
+            "batch": BATCH,
+            "quick": quick,
+        },
+        (
+            f"the first {WARM_UP:.0%} are left out; the end is when Kafka has everything",
+            "to the bare loop: over the mean of its two runs; stages: in this process, without Kafka",
+            "CPU: of the process with all its threads, user and system; less swayed by what else runs here",
+        ),
+    )
+
+
+def _row(what: str, passed: Passed, bare: float, count: int) -> dict[str, Cell]:
+    speed = passed.tuples / passed.seconds
+    share = f"{passed.published / count:.0%}"
+    return {
+        "what": what,
+        "tuples/s": round(speed),
+        "to the bare loop": round(speed / bare, 2),
+        "CPU µs a tuple": round(passed.cpu / passed.tuples * 1e6, 1),
+        "published": share,
+    }
+
+
+def _readings(count: int) -> Iterator[tuple[bytes, bytes]]:
+    # A day ago: event times may not lie ahead of the edge's clock.
+    return weather(count, KEYS, (int(time.time()) - 86_400) * SECOND, seed=1)
+
+
+def _fill(topics: Topics, count: int, say: Say) -> Size:
+    """Write the readings to the source topic."""
+    say(f"filling the source topic with {count:,} readings")
+    size = 0
+
+    def records() -> Iterator[tuple[str, bytes | None, bytes, int]]:
+        nonlocal size
+        for key, value in _readings(count):
+            size += len(value)
+            yield SOURCE, key, value, -1
+
+    topics.fill(records())
+    return Size(count, size)
+
+
+def _bare(topics: Topics, count: int) -> Passed:
+    """Consume, decode, publish: the least that anything between Kafka and Kafka must do."""
+    consumer = Consumer(
+        {**topics.config, "group.id": "bare", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    )
+    consumer.assign([TopicPartition(SOURCE, number, 0) for number in range(PARTITIONS)])
+    producer = Producer(
+        {
+            **topics.config,
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "queue.buffering.max.messages": 200_000,
+            "partitioner": "murmur2_random",
+        }
+    )
+    passed, began, cpu, first = 0, 0.0, 0.0, 0
+    while passed < count:
+        for message in consumer.consume(BATCH, 0.02):
+            value = message.value()
+            if message.error() is not None or value is None:
+                raise UnavailableError(f"the bare loop could not read: {message.error()}", where=SOURCE)
+            key = orjson.dumps([orjson.loads(value)["station"]])
+            while True:
+                try:
+                    producer.produce(BARE, value, key)
+                    break
+                except BufferError:
+                    producer.poll(0.01)
+            passed += 1
+        producer.poll(0)
+        if not first and passed >= WARM_UP * count:
+            began, cpu, first = time.perf_counter(), time.process_time(), passed
+    producer.flush()
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    consumer.close()
+    return Passed(passed - first, seconds, cpu, passed)
+
+
+def _edge(fleet: Fleet, topics: Topics, name: str, size: Size) -> Passed:
+    """A real edge's process on the same source topic, watched through its metrics."""
+    directory = fleet.spec.directory
+    config = directory / f"{name}.yaml"
+    config.write_text(CONFIG.format(batch=BATCH, topic=SOURCE, stream=name))
+    (port,) = free_ports(1)
+    environment = {
+        "TAMIS_KAFKA_BOOTSTRAP": fleet.bootstrap,
+        "TAMIS_DATA": str(directory / name),
+        "TAMIS_TELEMETRY_PORT": str(port),
+    }
+    url = f"http://127.0.0.1:{port}"
+    process = ServiceProcess(
+        name,
+        ["edge", "--name", name, "--config", str(config)],
+        environment,
+        directory / "logs" / f"{name}.log",
+        f"{url}/readyz",
+    )
+    process.start()
+    try:
+        process.wait_ready(READY_SECONDS)
+        return _follow(url, psutil.Process(process.pid), topics, stream_topic(name, 1), size)
+    finally:
+        process.stop()
+
+
+def _follow(url: str, process: psutil.Process, topics: Topics, topic: str, size: Size) -> Passed:
+    """Watch until everything is decided and what is published is in Kafka."""
+    seen: list[tuple[float, int]] = []  # time, records in the topic
+    began, cpu, first, deadline = 0.0, 0.0, 0.0, time.monotonic() + PATIENCE
+    while True:
+        if time.monotonic() > deadline:
+            raise UnavailableError(f"the edge did not read everything within {PATIENCE:.0f} s", where=topic)
+        try:
+            scrape = Scrape.of(url)
+        except httpx.TransportError:
+            scrape = Scrape("")
+        now, read = time.perf_counter(), scrape.total("tamis_edge_received_bytes_total") / size.bytes
+        if not began and read >= WARM_UP:
+            began, cpu, first = now, _cpu(process), read
+        if began:
+            seen.append((time.perf_counter(), topics.end(topic)))
+        decided = scrape.total("tamis_edge_tuples_total") + scrape.total("tamis_edge_held_tuples")
+        published = int(
+            sum(scrape.total("tamis_edge_tuples_total", decision=d) for d in ("published", "late"))
+        )
+        if began and decided >= size.tuples and seen[-1][1] >= published:
+            # The metrics are up to a second old: the topic itself says when its last tuple was there.
+            ended = next(at for at, records in seen if records >= published)
+            return Passed((1 - first) * size.tuples, ended - began, _cpu(process) - cpu, published)
+        time.sleep(LOOK_SECONDS)
+
+
+def _cpu(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+def _stages(count: int) -> dict[str, Cell]:
+    """The edge's own work without Kafka, stage by stage."""
+    plan = _plan()
+    air = plan.stream("air")
+    assert air is not None
+    values = [value for _, value in _readings(count)]
+    parts = [values[start : start + BATCH] for start in range(0, len(values), BATCH)]
+    now = time.time_ns() // 1000
+
+    def decode() -> list[Decoded]:
+        decoder = Decoder(air, FieldMap())
+        return [decoder.payloads(part, now) for part in parts]
+
+    decoded = decode()
+    return {
+        "decode and check": round(count / best(decode, 3)),
+        "predicate, omission, encode": round(count / best(lambda: _decide(plan, decoded), 3)),
+    }
+
+
+def _decide(plan: Plan, decoded: Sequence[Decoded]) -> None:
+    shard = ShardRun("air", "air", Commit(), plan)
+    offset = 0
+    for part in decoded:
+        offsets = np.arange(offset, offset + len(part.times))
+        offset += len(part.times)
+        shard.take(Batch(part.columns, part.times, offsets, offsets), 0)
+        # Kafka takes everything at once here, and each micro-batch is committed.
+        while shard.out:
+            shard.safe(shard.out.popleft().token)
+        shard.commit()
+        shard.committed(0)
+
+
+def _plan() -> Plan:
+    catalog = Catalog()
+    for statement in parse(SQL, catalog):
+        apply(catalog, statement)
+    built = build_plan(
+        1,
+        catalog,
+        partitions=PARTITIONS,
+        versions={},
+        topic_numbers={},
+        since={"air": 1},
+        shard_streams={"air": "air"},
+    )
+    return built.plan

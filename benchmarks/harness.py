@@ -1,0 +1,118 @@
+"""What every benchmark shares: its figures, the machine's facts, how both are shown and kept."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import orjson
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from tamis.fleet.java import find_java
+
+# Those whose version moves the figures.
+_PACKAGES = ("tamis", "confluent-kafka", "numba", "numpy", "orjson", "pyarrow", "pyspark", "faust-streaming")
+
+Cell = str | int | float | None
+Say = Callable[[str], None]
+"""Tells the one who waits what is going on."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The figures of one run. `rows` are the table's lines, by `columns`; `notes` say how to read them."""
+
+    name: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[dict[str, Cell]]
+    settings: dict[str, Cell]
+    notes: Sequence[str] = ()
+
+    def row(self, first: str) -> dict[str, Cell]:
+        """The line that begins with `first`."""
+        return next(row for row in self.rows if row[self.columns[0]] == first)
+
+
+@dataclass
+class Watch:
+    """Wall-clock seconds between its start and its end."""
+
+    seconds: float = field(default=0.0)
+
+
+@contextmanager
+def timed() -> Iterator[Watch]:
+    """Measure what is inside."""
+    watch = Watch()
+    began = time.perf_counter()
+    yield watch
+    watch.seconds = time.perf_counter() - began
+
+
+def best(work: Callable[[], object], repeats: int) -> float:
+    """The least seconds of several runs of `work`, the first not counted: on a machine that others use too,
+    the least disturbed run says most of the code.
+    """
+    work()
+    found = []
+    for _ in range(repeats):
+        with timed() as watch:
+            work()
+        found.append(watch.seconds)
+    return min(found)
+
+
+def machine() -> dict[str, Any]:
+    """Facts without which a figure means nothing. `load` is of the last minute: what others did meanwhile
+    counts too.
+    """
+    java = subprocess.run([find_java(), "-version"], capture_output=True, text=True, check=True).stderr
+    return {
+        "cores": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": platform.python_version(),
+        "java": java.splitlines()[0],
+        "versions": {name: version(name) for name in _PACKAGES},
+    }
+
+
+def keep(result: Result, facts: dict[str, Any], seconds: float, directory: Path) -> Path:
+    """Write the figures as `<name>.json`; returns the file."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{result.name}.json"
+    document = {"machine": facts, "seconds": round(seconds, 1), **asdict(result)}
+    path.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+    return path
+
+
+def show(result: Result, console: Console) -> None:
+    """Print the figures as a table, and the notes below it."""
+    table = Table(box=box.SIMPLE_HEAD, title=result.title)
+    for number, name in enumerate(result.columns):
+        table.add_column(name, justify="right" if number else "left")
+    for row in result.rows:
+        table.add_row(*(_text(row.get(name)) for name in result.columns))
+    console.print(table)
+    for note in result.notes:
+        console.print(f"  {note}", highlight=False)
+
+
+def _text(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:,.3g}"
+    return f"{cell:,}" if isinstance(cell, int) else cell
