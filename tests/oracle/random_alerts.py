@@ -28,6 +28,7 @@ class RandomFile:
         r = self.random
         self.tick = r.choice((1, 250_000, SECOND, SECOND, SECOND))  # what times are multiples of
         self.key_type = r.choice(("VARCHAR", "INT"))
+        self.keys = r.choice((1, 1, 2, 3))
         self.streams = [f"s{i}" for i in range(r.randint(1, 3))]
         self.delays = {name: r.choice((0, 2, 1_000)) for name in self.streams}
         self.derived = {f"d{i}": r.choice(self.streams) for i in range(r.choice((0, 0, 1)))}
@@ -61,15 +62,15 @@ class RandomFile:
 
     def _alert(self, name: str) -> str:
         r = self.random
-        size = r.choice((1, 2, 2, 2, 2, 3, 3, 4))
+        size = r.choice((1, 2, 2, 2, 2, 2, 3, 3, 4))
         aliases = ["a", "b", "c", "d"][:size]
         sources = [r.choice([*self.streams, *self.derived]) for _ in aliases]
         if size == 1:
             self.alone |= {self.derived.get(source, source) for source in sources}
         where = self._keys(aliases) + self._bounds(aliases)
-        where += [self._filter(alias) for alias in aliases if r.random() < 0.35]
-        where += [self._threshold(aliases) for _ in range(r.choice((1, 1, 1, 1, 2)))]
-        if size > 1 and r.random() < 0.2:
+        where += [self._filter(alias) for alias in aliases if r.random() < 0.2]
+        where += [self._threshold(aliases) for _ in range(2 if r.random() < 0.1 else 1)]
+        if size > 1 and r.random() < 0.12:
             a, b = r.sample(aliases, 2)
             where.append(r.choice((f"{a}.n <> {b}.n", f"{a}.w < {b}.w", f"{a}.x > {b}.x", f"{a}.m = {b}.n")))
         if r.random() < 0.04:
@@ -95,7 +96,7 @@ class RandomFile:
 
     def _keys(self, aliases: Sequence[str]) -> list[str]:
         r = self.random
-        column = r.choice(("k", "k", "k", "k", "w", "m"))
+        column = r.choice(("k", "k", "k", "k", "k", "k", "k", "ok", "w", "m"))
         pairs = [(aliases[r.randrange(i)], aliases[i]) for i in range(1, len(aliases))]
         if r.random() < 0.12:
             pairs = pairs[1:]
@@ -119,8 +120,8 @@ class RandomFile:
             "clique": [(i, j) for j in range(size) for i in range(j)],
             "random": [(r.randrange(i), i) for i in range(1, size)],
         }[shape]
-        symmetric = r.random() < 0.5
-        width = r.choice((2, 5, 9) if size < 4 else (2, 4))
+        symmetric = r.random() < 0.6
+        width = r.choice((3, 6, 12) if size < 4 else (2, 4))
         out = []
         for i, j in pairs:
             x, y = r.sample((aliases[i], aliases[j]), 2)
@@ -177,7 +178,7 @@ class RandomFile:
     def _value(self, a: str) -> str:
         return self.random.choice(
             (
-                *(f"{a}.{c}" for c in "xxxxyyzn"),
+                *(f"{a}.{c}" for c in "xxxxxxxxxyyyyzn"),
                 f"abs({a}.x)",
                 f"({a}.x + {a}.y)",
                 f"{a}.x * {self._number(-2, 3)}",
@@ -217,10 +218,10 @@ class RandomFile:
     def _threshold(self, aliases: Sequence[str]) -> str:
         r = self.random
         comparison = r.choice((">", ">=", "<", "<="))
-        high = self._number(2, 14) if comparison.startswith(">") else self._number(-10, 2)
+        high = self._number(0, 9) if comparison.startswith(">") else self._number(-6, 4)
         test = f"{self._combined(aliases)} {comparison} {high}"
         if r.random() < 0.12:
-            return f"({test} OR {self._combined(aliases)} > {self._number(5, 15)})"
+            return f"({test} OR {self._combined(aliases)} > {self._number(3, 12)})"
         if r.random() < 0.05:
             return f"NOT ({test})"
         return test
@@ -233,16 +234,16 @@ class RandomFile:
 
     def _rows(self, stream: str) -> list[Row]:
         r = self.random
-        count = r.choice((0, 1, 25, 60, 60, 90))
+        count = r.choice((40, 70, 70, 100)) if r.random() < 0.95 else r.randint(0, 2)
         nulls = r.choice((0.0, 0.0, 0.08))
         rough = r.random() < 0.5  # many equal values
         at, rows = 0, []
         for _ in range(count):
-            at += r.choice((0, 0, 1, 1, 2, 3))
+            at += r.choice((0, 0, 0, 1, 1, 2))
             behind = r.choice((1, 5, 20)) if r.random() < 0.06 else 0
             x = float(r.randint(-6, 6)) if rough else r.gauss(0, 6)
             row: Row = {
-                "k": r.choice(TEXTS[:3]) if self.key_type == "VARCHAR" else r.randint(1, 3),
+                "k": r.choice(TEXTS[: self.keys]) if self.key_type == "VARCHAR" else r.randint(1, self.keys),
                 "ts": (at - behind) * self.tick + (r.randint(0, 1) if self.tick > 1 and not rough else 0),
                 "x": x,
                 "y": float(r.randint(1, 9)) if rough else r.uniform(0.4, 9),

@@ -159,7 +159,7 @@ def _write_csv(table: pa.Table, sink: BinaryIO) -> None:
 
 
 def _plain_csv(table: pa.Table) -> bytes | None:
-    """The rows in Arrow's quick way; None where some cell needs quotes, since Arrow would then quote all text,
+    """The rows in Arrow's quick way; None where a cell needs quotes, since Arrow would then quote all text,
     or where NULL alone would be an empty line.
     """
     if len(table.column_names) == 1:
