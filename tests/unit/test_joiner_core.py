@@ -289,6 +289,7 @@ def test_what_is_no_record_is_a_dead_letter_whole() -> None:
         tuple_of("a", 1, v="warm"): Reason.WRONG_TYPE,
         tuple_of("a", 1, ts=None): Reason.MISSING_FIELD,
         tuple_of("a", 1, ts=2**60): Reason.OUT_OF_DOMAIN,
+        tuple_of("a", 1, ts=-(2**63)): Reason.OUT_OF_DOMAIN,
         tuple_of("a", 1, ts=True): Reason.WRONG_TYPE,
     }
     send = Driver()

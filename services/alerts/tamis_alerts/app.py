@@ -12,13 +12,14 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import faust
 import orjson
 from faust.types import EventT
 
-from tamis.messaging.topics import ALARMS, EPISODES
+from tamis.messaging.topics import ALARMS, EPISODES, MAX_RECORD_BYTES
 from tamis.telemetry import Metrics, get_logger
 from tamis_alerts.core.episodes import Alarm, Episode, KeyState, Step, advance, take
 from tamis_alerts.core.rules import Rule
@@ -49,8 +50,14 @@ def build(app: faust.App, parts: Parts) -> None:
     episodes = app.topic(EPISODES, key_serializer="raw", value_serializer="raw")
     # Alarms are keyed by alert and key and partitioned by Kafka's own partitioner, and so are the tables:
     # changes outside of a stream (a frontier has passed) then land in the same partition as those inside.
-    states = app.Table("episodes", key_type=bytes, value_type=bytes, use_partitioner=True)
-    told = app.Table("told", key_type=bytes, value_type=bytes, use_partitioner=True)
+    table = partial(
+        app.Table,
+        key_type=bytes,
+        value_type=bytes,
+        use_partitioner=True,
+        extra_topic_configs={"max.message.bytes": str(MAX_RECORD_BYTES)},
+    )
+    states, told = table("episodes"), table("told")
     turn = asyncio.Lock()
 
     async def apply(key: bytes, state: KeyState, events: Sequence[Episode]) -> None:

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from faust.auth import SASLCredentials, SSLCredentials
 from faust.types.auth import AuthProtocol
 
-from tamis.messaging.topics import ALARMS, EPISODES, FRONTIERS, PLANS
+from tamis.messaging.topics import ALARMS, EPISODES, FRONTIERS, MAX_RECORD_BYTES, PLANS
 from tamis.settings import KafkaSettings, ServiceSettings
 from tamis.telemetry import Health, Metrics, TelemetryServer, get_logger
 from tamis_alerts.app import Parts, build
@@ -91,6 +91,7 @@ async def _run(parts: _Parts, health: Health, partitions: int, stopping: threadi
         # Workers share partitions as they are: no topic for electing a leader is needed.
         topic_disable_leader=True,
         broker_commit_interval=0.2,
+        producer_max_request_size=MAX_RECORD_BYTES,
         stream_wait_empty=False,
         broker_max_poll_interval=300.0,
     )

@@ -11,6 +11,7 @@ from typing import Protocol
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tamis.errors import UnavailableError
+from tamis.messaging.topics import MAX_RECORD_BYTES
 from tamis.settings import KafkaSettings
 from tamis.telemetry.logs import get_logger
 from tamis_edge.core.records import ANY_PARTITION, Record
@@ -62,6 +63,7 @@ class Publisher:
                 "enable.idempotence": True,
                 # What is queued must never expire: the protocol counts on order without gaps.
                 "message.timeout.ms": 0,
+                "message.max.bytes": MAX_RECORD_BYTES,
                 "linger.ms": 5,
                 "queue.buffering.max.messages": 4 * QUEUE,
                 "reconnect.backoff.max.ms": 2_000,

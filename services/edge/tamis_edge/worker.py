@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from dataclasses import replace
 
-from tamis.messaging.dead_letters import DeadLetter, Reason
+from tamis.messaging.dead_letters import DeadLetter, Reason, fitting
 from tamis.messaging.records import Ack, ShardState
 from tamis.messaging.topics import ACKS
 from tamis.planning.plan import Plan, StreamPlan
@@ -143,9 +143,8 @@ class Worker:
 
     def _bury(self, run: ShardRun, delivery: Delivery, row: int, reason: Reason, error: str) -> None:
         source, offset = self.source, int(delivery.offsets[row])
-        letter = DeadLetter(
-            delivery.payload(row), "edge", source.topic, source.partition, offset, reason, error
-        )
+        payload, said = fitting(delivery.payload(row), error)
+        letter = DeadLetter(payload, "edge", source.topic, source.partition, offset, reason, said)
         run.bury(letter, int(delivery.arrivals[row]) // 1000)
         self._metrics.inc("tamis_dead_letters_total", service="edge", reason=reason.value)
 

@@ -47,6 +47,8 @@ _SETTINGS = {
     "spark.sql.streaming.numRecentProgressUpdates": "10",
     # Batches to go back to; a retry needs the last one.
     "spark.sql.streaming.minBatchesToRetain": "20",
+    # Spark shows a query's options when it fails, and knows neither JAAS nor a private key in PEM as secrets.
+    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore",
     # Tasks are as short as the wait for a "better" place would be.
     "spark.locality.wait": "0",
 }
@@ -84,7 +86,7 @@ def records(spark: SparkSession, kafka: KafkaSettings, partitions: int, batch: i
         spark.readStream.format("kafka")
         .option("subscribePattern", topics.JOINER_PATTERN)
         .option("startingOffsets", "earliest")
-        # A topic that is deleted must not end the query; lost records have a metric of our own (losses.py).
+        # A topic that is deleted must not end the query; lost records have a metric of our own (observer.py).
         .option("failOnDataLoss", "false")
         .option("maxOffsetsPerTrigger", str(batch))
         .option("kafka.isolation.level", "read_committed")
@@ -128,6 +130,7 @@ def start(
         writer = writer.option(f"kafka.{name}", value)
     return (
         writer.option("kafka.acks", "all")
+        .option("kafka.max.request.size", str(topics.MAX_RECORD_BYTES))
         .option("kafka.compression.type", "lz4")
         .option("checkpointLocation", str(checkpoint))
         .trigger(processingTime="0 seconds")

@@ -12,17 +12,13 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tamis.errors import InputError, UnavailableError
-from tamis.messaging.topics import PLANS, SPECS, STATEMENTS, STREAM_PREFIX, TopicSpec
+from tamis.messaging.topics import MAX_RECORD_BYTES, SPECS, STREAM_PREFIX, TopicSpec
 
 REQUEST_SECONDS = 10.0
 
 # Compaction leaves the newest segment alone: with the broker's week-long segments each start would read
 # all heartbeats of a week.
 _SEGMENT_MS = 3_600_000
-
-# A plan lists every shard and every query of the fleet; the broker's default of 1 MiB is some thousands
-# of them.
-MAX_RECORD_BYTES = 8 * 1024 * 1024
 
 _STREAM_SPEC = next(spec for spec in SPECS if spec.name.startswith(STREAM_PREFIX))
 BASE_SPECS = tuple(spec for spec in SPECS if spec is not _STREAM_SPEC)
@@ -111,15 +107,16 @@ def _existing_is_fine(future: Future[None]) -> None:
 
 
 def _config(spec: TopicSpec) -> dict[str, str]:
-    config = {"cleanup.policy": "compact" if spec.compacted else "delete"}
+    config = {
+        "cleanup.policy": "compact" if spec.compacted else "delete",
+        "max.message.bytes": str(MAX_RECORD_BYTES),
+    }
     if spec.compacted:
         config["segment.ms"] = str(_SEGMENT_MS)
         if spec.retention_ms is not None:
             config["min.compaction.lag.ms"] = str(spec.retention_ms)
     elif spec.retention_ms is not None:
         config["retention.ms"] = str(spec.retention_ms)
-    if spec.name in (PLANS, STATEMENTS):
-        config["max.message.bytes"] = str(MAX_RECORD_BYTES)
     return config
 
 

@@ -12,9 +12,9 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from tamis.errors import RefusedError, UnavailableError
 from tamis.messaging.compacted import CompactedReader, Record
 from tamis.messaging.records import final_record
-from tamis.messaging.topics import ACKS, FRONTIERS, PLANS, STATEMENTS
+from tamis.messaging.topics import ACKS, FRONTIERS, MAX_RECORD_BYTES, PLANS, STATEMENTS
 from tamis.settings import KafkaSettings
-from tamis_registry.admin import MAX_RECORD_BYTES, Topics
+from tamis_registry.admin import Topics
 from tamis_registry.core.change import Final
 from tamis_registry.core.state import FLEET
 

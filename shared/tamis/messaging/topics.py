@@ -24,6 +24,11 @@ _STREAM = re.compile(r"^tamis\.stream\.(?P<stream>[A-Za-z_][A-Za-z0-9_]*)\.(?P<n
 
 DAY_MS = 24 * 3600 * 1000
 
+# No record of the fleet may be larger, and every topic takes one of this size. Kafka's own limit of 1 MiB is
+# too small: a tuple is sent with its key, an alarm has the tuples of its streams, a plan lists every shard
+# and query, and a reading that is set aside for its size must not stop the edge.
+MAX_RECORD_BYTES = 8 * 1024 * 1024
+
 
 @dataclass(frozen=True)
 class TopicSpec:

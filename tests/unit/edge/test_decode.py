@@ -4,17 +4,21 @@ through.
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 from tests.unit.edge.plans import air, topic
 
 from tamis.expressions.nodes import Type
-from tamis.messaging.dead_letters import Reason
+from tamis.messaging.dead_letters import DeadLetter, Reason, fitting
+from tamis.messaging.topics import MAX_RECORD_BYTES
 from tamis_edge.decode import text
 from tamis_edge.decode.decoder import MAX_READING, Decoded, Decoder, FieldMap
+from tamis_edge.sources.base import RawColumns
 
 NOW = 1_700_000_000_000_000
 COLUMNS = ("station", "ts", "temp", "site", "n", "ok")
@@ -52,6 +56,7 @@ POISON = [
     ({**GOOD, "ts": "yesterday"}, Reason.WRONG_TYPE, "ts: 'yesterday' is not an ISO 8601 time"),
     ({**GOOD, "ts": True}, Reason.WRONG_TYPE, "ts: True is not a TIMESTAMP"),
     ({**GOOD, "ts": 2**62}, Reason.OUT_OF_DOMAIN, "is it in us?"),
+    ({**GOOD, "ts": -(2**63)}, Reason.OUT_OF_DOMAIN, "is it in us?"),
     ({**GOOD, "ts": "9999-01-01"}, Reason.OUT_OF_DOMAIN, "beyond what event time can be"),
     ({**GOOD, "temp": 70.5}, Reason.OUT_OF_DOMAIN, "temp: 70.5 fails the column's CHECK"),
     (b'{"station":"a","ts":1,"ok":true,"temp":NaN}', Reason.NOT_A_NUMBER, "NaN is no JSON number"),
@@ -165,6 +170,47 @@ def test_columns_of_a_table_are_checked_like_json() -> None:
     decoded = decoder().columns(raw, 2, NOW)
     assert [(o.row, o.reason) for o in decoded.offences] == [(0, Reason.NOT_A_NUMBER)]
     assert decoded.columns["n"].to_list() == [None]
+
+
+def test_a_row_of_a_table_is_not_longer_than_a_reading_may_be() -> None:
+    cells = {"station": ["a", "b" * MAX_READING], "ts": [1, 2], "ok": [True, True], "site": ["x", "y"]}
+    assert [(o.row, o.reason) for o in decoder().columns(cells, 2, NOW).offences] == [(1, Reason.TOO_LARGE)]
+
+
+def test_a_dead_letter_of_any_size_fits_into_a_record() -> None:
+    payload, error = fitting(b"x" * (MAX_RECORD_BYTES + 1), "too long")
+    letter = DeadLetter(payload, "edge", "t", 0, 0, Reason.TOO_LARGE, error)
+    assert len(payload) + sum(len(k) + len(v) for k, v in letter.headers()) < MAX_RECORD_BYTES
+    assert error == f"too long; here are the first {len(payload)} bytes of {MAX_RECORD_BYTES + 1}"
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_the_least_integer_is_no_time_in_any_unit(unit: Any) -> None:
+    """Its absolute value is itself: taken as a time it would carry the watermark to the end."""
+    decoded = decode({**GOOD, "ts": -(2**63)}, by=decoder(unit, max_ahead=None))
+    assert [offence.reason for offence in decoded.offences] == [Reason.OUT_OF_DOMAIN]
+
+
+def test_integers_beyond_64_bits_and_nan_in_tables_are_named_and_kept_whole() -> None:
+    cells: dict[str, list[Any]] = {
+        "station": ["a", "b", "c", "d"],
+        "ts": [10**400, 1, 2, 3],
+        "temp": [1.0, float("nan"), 10**400, 4.0],
+        "n": [1, 2, 3, 2**70],
+        "ok": [True, True, True, True],
+    }
+    numbers = np.arange(4)
+    table = RawColumns(numbers, numbers, cells, 100)
+    decoded = table.decode(decoder(), NOW)
+    assert [(o.row, o.reason) for o in decoded.offences] == [
+        (0, Reason.OUT_OF_DOMAIN),
+        (1, Reason.NOT_A_NUMBER),
+        (2, Reason.NOT_A_NUMBER),
+        (3, Reason.WRONG_TYPE),
+    ]
+    for row in range(4):
+        kept = json.loads(table.payload(row))
+        assert str(kept) == str({name: values[row] for name, values in cells.items()})
 
 
 def test_text_of_cells() -> None:

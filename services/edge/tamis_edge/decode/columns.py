@@ -4,11 +4,13 @@ named.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tamis.expressions.nodes import Type
@@ -52,7 +54,10 @@ def _fast(values: Sequence[Any], type_: Type, unit: TimeUnit) -> Vector | None:
     kinds = set(map(type, values)) - {_NONE}
     if type_ is Type.DOUBLE:
         if kinds <= {float, int}:
-            data = np.array(values, np.float64)  # None becomes NaN
+            try:
+                data = np.array(values, np.float64)  # None becomes NaN
+            except OverflowError:  # an integer beyond every DOUBLE
+                return None
             finite = np.isfinite(data)
             if finite.all():
                 return Vector(data)
@@ -80,7 +85,7 @@ def _iso(values: Sequence[str]) -> Vector | None:
             data = texts.cast(target).cast(pa.int64()).to_numpy()
         except pa.ArrowInvalid:
             continue
-        return Vector(data) if (np.abs(data) < END_OF_TIME).all() else None
+        return Vector(data) if _within(data, END_OF_TIME) else None
     return None
 
 
@@ -93,10 +98,15 @@ def _ticks(values: Sequence[int], unit: TimeUnit) -> Vector | None:
         data = data // (per_second // 1_000_000)
     else:
         factor = 1_000_000 // per_second
-        if (np.abs(data) >= END_OF_TIME // factor).any():
+        if not _within(data, END_OF_TIME // factor):
             return None
         data = data * factor
-    return Vector(data) if (np.abs(data) < END_OF_TIME).all() else None
+    return Vector(data) if _within(data, END_OF_TIME) else None
+
+
+def _within(data: npt.NDArray[np.int64], limit: int) -> bool:
+    # Not by `abs`: that of the least integer is negative.
+    return bool(((data > -limit) & (data < limit)).all())
 
 
 def _one(value: Any, type_: Type, unit: TimeUnit) -> Any:
@@ -104,16 +114,11 @@ def _one(value: Any, type_: Type, unit: TimeUnit) -> Any:
         return _time(value, unit)
     kind = type(value)
     if type_ is Type.DOUBLE and kind in (float, int):
-        if not np.isfinite(float(value)):
-            raise _Misfit(
-                Reason.NOT_A_NUMBER, f"{value} is not a finite number; leave it out where there is none"
-            )
+        _check_finite(value)
         return value
     if type_ in (Type.INT, Type.BIGINT) and kind in (int, float):
-        if kind is float and not np.isfinite(value):
-            raise _Misfit(
-                Reason.NOT_A_NUMBER, f"{value} is not a finite number; leave it out where there is none"
-            )
+        if kind is float:
+            _check_finite(value)
         # JSON has one kind of number: 5.0 is a whole one.
         if value == int(value) and -(2**63) <= int(value) < 2**63:
             return int(value)
@@ -136,17 +141,28 @@ def _time(value: Any, unit: TimeUnit) -> int:
         raise _Misfit(
             Reason.WRONG_TYPE, f"{_shown(value)} is not a TIMESTAMP: ISO 8601 or a number of {unit}"
         )
-    if not np.isfinite(float(value)):
-        raise _Misfit(Reason.NOT_A_NUMBER, f"{value} is not a finite number")
+    if type(value) is float:
+        _check_finite(value)
     per_second = _PER_SECOND[unit]
     exact = type(value) is int
     ticks: int = value * 1_000_000 // per_second if exact else round(value * 1_000_000 / per_second)
     if abs(ticks) >= END_OF_TIME:
         raise _Misfit(
             Reason.OUT_OF_DOMAIN,
-            f"{value} {unit} since 1970 is beyond what event time can be; is it in {unit}?",
+            f"{_shown(value)} {unit} since 1970 is beyond what event time can be; is it in {unit}?",
         )
     return ticks
+
+
+def _check_finite(value: float) -> None:
+    try:
+        finite = math.isfinite(value)
+    except OverflowError:  # an integer beyond every DOUBLE
+        finite = False
+    if not finite:
+        raise _Misfit(
+            Reason.NOT_A_NUMBER, f"{_shown(value)} is not a finite number; leave it out where there is none"
+        )
 
 
 def _shown(value: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tamis.expressions.evaluate import evaluate
+from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.planning.plan import StreamPlan
@@ -20,8 +21,8 @@ from tamis_edge.decode.json_rows import Offence, parse
 # Payloads parsed at a time: their objects stay in the processor's cache until their values are taken out.
 SLICE = 500
 
-# A reading must fit into one Kafka message with its headers, for which brokers allow 1 MiB unless told
-# otherwise.
+# Bytes of a reading, for a table's row characters of its texts. A tuple goes out with its key, and an alarm
+# with the tuples of all its streams: together they must stay below what a topic takes (`MAX_RECORD_BYTES`).
 MAX_READING = 900_000
 
 
@@ -90,7 +91,14 @@ class Decoder:
         NULL.
         """
         named = {name: raw.get(".".join(path)) or [None] * rows for name, path in self._paths.items()}
-        return self._check(named, rows, [], now)
+        texts = [named[column.name] for column in self.stream.columns if column.type is Type.VARCHAR]
+        offences = []
+        for row, cells in enumerate(zip(*texts, strict=True)):
+            size = sum(len(cell) for cell in cells if type(cell) is str)
+            if size > MAX_READING:
+                error = f"texts of {size} characters; the limit is {MAX_READING}"
+                offences.append(Offence(row, Reason.TOO_LARGE, error))
+        return self._check(named, rows, offences, now)
 
     def _check(self, raw: Mapping[str, Sequence[Any]], n: int, offences: list[Offence], now: int) -> Decoded:
         stream = self.stream

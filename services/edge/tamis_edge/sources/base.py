@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import orjson
 
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.keys import Int64s
@@ -69,7 +69,9 @@ class RawColumns:
 
     def payload(self, row: int) -> bytes:
         # A row of a table has no bytes of its own: JSON says what it held.
-        return orjson.dumps({name: values[row] for name, values in self.columns.items()}, default=str)
+        # Not by orjson, which has no NaN and no integers beyond 64 bits: often just these are the fault.
+        row_of = {name: values[row] for name, values in self.columns.items()}
+        return json.dumps(row_of, default=str, ensure_ascii=False).encode()
 
 
 def payloads(first: int, arrival: int, items: Sequence[bytes]) -> Payloads:

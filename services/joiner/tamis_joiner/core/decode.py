@@ -167,7 +167,10 @@ def _columns(found: Envelopes, schema: Schema, time: str) -> Fresh:
         for name, type_ in schema.items()
     }
     times = columns[time]
-    if times.null is not None or (len(times) and np.abs(times.data).max() > END_OF_TIME):
+    if times.null is not None or (
+        # Not by `abs`: that of the least integer is negative.
+        len(times) and max(int(times.data.max()), -int(times.data.min())) > END_OF_TIME
+    ):
         raise InputError("a tuple without a usable time")
     return Fresh(
         times.data,
