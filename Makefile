@@ -34,7 +34,7 @@ check: setup ## format, lint, types, doctests and quick tests
 
 # What computes shares the cores; what starts brokers and Spark has them to itself.
 test: setup ## all tests but the long soundness search
-	$(BIN)/pytest -n 2 --doctest-modules shared tests/unit tests/oracle
+	$(BIN)/pytest -n 2 --doctest-modules shared tests/unit tests/model tests/oracle
 	$(BIN)/pytest tests/integration tests/e2e
 
 demo: setup ## the whole fleet on real sensor data, then a report
