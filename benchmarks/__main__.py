@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 
 from benchmarks.harness import keep, machine, show
+from tamis.errors import TamisError
 
 NAMES = ("omission", "edge", "joiner", "latency")
 RESULTS = Path(__file__).parent / "results"
@@ -38,7 +39,10 @@ def main(names: tuple[str, ...], quick: bool) -> None:
             err.print(f"[{time.monotonic() - began:4.0f} s] {name}: {text}", markup=False, highlight=False)
 
         facts = machine()
-        result = import_module(f"benchmarks.{name}").run(quick, say)
+        try:
+            result = import_module(f"benchmarks.{name}").run(quick, say)
+        except TamisError as error:
+            raise click.ClickException(f"{name}: {error}") from error
         show(result, out)
         path = keep(result, facts, time.monotonic() - began, RESULTS)
         say(f"kept in {path}")

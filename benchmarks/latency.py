@@ -117,7 +117,7 @@ class Feeder:
 
 def run(quick: bool, say: Say) -> Result:
     """Measure. A quick run is for looking whether it works: its figures are of too little."""
-    warm_up, seconds = (5.0, 5.0) if quick else (10.0, 30.0)
+    warm_up, seconds = (5.0, 5.0) if quick else (15.0, 30.0)
     with tempfile.TemporaryDirectory(prefix="tamis-bench-latency-") as directory:
         fleet = Fleet(FleetSpec(Path(directory), [EdgeSpec("edge")]), say)
         try:
