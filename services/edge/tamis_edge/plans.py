@@ -111,6 +111,10 @@ class PlanReader:
             except UnavailableError as error:
                 _log.info("no plan yet", reason=str(error))
                 self._stopping.wait(RETRY)
+            except OSError as error:
+                # A disk that is full now may have room again: an edge must not be deaf to plans for ever.
+                self._refuse(f"the plan can't be kept on disk: {error}")
+                self._stopping.wait(RETRY)
 
     def _follow(self, reader: CompactedReader) -> None:
         # At the start what older versions said is of no interest.

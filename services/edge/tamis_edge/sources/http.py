@@ -155,7 +155,10 @@ def split(body: bytes, content_type: str) -> list[bytes]:
                 raise ValueError(f"not JSON: {error}") from None
         else:
             if isinstance(document, list):
-                return [orjson.dumps(item) for item in document]
+                try:
+                    return [orjson.dumps(item) for item in document]
+                except orjson.JSONEncodeError as error:
+                    raise ValueError(f"an item of the array can't be taken apart: {error}") from None
             if isinstance(document, dict):
                 return [body]
             raise ValueError("a JSON value that is neither object nor array")

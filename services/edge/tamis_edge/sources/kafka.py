@@ -52,12 +52,17 @@ class KafkaShard:
             partition,
             source.fields,
         )
-        self.caught_up = False
+        self.at_end = False  # the partition has no more than what was handed over or waits in the buffer
         self._owner, self._commit = owner, commit
         self.buffer: deque[tuple[int, int, bytes]] = deque()
         self.started = False
         self.paused = True
         self._fresh = True
+
+    @property
+    def caught_up(self) -> bool:
+        # The end is told once, and maybe while messages from before it still wait.
+        return self.at_end and not self.buffer
 
     def committed(self) -> tuple[Commit, bool]:
         return self._commit, False
@@ -68,7 +73,7 @@ class KafkaShard:
         self.started, self._fresh = True, False
 
     def stop(self) -> None:
-        self.started = False
+        self.started = self.at_end = False
         self._owner.pause(self)
         self.buffer.clear()
 
@@ -189,13 +194,13 @@ class KafkaTopic:
         if error is not None:
             if error.code() == KafkaError._PARTITION_EOF:
                 if shard is not None:
-                    shard.caught_up = not shard.buffer
+                    shard.at_end = True
             else:
                 _log.warning("reading a topic failed", topic=self._source.topic, error=str(error))
         elif shard is not None and shard.started:
             offset = message.offset()
             assert offset is not None
-            shard.caught_up = False
+            shard.at_end = False
             shard.buffer.append((offset, now, message.value() or b""))
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -257,7 +262,7 @@ class KafkaTopic:
 
     def _on_error(self, error: KafkaError) -> None:
         for shard in self._shards.values():
-            shard.caught_up = False
+            shard.at_end = False
         _log.debug("Kafka", topic=self._source.topic, error=str(error))
 
 
