@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ import faust
 import orjson
 from faust.types import EventT
 
+from tamis.messaging.records import END_OF_TIME, canonical_key
 from tamis.messaging.topics import ALARMS, EPISODES, MAX_RECORD_BYTES
 from tamis.telemetry import Metrics, get_logger
 from tamis_alerts.core.episodes import Alarm, Episode, KeyState, Step, advance, take
@@ -92,7 +93,11 @@ def build(app: faust.App, parts: Parts) -> None:
     @app.agent(episodes, name="notifications")
     async def on_episodes(stream: Any) -> None:
         async for event in stream.events():
-            key, episode = event.message.key or b"", orjson.loads(event.message.value)
+            try:
+                key, episode = event.message.key or b"", asdict(Episode(**orjson.loads(event.message.value)))
+            except (ValueError, TypeError) as error:
+                _unreadable("episode", event, parts.metrics, error)
+                continue
             done = orjson.loads(told[key]) if key in told else []
             mark = f"{episode['episode']}:{episode['event']}"
             if episode["event"] != "open" and mark in done:
@@ -133,18 +138,37 @@ def _unknown(alert: str) -> Rule:
 
 def _alarm(event: EventT[Any], metrics: Metrics) -> Alarm | None:
     try:
-        raw = orjson.loads(event.message.value or b"")
-        alarm = Alarm(raw["alert"], tuple(raw["key"]), raw["id"], raw["event_time"], raw["row"])
-        arrived = raw.get("arrived")
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        metrics.inc("tamis_dead_letters_total", service="alerts", reason="undecodable")
-        log.error("an alarm can't be read", offset=event.message.offset, error=repr(error))
+        alarm, arrived = read_alarm(event.message.key, event.message.value or b"")
+    except (ValueError, KeyError, TypeError) as error:
+        _unreadable("alarm", event, metrics, error)
         return None
     if arrived is not None:
         metrics.observe(
             "tamis_alarm_latency_seconds", max(0.0, time.time() - arrived / 1e6), query=alarm.alert
         )
     return alarm
+
+
+def _unreadable(what: str, event: EventT[Any], metrics: Metrics, error: Exception) -> None:
+    metrics.inc("tamis_dead_letters_total", service="alerts", reason="undecodable")
+    log.error(f"an {what} can't be read", offset=event.message.offset, error=repr(error))
+
+
+def read_alarm(key: bytes | None, value: bytes) -> tuple[Alarm, int | None]:
+    """The alarm of a record, and when its last tuple reached its edge (microseconds; None where not told).
+
+    Raises ValueError, KeyError or TypeError for whatever else somebody has sent. The record's key is that of
+    the table, and so it too must be the joiner's.
+    """
+    raw = orjson.loads(value)
+    alarm = Alarm(raw["alert"], tuple(raw["key"]), raw["id"], raw["event_time"], raw["row"])
+    arrived = raw.get("arrived")
+    kinds = (type(alarm.alert), type(raw["key"]), type(alarm.id), type(alarm.event_time), type(alarm.row))
+    if kinds != (str, list, str, int, dict) or type(arrived) not in (int, type(None)):
+        raise TypeError("a field of the alarm has the wrong type")
+    if abs(alarm.event_time) > END_OF_TIME or key != canonical_key((alarm.alert, *alarm.key)):
+        raise ValueError("the alarm's time or its record's key is not the joiner's")
+    return alarm, arrived
 
 
 def _count(alarm: Alarm, step: Step, metrics: Metrics) -> None:

@@ -45,6 +45,7 @@ class FleetView:
         self._thread = threading.Thread(target=self._run, name="fleet-view", daemon=True)
         self._version = 0
         self._partitions = 0
+        self._known: set[str] = set()  # alerts of any plan
         self._records: dict[int, Frontier] = {}
         self._waiting: tuple[dict[str, int], dict[int, int]] | None = (
             None  # frontiers, ends of the alarms topic
@@ -92,6 +93,7 @@ class FleetView:
                         plan.partitions,
                         rules_of(plan),
                     )
+                self._known.update(definition.alert for definition in plan.definitions)
             else:
                 record = Frontier.from_bytes(value)
                 self._records[record.partition] = record
@@ -108,7 +110,8 @@ class FleetView:
             known = [s.frontier for s in states if s is not None and s.frontier is not None]
             if len(known) == len(states):
                 found[alert] = min(known, default=END_OF_TIME)
-        return found
+        # Of an alert that was dropped or paused no alarm comes any more: its episodes are over.
+        return found | dict.fromkeys(self._known - self.rules.keys(), END_OF_TIME)
 
     def _ends(self) -> dict[int, int]:
         topic = self._offsets.list_topics(ALARMS, timeout=_SECONDS).topics[ALARMS]

@@ -11,9 +11,11 @@ from tamis.messaging.records import Frontier
 from tamis.messaging.topics import stream_of
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import decode_plan
-from tamis.telemetry import Metrics
+from tamis.telemetry import Metrics, get_logger
 
 SECONDS = 1e-6
+
+log = get_logger("joiner.observer")
 
 
 class Observer:
@@ -29,9 +31,17 @@ class Observer:
         self._plan: Plan | None = None
 
     def frontier(self, value: bytes) -> None:
-        """Take a record of `tamis.frontiers`."""
-        record = Frontier.from_bytes(value)
+        """Take a record of `tamis.frontiers`; one that is older than what is known, or can't be read, changes
+        nothing. (The topic is read from its beginning again when it could not be followed.)
+        """
+        try:
+            record = Frontier.from_bytes(value)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            log.warning("a frontier record can't be read", error=repr(error))
+            return
         last = self._frontiers.get(record.partition)
+        if last is not None and record.time < last.time:
+            return
         self._frontiers[record.partition] = record
         for alert, count in record.alarms.items():
             self._count("tamis_alarms_total", count, last.alarms.get(alert, 0) if last else 0, query=alert)

@@ -169,11 +169,12 @@ class Joiner:
     @contextmanager
     def _observing(self, partitions: int) -> Iterator[None]:
         ending = threading.Event()
+        observer = Observer(self._metrics)
 
         def work() -> None:
             while not ending.is_set():
                 try:
-                    self._observe(ending, partitions)
+                    self._observe(observer, ending, partitions)
                 except (TamisError, KafkaException) as error:
                     log.warning("can't observe", reason=str(error))
                     ending.wait(2.0)
@@ -186,8 +187,7 @@ class Joiner:
             ending.set()
             thread.join(timeout=3.0)
 
-    def _observe(self, ending: threading.Event, partitions: int) -> None:
-        observer = Observer(self._metrics)
+    def _observe(self, observer: Observer, ending: threading.Event, partitions: int) -> None:
         counted: dict[tuple[str, int], int] = {}
         looked = time.monotonic()
         with CompactedReader(self._kafka.client_config(), (topics.FRONTIERS, topics.PLANS)) as reader:

@@ -1,0 +1,65 @@
+"""Records of the alarms topic: the joiner's are taken, and what others send stops nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from tamis.messaging.records import END_OF_TIME, canonical_key
+from tamis_alerts.app import read_alarm
+from tamis_alerts.core.episodes import Alarm
+
+GOOD: dict[str, Any] = {
+    "alert": "hot",
+    "key": ["k", 1],
+    "id": "ab" * 16,
+    "event_time": 5,
+    "row": {"t": 1.5},
+    "arrived": 7,
+}
+KEY = canonical_key(("hot", "k", 1))
+
+
+def test_an_alarm_of_the_joiner_is_taken() -> None:
+    assert read_alarm(KEY, orjson.dumps(GOOD)) == (Alarm("hot", ("k", 1), "ab" * 16, 5, {"t": 1.5}), 7)
+    del (older := dict(GOOD))["arrived"]
+    assert read_alarm(KEY, orjson.dumps(older))[1] is None
+
+
+@pytest.mark.parametrize(
+    "poison",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        b'"hot"',
+        *(orjson.dumps({k: v for k, v in GOOD.items() if k != name}) for name in GOOD if name != "arrived"),
+        *(
+            orjson.dumps({**GOOD, **wrong})
+            for wrong in (
+                {"alert": 3},
+                {"key": "k"},
+                {"key": None},
+                {"id": None},
+                {"event_time": "5"},
+                {"event_time": True},
+                {"event_time": END_OF_TIME + 1},
+                {"row": [1]},
+                {"arrived": "now"},
+                {"alert": "cold"},
+                {"key": ["other", 1]},
+            )
+        ),
+    ],
+)
+def test_what_is_none_is_refused(poison: bytes) -> None:
+    with pytest.raises((ValueError, KeyError, TypeError)):
+        read_alarm(KEY, poison)
+
+
+@pytest.mark.parametrize("key", [None, b"", b"hot", b'["hot"]'])
+def test_under_another_key_it_would_be_kept_where_nobody_looks(key: bytes | None) -> None:
+    with pytest.raises(ValueError, match="record's key"):
+        read_alarm(key, orjson.dumps(GOOD))

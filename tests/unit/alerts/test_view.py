@@ -1,0 +1,51 @@
+"""What frontiers close: an alert in force by its topics; all of one that was dropped or paused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tamis.expressions.nodes import Literal, Type
+from tamis.messaging.records import END_OF_TIME, Frontier, StreamState
+from tamis.messaging.topics import FRONTIERS, PLANS
+from tamis.planning.plan import Definition, Input, Plan
+from tamis.planning.plan_json import encode_plan
+from tamis_alerts.view import FleetView
+
+TOPIC = "tamis.stream.a.1"
+
+
+@pytest.fixture
+def view() -> Iterator[FleetView]:
+    """Nobody answers on that port, and nobody is asked."""
+    made = FleetView({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}, "test")
+    yield made
+    made._reader.close()
+    made._offsets.close()
+
+
+def plan(version: int, *alerts: str) -> bytes:
+    definitions = tuple(
+        Definition(
+            alert,
+            version,
+            (Input("x", "a", TOPIC, "ts", ("k",), None, 0),),
+            (),
+            (),
+            Literal(True, Type.BOOLEAN),
+            (("one", Literal(1, Type.INT)),),
+        )
+        for alert in alerts
+    )
+    return encode_plan(Plan(version, 1, (), definitions))
+
+
+def test_an_alert_that_is_gone_has_no_alarm_to_wait_for(view: FleetView) -> None:
+    view._take(PLANS, plan(1, "hot", "cold"))
+    view._take(FRONTIERS, Frontier(0, 1, {TOPIC: StreamState(7, 0, 0, False)}, {}, {}, 0, 0, 1).to_bytes())
+    assert view._frontiers() == {"hot": 7, "cold": 7}
+    view._take(PLANS, plan(2, "hot"))
+    assert view._frontiers() == {"hot": 7, "cold": END_OF_TIME}
+    view._take(PLANS, plan(3, "hot", "cold"))
+    assert view._frontiers() == {"hot": 7, "cold": 7}
