@@ -10,6 +10,7 @@ from types import FrameType
 
 import click
 
+from tamis.cli._recorded import read_sql
 from tamis.errors import UnavailableError
 from tamis.fleet.fleet import EdgeSpec, Fleet, FleetSpec, port_or_free
 
@@ -46,13 +47,14 @@ Examples:
 )
 def command(files: tuple[Path, ...], edges: tuple[Path, ...], directory: Path | None) -> None:
     """Run the whole fleet on this machine with an embedded Kafka; Ctrl-C stops it cleanly."""
+    texts = [read_sql(str(path)) for path in files]
     stopping = threading.Event()
 
     def stop(signum: int, frame: FrameType | None) -> None:
         stopping.set()
 
     with tempfile.TemporaryDirectory(prefix="tamis-") as temporary:
-        specs = [EdgeSpec(path.stem, path.resolve()) for path in edges] or [EdgeSpec("edge")]
+        specs = [EdgeSpec(_edge_name(path), path.resolve()) for path in edges] or [EdgeSpec("edge")]
         spec = FleetSpec(
             directory=directory or Path(temporary),
             edges=specs,
@@ -63,7 +65,7 @@ def command(files: tuple[Path, ...], edges: tuple[Path, ...], directory: Path | 
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, stop)
         try:
-            fleet.start([path.read_text() for path in files], stopping)
+            fleet.start(texts, stopping)
             if not stopping.is_set():
                 click.echo(_where(fleet))
             while not stopping.wait(1.0):
@@ -73,6 +75,14 @@ def command(files: tuple[Path, ...], edges: tuple[Path, ...], directory: Path | 
         finally:
             click.echo("stopping", err=True)
             fleet.stop()
+
+
+def _edge_name(path: Path) -> str:
+    """As the file names it, else as the file is named. Raises InputError for what is wrong in the file."""
+    from tamis_edge.config import load_config
+
+    config = load_config(path)
+    return config.name if "name" in config.model_fields_set else path.stem
 
 
 def _where(fleet: Fleet) -> str:

@@ -88,6 +88,8 @@ def run(
     fleet = Fleet(spec, say)
     try:
         fleet.start([ALERTS.read_text()], stopping)
+        if stopping.is_set():
+            raise KeyboardInterrupt
         peak = _follow(fleet, watch, stopping)
         return _collect(fleet, places, peak)
     finally:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from tamis.errors import UnavailableError
+from tamis.errors import InputError, UnavailableError
 from tamis.fleet.broker import EmbeddedKafka
 from tamis.fleet.ports import free_ports
 from tamis.fleet.process import ServiceProcess
@@ -19,6 +19,8 @@ from tamis.fleet.process import ServiceProcess
 # Spark and its first batch take about 20 s on two cores, but minutes where others want them too.
 READY_SECONDS = 300.0
 EDGE_HTTP_PORT = 8282
+
+_SERVICES = ("kafka", "registry", "joiner", "alerts")
 
 
 def port_or_free(preferred: int) -> int:
@@ -57,6 +59,14 @@ class Fleet:
     """Starts and stops everything in the right order; tests that break things reach its processes."""
 
     def __init__(self, spec: FleetSpec, say: Callable[[str], None]) -> None:
+        names = [edge.name for edge in spec.edges]
+        for name in names:
+            if name in _SERVICES or names.count(name) > 1:
+                raise InputError(
+                    f"two processes of the fleet would be called {name!r}",
+                    where="edges",
+                    hint=f"name each edge differently, and none of them {', '.join(_SERVICES)}",
+                )
         self.spec = spec
         self._say = say
         spec.directory.mkdir(parents=True, exist_ok=True)
@@ -73,7 +83,9 @@ class Fleet:
         waits. Returns early when `stopping` is set.
         """
         began = time.monotonic()
-        self.start_registry()
+        self.start_registry(stopping)
+        if stopping is not None and stopping.is_set():
+            return
         for text in sql:
             self.apply(text)
         self._add(
@@ -96,15 +108,15 @@ class Fleet:
                 self.processes[name].wait_ready(READY_SECONDS, stopping)
                 self._say(f"{name} ready after {time.monotonic() - began:.0f} s")
 
-    def start_registry(self) -> None:
-        """The broker, and the registry that creates the topics."""
+    def start_registry(self, stopping: threading.Event | None = None) -> None:
+        """The broker, and the registry that creates the topics. Returns early when `stopping` is set."""
         self.bootstrap = self.broker.start()
         self._say(f"kafka ready at {self.bootstrap}")
         port = self.spec.registry_port or free_ports(1)[0]
         self.registry_url = f"http://127.0.0.1:{port}"
         self._add("registry", ["registry", "--port", str(port)], telemetry=port)
         self.processes["registry"].start()
-        self.processes["registry"].wait_ready(READY_SECONDS)
+        self.processes["registry"].wait_ready(READY_SECONDS, stopping)
         self._say(f"registry ready at {self.registry_url}")
 
     def apply(self, sql: str) -> list[dict[str, object]]:

@@ -1,0 +1,39 @@
+"""What `tamis up` refuses before it starts anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tamis.cli import main
+from tamis.cli.up import _edge_name
+from tamis.errors import InputError
+from tamis.fleet.fleet import EdgeSpec, Fleet, FleetSpec
+
+
+@pytest.mark.parametrize("names", [("a", "a"), ("registry",), ("a", "kafka")])
+def test_no_two_processes_of_a_fleet_have_one_name(tmp_path: Path, names: tuple[str, ...]) -> None:
+    with pytest.raises(InputError, match=f"would be called '{names[-1]}'"):
+        Fleet(FleetSpec(tmp_path / "fleet", [EdgeSpec(name) for name in names]), print)
+    assert not (tmp_path / "fleet").exists()
+
+
+def test_an_edge_is_called_as_its_file_says(tmp_path: Path) -> None:
+    path = tmp_path / "kitchen.yaml"
+    path.write_text("name: cellar\n")
+    assert _edge_name(path) == "cellar"
+    path.write_text("batch: {rows: 10}\n")
+    assert _edge_name(path) == "kitchen"
+
+
+def test_mistakes_in_files_are_told_with_exit_code_2(tmp_path: Path) -> None:
+    sql, edge = tmp_path / "alerts.sql", tmp_path / "edge.yaml"
+    sql.write_bytes(b"\xff")
+    edge.write_text("nam: cellar\n")
+    result = CliRunner().invoke(main, ["up", str(sql)])
+    assert (result.exit_code, "is not UTF-8 at byte 0" in result.output) == (2, True)
+    sql.write_text("SHOW ALERTS")
+    result = CliRunner().invoke(main, ["up", str(sql), "--edge", str(edge)])
+    assert (result.exit_code, "line 1: nam" in result.output) == (2, True)
