@@ -67,7 +67,7 @@ def test_up_raises_an_alarm_and_ends_at_ctrl_c(tmp_path: Path) -> None:
             assert alarm["row"]["difference"] == 8.5
             assert alarm["key"] == ["k1"]
             watch.send_signal(signal.SIGINT)
-            watch.wait(10)
+            assert watch.wait(10) == 0
         finally:
             watch.kill()
             watch.communicate()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -35,6 +37,9 @@ def command(alert: str | None, from_beginning: bool, as_json: bool, bootstrap: s
     from tamis.messaging.topics import EPISODES
     from tamis.settings import KafkaSettings, load
 
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
     settings = load(KafkaSettings)
     if bootstrap:
         settings = settings.model_copy(update={"bootstrap": bootstrap})
@@ -42,7 +47,7 @@ def command(alert: str | None, from_beginning: bool, as_json: bool, bootstrap: s
         for record in reader.snapshot():
             if from_beginning and record.value is not None:
                 _show(record.topic, orjson.loads(record.value), alert, as_json)
-        while True:
+        while not stopping.is_set():
             for record in reader.poll(0.5):
                 if record.value is not None:
                     _show(record.topic, orjson.loads(record.value), alert, as_json)
