@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from tamis.cli._sql_file import STANDARD_INPUT, read_sql
 from tamis.errors import InputError
 from tamis.query.catalog import apply
 from tamis.query.model import AlertDef, Catalog, DerivedDef
@@ -16,7 +15,6 @@ from tamis.query.parse import parse
 from tamis.recordings import Format, Recording, read_recording
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_STANDARD_INPUT = "-"
 
 
 def recorded(command: _Command) -> _Command:
@@ -41,17 +39,6 @@ def recorded(command: _Command) -> _Command:
     return command
 
 
-def read_sql(source: str) -> str:
-    """The text of a file of SQL, `-` for standard input."""
-    try:
-        data = sys.stdin.buffer.read() if source == _STANDARD_INPUT else Path(source).read_bytes()
-        return data.decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"can't be read: {error.strerror}", where=source) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 at byte {error.start}", where=source) from None
-
-
 def read_catalog(source: str) -> Catalog:
     """What stands once all statements of a file are carried out."""
     catalog = Catalog()
@@ -68,7 +55,7 @@ def files_of(inputs: Iterable[str], source: str) -> dict[str, list[str]]:
         if not (stream and equals and path):
             raise InputError(f"{one!r} names no file", where="--input", hint="write STREAM=FILE")
         files.setdefault(stream, []).append(path)
-    if [source, *(path for paths in files.values() for path in paths)].count(_STANDARD_INPUT) > 1:
+    if [source, *(path for paths in files.values() for path in paths)].count(STANDARD_INPUT) > 1:
         raise InputError("standard input can be read only once", where="--input")
     return files
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import click
 import orjson
 
-from tamis.cli._recorded import read_sql
+from tamis.cli._sql_file import read_sql
 from tamis.errors import InputError
 from tamis.planning.explain import explain
 from tamis.query.catalog import apply
@@ -37,7 +38,8 @@ def command(source: str, query: str | None, as_json: bool) -> None:
         if isinstance(statement, AlertDef | DerivedDef):
             asked[statement.name] = statement
         elif isinstance(statement, Explain) and isinstance(statement.target, AlertDef):
-            asked[statement.target.name or f"line {statement.position.line}"] = statement.target
+            name = f"line {statement.position.line}"
+            asked[name] = replace(statement.target, name=name)
     if query is not None and query not in asked:
         raise InputError(f"there is no query {query!r}", where=source, hint="it has " + _listed(asked))
     chosen = [(name, one) for name, one in asked.items() if query in (None, name)]

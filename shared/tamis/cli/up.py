@@ -10,7 +10,7 @@ from types import FrameType
 
 import click
 
-from tamis.cli._recorded import read_sql
+from tamis.cli._sql_file import read_sql
 from tamis.errors import UnavailableError
 from tamis.fleet.fleet import EdgeSpec, Fleet, FleetSpec, port_or_free
 
