@@ -282,8 +282,8 @@ def _stages(count: int) -> dict[str, Cell]:
 
     decoded = decode()
     return {
-        "decode and check": round(count / best(decode, 3)),
-        "predicate, omission, encode": round(count / best(lambda: _decide(plan, decoded), 3)),
+        "decode and check": round(count / best(decode, 3)[0]),
+        "predicate, omission, encode": round(count / best(lambda: _decide(plan, decoded), 3)[0]),
     }
 
 

@@ -78,7 +78,7 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"tuples": tuples, "repeats": repeats, "batch": BATCH, "sides": "both", "quick": quick},
         (
-            "tuples/s: the fastest of the repeats, on one core, compilation not counted",
+            "tuples/s: of the fastest run, on one core, compilation not counted",
             "per interval: tuples of a key in an omission interval; design: the expected number of those",
         ),
     )
@@ -91,8 +91,7 @@ def _speed(tuples: int, repeats: int, random: np.random.Generator, say: Say) -> 
         for form, work in (("batch kernel", batch), ("stream form", stream)):
             what = f"{form}, 1 key" if keys == 1 else f"{form}, {keys:,} keys"
             say(what)
-            seconds = best(partial(work, readings, INTERVAL), repeats)
-            kept = work(readings, INTERVAL)
+            seconds, kept = best(partial(work, readings, INTERVAL), repeats)
             speed = round(len(readings.times) / seconds)
             rows.append(_retained(what, len(readings.times), INTERVAL, kept) | {"tuples/s": speed})
     return rows
