@@ -22,7 +22,7 @@ from faust.types import EventT
 from tamis.messaging.records import END_OF_TIME, canonical_key
 from tamis.messaging.topics import ALARMS, EPISODES, MAX_RECORD_BYTES
 from tamis.telemetry import Metrics, get_logger
-from tamis_alerts.core.episodes import Alarm, Episode, KeyState, Step, advance, take
+from tamis_alerts.core.episodes import Alarm, Episode, KeyState, advance, take
 from tamis_alerts.core.rules import Rule
 from tamis_alerts.sinks import Sinks
 from tamis_alerts.view import FleetView
@@ -82,12 +82,11 @@ def build(app: faust.App, parts: Parts) -> None:
                 for key, some in by_key.items():
                     state = KeyState.from_bytes(states[key]) if key in states else KeyState()
                     rule = parts.view.rules.get(some[0].alert) or _unknown(some[0].alert)
-                    events: list[Episode] = []
-                    for alarm in some:
-                        step = take(state, alarm, rule)
-                        state, events = step.state, [*events, *step.events]
-                        _count(alarm, step, parts.metrics)
-                    await apply(key, state, events)
+                    step = take(state, some, rule)
+                    for new in step.new:
+                        outcome = "new" if new else "duplicate"
+                        parts.metrics.inc("tamis_alerts_alarms_total", query=some[0].alert, outcome=outcome)
+                    await apply(key, step.state, step.events)
                 await app.producer.flush()
 
     @app.agent(episodes, name="notifications")
@@ -169,7 +168,3 @@ def read_alarm(key: bytes | None, value: bytes) -> tuple[Alarm, int | None]:
     if abs(alarm.event_time) > END_OF_TIME or key != canonical_key((alarm.alert, *alarm.key)):
         raise ValueError("the alarm's time or its record's key is not the joiner's")
     return alarm, arrived
-
-
-def _count(alarm: Alarm, step: Step, metrics: Metrics) -> None:
-    metrics.inc("tamis_alerts_alarms_total", query=alarm.alert, outcome="new" if step.new else "duplicate")

@@ -105,7 +105,9 @@ def _union(definition: Definition, stream: str, kept: Mapping[str, NDArray[np.in
 
 def _passing(entry: Entry, topic: TopicPlan, recording: Recording) -> NDArray[np.bool_]:
     passing = np.ones(len(recording), np.bool_)
-    for name in topic.partition_key:  # a NULL key joins nothing
+    # What has omission serves joins, and a NULL key joins nothing; without it, an alert may be over one
+    # stream.
+    for name in topic.partition_key if entry.interval else ():
         null = recording.columns[name].null
         if null is not None:
             passing &= ~null

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from tamis.planning.plan import Definition, Input, Plan, TimeBound
-from tamis_alerts.core.episodes import Alarm, Episode, KeyState, advance, take
+from tamis_alerts.core.episodes import MOST, Alarm, Episode, KeyState, advance, take
 from tamis_alerts.core.rules import DEFAULT_GAP, Rule, rules_of
 
 END = 10**9
@@ -28,7 +28,7 @@ def through(alarms: Sequence[Alarm], what: Rule) -> list[Episode]:
     state = KeyState()
     events: list[Episode] = []
     for one in alarms:
-        step = take(KeyState.from_bytes(state.to_bytes()), one, what)
+        step = take(KeyState.from_bytes(state.to_bytes()), [one], what)
         state = step.state
         events += step.events
     last = advance("hot", ("k",), state, END, what)
@@ -88,7 +88,7 @@ def test_a_lasting_episode_is_told_about_once_a_gap() -> None:
 
 
 def test_only_the_frontier_closes() -> None:
-    state = take(KeyState(), alarm(0), rule(gap=10)).state
+    state = take(KeyState(), [alarm(0)], rule(gap=10)).state
     assert advance("hot", ("k",), state, 10, rule(gap=10)).events == ()
     (closed,) = advance("hot", ("k",), state, 11, rule(gap=10)).events
     assert (closed.event, closed.severity, closed.labels) == ("closed", "critical", {"team": "north"})
@@ -96,10 +96,18 @@ def test_only_the_frontier_closes() -> None:
 
 def test_an_alarm_that_comes_again_after_its_episode_closed_opens_none() -> None:
     what = rule(gap=10, memory=100)
-    state = take(KeyState(), alarm(0), what).state
+    state = take(KeyState(), [alarm(0)], what).state
     state = advance("hot", ("k",), state, 50, what).state
-    step = take(state, alarm(0), what)
-    assert not step.new and step.events == ()
+    step = take(state, [alarm(0)], what)
+    assert step.new == (False,) and step.events == ()
+
+
+def test_what_is_remembered_of_a_key_is_limited() -> None:
+    state = take(KeyState(), [alarm(t) for t in range(MOST + 100)], rule()).state
+    assert len(state.seen) == MOST
+    assert len(state.to_bytes()) < 1_000_000
+    step = take(state, [alarm(MOST + 50), alarm(MOST + 200)], rule())
+    assert step.new == (False, True)
 
 
 def test_rules_follow_the_plan() -> None:

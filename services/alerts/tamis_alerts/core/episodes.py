@@ -8,8 +8,8 @@ clock says: no alarm that belongs to it can come any more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, Literal
 
@@ -19,6 +19,11 @@ from tamis_alerts.core.rules import Rule
 
 # Of an identity of 128 bits half is enough to tell the alarms of one key apart, and is kept for each of them.
 REMEMBERED = 16
+
+# The identities of one key are one value of the table, written with each batch: at most 0.6 MB of them. A
+# key that raises more before the frontier passes may count an alarm twice after a crash; its episodes stay
+# what they are.
+MOST = 20_000
 
 Event = Literal["opened", "open", "closed"]
 
@@ -57,17 +62,17 @@ class KeyState:
     """
 
     runs: tuple[Run, ...] = ()
-    seen: tuple[tuple[str, int], ...] = ()
+    seen: Mapping[str, int] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """As it is kept in the table."""
-        return orjson.dumps(asdict(self))
+        return orjson.dumps({"runs": self.runs, "seen": self.seen})
 
     @staticmethod
     def from_bytes(value: bytes) -> KeyState:
         """The state of bytes written by `to_bytes`."""
         raw = orjson.loads(value)
-        return KeyState(tuple(Run(**run) for run in raw["runs"]), tuple((i, t) for i, t in raw["seen"]))
+        return KeyState(tuple(Run(**run) for run in raw["runs"]), raw["seen"])
 
 
 @dataclass(frozen=True)
@@ -96,21 +101,37 @@ class Step:
 
     state: KeyState
     events: tuple[Episode, ...]
-    new: bool = True  # False: the alarm was a duplicate
+    new: tuple[bool, ...] = ()  # for each alarm taken whether it was one that had not come before
 
 
-def take(state: KeyState, alarm: Alarm, rule: Rule) -> Step:
-    """One alarm."""
-    identity = alarm.id[:REMEMBERED]
-    if any(known == identity for known, _ in state.seen):
-        return Step(state, (), new=False)
-    near = [r for r in state.runs if r.start - rule.gap <= alarm.event_time <= r.end + rule.gap]
-    apart = tuple(r for r in state.runs if r not in near)
+def take(state: KeyState, alarms: Sequence[Alarm], rule: Rule) -> Step:
+    """Alarms of one alert and key, in the order in which they came."""
+    seen, runs = dict(state.seen), state.runs
+    events: list[Episode] = []
+    new: list[bool] = []
+    for alarm in alarms:
+        identity = alarm.id[:REMEMBERED]
+        new.append(identity not in seen)
+        if new[-1]:
+            seen[identity] = alarm.event_time
+            runs, told = _with(runs, alarm, rule)
+            events += told
+    if len(seen) > MOST:
+        latest = sorted(seen.items(), key=lambda known: known[1])[-MOST:]
+        seen = dict(latest)
+    return Step(KeyState(runs, seen), tuple(events), tuple(new))
+
+
+def _with(runs: tuple[Run, ...], alarm: Alarm, rule: Rule) -> tuple[tuple[Run, ...], list[Episode]]:
+    near = [r for r in runs if r.start - rule.gap <= alarm.event_time <= r.end + rule.gap]
+    apart = tuple(r for r in runs if r not in near)
     run = _merged([*near, Run(alarm.event_time, alarm.event_time, 1, alarm.row)])
-    events = []
     # A second episode that turns out to be part of the first one is over; the first goes on.
-    for swallowed in (r for r in near if r.episode and r.episode != run.episode):
-        events.append(_event(alarm, swallowed, "closed", rule))
+    events = [
+        _event(alarm, swallowed, "closed", rule)
+        for swallowed in near
+        if swallowed.episode and swallowed.episode != run.episode
+    ]
     if not run.episode and run.end - run.start >= rule.for_:
         run = replace(run, episode=_identity(alarm, run), told=run.end)
         events.append(_event(alarm, run, "opened", rule))
@@ -118,8 +139,7 @@ def take(state: KeyState, alarm: Alarm, rule: Rule) -> Step:
         # Not at every alarm: whoever follows an episode wants to know that it lasts, not each reading.
         run = replace(run, told=run.end)
         events.append(_event(alarm, run, "open", rule))
-    seen = (*state.seen, (identity, alarm.event_time))
-    return Step(KeyState((*apart, run), seen), tuple(events))
+    return (*apart, run), events
 
 
 def advance(alert: str, key: tuple[Any, ...], state: KeyState, frontier: int, rule: Rule) -> Step:
@@ -132,7 +152,7 @@ def advance(alert: str, key: tuple[Any, ...], state: KeyState, frontier: int, ru
     return Step(
         KeyState(
             tuple(r for r in state.runs if r not in over),
-            tuple((known, time) for known, time in state.seen if time + rule.memory >= frontier),
+            {known: time for known, time in state.seen.items() if time + rule.memory >= frontier},
         ),
         events,
     )

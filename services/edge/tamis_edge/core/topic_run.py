@@ -64,8 +64,10 @@ class TopicRun:
         return self._noted(held)
 
     def passes(self, batch: Batch) -> dict[Entry, np.ndarray]:
-        """For each entry a mask of the tuples that it is concerned with: filter true, no NULL in the
-        partition key.
+        """For each entry a mask of the tuples that it is concerned with: those that pass its filter.
+
+        A tuple with NULL in the partition key joins nothing, so entries with omission, which serve joins, do
+        without it. Without omission it may be the result of an alert over this stream alone.
         """
         n = len(batch)
         keyed = np.ones(n, np.bool_)
@@ -74,11 +76,14 @@ class TopicRun:
             if null is not None:
                 keyed &= ~null
         columns = view(batch)
-        filters: dict[Expr | None, np.ndarray] = {None: keyed}
+        filters: dict[Expr | None, np.ndarray] = {None: np.ones(n, np.bool_)}
         for entry in self._runs:
-            if entry.filter is not None and entry.filter not in filters:
-                filters[entry.filter] = keyed & holds(entry.filter, columns, n)
-        return {entry: filters[entry.filter] for entry in self._runs}
+            if entry.filter not in filters and entry.filter is not None:
+                filters[entry.filter] = holds(entry.filter, columns, n)
+        return {
+            entry: filters[entry.filter] & keyed if entry.interval else filters[entry.filter]
+            for entry in self._runs
+        }
 
     def offer(
         self, ids: Int64s, batch: Batch, codes: Int64s, masks: dict[Entry, np.ndarray], now: int
