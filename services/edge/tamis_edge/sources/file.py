@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
 
 from tamis.errors import InputError
@@ -17,10 +16,10 @@ from tamis.expressions.nodes import Type
 from tamis_edge.config import FileSource
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.keys import Int64s
-from tamis_edge.decode import text
 from tamis_edge.decode.decoder import Decoder
 from tamis_edge.journal import Journal
 from tamis_edge.sources.base import Delivery, Payloads, RawColumns, payloads
+from tamis_edge.sources.csv_rows import csv_blocks
 
 BLOCK = 10_000  # rows decoded ahead; a paced replay sends them in parts
 
@@ -176,35 +175,25 @@ def _read(path: Path, form: str, types: dict[str, Type]) -> Iterator[Delivery]:
                 if block:
                     yield payloads(first, 0, block)
             return
-        batches = _csv_batches(path) if form == "csv" else pa.parquet.ParquetFile(path).iter_batches(BLOCK)
-        for batch in batches:
+        if form == "csv":
+            yield from csv_blocks(path, types, BLOCK)
+            return
+        for batch in pa.parquet.ParquetFile(path).iter_batches(BLOCK):
             n = batch.num_rows
             named = zip(batch.schema.names, batch.columns, strict=True)
-            columns = {name: _values(column, types.get(name), form == "csv") for name, column in named}
+            columns = {name: _values(column) for name, column in named}
             yield RawColumns(np.arange(first, first + n), np.zeros(n, np.int64), columns, batch.nbytes)
             first += n
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"can't read the file behind row {first}: {error}", where=str(path)) from error
 
 
-def _csv_batches(path: Path) -> Iterator[Any]:
-    with path.open("rb") as file:
-        header = file.readline().decode("utf-8-sig")
-    names = pa.csv.read_csv(pa.py_buffer(header.encode())).column_names
-    # Cells stay text: the type check must see what stands there.
-    options = pa.csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
-    )
-    yield from pa.csv.open_csv(path, convert_options=options)
-
-
-def _values(column: Any, type_: Type | None, as_text: bool) -> Any:
+def _values(column: Any) -> Any:
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.string())
     elif pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
-    cells = column.to_pylist()
-    return text.values(cells, type_) if as_text and type_ is not None else cells
+    return column.to_pylist()
 
 
 def _skip(blocks: Iterator[Delivery], offset: int) -> Iterator[Delivery]:
