@@ -24,14 +24,16 @@ METADATA_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Record:
-    """One record; `value` None is a tombstone: what was under `key` is gone. `timestamp` is Kafka's, in ms."""
+    """One record; `value` None is a tombstone: what was under `key` is gone. `timestamp` is Kafka's, in
+    ms.
+    """
 
     topic: str
     partition: int
     offset: int
     key: bytes | None
     value: bytes | None
-    timestamp: int
+    timestamp: int = 0  # milliseconds
 
 
 class CompactedReader:
