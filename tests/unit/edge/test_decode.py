@@ -173,7 +173,12 @@ def test_columns_of_a_table_are_checked_like_json() -> None:
 
 
 def test_a_row_of_a_table_is_not_longer_than_a_reading_may_be() -> None:
-    cells = {"station": ["a", "b" * MAX_READING], "ts": [1, 2], "ok": [True, True], "site": ["x", "y"]}
+    cells: dict[str, list[Any]] = {
+        "station": ["a", "b" * MAX_READING],
+        "ts": [1, 2],
+        "ok": [True, True],
+        "site": ["x", "y"],
+    }
     assert [(o.row, o.reason) for o in decoder().columns(cells, 2, NOW).offences] == [(1, Reason.TOO_LARGE)]
 
 
