@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import patch
 
@@ -148,16 +150,21 @@ class Edge:
         if not self.muted:
             worker.say(self.world.now)
 
-    def turn(self) -> None:
-        """A round of the service's loop."""
-        for worker in self.all_workers():
-            self.obey(worker)
-            self.read(worker, self.world.r.choice((1, 3, 10)))
-            self.settle(worker)
-        self.publisher.poll()
-        for worker in self.all_workers():
-            self.commit(worker)
-            self.speak(worker)
+    def turn(self, steps: int) -> None:
+        """The first so many steps of what brings readings on their way."""
+        r, mine = self.world.r, self.all_workers()
+        every: list[Callable[[], object]] = [lambda: self.read_plans(3)] if r.random() < 0.5 else []
+        for worker in mine:
+            every += [partial(self.obey, worker), partial(self.read, worker, r.choice((1, 3, 10)))]
+            every += [partial(self.settle, worker)]
+        every += [self.publisher.poll, partial(self.deliver, 20), self.publisher.poll]
+        every += [partial(self.commit, worker) for worker in mine]
+        every += [partial(self.land, True), *(partial(self.commit, worker) for worker in mine)]
+        every += [partial(self.settle, worker) for worker in mine]
+        every += [partial(self.speak, worker) for worker in mine]
+        every += [partial(self.deliver, 20), self.publisher.poll]
+        for step in every[:steps]:
+            step()
 
     def _arrive(self, first: bool) -> None:
         record = self.producer.deliver_first() if first else self.producer.deliver(self.world.r)

@@ -39,6 +39,7 @@ RULES = {  # rule | what happens without it
     "join_again": "a duplicate is stored once but joined again | is not joined again",
     "make_before_break": "the old definition of a replaced alert runs on beside the new one | ends as the new one begins",
     "contract_frontier": "it ends when the frontiers passed max activation + span + L | when all shards acknowledged",
+    "finals_taken": "and the joiner has taken the finals of all shards that are gone | whether or not it has",
     "listed_only": "a shard publishes only under a plan that lists it | at once",
     "final_in_band": "a shard leaves the frontier by a final record in each partition | by a plan without it",
     "final_versioned": "progress and finals of a version below the listing do not count | they do",
@@ -375,6 +376,12 @@ class Sim:
             {},
         )
         self.joiners = [Joiner(self, p) for p in range(self.P)]
+        self.slow = {
+            (p, n): r.choice((0, 0, 0, 0.9)) for p in range(self.P) for n in ["plan", *range(self.S)]
+        }
+        self.taken = {
+            p: (0, set()) for p in range(self.P)
+        }  # plan version and listed shards that the joiner published
         # the registry: its statements are durable, what it has still to write is not
         self.reg_up, self.version, self.pending, self.ops = True, 0, [], 0
         self.defs, self.retiring, self.replaced, self.dropped, self.every, self.history = (
@@ -546,12 +553,13 @@ class Sim:
             self.gone.pop(s, None)
             self.stat["listed"] += 1
         elif (lost and (x < 0.7 or self.calm)) or (x < 0.04 and not self.calm and self.since):
-            s = r.choice(lost or list(self.since))  # perhaps wrongly: it may be alive
-            self.gone[s] = n
-            del self.since[s]
-            self.stat["declared gone"] += 1
-            for p in range(self.P) if not self.on("final_in_band") else ():
-                self.note_low(s, (s.stream, p))
+            one = r.choice(lost or list(self.since))  # perhaps wrongly: it may be alive
+            for s in list(self.since) if r.random() < 0.2 else [one]:  # nobody was heard, or one was not
+                self.gone[s] = n
+                del self.since[s]
+                self.stat["declared gone"] += 1
+                for p in range(self.P) if not self.on("final_in_band") else ():
+                    self.note_low(s, (s.stream, p))
         elif self.calm:
             return False
         elif current and x < 0.75:
@@ -588,18 +596,29 @@ class Sim:
         for d, n2 in self.retiring.items():
             got = [acks.get(s, (0, 0)) for s in self.since if s.stream in d.streams]
             until = max((A for _, A in got), default=0) + d.span + d.L
-            if all(v >= n2 for v, _ in got) and (
-                not self.on("contract_frontier")
-                or all(
-                    self.pubF[p, s] > until or self.empty.get((p, s), -1) >= void[s]
-                    for p in range(self.P)
-                    for s in d.streams
+            if (
+                all(v >= n2 for v, _ in got)
+                and (
+                    not self.on("contract_frontier")
+                    or all(
+                        self.pubF[p, s] > until or self.empty.get((p, s), -1) >= void[s]
+                        for p in range(self.P)
+                        for s in d.streams
+                    )
                 )
+                and (self.gone_taken(d) or not self.on("finals_taken"))
             ):
                 self.defs.remove(d)
                 del self.retiring[d]
                 self.publish_plan()
                 return True
+
+    def gone_taken(self, d):
+        """Whether the joiner has taken all that it will ever have of the shards that are gone."""
+        gone = [(s, n) for s, n in self.gone.items() if s.stream in d.streams]
+        return all(
+            n <= version and s not in listed for version, listed in self.taken.values() for s, n in gone
+        )
 
     # ---- edges
     def a_emit(self):
@@ -796,6 +815,8 @@ class Sim:
         for name, log in [("plan", self.plans[p])] + [(st, self.topic[st, p]) for st in range(self.S)]:
             left = len(log) - j.off[name]
             n = left if self.calm else r.choice((0, left, r.randint(0, left)))
+            if not self.calm and r.random() < self.slow[p, name]:
+                n = 0
             got = [(name, x) for x in log[j.off[name] : j.off[name] + n]]
             j.off[name] += n
             queues.append(
@@ -820,6 +841,7 @@ class Sim:
         if cut > len(alarms):  # the frontier is published after the alarms
             for st in range(self.S):
                 self.pubF[p, st] = max(self.pubF[p, st], j.F[st])
+                self.taken[p] = j.plan.version if j.plan else 0, set(j.since)
                 self.empty[p, st] = (
                     -1 if any(s.stream == st for s in j.since) or not j.plan else j.plan.version
                 )

@@ -193,7 +193,7 @@ class Inputs:
             (r.choice("vvu"), r.choice("vvu")) if rich else ("v", "v"),
             kind,
             # Few, since each condition is proved anew.
-            top * r.choice((3, 4, 5)) // 4 if kind == "sum" else top * r.choice((2, 3)) // 4,
+            top * r.choice((4, 5, 6)) // 4 if kind == "sum" else top * r.choice((2, 3)) // 3 - 1,
             rich and r.random() < 0.3,
             r.choice("kh") if self.two_keys else "k",
             self.max_delay,

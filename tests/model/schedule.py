@@ -31,26 +31,26 @@ from tamis_joiner.core import group
 
 # Weights of the steps.
 ACTIONS = {
-    "emit": 5,
-    "plan": 3,
-    "turn": 2,
-    "obey": 3,
-    "read": 5,
-    "settle": 4,
-    "deliver": 6,
-    "poll": 3,
-    "commit": 4,
-    "land": 4,
-    "speak": 3,
-    "batch": 4,
-    "hear": 3,
-    "registry": 6,
-    "crash": 0.4,
-    "repair": 1.5,
+    "emit": 8,
+    "turn": 14,
+    "plan": 2,
+    "obey": 2,
+    "read": 3,
+    "settle": 2,
+    "deliver": 4,
+    "poll": 2,
+    "commit": 2,
+    "land": 2,
+    "speak": 2,
+    "batch": 10,
+    "hear": 5,
+    "registry": 7,
+    "crash": 0.5,
+    "repair": 5,
     "cut": 0.3,
     "mute": 0.15,
     "move": 0.5,
-    "wake": 0.6,
+    "wake": 1,
 }
 # Later than every reading: what a shard without an end is given at the end, later each round.
 END = 1_000_000
@@ -69,9 +69,9 @@ class Schedule:
         """What broke."""
         world, r = self.world, self.r
         self.begin()
-        weights = [weight * r.choice((0.2, 1, 1, 3)) for weight in ACTIONS.values()]
+        weights = [weight * r.choice((0.4, 1, 1, 2)) for weight in ACTIONS.values()]
         steps = [getattr(self, name) for name in ACTIONS]
-        for step in r.choices(steps, weights, k=60 + 4 * sum(len(s.log) for s in world.shards.values())):
+        for step in r.choices(steps, weights, k=80 + 3 * sum(len(s.log) for s in world.shards.values())):
             world.now += world.tick
             step()
             if world.broken:
@@ -93,12 +93,13 @@ class Schedule:
             edge.start()
             if self.r.random() < 0.85:
                 edge.read_plans(None)
-                edge.turn()
-                edge.deliver(100)
+                edge.turn(100)
         if self.r.random() < 0.8:
             office.hear()
             office.tick()
             self.perform()
+            for edge in world.edges:
+                edge.read_plans(None)
 
     def perform(self) -> None:
         """All effects of what the registry has decided."""
@@ -139,7 +140,7 @@ class Schedule:
 
     def turn(self) -> None:
         if edge := self.one_edge():
-            edge.turn()
+            edge.turn(self.r.choice((100, 100, self.r.randint(1, 30))))
 
     def obey(self) -> None:
         self.with_worker(lambda edge, worker: edge.obey(worker))

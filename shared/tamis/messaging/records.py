@@ -106,6 +106,7 @@ class StreamState:
     tuples: int
     bytes: int
     void: bool  # no shard is listed for its stream
+    shards: tuple[str, ...] = ()  # those that are listed: their final records have not been taken
 
 
 @dataclass(frozen=True)
@@ -136,5 +137,8 @@ class Frontier:
     def from_bytes(value: bytes) -> Frontier:
         """The record of a value written by `to_bytes`."""
         raw = orjson.loads(value)
-        raw["topics"] = {name: StreamState(**state) for name, state in raw["topics"].items()}
+        raw["topics"] = {
+            name: StreamState(**{**state, "shards": tuple(state.get("shards", ()))})
+            for name, state in raw["topics"].items()
+        }
         return Frontier(**raw)

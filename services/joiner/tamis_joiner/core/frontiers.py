@@ -39,9 +39,13 @@ class Frontiers:
         """The least event time that can still come on `topic`."""
         return self._reached.get(topic, NOTHING_YET)
 
+    def listed(self, topic: str) -> tuple[str, ...]:
+        """The shards of `topic` that have not left."""
+        return tuple(name for name, shard in self._shards.get(topic, {}).items() if shard.listed)
+
     def void(self, topic: str) -> bool:
         """Whether no shard is listed for the stream of `topic`."""
-        return not any(shard.listed for shard in self._shards.get(topic, {}).values())
+        return not self.listed(topic)
 
     def obey(self, plan: Plan) -> None:
         """List what the plan lists anew; a shard leaves by a final record, never by a plan."""

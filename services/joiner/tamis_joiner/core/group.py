@@ -383,6 +383,7 @@ class Group:
                 tuples=int(self._needed[name].sum()) if name in self._needed else 0,
                 bytes=sum(size for s, (_, size) in self._slices.items() if s.startswith(prefix)),
                 void=self._frontiers.void(name),
+                shards=self._frontiers.listed(name),
             )
         return Frontier(
             partition=self.partition,

@@ -1,8 +1,9 @@
 """When the old definition of a replaced alert may end (protocol, rule 11, `contract_frontier`).
 
 It runs beside its successor until nothing can need it: every listed shard of its streams obeys the
-successor's plan, and every frontier has passed the greatest of their activations plus the definition's
-span plus its largest omission interval, or the stream has no shard left.
+successor's plan, the joiner has taken the final records of those that are gone (`finals_taken`: what they
+sent under older plans may still wait in Kafka), and every frontier has passed the greatest activation plus
+the definition's span plus its largest omission interval, or the stream has no shard left.
 """
 
 from __future__ import annotations
@@ -53,6 +54,11 @@ def still_needed(definition: Definition, successor: int, state: State, seen: See
         frontier = seen.frontiers.get(partition)
         topic = frontier.topics.get(source.topic) if frontier else None
         void = voids[source.stream]
+        for shard in state.shards.values():
+            if shard.stream == source.stream and shard.gone is not None:
+                taken = frontier and topic and frontier.plan >= shard.gone and shard.name not in topic.shards
+                if not taken:
+                    return f"the final record of shard {shard.name} in partition {partition} is not taken yet"
         if frontier and topic and topic.void and void is not None and frontier.plan >= void:
             continue
         if reach is None:
