@@ -165,10 +165,12 @@ class Fleet:
         self.tick()
         self.ack(stream, self.version, 100, "active", edge)
 
-    def frontier(self, value: int | None, void: bool = False, plan: int | None = None) -> None:
-        """The joiner's frontiers of all topics are there in all partitions."""
+    def frontier(
+        self, value: int | None, void: bool = False, plan: int | None = None, shards: tuple[str, ...] = ()
+    ) -> None:
+        """The joiner's frontiers of all topics are there in all partitions, and it lists these shards."""
         for partition in range(self.partitions):
-            topics = {topic: StreamState(value, 0, 0, void) for topic in self.topics}
+            topics = {topic: StreamState(value, 0, 0, void, shards) for topic in self.topics}
             self.registry.follow(
                 Frontier(partition, self.version if plan is None else plan, topics, {}, {}, 0, 0, self.now)
             )

@@ -169,6 +169,22 @@ def test_a_void_stream_keeps_nothing(running: Any) -> None:
     assert running.plan.retiring == {}
 
 
+def test_what_a_gone_shard_sent_is_waited_for(running: Any) -> None:
+    running.sql(Q.format("OR REPLACE ALERT", 9))
+    for stream in ("air", "surface"):
+        running.ack(stream, running.version, 100, "active")
+    running.ack("air", running.version, 100, "final")
+    running.tick()
+    # The frontiers have passed everything, but the joiner's records of air lag behind its plans.
+    running.frontier(60 * SECOND, shards=("e1/air", "e1/surface"))
+    assert running.tick() is None and running.plan.retiring
+    running.frontier(60 * SECOND, shards=("e1/surface",), plan=running.version - 1)
+    assert running.tick() is None and running.plan.retiring
+    running.frontier(60 * SECOND, shards=("e1/surface",))
+    running.tick()
+    assert running.plan.retiring == {}
+
+
 def test_an_alert_replaced_twice_has_two_old_definitions(running: Any) -> None:
     first = running.plan.definitions[0].version
     running.sql(Q.format("OR REPLACE ALERT", 9))
