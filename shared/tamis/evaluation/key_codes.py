@@ -17,7 +17,7 @@ class KeyCodes:
     """Gives equal keys the same code, over all columns that are ever shown to it.
 
     Numbers are equal by value (1 = 1.0), as SQL has it; text is never equal to a number. A key with NULL in
-    it has the code `NO_KEY`.
+    it has the code `NO_KEY`. Codes may have gaps.
     """
 
     def __init__(self) -> None:
@@ -34,9 +34,9 @@ class KeyCodes:
         >>> codes.encode([Vector.from_list([1, 2, None], Type.INT)], 3).tolist()
         [0, 1, -1]
         >>> codes.encode([Vector.from_list([2.0, 3.0], Type.DOUBLE)], 2).tolist()
-        [1, 2]
+        [1, 3]
         >>> codes.encode([Vector.from_list(["1"], Type.VARCHAR)], 1).tolist()
-        [3]
+        [4]
         """
         if not key:
             return np.full(size, self._code(()), np.int64)
