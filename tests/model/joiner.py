@@ -44,7 +44,7 @@ class Partition:
         offsets, found = Counter(self.offsets), []
         for name, values in self._logs():
             left = len(values) - offsets[name]
-            slow = self._slow.setdefault(name, r.choice((0, 0, 0.7, 0.9)))
+            slow = self._slow.setdefault(name, r.choice((0, 0, 0, 0, 0.9)))
             count = left if calm else r.choice((0, left, r.randint(0, left))) if r.random() > slow else 0
             if count:
                 first = offsets[name]

@@ -150,7 +150,7 @@ class Inputs:
         """A shard's readings: some out of order, a few late."""
         r, out, latest, base = self.r, [], -1, self.r.randint(0, 4)
         slack = self.delay // self.unit
-        for offset in range(r.randint(3, 18)):
+        for offset in range(r.randint(4, 20)):
             base += r.choice((0, 1, 1, 1, 2, 3))
             late = r.random() < 0.05
             at = max(0, base - r.randint(0, slack) - (slack + r.randint(1, 6) if late else 0))
