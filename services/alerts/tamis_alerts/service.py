@@ -94,6 +94,9 @@ async def _run(parts: _Parts, health: Health, partitions: int, stopping: threadi
         producer_max_request_size=MAX_RECORD_BYTES,
         stream_wait_empty=False,
         broker_max_poll_interval=300.0,
+        # A worker that was killed holds its partitions until its session ends: Faust's default is a minute.
+        broker_session_timeout=10.0,
+        broker_heartbeat_interval=2.0,
     )
     view = FleetView(kafka.client_config(), GROUP)
     await asyncio.to_thread(view.start)
