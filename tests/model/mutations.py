@@ -11,9 +11,12 @@ from unittest.mock import patch
 
 import numpy as np
 
+from tamis.messaging.records import progress_record
 from tamis.omission.stream import OmissionState
 from tamis.planning.plan import Plan
 from tamis_edge.core.commit import Commit
+from tamis_edge.core.records import Record
+from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.publisher import Publisher
 from tamis_edge.worker import Worker
@@ -26,6 +29,8 @@ group: Any = import_module("tamis_joiner.core.group")
 registry: Any = import_module("tamis_registry.core.registry")
 
 Patches = list[tuple[Any, str, Any]]
+
+_NOTHING = np.empty(0, np.int64), np.empty(0, np.int64)
 
 
 def activation_at_once() -> Patches:
@@ -42,14 +47,16 @@ def activation_at_once() -> Patches:
 
 
 def progress_ahead() -> Patches:
-    """Progress is the watermark, whatever is held (`progress_behind`)."""
-    progress = ShardRun._progress
+    """Progress is the watermark, sent at once and ahead of the tuples (`progress_behind`, `commit_first`)."""
+    take = ShardRun.take
 
-    def mutant(self: ShardRun, held: Any) -> Any:
-        nothing = np.empty(0, np.int64)
-        return progress(self, {topic: (nothing, nothing) for topic in held})
+    def mutant(self: ShardRun, batch: Batch, now: int) -> None:
+        take(self, batch, now)
+        for (topic, partition), time in self._progress({topic: _NOTHING for topic in self._held()}).items():
+            value = progress_record(self.shard, self.version, self.activation, time)
+            self.out.appendleft(Record(self._token(), topic, partition, None, value, now // 1000))
 
-    return [(ShardRun, "_progress", mutant)]
+    return [(ShardRun, "take", mutant)]
 
 
 def commit_passes_held() -> Patches:
