@@ -26,6 +26,7 @@ from tamis_joiner.core.frontiers import Frontiers
 
 # As Any: what is replaced are names that they import.
 group: Any = import_module("tamis_joiner.core.group")
+synopses: Any = import_module("tamis_joiner.core.synopses")
 registry: Any = import_module("tamis_registry.core.registry")
 
 Patches = list[tuple[Any, str, Any]]
@@ -150,7 +151,7 @@ def first_version() -> Patches:
 
 def trimmed_early() -> Patches:
     """State goes when a frontier has reached a tuple's last partner, not when it has passed it."""
-    needed = group.needed
+    needed = synopses.needed
 
     class Further(Frontiers):
         """Frontiers one tick on."""
@@ -158,7 +159,7 @@ def trimmed_early() -> Patches:
         def __init__(self, of: Callable[[str], int]) -> None:
             self.of = lambda topic: of(topic) + 1  # type: ignore[method-assign]
 
-    return [(group, "needed", lambda tuples, uses, reached: needed(tuples, uses, Further(reached.of)))]
+    return [(synopses, "needed", lambda tuples, uses, reached: needed(tuples, uses, Further(reached.of)))]
 
 
 def listed_by_any_record() -> Patches:
@@ -186,9 +187,9 @@ def marks_before_tuples() -> Patches:
             for mark in envelopes.marks:
                 self._frontiers.take(envelopes.records.topic, mark, self._partners)
         self._frontiers.advance(self._partners)
-        self._mark_needed()
-        for name, mask in self._needed.items():
-            self._live[name] = self._live[name].pick(mask)
+        self._synopses.mark_needed(self._frontiers)
+        for name, mask in self._synopses._needed.items():
+            self._synopses.live[name] = self._synopses.live[name].pick(mask)
         rest: list[Envelopes] = [replace(envelopes, marks=[]) for envelopes in found]
         take(self, rest, state, out)
 
