@@ -27,7 +27,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tamis.expressions.nodes import columns
 from tamis.messaging.topics import stream_topic
 from tamis.planning.definitions import define
 from tamis.planning.domains import domain_check
@@ -187,14 +186,11 @@ def _merge(a: Entry, b: Entry) -> Entry:
 
 
 def _derived_topic(derived: DerivedDef, catalog: Catalog) -> tuple[str, TopicPlan]:
-    """A derived stream's base stream and its own topic: every tuple that passes, with the columns of its
-    SELECT.
-    """
+    """A derived stream's base stream and its own topic: every tuple that passes, as its SELECT makes it."""
     verdict = accepted(derived, catalog)
     (omission,) = verdict.omissions
     stream = verdict.analysis.streams[omission.alias]
     key = verdict.keys.partition[omission.alias]
-    named = {c.name for output in derived.query.select for c in columns(output.expr)} - {*key, stream.time}
     entry = Entry(bare(omission.filter), key, None, 0, "both", None, 0)
-    projection = tuple(c.name for c in stream.columns if c.name in named)
-    return stream.name, TopicPlan(stream_topic(derived.name, 1), key, projection, (entry,))
+    select = tuple((output.name, bare(output.expr)) for output in derived.query.select)
+    return stream.name, TopicPlan(stream_topic(derived.name, 1), key, (), (entry,), select)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import overload
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, conjunction
 from tamis.expressions.signatures import call
@@ -83,10 +84,16 @@ _WHAT = {
 }
 
 
+@overload
+def bare(expr: Expr) -> Expr: ...
+@overload
+def bare(expr: None) -> None: ...
+@overload
+def bare(expr: Expr | None) -> Expr | None: ...
 def bare(expr: Expr | None) -> Expr | None:
     """An expression of one source without its alias, as entries of a topic carry it."""
     if expr is None or isinstance(expr, Literal):
         return expr
     if isinstance(expr, Column):
         return Column("", expr.name, expr.type)
-    return Call(expr.op, tuple(a for arg in expr.args if (a := bare(arg)) is not None), expr.type)
+    return Call(expr.op, tuple(bare(arg) for arg in expr.args), expr.type)

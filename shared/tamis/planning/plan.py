@@ -45,6 +45,9 @@ class TopicPlan:
     partition_key: tuple[str, ...]
     columns: tuple[str, ...]  # the projection: what a message carries besides the key and time
     entries: tuple[Entry, ...]
+    # Of a derived stream: the columns of its SELECT over Column("", …), which are then all that a message
+    # carries. No definition reads such a topic: queries over a derived stream are over its base.
+    select: tuple[tuple[str, Expr], ...] = ()
 
 
 @dataclass(frozen=True)

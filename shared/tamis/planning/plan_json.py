@@ -199,6 +199,7 @@ _TOPIC: dict[str, Read[Any]] = {
     "partition_key": _names,
     "columns": _names,
     "entries": _tuple(_record(Entry, _ENTRY)),
+    "select": _tuple(_pair(_text, _expression)),
 }
 _COLUMN: dict[str, Read[Any]] = {
     "name": _text,

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 import orjson
 
+from tamis.expressions.evaluate import evaluate
+from tamis.expressions.nodes import columns
+from tamis.expressions.vectors import Value
 from tamis.messaging.records import ENVELOPE
 from tamis.planning.plan import StreamPlan, TopicPlan
 from tamis_edge.core.keys import Int64s
@@ -42,14 +45,24 @@ def tail(shard: str, version: int, activation: int, late: bool) -> bytes:
     return b',"%s":%s}' % (ENVELOPE.encode(), orjson.dumps(envelope))
 
 
-def message_columns(stream: StreamPlan, topic: TopicPlan) -> tuple[str, ...]:
-    """What a tuple's value carries: partition key, time and projection, in the stream's order."""
+def message_columns(
+    batch: Batch, rows: Int64s, stream: StreamPlan, topic: TopicPlan
+) -> dict[str, list[Value]]:
+    """What the values of the given rows' records carry: partition key, time and projection in the stream's
+    order, or a derived stream's columns as its SELECT makes them.
+    """
+    if topic.select:
+        read = {column.name for _, expr in topic.select for column in columns(expr)}
+        taken = {("", name): batch.columns[name].take(rows) for name in read}
+        return {name: evaluate(expr, taken, len(rows)).to_list() for name, expr in topic.select}
     wanted = {*topic.partition_key, *topic.columns, stream.time}
-    return tuple(column.name for column in stream.columns if column.name in wanted)
+    names = [column.name for column in stream.columns if column.name in wanted]
+    return {name: batch.columns[name].take(rows).to_list() for name in names}
 
 
-def encode(batch: Batch, rows: Int64s, names: tuple[str, ...], end: bytes) -> list[bytes]:
-    """The values of the given rows' records; `end` from `tail`."""
-    columns = [batch.columns[name].take(rows).to_list() for name in names]
+def encode(values: dict[str, list[Value]], end: bytes) -> list[bytes]:
+    """The values of records; `end` from `tail`."""
     dumps = orjson.dumps
-    return [dumps(dict(zip(names, values, strict=True)))[:-1] + end for values in zip(*columns, strict=True)]
+    return [
+        dumps(dict(zip(values, row, strict=True)))[:-1] + end for row in zip(*values.values(), strict=True)
+    ]

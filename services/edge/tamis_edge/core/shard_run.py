@@ -307,7 +307,6 @@ class ShardRun:
         if len(ids) == 0:
             return
         assert self._stream is not None
-        names = message_columns(self._stream, topic.plan)
         end = tail(self.shard, self.version, self.activation, late)
         for chunk, places in self._rows.find(ids):
             if not late:  # counted apart
@@ -318,7 +317,7 @@ class ShardRun:
             codes = chunk.codes[topic.serial][places]
             encoded = topic.keys.encoded
             keys = [encoded[code] for code in codes.tolist()]
-            values = encode(batch, places, names, end)
+            values = encode(message_columns(batch, places, self._stream, topic.plan), end)
             self.counts.published_bytes += sum(map(len, keys)) + sum(map(len, values))
             tokens = range(self._tokens + 1, self._tokens + 1 + len(keys))
             self._tokens = tokens[-1]
