@@ -120,7 +120,7 @@ def run(quick: bool, say: Say) -> Result:
     with tempfile.TemporaryDirectory(prefix="tamis-bench-latency-") as directory:
         fleet = Fleet(FleetSpec(Path(directory), [EdgeSpec("edge")]), say)
         try:
-            fleet.start([phase.sql for phase in PHASES])
+            fleet.start({f"{phase.alert}.sql": phase.sql for phase in PHASES})
             for phase in PHASES:
                 _wait(f"{phase.alert} runs", partial(_running, fleet, phase.alert))
             rows = [row for phase in PHASES for row in _measure(fleet, phase, warm_up, seconds, say)]

@@ -54,7 +54,7 @@ class Story:
 
     def start(self) -> str:
         """Start all; where readings are posted."""
-        self.fleet.start([STREAMS, close_alert("warm", 9.0)])
+        self.fleet.start({"streams.sql": STREAMS, "warm.sql": close_alert("warm", 9.0)})
         return self.fleet.http_sources["edge"]
 
     def apply(self, sql: str) -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from tamis.cli import kafka as kafka_module
 from tamis.cli import main, summary
-from tamis.errors import TamisError
+from tamis.errors import NotAcceptedError, TamisError
 
 _NAMES = main.list_commands(click.Context(main))
 
@@ -40,6 +40,16 @@ def test_a_tamis_error_is_a_message_and_exit_code_2(monkeypatch: pytest.MonkeyPa
     result = CliRunner().invoke(main, ["kafka"])
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == "Error: line 3: it broke; mend it\n"
+
+
+def test_a_query_that_is_not_accepted_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def refuses() -> None:
+        raise NotAcceptedError("not bounded", where="alert q")
+
+    monkeypatch.setattr(kafka_module, "command", refuses)
+    result = CliRunner().invoke(main, ["kafka"])
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", "Error: alert q: not bounded\n")
 
 
 def test_an_unknown_subcommand_is_exit_code_2() -> None:

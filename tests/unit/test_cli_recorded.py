@@ -26,6 +26,7 @@ CREATE ALERT gap AS SELECT a.station, a.ts, s.ts AS surface_ts, a.ts + INTERVAL 
 FROM air a JOIN surface s ON a.station = s.station AND s.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts
 WHERE a.temp - s.temp > 3;
 """
+UNBOUNDED = GAP.replace("BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts", ">= a.ts")
 WARM = "CREATE STREAM warm AS SELECT station, ts, temp * 2 AS twice FROM air WHERE temp > 5;\n"
 AIR = """station,ts,temp
 north,2024-01-01T00:00:03Z,6
@@ -139,7 +140,7 @@ def test_run_reads_standard_input_and_writes_files(folder: Folder) -> None:
         (SQL + GAP, ["--input", "surface"], "--input: 'surface' names no file; write STREAM=FILE"),
         (SQL + GAP, ["--input", "surface=-", "--input", "surface=-"], "standard input can be read only once"),
         (SQL + GAP, ["--input", "surface=none.csv"], "none.csv: can't be read"),
-        (SQL + "CREATE ALERT", [], "line 6, column 13"),
+        (SQL + "CREATE ALERT", [], "q.sql:6:13: the name of an alert is missing"),
     ],
 )
 def test_wrong_input_says_what_and_where(
@@ -220,9 +221,17 @@ def test_verify_needs_an_alert(folder: Folder) -> None:
 
 
 def test_an_alert_that_is_refused_is_not_verified(folder: Folder) -> None:
-    unbounded = GAP.replace("BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts", ">= a.ts")
-    result = folder.call("verify", SQL + unbounded, *folder.inputs())
-    assert result.exit_code == 2 and "alert gap" in result.stderr
+    for command in ("verify", "run"):
+        result = folder.call(command, SQL + UNBOUNDED, *folder.inputs())
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "q.sql:7:14: alert gap: nothing bounds" in result.stderr
+
+
+def test_not_bounded_is_a_no_and_a_mistake_is_not(folder: Folder) -> None:
+    assert folder.call("explain", SQL + UNBOUNDED).exit_code == 1
+    result = folder.call("explain", SQL + UNBOUNDED.replace("a.temp", "a.tmep"))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "q.sql:8:25: 'a' has no column 'tmep'" in result.stderr
 
 
 def test_a_paused_alert_is_verified(folder: Folder) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import orjson
-from fastapi import FastAPI, Path, Request
+from fastapi import FastAPI, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi_offline import FastAPIOffline
@@ -17,6 +17,7 @@ from starlette.middleware.base import RequestResponseEndpoint
 from starlette.responses import Response
 
 from tamis.errors import InputError, TamisError
+from tamis.fleet.registry_client import LONGEST_FILE
 from tamis.planning.plan_json import decode_plan
 from tamis.query.model import Drop
 from tamis.telemetry import Health, Metrics, get_logger
@@ -35,6 +36,14 @@ BODY_LIMIT = 1024 * 1024
 TEXT_TYPES = ("application/sql", "text/plain", "text/sql")
 
 Name = Annotated[str, Path(max_length=255)]
+File = Annotated[
+    str | None,
+    Query(
+        max_length=LONGEST_FILE,
+        pattern=r"^[^\x00-\x1f\x7f]+$",
+        description="How messages call the text: FILE:line:column",
+    ),
+]
 
 _log = get_logger("tamis.registry")
 
@@ -126,18 +135,18 @@ def _statements(app: FastAPI, worker: Worker, metrics: Metrics) -> None:
             return _json([documents.outcome_document(outcome, view) for outcome in outcomes])
 
     @app.post("/v1/statements", openapi_extra=_SQL_BODY, summary="Apply SQL statements, all or none")
-    async def statements(request: Request) -> Response:
+    async def statements(request: Request, file: File = None) -> Response:
         text = await _sql(request)
-        return await run_in_threadpool(perform, lambda registry, now: registry.apply(text, now))
+        return await run_in_threadpool(perform, lambda registry, now: registry.apply(text, now, file))
 
     @app.post("/v1/explain", openapi_extra=_SQL_BODY, summary="Explain the queries of a text, apply nothing")
-    async def explain(request: Request) -> Response:
+    async def explain(request: Request, file: File = None) -> Response:
         text = await _sql(request)
 
         def run() -> Response:
             with worker.reading() as (registry, _):
                 pass  # proofs may take a second: they must not hold up the loop
-            return _json({"queries": registry.explain(text)})
+            return _json({"queries": registry.explain(text, file)})
 
         return await run_in_threadpool(run)
 

@@ -9,7 +9,15 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from tamis.errors import InputError, RefusedError, SqlError, SqlErrors, TamisError, UnavailableError
+from tamis.errors import (
+    InputError,
+    NotAcceptedError,
+    RefusedError,
+    SqlError,
+    SqlErrors,
+    TamisError,
+    UnavailableError,
+)
 from tamis_registry.core.carry import Conflict
 from tamis_registry.core.errors import MissingError, UnboundedError
 
@@ -60,6 +68,14 @@ def problem_of(error: TamisError) -> Response:
                 query=error.document,
                 **about,
             )
+        case NotAcceptedError():
+            return problem(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                "not-accepted",
+                "The query is not accepted",
+                error.what,
+                **about,
+            )
         case UnavailableError():
             return problem(
                 HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", "Not available now", error.what, **about
@@ -83,7 +99,9 @@ def _conflict(error: InputError, conflicts: Sequence[SqlError]) -> Response:
 
 def _mistake(error: SqlError) -> dict[str, Any]:
     place = error.position
+    file = {"file": place.file} if place and place.file is not None else {}
     return {
+        **file,
         "line": place.line if place else None,
         "column": place.column if place else None,
         "what": error.what,

@@ -4,7 +4,8 @@ Each module of this package whose name has no leading underscore is a subcommand
 `command` is a click command, and the first line of that function's docstring is its line in `tamis --help`. A
 module is imported only when its subcommand is asked for: help is quick, and a service imports what it needs.
 
-Exit codes: 0 yes or done, 1 no, 2 the input is wrong (or what is needed isn't there), 130 interrupted.
+Exit codes: 0 yes or done, 1 no (a query that is refused, alarms that differ), 2 the input is wrong (or what
+is needed isn't there), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _INTERRUPTED = 130
 class _Failure(click.ClickException):
     """A TamisError, as click shows and counts it."""
 
-    exit_code = 2
+    def __init__(self, error: TamisError) -> None:
+        super().__init__(str(error))
+        self.exit_code = error.exit_code
 
 
 class _Subcommands(click.Group):
@@ -48,7 +51,7 @@ class _Subcommands(click.Group):
         try:
             return super().invoke(ctx)
         except TamisError as error:
-            raise _Failure(str(error)) from error
+            raise _Failure(error) from error
         except KeyboardInterrupt:
             ctx.exit(_INTERRUPTED)
 

@@ -7,11 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
-from tamis.cli._sql_file import STANDARD_INPUT, read_sql
+from tamis.cli._sql_file import STANDARD_INPUT
 from tamis.errors import InputError
-from tamis.query.catalog import apply
 from tamis.query.model import AlertDef, Catalog, DerivedDef
-from tamis.query.parse import parse
 from tamis.recordings import Format, Recording, read_recording
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -37,14 +35,6 @@ def recorded(command: _Command) -> _Command:
     ):
         command = decorate(command)
     return command
-
-
-def read_catalog(source: str) -> Catalog:
-    """What stands once all statements of a file are carried out."""
-    catalog = Catalog()
-    for statement in parse(read_sql(source), catalog):
-        apply(catalog, statement)
-    return catalog
 
 
 def files_of(inputs: Iterable[str], source: str) -> dict[str, list[str]]:

@@ -6,8 +6,28 @@ import sys
 from pathlib import Path
 
 from tamis.errors import InputError
+from tamis.query.catalog import apply
+from tamis.query.model import Catalog, Statement
+from tamis.query.parse import parse
 
 STANDARD_INPUT = "-"
+
+
+def statements_of(source: str) -> tuple[Catalog, list[Statement]]:
+    """The statements of a file of SQL, and what stands once all are carried out.
+
+    Raises SqlErrors with every mistake as FILE:line:column.
+    """
+    catalog = Catalog()
+    statements = parse(read_sql(source), catalog, file=file_name(source))
+    for statement in statements:
+        apply(catalog, statement)
+    return catalog, statements
+
+
+def file_name(source: str) -> str:
+    """How messages call a file of SQL."""
+    return "<stdin>" if source == STANDARD_INPUT else source
 
 
 def read_sql(source: str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO
-
 import click
 import orjson
 
-from tamis.cli._registry_client import registry_option, request
+from tamis.cli._registry import registry_option
+from tamis.cli._sql_file import file_name, read_sql
+from tamis.fleet.registry_client import apply_sql
 
 
 @click.command(
@@ -17,12 +17,16 @@ Examples:
   echo 'SHOW ALERTS' | tamis apply -
 """
 )
-@click.argument("file", metavar="FILE.sql", type=click.File("rb"))
+@click.argument("source", metavar="FILE.sql")
 @click.option("--json", "as_json", is_flag=True, help="Print the registry's answer as JSON.")
 @registry_option
-def command(file: BinaryIO, as_json: bool, url: str) -> None:
-    """Apply a file of SQL statements (`-`: standard input), all of them or none."""
-    outcomes = request("POST", url, "/v1/statements", file.read())
+def command(source: str, as_json: bool, url: str) -> None:
+    """Apply a file of SQL statements (`-`: standard input), all of them or none.
+
+    Exits with 0 when done, 1 if a query is refused since its memory is not proven to be bounded, 2 if the
+    input is wrong.
+    """
+    outcomes = apply_sql(url, read_sql(source), file_name(source))
     if as_json:
         click.echo(orjson.dumps(outcomes, option=orjson.OPT_INDENT_2))
         return

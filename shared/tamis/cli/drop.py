@@ -6,7 +6,8 @@ from urllib.parse import quote
 
 import click
 
-from tamis.cli._registry_client import registry_option, request
+from tamis.cli._registry import registry_option
+from tamis.fleet.registry_client import request
 
 
 @click.command(

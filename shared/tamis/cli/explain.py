@@ -8,12 +8,10 @@ from dataclasses import replace
 import click
 import orjson
 
-from tamis.cli._sql_file import read_sql
+from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
 from tamis.planning.explain import explain
-from tamis.query.catalog import apply
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain
-from tamis.query.parse import parse
 
 
 @click.command(
@@ -31,10 +29,9 @@ def command(source: str, query: str | None, as_json: bool) -> None:
 
     Exits with 0 if every query is accepted, 1 if one is refused, 2 if the file is wrong.
     """
-    catalog = Catalog()
+    catalog, statements = statements_of(source)
     asked: dict[str, AlertDef | DerivedDef] = {}
-    for statement in parse(read_sql(source), catalog):
-        apply(catalog, statement)
+    for statement in statements:
         if isinstance(statement, AlertDef | DerivedDef):
             asked[statement.name] = statement
         elif isinstance(statement, Explain) and isinstance(statement.target, AlertDef):

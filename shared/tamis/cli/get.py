@@ -12,7 +12,8 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from tamis.cli._registry_client import registry_option, request
+from tamis.cli._registry import registry_option
+from tamis.fleet.registry_client import request
 
 _HEADINGS = {
     "streams": ("STREAM", "KIND", "SHARDS", "TOPICS", "ALERTS", "WHY"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 import pyarrow as pa
 
-from tamis.cli._recorded import files_of, read_catalog, read_recordings, recorded
+from tamis.cli._recorded import files_of, read_recordings, recorded
+from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
 from tamis.evaluation.replay import Replay, replay
 from tamis.expressions.nodes import Column, Expr, Type, columns
@@ -38,10 +39,11 @@ def command(
 
     One row per result with the columns of SELECT, in the order in which results arise: by the event time of
     the latest tuple. Times are written as they were read (text in ISO 8601, or numbers), differences of times
-    as microseconds. Standard output is CSV unless --format says otherwise.
+    as microseconds. Standard output is CSV unless --format says otherwise. Exits with 0 when done, 1 if the
+    query is refused, 2 if the input is wrong.
     """
     output_form = format_of(output, form or "csv" if output == "-" else form)  # known before the work is done
-    catalog = read_catalog(source)
+    catalog, _ = statements_of(source)
     chosen = _chosen(catalog, query, source)
     recordings = read_recordings(catalog, [chosen], files_of(inputs, source), form)
     alert = chosen if isinstance(chosen, AlertDef) else AlertDef(chosen.name, chosen.query)

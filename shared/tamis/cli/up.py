@@ -47,7 +47,7 @@ Examples:
 )
 def command(files: tuple[Path, ...], edges: tuple[Path, ...], directory: Path | None) -> None:
     """Run the whole fleet on this machine with an embedded Kafka; Ctrl-C stops it cleanly."""
-    texts = [read_sql(str(path)) for path in files]
+    texts = {str(path): read_sql(str(path)) for path in files}
     stopping = threading.Event()
 
     def stop(signum: int, frame: FrameType | None) -> None:

@@ -10,7 +10,8 @@ import click
 import orjson
 from rich.console import Console
 
-from tamis.cli._recorded import files_of, read_catalog, read_recordings, recorded
+from tamis.cli._recorded import files_of, read_recordings, recorded
+from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
 from tamis.evaluation.replay import replay
 from tamis.planning.build import build_plan
@@ -35,9 +36,9 @@ def command(source: str, inputs: tuple[str, ...], form: Format | None, as_json: 
     DuckDB. Missed: alarms of the plain join without an alarm of the same key in which every tuple lies within
     its stream's omission interval. Extra: alarms that the plain join does not have. Alarms with late tuples
     and those at the threshold up to rounding are counted apart. Exits with 0 if nothing is missed or extra, 1
-    if something is, 2 if the input is wrong.
+    if something is or an alert is refused, 2 if the input is wrong.
     """
-    catalog = read_catalog(source)
+    catalog, _ = statements_of(source)
     alerts = list(catalog.alerts.values())
     if not alerts:
         raise InputError("no alert to verify", where=source, hint="add a CREATE ALERT statement")
@@ -55,7 +56,7 @@ def command(source: str, inputs: tuple[str, ...], form: Format | None, as_json: 
 def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdict]:
     """The verdict on every alert, in the order of the catalogue; progress goes to a terminal's stderr.
 
-    Raises RefusedError where an alert is not accepted.
+    Raises NotAcceptedError where an alert is not accepted.
     """
     running = Catalog(catalog.streams, {}, catalog.functions, catalog.alerts)  # what is paused, too
     plan = build_plan(1, running, partitions=1, versions={}, topic_numbers={}).plan

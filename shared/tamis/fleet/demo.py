@@ -87,7 +87,7 @@ def run(
     )
     fleet = Fleet(spec, say)
     try:
-        fleet.start([ALERTS.read_text()], stopping)
+        fleet.start({str(ALERTS): ALERTS.read_text()}, stopping)
         if stopping.is_set():
             raise KeyboardInterrupt
         peak = _follow(fleet, watch, stopping)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-import httpx
-
-from tamis.errors import InputError, UnavailableError
+from tamis.errors import InputError
 from tamis.fleet.broker import EmbeddedKafka
 from tamis.fleet.ports import free_ports
 from tamis.fleet.process import ServiceProcess
+from tamis.fleet.registry_client import apply_sql
 
 # Spark and its first batch take about 20 s on two cores, but minutes where others want them too.
 READY_SECONDS = 300.0
@@ -78,16 +78,16 @@ class Fleet:
         self.bootstrap = ""
         self.registry_url = ""
 
-    def start(self, sql: Sequence[str], stopping: threading.Event | None = None) -> None:
-        """Broker, registry, the statements; then what reads the alarms; the edges last, so that nothing
-        waits. Returns early when `stopping` is set.
+    def start(self, sql: Mapping[str, str], stopping: threading.Event | None = None) -> None:
+        """Broker, registry, the statements of `sql` (text by file name); then what reads the alarms; the
+        edges last, so that nothing waits. Returns early when `stopping` is set.
         """
         began = time.monotonic()
         self.start_registry(stopping)
         if stopping is not None and stopping.is_set():
             return
-        for text in sql:
-            self.apply(text)
+        for file, text in sql.items():
+            self.apply(text, file)
         self._add(
             "joiner",
             [
@@ -119,18 +119,9 @@ class Fleet:
         self.processes["registry"].wait_ready(READY_SECONDS, stopping)
         self._say(f"registry ready at {self.registry_url}")
 
-    def apply(self, sql: str) -> list[dict[str, object]]:
-        """Give SQL to the registry."""
-        answer = httpx.post(
-            f"{self.registry_url}/v1/statements",
-            content=sql.encode(),
-            headers={"content-type": "application/sql"},
-            timeout=30,
-        )
-        if answer.is_error:
-            raise UnavailableError(answer.text, where=f"{self.registry_url}/v1/statements")
-        made: list[dict[str, object]] = answer.json()
-        return made
+    def apply(self, sql: str, file: str | None = None) -> list[dict[str, Any]]:
+        """Give SQL to the registry. Raises TamisError; mistakes are told as `file`:line:column."""
+        return apply_sql(self.registry_url, sql, file)
 
     def ended(self) -> str | None:
         """The name of a service that has ended by itself, if one has."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tamis.errors import Position, RefusedError
+from tamis.errors import NotAcceptedError, Position
 from tamis.planning.analysis import Analysis, analyse
 from tamis.planning.bounds import Memory, memory
 from tamis.planning.keys import Keys, partition_keys
@@ -41,14 +41,15 @@ def judge(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
 
 
 def accepted(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
-    """The verdict of a query that is accepted. Raises RefusedError with the reason where it isn't."""
+    """The verdict of a query that is accepted. Raises NotAcceptedError with the reason where it isn't."""
     verdict = judge(definition, catalog)
     if verdict.refusal is not None:
         repairs = verdict.memory.repairs
         kind = "alert" if isinstance(definition, AlertDef) else "stream"
-        raise RefusedError(
+        file = f"{definition.position}: " if definition.position.file is not None else ""
+        raise NotAcceptedError(
             verdict.refusal,
-            where=f"{kind} {definition.name}",
+            where=f"{file}{kind} {definition.name}",
             hint="add " + " and ".join(repairs) if repairs else None,
         )
     return verdict

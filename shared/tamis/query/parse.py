@@ -13,7 +13,7 @@ from collections.abc import Callable
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token
 
-from tamis.errors import SqlError, SqlErrors
+from tamis.errors import Position, SqlError, SqlErrors
 from tamis.query.catalog import apply
 from tamis.query.context import Context
 from tamis.query.cursor import Cursor
@@ -29,17 +29,22 @@ _HEAD = re.compile(r"\bCREATE\s+FUNCTION\s+([A-Za-z_]\w*)", re.IGNORECASE)
 
 
 def parse(
-    text: str, catalog: Catalog, carry_out: Callable[[Catalog, Statement], None] = apply
+    text: str,
+    catalog: Catalog,
+    carry_out: Callable[[Catalog, Statement], None] = apply,
+    file: str | None = None,
 ) -> list[Statement]:
     """The statements of `text`, each seeing `catalog` and the ones before it; `catalog` isn't changed.
 
     `carry_out` is what a statement does to the catalogue that the next one sees; it may raise `SqlError`.
+    `file` is the name by which positions call the text.
     Raises `SqlErrors` with all the mistakes of the text, each with line, column and hint.
     """
     if len(text) > LARGEST_TEXT:
         hint = "split it into several texts"
-        raise SqlErrors([SqlError(f"the text is longer than {LARGEST_TEXT} characters", None, hint)])
-    context = Context(Text(text), catalog.copy())
+        what = f"the text is longer than {LARGEST_TEXT} characters"
+        raise SqlErrors([SqlError(what, Position(1, 1, file), hint)])
+    context = Context(Text(text, file), catalog.copy())
     statements: list[Statement] = []
     pieces = list(split(context.text, context.errors))
     cursors = [(piece, _cursor(context, piece)) for piece in pieces]

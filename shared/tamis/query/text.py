@@ -36,14 +36,16 @@ class Piece:
 class Text:
     """SQL text with the line and column of every offset."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, file: str | None = None) -> None:
+        """`file` is the name by which positions call the text."""
         self.text = text
+        self.file = file
         self._lines = [0, *(m.end() for m in re.finditer("\n", text))]
 
     def position(self, offset: int) -> Position:
         """Line and column, both from 1, of an offset."""
         line = bisect_right(self._lines, offset)
-        return Position(line, offset - self._lines[line - 1] + 1)
+        return Position(line, offset - self._lines[line - 1] + 1, self.file)
 
     def error(self, what: str, offset: int, hint: str) -> SqlError:
         """A mistake at an offset."""

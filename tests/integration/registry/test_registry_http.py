@@ -64,7 +64,16 @@ def test_mistakes_are_problem_documents(fresh: str, start: Any, sql: Any) -> Non
 
     document = problem(post("CREATE STREAM s (k VARCHR);\nDROP STREAM nowhere;"), 400)
     assert [(e["line"], e["column"]) for e in document["errors"]] == [(1, 20), (2, 13)]
-    assert all(e["what"] and e["hint"] for e in document["errors"])
+    assert all(e["what"] and e["hint"] and "file" not in e for e in document["errors"])
+    named = registry.call("POST", "/v1/statements?file=my%20alerts.sql", "SHOW NOTHING;")
+    document = problem(named, 400)
+    assert document["detail"].startswith("my alerts.sql:1:6: ")
+    assert document["errors"][0]["file"] == "my alerts.sql"
+    named = registry.call("POST", "/v1/explain?file=a.sql", "SHOW NOTHING;")
+    assert problem(named, 400)["detail"].startswith("a.sql:1:6: ")
+    named = registry.call("POST", "/v1/statements?file=a.sql", UNBOUNDED.format(""))
+    assert problem(named, 422)["where"] == "a.sql:1:14"
+    problem(registry.call("POST", "/v1/statements?file=a%0Ab", "SHOW ALERTS;"), 400)
     assert "OR REPLACE" in problem(post(CHANGED.format("")), 409)["errors"][0]["hint"]
     assert "alert 'hot'" in problem(post("DROP STREAM air;"), 409)["detail"]
     assert "alert 'hot'" in problem(registry.call("DELETE", "/v1/streams/air"), 409)["detail"]
@@ -128,7 +137,14 @@ def test_the_command_line(fresh: str, start: Any, sql: Any, tmp_path: Any, sourc
     assert '"state": "starting"' in tamis("get", "alerts", "hot", "--json")
     assert '"version": 2' in tamis("get", "plans", "2")
     assert "EDGE" in tamis("get", "edges")
-    assert "line 1, column 13: there is no stream 'x'" in tamis("apply", "-", text="DROP STREAM x;", code=2)
+    assert "<stdin>:1:13: there is no stream 'x'" in tamis("apply", "-", text="DROP STREAM x;", code=2)
+    wrong = tmp_path / "wrong.sql"
+    wrong.write_text("SHOW ALERTS;\nDROP STREAM x;")
+    assert f"{wrong}:2:13: there is no stream 'x'" in tamis("apply", str(wrong), code=2)
+    assert "<stdin>:1:14: the memory of alert 'loose' is unbounded" in tamis(
+        "apply", "-", text=UNBOUNDED.format(""), code=1
+    )
+    assert "no alert 'nobody'" in tamis("get", "alerts", "nobody", code=2)
     assert "stream 'air' is read by alert 'hot'" in tamis("drop", "stream", "air", code=2)
     assert "alert hot dropped (plan 3)" in tamis("drop", "alert", "hot")
     registry.stop()

@@ -82,6 +82,17 @@ def test_the_conjuncts_of_a_derived_stream_point_at_its_reader() -> None:
     ]
 
 
+def test_mistakes_name_the_file() -> None:
+    with pytest.raises(SqlErrors) as raised:
+        parse("SHOW NOTHING;\nDROP ALERT q", Catalog(), file="some/alerts.sql")
+    assert [str(e).partition(": ")[0] for e in raised.value.errors] == [
+        "some/alerts.sql:1:6",
+        "some/alerts.sql:2:12",
+    ]
+    with pytest.raises(SqlErrors, match="alerts.sql:1:1: the text is longer"):
+        parse(" " * (LARGEST_TEXT + 1), Catalog(), file="alerts.sql")
+
+
 def test_windows_line_ends_and_tabs_count_as_one() -> None:
     with pytest.raises(SqlErrors) as raised:
         parse("SHOW ALERTS;\r\n\tSHOW NOTHING", Catalog())

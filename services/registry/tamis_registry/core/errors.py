@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamis.errors import RefusedError
+from tamis.errors import NotAcceptedError, RefusedError
 
 
 class MissingError(RefusedError):
     """There is nothing of that name."""
 
 
-class UnboundedError(RefusedError):
+class UnboundedError(NotAcceptedError):
     """No proof that the query's memory is bounded. `document` is its part of EXPLAIN's document."""
 
     def __init__(self, what: str, *, where: str, hint: str, document: dict[str, Any]) -> None:

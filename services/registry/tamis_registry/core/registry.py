@@ -71,9 +71,11 @@ class Registry:
         """The first change after a start: the plan again, under a new version, and all final records."""
         return self._change(self.state.draft(), now, ("start",), always=True)
 
-    def apply(self, text: str, now: int) -> tuple[list[Outcome], Change]:
-        """One SQL text, all of it or nothing; raises TamisError with the mistakes or the refusal."""
-        return self.take(parse(text, self.state.catalog, carry_out), now)
+    def apply(self, text: str, now: int, file: str | None = None) -> tuple[list[Outcome], Change]:
+        """One SQL text, all of it or nothing; raises TamisError with the mistakes or the refusal, which call
+        the text `file`.
+        """
+        return self.take(parse(text, self.state.catalog, carry_out, file), now)
 
     def take(self, statements: Sequence[Statement], now: int) -> tuple[list[Outcome], Change]:
         """Statements that are parsed already."""
@@ -82,10 +84,10 @@ class Registry:
         outcomes = [fold.take(statement) for statement in statements]
         return outcomes, self._change(draft, now, tuple(o.statement for o in outcomes))
 
-    def explain(self, text: str) -> list[dict[str, Any]]:
+    def explain(self, text: str, file: str | None = None) -> list[dict[str, Any]]:
         """EXPLAIN's document of every query of a text; nothing changes."""
         catalog = self.state.catalog.copy()
-        return explain_text(text, catalog, self._planner)
+        return explain_text(text, catalog, self._planner, file)
 
     def tick(self, now: int) -> Change | None:
         """What is due by itself: an old definition that may end; else shards that have ended, fell silent

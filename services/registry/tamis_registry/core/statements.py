@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tamis.errors import RefusedError
+from tamis.errors import NotAcceptedError
 from tamis.query.catalog import readers
 from tamis.query.model import (
     AlertDef,
@@ -55,9 +55,7 @@ class Outcome:
 
 
 def verdict(planner: Planner, made: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, Any]:
-    """The query's part of EXPLAIN's document; raises UnboundedError or RefusedError where it isn't
-    accepted.
-    """
+    """The query's part of EXPLAIN's document; raises NotAcceptedError where it isn't accepted."""
     query = planner.explain(made, catalog)
     if query["accepted"]:
         return query
@@ -70,13 +68,15 @@ def verdict(planner: Planner, made: AlertDef | DerivedDef, catalog: Catalog) -> 
             hint="; or ".join(memory["repairs"]) or "WITH (allow_unbounded = true) accepts it as it is",
             document=query,
         )
-    raise RefusedError(f"{name} is refused: {memory['reason']}", where=str(made.position))
+    raise NotAcceptedError(f"{name} is refused: {memory['reason']}", where=str(made.position))
 
 
-def explain_text(text: str, catalog: Catalog, planner: Planner) -> list[dict[str, Any]]:
+def explain_text(
+    text: str, catalog: Catalog, planner: Planner, file: str | None = None
+) -> list[dict[str, Any]]:
     """EXPLAIN's document of every query of a text, refused ones too; `catalog` is changed as by the text."""
     queries = []
-    for statement in parse(text, catalog, carry_out):
+    for statement in parse(text, catalog, carry_out, file):
         carry_out(catalog, statement)
         match statement:
             case AlertDef() | DerivedDef():

@@ -1,40 +1,40 @@
-"""What the commands share that talk to the registry: its address, requests, and its problems as errors."""
+"""The registry as its clients see it: requests, and its problem documents as errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-import click
 import httpx
 
-from tamis.errors import InputError, RefusedError, TamisError, UnavailableError
+from tamis.errors import InputError, NotAcceptedError, RefusedError, TamisError, UnavailableError
 
-DEFAULT_URL = "http://127.0.0.1:8181"
 REQUEST_SECONDS = 40.0
-
-F = TypeVar("F", bound=Callable[..., None])
-
-
-def registry_option(command: F) -> F:
-    """Adds `--registry URL`."""
-    return click.option(
-        "--registry",
-        "url",
-        metavar="URL",
-        envvar="TAMIS_REGISTRY",
-        default=DEFAULT_URL,
-        show_default=True,
-        help="The registry's address; TAMIS_REGISTRY in the environment.",
-    )(command)
+# What the registry takes as the name of a text.
+LONGEST_FILE = 255
 
 
-def request(method: str, url: str, path: str, content: bytes | None = None) -> Any:
+def apply_sql(url: str, sql: str, file: str | None) -> list[dict[str, Any]]:
+    """Give the registry a text of SQL statements. Mistakes are told as `file`:line:column.
+
+    Raises TamisError with the words of the registry's problem document.
+    """
+    query = {}
+    if file is not None:
+        query["file"] = "".join(sign if sign.isprintable() else "?" for sign in file)[-LONGEST_FILE:]
+    made: list[dict[str, Any]] = request("POST", url, "/v1/statements", sql.encode(), query)
+    return made
+
+
+def request(
+    method: str, url: str, path: str, content: bytes | None = None, query: dict[str, str] | None = None
+) -> Any:
     """The JSON answer of the registry. Raises TamisError with the words of its problem document."""
     where = f"{url.rstrip('/')}{path}"
     headers = {"content-type": "application/sql"} if content is not None else None
     try:
-        answer = httpx.request(method, where, content=content, headers=headers, timeout=REQUEST_SECONDS)
+        answer = httpx.request(
+            method, where, params=query, content=content, headers=headers, timeout=REQUEST_SECONDS
+        )
         if answer.is_success:
             return answer.json()
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
@@ -59,6 +59,8 @@ def _problem(answer: httpx.Response, where: str) -> TamisError:
     place, hint = document.get("where"), document.get("hint")
     if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
         return UnavailableError(detail, where=place, hint=hint)
+    if document.get("type") in ("urn:tamis:problem:not-bounded", "urn:tamis:problem:not-accepted"):
+        return NotAcceptedError(detail, where=place, hint=hint)
     if answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY:
         return RefusedError(detail, where=place, hint=hint)
     return InputError(detail, where=place, hint=hint)
