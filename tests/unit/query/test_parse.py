@@ -89,7 +89,7 @@ def test_mistakes_name_the_file() -> None:
         "some/alerts.sql:1:6",
         "some/alerts.sql:2:12",
     ]
-    with pytest.raises(SqlErrors, match="alerts.sql:1:1: the text is longer"):
+    with pytest.raises(SqlErrors, match=r"alerts\.sql:1:1: the text is longer"):
         parse(" " * (LARGEST_TEXT + 1), Catalog(), file="alerts.sql")
 
 
