@@ -14,24 +14,23 @@
 
 Paused alerts are left out. When an alert is replaced, the registry gives the new one no version and passes
 the old one in `retiring` until it may end (`tamis_registry`, protocol rule 11). An alert that is refused
-(`RefusedError`) must not get here; the registry asks `tamis.planning.verdict.accepted` before it takes a
+(`NotAcceptedError`) must not get here; the registry asks `tamis.planning.verdict.accepted` before it takes a
 statement up.
 
-Entries follow from the definitions alone, as in the model (`entries`): for each filter, omission key and
-value of a topic the least interval, the union of the sides, the least max_delay, and the newest definition
-served.
+Entries follow from the definitions alone (`tamis.planning.entries`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tamis.messaging.topics import stream_topic
 from tamis.planning.definitions import define
 from tamis.planning.domains import domain_check
-from tamis.planning.omission import Omission, bare
-from tamis.planning.plan import Definition, Entry, Input, Plan, Sides, StreamColumn, StreamPlan, TopicPlan
+from tamis.planning.entries import Reader, entries
+from tamis.planning.omission import bare
+from tamis.planning.plan import Definition, Entry, Plan, StreamColumn, StreamPlan, TopicPlan
 from tamis.planning.verdict import accepted
 from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
 
@@ -45,16 +44,6 @@ class Retiring:
     alert: AlertDef
     version: int
     successor: int
-
-
-@dataclass(frozen=True)
-class Reader:
-    """One input of a definition and what may be omitted for it."""
-
-    source: Input
-    omission: Omission
-    version: int
-    max_delay: int | None
 
 
 @dataclass(frozen=True)
@@ -78,7 +67,7 @@ def build_plan(
 ) -> Built:
     """The plan `version` for everything in `catalog`; see the module's docstring.
 
-    Raises RefusedError where an alert or a derived stream of the catalogue is not accepted.
+    Raises NotAcceptedError where an alert or a derived stream of the catalogue is not accepted.
     """
     numbers = dict(topic_numbers)
 
@@ -149,40 +138,6 @@ def _topics(stream: StreamDef, readers: Iterable[Reader]) -> tuple[TopicPlan, ..
         projection = tuple(c.name for c in stream.columns if c.name in needed)
         out.append(TopicPlan(name, group[0].source.partition_key, projection, entries(group)))
     return tuple(out)
-
-
-def entries(readers: Iterable[Reader]) -> tuple[Entry, ...]:
-    """What a topic keeps for these readers."""
-    merged: dict[tuple[object, ...], Entry] = {}
-    for reader in readers:
-        omission = reader.omission
-        omits = omission.interval > 0
-        # What omits nothing is decided at once: neither value nor delay matter, nor any key but the
-        # partition's.
-        new = Entry(
-            filter=bare(omission.entry_filter),
-            omission_key=omission.key if omits else reader.source.partition_key,
-            value=bare(omission.value) if omits else None,
-            interval=omission.interval,
-            sides=omission.sides if omits and omission.sides is not None else "both",
-            max_delay=reader.max_delay if omits else None,
-            serves=reader.version,
-        )
-        same = (new.filter, new.omission_key, new.value)
-        merged[same] = _merge(merged[same], new) if same in merged else new
-    return tuple(merged.values())
-
-
-def _merge(a: Entry, b: Entry) -> Entry:
-    sides: Sides = a.sides if a.sides == b.sides else "both"
-    delays = [delay for delay in (a.max_delay, b.max_delay) if delay is not None]
-    return replace(
-        a,
-        interval=min(a.interval, b.interval),
-        sides=sides,
-        max_delay=min(delays) if delays else None,
-        serves=max(a.serves, b.serves),
-    )
 
 
 def _derived_topic(derived: DerivedDef, catalog: Catalog) -> tuple[str, TopicPlan]:

@@ -70,6 +70,21 @@ def test_equal_entries_are_merged_as_in_the_model() -> None:
     assert {d.alert: d.version for d in plan.definitions} == {"high": 2, "low": 5, "other": 4}
 
 
+def test_a_reader_of_every_tuple_serves_those_of_narrower_filters() -> None:
+    single = "CREATE ALERT {} AS SELECT k FROM a WHERE {};"
+    joined = alert("joined", "a.x > b.x AND a.y > 3")
+    catalog = catalog_of(
+        TWO, joined, single.format("wide", "y > 3"), single.format("narrow", "y > 3 AND x > 1")
+    )
+    versions = {"joined": 8, "wide": 2, "narrow": 4}
+    (entry,) = topic(build(catalog, 9, versions=versions).plan, "a").entries
+    assert (text(entry.filter), entry.interval, entry.serves) == ("y > 3", 0, 8)
+    del catalog.alerts["wide"]
+    first, second = topic(build(catalog, 9, versions=versions).plan, "a").entries
+    assert (text(first.filter), first.serves) == ("y > 3 AND x IS NOT NULL", 8)
+    assert (text(second.filter), second.serves) == ("y > 3 AND x > 1", 4)
+
+
 def test_what_keeps_all_has_no_value() -> None:
     catalog = catalog_of(TWO, "CREATE ALERT q WITH (max_delay = '5 seconds') AS SELECT k FROM a WHERE x > 3")
     (entry,) = topic(build(catalog).plan, "a").entries

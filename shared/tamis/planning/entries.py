@@ -1,0 +1,87 @@
+"""What a topic keeps for its readers: entries, few enough that no two do the same (cai-2021, section 4.2).
+
+Of readers equal in filter, omission key and value the least interval serves all, since what it keeps holds
+what any longer one keeps, and so does the union of their sides. A reader that needs every tuple of its
+filter serves all whose filter is narrower, whatever they omit on.
+
+Entries follow from the readers alone, never from the entries before: what a plan no longer has ends, and
+what it has anew starts without brackets, so that nobody's promise rests on tuples published under an older
+definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tamis.expressions.nodes import Call, Expr
+from tamis.planning.omission import Omission, bare
+from tamis.planning.plan import Entry, Input, Sides
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One input of a definition and what may be omitted for it."""
+
+    source: Input
+    omission: Omission
+    version: int
+    max_delay: int | None
+
+
+def entries(readers: Iterable[Reader]) -> tuple[Entry, ...]:
+    """What a topic keeps for these readers, in their order."""
+    merged: dict[tuple[object, ...], Entry] = {}
+    for reader in readers:
+        new = _entry(reader)
+        same = (new.filter, new.omission_key, new.value)
+        merged[same] = _merge(merged[same], new) if same in merged else new
+    widest: list[Entry] = []
+    for entry in merged.values():
+        if entry.interval == 0 and not any(_within(entry, other) for other in widest):
+            widest = [other for other in widest if not _within(other, entry)] + [entry]
+    served: dict[Entry, int] = {}
+    for entry in merged.values():
+        by = next((wide for wide in widest if _within(entry, wide)), entry)
+        served[by] = max(served.get(by, 0), entry.serves)
+    return tuple(replace(entry, serves=served[entry]) for entry in merged.values() if entry in served)
+
+
+def _entry(reader: Reader) -> Entry:
+    omission = reader.omission
+    omits = omission.interval > 0
+    # What omits nothing is decided at once: neither value nor delay matter, nor any key but the partition's.
+    return Entry(
+        filter=bare(omission.entry_filter),
+        omission_key=omission.key if omits else reader.source.partition_key,
+        value=bare(omission.value) if omits else None,
+        interval=omission.interval,
+        sides=omission.sides if omits and omission.sides is not None else "both",
+        max_delay=reader.max_delay if omits else None,
+        serves=reader.version,
+    )
+
+
+def _merge(a: Entry, b: Entry) -> Entry:
+    sides: Sides = a.sides if a.sides == b.sides else "both"
+    delays = [delay for delay in (a.max_delay, b.max_delay) if delay is not None]
+    return replace(
+        a,
+        interval=min(a.interval, b.interval),
+        sides=sides,
+        max_delay=min(delays) if delays else None,
+        serves=max(a.serves, b.serves),
+    )
+
+
+def _within(entry: Entry, other: Entry) -> bool:
+    """Whether all that passes the filter of `entry` passes that of `other`, as their conjuncts say."""
+    return set(_conjuncts(other.filter)) <= set(_conjuncts(entry.filter))
+
+
+def _conjuncts(filter_: Expr | None) -> tuple[Expr, ...]:
+    if filter_ is None:
+        return ()
+    if isinstance(filter_, Call) and filter_.op == "and":
+        return tuple(part for arg in filter_.args for part in _conjuncts(arg))
+    return (filter_,)
