@@ -12,6 +12,7 @@ others.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -143,6 +144,11 @@ def _prove(
         )
         if not total < (INT64 if exact else MAX):
             return Unproven(f"a sum with {name} may overflow; declare CHECKs that bound its columns")
+    for factors in scalar.products:
+        sizes = [_size(whole(factor, box, nowhere).value, sign) for factor, sign in factors]
+        exact = all(factor.type.integral for factor, _ in factors) and all(sign > 0 for _, sign in factors)
+        if not math.prod(max(1.0, size) for size in sizes) < (INT64 if exact else MAX):
+            return Unproven(f"a product with {name} may overflow; declare CHECKs that bound its columns")
     condition = scalar.conditions[0] if len(scalar.conditions) == 1 else call("and", *scalar.conditions)
     drop_null = not _never_null(scalar.value, box, stream)
     if drop_null and may_hold(condition, scalar.variable):
@@ -179,6 +185,13 @@ def _prove(
     else:
         return Unproven(f"no proof that the values of {name} which raise no alarm are an interval")
     return Certificate(scalar.value, sides, f"{what} by {how}", fixed, drop_null)
+
+
+def _size(span: Interval, sign: int) -> float:
+    """The greatest size of a factor above the line (1) or below (-1)."""
+    if sign > 0:
+        return float(span.magnitude)
+    return math.inf if span.holds(0.0) else 1 / float(min(abs(span.lo), abs(span.hi)))
 
 
 def _restored(expr: Expr, scalar: Scalar) -> Expr:

@@ -2,23 +2,26 @@
 the computed result.
 
 An interval is two arrays of one shape, its lower and its upper ends, which may be infinite. Results of +,
--, *, / and sqrt are rounded to nearest, and moved outwards by one step where that was not exact. NumPy's
-exp and log err by at most 4 units in the last place and the C library's by 2; they are moved by 8.
+-, *, / and sqrt are rounded to nearest, as IEEE 754 has it, and moved outwards by one step where that was not
+exact. exp and ln are enclosed by Arb's balls, once for every different end, and moved outwards by what the C
+library's may err.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from flint import arb
 from numpy.typing import NDArray
 
 MAX = sys.float_info.max
 INF = np.inf
 _TINY = 5e-324
 _EXACT = 2.0**53
-_LIBRARY = 8  # steps
+_LIBRARY = 4  # steps: the C library's exp and log err by less than one, pow and rounding of ends included
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -118,7 +121,7 @@ def sub(a: Interval, b: Interval) -> Interval:
 def _times(x: Array, y: Array) -> Array:
     """x * y, where 0 times an infinite end is 0: ends stand for limits of finite values."""
     product = x * y
-    return np.where((x == 0.0) | (y == 0.0), 0.0, product)
+    return np.where(np.isnan(product), 0.0, product)
 
 
 def mul(a: Interval, b: Interval) -> Interval:
@@ -127,8 +130,10 @@ def mul(a: Interval, b: Interval) -> Interval:
     third, fourth = _times(a.hi, b.lo), _times(a.hi, b.hi)
     lo = np.minimum(np.minimum(first, second), np.minimum(third, fourth))
     hi = np.maximum(np.maximum(first, second), np.maximum(third, fourth))
-    exact = _small_integer(a.lo) & _small_integer(a.hi) & _small_integer(b.lo) & _small_integer(b.hi)
-    exact &= (np.abs(lo) <= _EXACT) & (np.abs(hi) <= _EXACT)
+    exact: Mask = np.abs(lo) <= _EXACT
+    if exact.any():
+        exact &= _small_integer(a.lo) & _small_integer(a.hi) & _small_integer(b.lo) & _small_integer(b.hi)
+        exact &= np.abs(hi) <= _EXACT
     # A product that underflows to 0 has the sign of its factors, and may not be taken for exactly 0.
     negative = ((a.lo < 0) & (b.hi > 0)) | ((a.hi > 0) & (b.lo < 0))
     positive = ((a.lo < 0) & (b.lo < 0)) | ((a.hi > 0) & (b.hi > 0))
@@ -170,14 +175,28 @@ def sqrt(a: Interval) -> Interval:
 
 def exp(a: Interval) -> Interval:
     """e to the power of `a`."""
-    lo, hi = np.exp(a.lo), np.exp(a.hi)
-    return Interval(np.maximum(_down(lo, _LIBRARY), 0.0), np.where(hi < 1e-300, 1e-300, _up(hi, _LIBRARY)))
+    lo, hi = _balls(arb.exp, a)
+    return Interval(np.maximum(_down(lo, _LIBRARY), 0.0), np.maximum(_up(hi, _LIBRARY), 1e-300))
 
 
 def ln(a: Interval) -> Interval:
     """The natural logarithms of what is positive in `a`."""
-    lo, hi = np.log(np.maximum(a.lo, _TINY)), np.log(np.maximum(a.hi, _TINY))
+    lo, hi = _balls(arb.log, Interval(np.maximum(a.lo, _TINY), np.maximum(a.hi, _TINY)))
     return Interval(_down(lo, _LIBRARY), _up(hi, _LIBRARY))
+
+
+def _balls(rising: Callable[[arb], arb], a: Interval) -> Interval:
+    """A rising function of both ends: the lower end of the lower one's ball, the upper of the upper one's.
+
+    Boxes share ends: of 20,000 boxes in two columns, a column has some 300.
+    """
+    lows, low_at = np.unique(a.lo, return_inverse=True)
+    highs, high_at = np.unique(a.hi, return_inverse=True)
+    lo = np.array([float(rising(arb(x)).lower()) for x in lows.tolist()])
+    hi = np.array([float(rising(arb(x)).upper()) for x in highs.tolist()])
+    # A ball around what can't be enclosed, and ends beyond what arb keeps exactly.
+    lo, hi = np.where(np.isnan(lo), -INF, lo), np.where(np.isnan(hi), INF, hi)
+    return Interval(lo[low_at].reshape(np.shape(a.lo)), hi[high_at].reshape(np.shape(a.hi)))
 
 
 INVERSE_LN10 = recip(ln(point(10.0)))

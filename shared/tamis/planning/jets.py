@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tamis.expressions.nodes import Call, Column, Expr, Literal
+from tamis.expressions.nodes import Call, Column, Expr, Literal, columns
 from tamis.planning import intervals as iv
 from tamis.planning.intervals import MAX, ONE, UNIT, WHOLE, ZERO, Interval, Mask
 
@@ -80,6 +80,10 @@ def jet(expr: Expr, box: Box, variable: Column, doubt: Doubt, *, strict: bool = 
         return replace(_literal(expr), varies=strict)
     if expr.op == "case":
         values = (*expr.args[1:-1:2], expr.args[-1])
+        if jumps(expr, variable):
+            strict = True
+            if not alike(values, variable):
+                doubt.add(np.ones((), np.bool_), expr, "may be NULL for some of its values alone")
         jets = tuple(jet(v, box, variable, doubt, strict=strict) for v in values if not is_null_literal(v))
         if strict and len(jets) < len(values):
             doubt.add(np.ones((), np.bool_), expr, "may be NULL")
@@ -107,13 +111,36 @@ def combine_case(expr: Call, jets: tuple[Jet, ...], variable: Column) -> Jet:
     """A CASE: any of its values; where the variable decides which, it may jump."""
     if not jets:
         return Jet(WHOLE)
-    jumps = any(_mentions(condition, variable) for condition in expr.args[:-1:2])
+    torn = jumps(expr, variable)
     return Jet(
         iv.hull(*(j.value for j in jets)),
-        WHOLE if jumps else iv.hull(*(j.first for j in jets)),
-        WHOLE if jumps else iv.hull(*(j.second for j in jets)),
-        jumps or any(j.varies for j in jets),
+        WHOLE if torn else iv.hull(*(j.first for j in jets)),
+        WHOLE if torn else iv.hull(*(j.second for j in jets)),
+        torn or any(j.varies for j in jets),
     )
+
+
+def jumps(expr: Call, variable: Column) -> bool:
+    """Does the variable decide which value a CASE takes?"""
+    return any(_mentions(condition, variable) for condition in expr.args[:-1:2])
+
+
+def alike(values: tuple[Expr, ...], variable: Column) -> bool:
+    """Are all of `values`, each of which has a value wherever its columns have, NULL for the same rest?
+
+    Where the variable decides which of them counts, anything else would make NULL depend on the variable.
+    """
+    rests = {frozenset(c for c in columns(v) if c != variable) for v in values}
+    skips = any(_mentions_op(v, ("least", "greatest", "case")) for v in values)
+    return (
+        len(rests) == 1
+        and not any(is_null_literal(v) for v in values)
+        and (not skips or rests == {frozenset()})
+    )
+
+
+def _mentions_op(expr: Expr, ops: tuple[str, ...]) -> bool:
+    return isinstance(expr, Call) and (expr.op in ops or any(_mentions_op(arg, ops) for arg in expr.args))
 
 
 def _mentions(expr: Expr, variable: Column) -> bool:
@@ -159,14 +186,21 @@ def _sum(expr: Call, args: tuple[Jet, ...], doubt: Doubt) -> Jet:
                 np.where(np.isfinite(hi), np.minimum(value.hi, MAX), value.hi),
             )
         _checked(expr, value, varies, doubt)
-    return Jet(value, iv.add(a.first, b.first), iv.add(a.second, b.second), varies)
+    if not a.varies or not b.varies:
+        return Jet(value, (a if a.varies else b).first, (a if a.varies else b).second, varies)
+    return Jet(value, iv.add(a.first, b.first), iv.add(a.second, b.second), True)
 
 
 def _multiplied(a: Jet, b: Jet, value: Interval) -> Jet:
+    if not a.varies or not b.varies:
+        fixed, moving = (a, b) if not a.varies else (b, a)
+        if not moving.varies:
+            return Jet(value)
+        return Jet(value, iv.mul(moving.first, fixed.value), iv.mul(moving.second, fixed.value), True)
     first = iv.add(iv.mul(a.first, b.value), iv.mul(a.value, b.first))
     cross = iv.mul(iv.TWO, iv.mul(a.first, b.first))
     second = iv.add(iv.add(iv.mul(a.second, b.value), iv.mul(a.value, b.second)), cross)
-    return Jet(value, first, second, a.varies or b.varies)
+    return Jet(value, first, second, True)
 
 
 def _product(expr: Call, args: tuple[Jet, ...], doubt: Doubt) -> Jet:

@@ -7,11 +7,15 @@ or for none.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
-from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Type, columns
+from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type, columns
+from tamis.planning import intervals as iv
 from tamis.planning import shapes
 from tamis.planning.intervals import Interval
 from tamis.planning.jets import (
@@ -20,13 +24,16 @@ from tamis.planning.jets import (
     Doubt,
     Jet,
     UndefinedError,
+    alike,
     combine,
     combine_case,
     is_null_literal,
     whole_exponent,
 )
+from tamis.planning.pieces import Piece, pieces
+from tamis.planning.scalar import added, scaled, substituted, terms
 from tamis.planning.shapes import ALWAYS, CONSTANT, VARIABLE, Region, Shape
-from tamis.planning.subdivide import Effort, enclose, slopes, whole
+from tamis.planning.subdivide import Effort, enclose, never_negative, slopes, whole
 
 
 @dataclass(frozen=True)
@@ -116,13 +123,16 @@ class Prover:
                 return Regions(apart, at)
 
     def _compared(self, difference: Call) -> Shape:
-        """The shape of a comparison's difference. The whole is tried before its parts: boxes spent there
-        say more.
+        """The shape of a comparison's difference, as far as its sign goes. The whole is tried before its
+        parts: boxes spent there say more.
         """
         if self._effort is not None:
-            shape = self._slopes(difference, self._effort)
+            shape = slopes(
+                difference, self._restricted(difference), self._variable, self._effort, at_zero=True
+            )
             if shape & (Shape.RISING | Shape.FALLING):
                 return shape
+            return shapes.closed(shape | self.fact(difference).shape)
         return self.fact(difference).shape
 
     def fact(self, expr: Expr) -> Fact:
@@ -138,11 +148,7 @@ class Prover:
         if not isinstance(expr, Call) or not self._varies(expr):
             return Fact(whole(expr, self._box, self._variable), CONSTANT)
         if expr.op == "case":
-            values = [v for v in (*expr.args[1:-1:2], expr.args[-1]) if not is_null_literal(v)]
-            inner = [self.fact(v) for v in values]
-            found = combine_case(expr, tuple(f.jet for f in inner), self._variable)
-            free = not any(self._varies(condition) for condition in expr.args[:-1:2])
-            return Fact(found, shapes.common([f.shape for f in inner]) if free else Shape.NONE)
+            return self._chosen(expr)
         if expr.type is Type.BOOLEAN:
             raise UndefinedError(expr, "is a condition where a number is expected")
         args = [self.fact(arg) for arg in expr.args]
@@ -151,6 +157,67 @@ class Prover:
         if self._effort is not None and not shape & (Shape.RISING | Shape.FALLING):
             shape = shapes.closed(shape | self._slopes(expr, self._effort))
         return Fact(found, shape)
+
+    def _chosen(self, expr: Call) -> Fact:
+        """One of several values: as the rest decides, as the variable does, or the greater or lesser of two.
+
+        A value that is NULL makes the condition NULL: where the rest decides, for all values of the variable.
+        """
+        conditions, values = expr.args[:-1:2], (*expr.args[1:-1:2], expr.args[-1])
+        if not any(self._varies(condition) for condition in conditions):
+            inner = [self.fact(v) for v in values if not is_null_literal(v)]
+            found = combine_case(expr, tuple(f.jet for f in inner), self._variable)
+            return Fact(found, shapes.common([f.shape for f in inner]))
+        test = conditions[0]
+        if len(conditions) == 1 and isinstance(test, Call) and test.op in ("<", "<=", ">", ">="):
+            high = test.op[0] == ">"
+            if test.args in (values, values[::-1]):
+                inner = [self.fact(v) for v in values]
+                found = combine_case(expr, tuple(f.jet for f in inner), self._variable)
+                pick = shapes.greatest if high == (test.args == values) else shapes.least
+                return Fact(found, pick([f.shape for f in inner]))
+        if not alike(values, self._variable):
+            raise UndefinedError(expr, "may be NULL for some of its values alone")
+        for value in values:
+            whole(value, self._box, self._variable, strict=True)
+        if (parts := pieces(expr, self._variable)) is not None:
+            return self._in_pieces(parts)
+        inner = [self.fact(v) for v in values]
+        return Fact(combine_case(expr, tuple(f.jet for f in inner), self._variable), Shape.NONE)
+
+    def _in_pieces(self, parts: list[Piece]) -> Fact:
+        """The shape over all pieces from those over each, and from the steps between them."""
+        span = self._box[self._variable]
+        lo, hi = float(span.lo), float(span.hi)
+        inside = [
+            p for p in parts if (p.hi is None or float(p.hi) >= lo) and (p.lo is None or float(p.lo) <= hi)
+        ]
+        facts = []
+        for piece in inside:
+            least = lo if piece.lo is None else max(lo, math.nextafter(float(piece.lo), -math.inf))
+            most = hi if piece.hi is None else min(hi, math.nextafter(float(piece.hi), math.inf))
+            box = {**self._box, self._variable: iv.span(least, most)}
+            facts.append(Prover(box, self._variable, self._effort).fact(piece.value))
+        ups = [self._steps(a, b, 1) for a, b in pairwise(inside)]
+        downs = [self._steps(a, b, -1) for a, b in pairwise(inside)]
+        shape = in_pieces([f.shape for f in facts], ups, downs)
+        value = iv.hull(*(f.jet.value for f in facts))
+        return Fact(Jet(value, iv.WHOLE, iv.WHOLE, True), shape)
+
+    def _steps(self, left: Piece, right: Piece, sign: int) -> bool:
+        """Does the number never fall (1), or never rise (-1), at the cut between two pieces?"""
+        assert left.hi is not None
+        at = Literal(float(left.hi), Type.DOUBLE)
+        if Fraction(float(left.hi)) != left.hi:
+            return False  # a cut that no number hits exactly: nothing is said of it
+        merged: dict[Expr, Fraction] = {}
+        for factor, piece in ((sign, right), (-sign, left)):
+            for share, term in terms(substituted(piece.value, self._variable, at)):
+                merged[term] = merged.get(term, Fraction(0)) + factor * share
+        rest = [scaled(share, term) for term, share in merged.items() if share]
+        difference = added(rest) if rest else Literal(0, Type.BIGINT)
+        box = {c: self._box[c] for c in columns(difference) if c in self._box}
+        return never_negative(difference, box, self._effort or Effort(0))
 
     def _slopes(self, expr: Expr, effort: Effort) -> Shape:
         """By derivatives over a box of the columns in `expr` alone: the others must not be split."""
@@ -173,6 +240,39 @@ class Prover:
         if isinstance(expr, Call):
             return any(self._varies(arg) for arg in expr.args)
         return expr == self._variable
+
+
+def in_pieces(parts: list[Shape], up: list[bool], down: list[bool]) -> Shape:
+    """The shape of what has one shape in each of several pieces side by side; `up` and `down` say for each
+    cut between them whether the step there is one that goes along with rising, or with falling.
+
+    What falls and then rises is quasiconvex, whatever the step between the two.
+    """
+    out = Shape.NONE
+    if all(Shape.RISING in p for p in parts) and all(up):
+        out |= Shape.RISING
+    if all(Shape.FALLING in p for p in parts) and all(down):
+        out |= Shape.FALLING
+    if _turns(parts, up, down):
+        out |= Shape.QUASICONVEX
+    if _turns([shapes.flipped(p) for p in parts], down, up):
+        out |= Shape.QUASICONCAVE
+    return shapes.closed(out)
+
+
+def _turns(parts: list[Shape], up: list[bool], down: list[bool]) -> bool:
+    """Is there a piece before which all falls, and from which on all rises?"""
+    for at in range(len(parts)):
+        before = all(Shape.FALLING in p for p in parts[:at]) and all(down[: at - 1] if at else [])
+        behind = all(Shape.RISING in p for p in parts[at + 1 :]) and all(up[at + 1 :])
+        if not (before and behind):
+            continue
+        steps = (at == 0 or down[at - 1]) and (at == len(parts) - 1 or up[at])
+        if Shape.QUASICONVEX in parts[at] and steps:
+            return True
+        if at and Shape.RISING in parts[at] and (at == len(parts) - 1 or up[at]):
+            return True
+    return False
 
 
 def _signs(jet_: Jet) -> Shape:

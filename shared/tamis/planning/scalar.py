@@ -1,9 +1,9 @@
 """The one scalar through which a stream enters a condition.
 
 Candidates, largest first: the largest sub-expressions of the stream's own attributes, where they are all
-the same up to a factor and a constant (the terms of one stream in a sum count as one: `a.x + b.y - a.z > 3`
-has a.x - a.z); else any sub-expression through which the stream enters everywhere, down to a single
-attribute.
+the same up to a factor and a constant (the terms of one stream in a sum count as one, `a.x + b.y - a.z > 3`
+has a.x - a.z, and so do its factors in a product, `a.x * b.x * a.y` has a.x * a.y); else any sub-expression
+through which the stream enters everywhere, down to a single attribute.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from fractions import Fraction
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type, columns
 from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import to_sql
+from tamis.planning.factors import Factor, Product, factors, multiplied, product
 
 Term = tuple[Fraction, Expr]
 MOST_CANDIDATES = 12
@@ -24,14 +25,15 @@ MOST_CANDIDATES = 12
 class Scalar:
     """`value` is the stream's scalar; `conditions` are the conjuncts with `variable` in its place.
 
-    `sums` are sums whose terms were regrouped: their sizes together must not overflow, or NULL would depend
-    on the order of adding.
+    `sums` and `products` are those whose parts were regrouped: the sizes of all parts together must not
+    overflow, or NULL would depend on the order of adding and of multiplying.
     """
 
     value: Expr
     variable: Column
     conditions: tuple[Expr, ...]
     sums: tuple[tuple[Term, ...], ...] = ()
+    products: tuple[tuple[Factor, ...], ...] = ()
 
 
 def candidates(conditions: tuple[Expr, ...], alias: str, fixed: frozenset[Column]) -> list[Scalar]:
@@ -42,14 +44,22 @@ def candidates(conditions: tuple[Expr, ...], alias: str, fixed: frozenset[Column
     grouped = tuple(grouping.rewrite(condition) for condition in conditions)
     found: list[Scalar] = []
     if len(grouping.values) == 1:
-        found.append(Scalar(grouping.values[0], grouping.variable(0), grouped, tuple(grouping.sums)))
+        found.append(
+            Scalar(
+                grouping.values[0],
+                grouping.variable(0),
+                grouped,
+                tuple(grouping.sums),
+                tuple(grouping.products),
+            )
+        )
     for value in _subexpressions(conditions, grouping):
         if len(found) == MOST_CANDIDATES:
             break
         if any(value == scalar.value for scalar in found):
             continue
         variable = Column("", "x", value.type)
-        replaced = tuple(_substitute(condition, value, variable) for condition in conditions)
+        replaced = tuple(substituted(condition, value, variable) for condition in conditions)
         if not any(grouping.free(condition) for condition in replaced):
             found.append(Scalar(value, variable, replaced))
     return found
@@ -81,12 +91,13 @@ def _parts(expr: Expr) -> Iterator[Expr]:
             yield from _parts(arg)
 
 
-def _substitute(expr: Expr, old: Expr, new: Expr) -> Expr:
+def substituted(expr: Expr, old: Expr, new: Expr) -> Expr:
+    """`expr` with every occurrence of `old` replaced."""
     if expr == old:
         return new
     if not isinstance(expr, Call):
         return expr
-    return Call(expr.op, tuple(_substitute(arg, old, new) for arg in expr.args), expr.type)
+    return Call(expr.op, tuple(substituted(arg, old, new) for arg in expr.args), expr.type)
 
 
 class _Grouping:
@@ -98,6 +109,7 @@ class _Grouping:
         self._alias, self._fixed = alias, fixed
         self.values: list[Expr] = []
         self.sums: list[tuple[Term, ...]] = []
+        self.products: list[tuple[Factor, ...]] = []
 
     def variable(self, number: int) -> Column:
         return Column("", f"x{number}", self.values[number].type)
@@ -120,36 +132,73 @@ class _Grouping:
             return call(expr.op, self._sum([*left, *((-f, t) for f, t in right)]), Literal(0, Type.BIGINT))
         if expr.type.numeric and expr.op in ("+", "-", "neg", "*", "/"):
             parts = terms(expr)
-            if parts != [(Fraction(1), expr)]:
+            if parts != [(Fraction(1), expr)] or self._scattered(expr) is not None:
                 return self._sum(parts)
         return Call(expr.op, tuple(self.rewrite(arg) for arg in expr.args), expr.type)
 
+    def _mine(self, expr: Expr) -> bool:
+        return self.free(expr) and self.own(expr)
+
+    def _scattered(self, expr: Expr) -> Product | None:
+        """A product in which several factors are the stream's own, and no other has its attributes."""
+        found = product(expr, self._mine, constant)
+        apart = not any(self.free(factor) for factor, _ in found.rest)
+        return found if len(found.own) > 1 and apart else None
+
     def _sum(self, parts: list[Term]) -> Expr:
-        """A sum, with the terms of the stream alone taken together."""
-        mine = [(f, t) for f, t in parts if self.free(t) and self.own(t)]
-        rest = [(f, t) for f, t in parts if not (self.free(t) and self.own(t))]
-        out = [_scaled(factor, self.rewrite(term)) for factor, term in rest]
+        """A sum, with the terms of the stream alone taken together, and so those with one common rest:
+        `a.x * b.x + b.x * a.y` has a.x + a.y.
+        """
+        mine = [(f, t) for f, t in parts if self._mine(t)]
+        shared: dict[tuple[Factor, ...], list[Term]] = {}
+        out: list[Expr] = []
+        for factor, term in parts:
+            if self._mine(term):
+                continue
+            found = product(term, self._mine, constant)
+            if found.own and not any(self.free(other) for other, _ in found.rest):
+                shared.setdefault(found.rest, []).append((factor, term))
+            else:
+                out.append(scaled(factor, self.rewrite(term)))
+        for rest, group in shared.items():
+            out.append(self._common(rest, group, parts))
         if mine:
             if len(mine) > 1:
                 self.sums.append(tuple(parts))
             out.insert(0, self._grouped(mine))
-        return _added(out)
+        return added(out)
+
+    def _common(self, rest: tuple[Factor, ...], group: list[Term], parts: list[Term]) -> Expr:
+        """The terms of `group`, each the stream's own times `rest`, as one product."""
+        if len(group) == 1 and self._scattered(group[0][1]) is None:
+            ((factor, term),) = group
+            assert isinstance(term, Call)
+            return scaled(factor, Call(term.op, tuple(self.rewrite(arg) for arg in term.args), term.type))
+        if len(group) > 1:
+            self.sums.append(tuple(parts))
+        own: list[Term] = []
+        for factor, term in group:
+            found = product(term, self._mine, constant)
+            self.products.append(tuple(factors(term)))
+            value = multiplied(found.own)
+            own += [(factor * found.constant * share, part) for share, part in terms(value)]
+        return multiplied(rest, self._grouped(own))
 
     def _occurrence(self, expr: Expr) -> Expr:
         return self._grouped(terms(expr)) if expr.type.numeric else self._name(expr)
 
     def _grouped(self, parts: list[Term]) -> Expr:
-        constant = sum((f * c for f, t in parts if (c := _constant(t)) is not None), Fraction(0))
+        offset = sum((f * c for f, t in parts if (c := constant(t)) is not None), Fraction(0))
         merged: dict[Expr, Fraction] = {}
         for factor, term in parts:
-            if _constant(term) is None:
+            if constant(term) is None:
                 merged[term] = merged.get(term, Fraction(0)) + factor
         # A term that cancels out stays, times 0: the sum is NULL where it is.
         moving = sorted(((f, t) for t, f in merged.items()), key=lambda part: repr(part[1]))
         leading = next((f for f, _ in moving if f), Fraction(1))
-        value = _added([_scaled(factor / leading, term) for factor, term in moving])
-        out = _scaled(leading, self._name(value))
-        return _added([out, _literal(constant)]) if constant else out
+        value = added([scaled(factor / leading, term) for factor, term in moving])
+        out = scaled(leading, self._name(value))
+        return added([out, _literal(offset)]) if offset else out
 
     def _name(self, value: Expr) -> Column:
         if value not in self.values:
@@ -170,18 +219,19 @@ def terms(expr: Expr) -> list[Term]:
         return [(-f, t) for f, t in terms(expr.args[0])]
     if expr.op in ("*", "/"):
         left, right = expr.args
-        factor = _constant(right)
+        factor = constant(right)
         if factor is not None and (factor or expr.op == "*"):
             return [(f * factor if expr.op == "*" else f / factor, t) for f, t in terms(left)]
-        factor = _constant(left)
+        factor = constant(left)
         if factor is not None and expr.op == "*":
             return [(f * factor, t) for f, t in terms(right)]
     return [(Fraction(1), expr)]
 
 
-def _constant(expr: Expr) -> Fraction | None:
+def constant(expr: Expr) -> Fraction | None:
+    """The number that a literal, or the negative of one, is; None for anything else."""
     if isinstance(expr, Call) and expr.op == "neg":
-        value = _constant(expr.args[0])
+        value = constant(expr.args[0])
         return None if value is None else -value
     if (
         isinstance(expr, Literal)
@@ -198,15 +248,17 @@ def _literal(value: Fraction) -> Literal:
     return Literal(float(value), Type.DOUBLE)
 
 
-def _scaled(factor: Fraction, term: Expr) -> Expr:
+def scaled(factor: Fraction, term: Expr) -> Expr:
+    """factor * term."""
     if factor == 1:
         return term
-    if isinstance(term, Literal) and (value := _constant(term)) is not None:
+    if isinstance(term, Literal) and (value := constant(term)) is not None:
         return _literal(factor * value)
     return call("neg", term) if factor == -1 else call("*", _literal(factor), term)
 
 
-def _added(parts: list[Expr]) -> Expr:
+def added(parts: list[Expr]) -> Expr:
+    """The sum of `parts`, of which there is one at least."""
     total = parts[0]
     for part in parts[1:]:
         if isinstance(part, Call) and part.op == "neg":
