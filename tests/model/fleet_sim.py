@@ -40,6 +40,7 @@ RULES = {  # rule | what happens without it
     "make_before_break": "the old definition of a replaced alert runs on beside the new one | ends as the new one begins",
     "contract_frontier": "it ends when the frontiers passed max activation + span + L | when all shards acknowledged",
     "finals_taken": "and the joiner has taken the finals of all shards that are gone | whether or not it has",
+    "gone_counts": "those frontiers must have passed what gone shards sent, too | only the activations of listed shards",
     "listed_only": "a shard publishes only under a plan that lists it | at once",
     "final_in_band": "a shard leaves the frontier by a final record in each partition | by a plan without it",
     "final_versioned": "progress and finals of a version below the listing do not count | they do",
@@ -241,6 +242,8 @@ class Joiner:
         self.sim, self.p, self.plan, self.parked, self.F = sim, p, None, [], [-INF] * sim.S
         self.since, self.prog, self.act, self.incl, self.off = {}, {}, {}, {}, Counter()
         self.store = [{} for _ in range(sim.S)]  # per stream: {tuple: greatest version}
+        # Per stream: the greatest event time taken, and what it was when a shard last left.
+        self.greatest, self.left = [-INF] * sim.S, [-INF] * sim.S
 
     def clone(self):
         j = Joiner.__new__(Joiner)
@@ -277,6 +280,7 @@ class Joiner:
                 self.act[s] = self.act.get(s, ()) + ((rec.ver, rec.A),)
             else:
                 del self.since[s]
+                self.left[s.stream] = self.greatest[s.stream]
             self.advance()
 
     def advance(self):
@@ -287,6 +291,7 @@ class Joiner:
 
     def join(self, rec, alarms):
         x, mine = rec.x, self.store[rec.shard.stream]
+        self.greatest[x.shard.stream] = max(self.greatest[x.shard.stream], x.t)
         again = x in mine
         mine[x] = max(mine.get(x, 0), rec.ver) if self.sim.on("greatest_version") else mine.get(x, rec.ver)
         if self.plan and (not again or self.sim.on("join_again")):
@@ -371,8 +376,10 @@ class Sim:
         self.commit = {s: Commit(frozenset(), -1, 0, 0) for s in self.shards}
         self.topic = {(st, p): [] for st in range(self.S) for p in range(self.P)}
         self.plans, self.acks, self.alarms = [[] for _ in range(self.P)], [], set()
-        self.pubF, self.empty = (
-            dict.fromkeys([(p, s) for p in range(self.P) for s in range(self.S)], -INF),
+        everywhere = [(p, s) for p in range(self.P) for s in range(self.S)]
+        self.pubF, self.left, self.empty = (
+            dict.fromkeys(everywhere, -INF),
+            dict.fromkeys(everywhere, -INF),
             {},
         )
         self.joiners = [Joiner(self, p) for p in range(self.P)]
@@ -595,13 +602,21 @@ class Sim:
         ]
         for d, n2 in self.retiring.items():
             got = [acks.get(s, (0, 0)) for s in self.since if s.stream in d.streams]
-            until = max((A for _, A in got), default=0) + d.span + d.L
+            active, wide = max((A for _, A in got), default=0), d.span + d.L
+            last = {
+                p: max([active] + [self.left[p, s] for s in d.streams if self.on("gone_counts")])
+                for p in range(self.P)
+            }
             if (
                 all(v >= n2 for v, _ in got)
                 and (
                     not self.on("contract_frontier")
                     or all(
-                        self.pubF[p, s] > until or self.empty.get((p, s), -1) >= void[s]
+                        self.pubF[p, s] > last[p] + wide
+                        or (
+                            self.empty.get((p, s), -1) >= void[s]
+                            and (self.left[p, s] == -INF or not self.on("gone_counts"))
+                        )
                         for p in range(self.P)
                         for s in d.streams
                     )
@@ -841,6 +856,7 @@ class Sim:
         if cut > len(alarms):  # the frontier is published after the alarms
             for st in range(self.S):
                 self.pubF[p, st] = max(self.pubF[p, st], j.F[st])
+                self.left[p, st] = j.left[st]
                 self.taken[p] = j.plan.version if j.plan else 0, set(j.since)
                 self.empty[p, st] = (
                     -1 if any(s.stream == st for s in j.since) or not j.plan else j.plan.version

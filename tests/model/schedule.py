@@ -363,7 +363,14 @@ class Schedule:
         world = self.world
         registry = world.office.registry
         assert registry is not None
-        found = [("STUCK", f"old definition {key}") for key in registry.state.retiring]
+        # An old definition waits for its shards to come back where all of them are gone.
+        void = {topic for joiner in world.joiners for topic, s in joiner.outcome().topics.items() if s.void}
+        found = [
+            ("STUCK", f"old definition {definition.alert}@{definition.version}")
+            for definition in registry.plan.definitions
+            if f"{definition.alert}@{definition.version}" in registry.state.retiring
+            and not {source.topic for source in definition.inputs} <= void
+        ]
         for joiner in world.joiners:
             last = joiner.outcome()
             if last.parked or last.plan != registry.plan.version:

@@ -41,6 +41,10 @@ class Worker:
         self._making: tuple[ShardRun, Future[None], bool] | None = None
         self._commit_at = 0
         self._final: int | None = None  # plan version under which the final records went out, durably
+        # Of a shard that a plan has dropped: whether its source is asked, and whether it has something.
+        self._listening = self._unread = False
+        self._moved: int | None = None  # when the source last had something, or the watermark moved
+        self._watermark: int | None = None
         self._said: Ack | None = None
 
     # ---- the plan
@@ -62,15 +66,28 @@ class Worker:
                 self._take_up(plan)
             elif unknown:
                 self._take_up_unknown()
+            elif stream is not None and self._moved is not None and not self._listening:
+                self._listen(plan)
         elif listed and plan.version > self.run.version:
             self._decode_for(plan)
             self.run.obey(plan)
             self._commit_at = now
 
+    def _listen(self, plan: Plan) -> None:
+        """Start the source of a shard that isn't listed any more: one that was silent for too long comes back
+        when it has something. What it delivers now comes again when the shard is taken up.
+        """
+        found = self.source.committed()
+        if found is not None and self._making is None:
+            self.source.start(found[0].done, self._decode_for(plan))
+            self._listening = True
+
     def _take_up(self, plan: Plan) -> None:
         found = self.source.committed()
         if found is None or plan.version < found[0].version or self._making is not None:
             return
+        self._listening = self._unread = False
+        self._watermark = None
         commit, _ = found
         decoder = self._decode_for(plan)
         self.run, self._unknown = ShardRun(self.source.name, self.source.stream, commit, plan), False
@@ -108,9 +125,17 @@ class Worker:
     def read(self, limit: int, now: int) -> int:
         """Take a micro-batch; returns how many readings came."""
         run = self.run
-        if run is None or run.ended or len(run.out) > BACKLOG:
+        if run is None:
+            if self._listening and not self._unread and self.source.poll(1, now) is not None:
+                self._unread = True
+                self.source.stop()
+            return 0
+        if run.ended or len(run.out) > BACKLOG:
+            self._moved = now
             return 0
         delivery = self.source.poll(limit, now)
+        if self._moved is None or delivery is not None or self._watermark != run.watermark:
+            self._moved, self._watermark = now, run.watermark
         if delivery is None:
             if self.source.ended:
                 run.finish()
@@ -202,7 +227,8 @@ class Worker:
         if ack is None:
             return
         before = self._said
-        if before is not None and now - before.time < HEARTBEAT and replace(before, time=now) == ack:
+        same = before is not None and replace(before, time=now, quiet=ack.quiet) == ack
+        if same and before is not None and now - before.time < HEARTBEAT:
             return
         if self._publisher.say(ACKS, self.source.name.encode(), ack.to_bytes()):
             self._said = ack
@@ -223,4 +249,5 @@ class Worker:
         else:
             plan, activation = self.run.acknowledged
             state = "final" if self._final == plan else "active"
-        return Ack(source.name, source.stream, self._edge, plan, activation, state, now)
+        quiet = 0 if self._unread or self._moved is None else now - self._moved
+        return Ack(source.name, source.stream, self._edge, plan, activation, state, now, quiet)

@@ -19,7 +19,7 @@ _log = get_logger("tamis.registry")
 def read_ack(value: bytes) -> Ack:
     """An acknowledgement; raises ValueError, KeyError or TypeError for anything else."""
     ack = Ack.from_bytes(value)
-    texts, numbers = (ack.shard, ack.stream, ack.edge), (ack.plan, ack.activation, ack.time)
+    texts, numbers = (ack.shard, ack.stream, ack.edge), (ack.plan, ack.activation, ack.time, ack.quiet)
     if not all(isinstance(t, str) for t in texts) or not all(type(n) is int for n in numbers):
         raise TypeError("a field of the acknowledgement has the wrong type")
     if ack.state not in ("waiting", "active", "final"):

@@ -27,6 +27,9 @@ ENVELOPE = "_"
 # it exactly.
 END_OF_TIME = 2**53 - 1
 
+# Below every event time: no shard that sent a tuple has left.
+NOTHING_LEFT = -(2**62)
+
 ShardState = Literal["waiting", "active", "final"]
 
 
@@ -87,6 +90,7 @@ class Ack:
     activation: int
     state: ShardState
     time: int  # wall clock of the edge, microseconds
+    quiet: int = 0  # microseconds for which its source has had nothing new and its watermark hasn't moved
 
     def to_bytes(self) -> bytes:
         """The record's value."""
@@ -107,6 +111,7 @@ class StreamState:
     bytes: int
     void: bool  # no shard is listed for its stream
     shards: tuple[str, ...] = ()  # those that are listed: their final records have not been taken
+    left: int = NOTHING_LEFT  # no tuple of a shard that has left is later than this event time
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tamis.messaging.records import Ack, Frontier, ShardState, StreamState
+from tamis.messaging.records import NOTHING_LEFT, Ack, Frontier, ShardState, StreamState
 from tamis.messaging.topics import stream_topic
 from tamis.planning.build import Built, Retiring, TopicKey
 from tamis.planning.plan import Definition, Input, Plan, StreamPlan, TimeBound, TopicPlan
@@ -153,11 +153,18 @@ class Fleet:
         return change
 
     def ack(
-        self, stream: str, plan: int = 0, activation: int = 0, state: ShardState = "waiting", edge: str = "e1"
+        self,
+        stream: str,
+        plan: int = 0,
+        activation: int = 0,
+        state: ShardState = "waiting",
+        edge: str = "e1",
+        *,
+        quiet: int = 0,
     ) -> None:
         """A shard says something."""
         shard = f"{edge}/{stream}"
-        self.registry.hear(Ack(shard, stream, edge, plan, activation, state, self.now), self.now)
+        self.registry.hear(Ack(shard, stream, edge, plan, activation, state, self.now, quiet), self.now)
 
     def join(self, stream: str, edge: str = "e1") -> None:
         """A shard comes, is listed and obeys."""
@@ -166,11 +173,16 @@ class Fleet:
         self.ack(stream, self.version, 100, "active", edge)
 
     def frontier(
-        self, value: int | None, void: bool = False, plan: int | None = None, shards: tuple[str, ...] = ()
+        self,
+        value: int | None,
+        void: bool = False,
+        plan: int | None = None,
+        shards: tuple[str, ...] = (),
+        left: int = NOTHING_LEFT,
     ) -> None:
         """The joiner's frontiers of all topics are there in all partitions, and it lists these shards."""
         for partition in range(self.partitions):
-            topics = {topic: StreamState(value, 0, 0, void, shards) for topic in self.topics}
+            topics = {topic: StreamState(value, 0, 0, void, shards, left) for topic in self.topics}
             self.registry.follow(
                 Frontier(partition, self.version if plan is None else plan, topics, {}, {}, 0, 0, self.now)
             )

@@ -89,6 +89,26 @@ def test_a_silent_shard_is_declared_gone_and_comes_back_only_with_a_plan_that_sa
     assert running.registry.state.shards["e1/air"].gone is None
 
 
+def test_a_shard_whose_source_is_silent_is_gone_until_it_has_something(running: Any) -> None:
+    listed = running.version
+    running.now += MAX_STALL
+    for stream in ("surface", "air"):  # both edges are alive and say so
+        running.ack(stream, listed, 100, "active", quiet=MAX_STALL if stream == "air" else 0)
+    assert running.tick() is None
+    running.now += SECOND
+    running.ack("air", listed, 100, "active", quiet=MAX_STALL + SECOND)
+    running.tick()
+    gone = running.version
+    assert gone == listed + 1 and set(running.plan.since) == {"e1/surface"}
+    assert running.finals == [("tamis.stream.air.1", "e1/air", gone)]
+    running.now += SECOND
+    running.ack("air", gone, 0, "waiting", quiet=MAX_STALL + 2 * SECOND)
+    assert running.tick() is None  # it would only be declared gone again
+    running.ack("air", gone, 0, "waiting", quiet=0)
+    running.tick()
+    assert running.plan.since["e1/air"] == running.version == gone + 1
+
+
 def test_silence_while_nobody_could_be_heard_does_not_count(running: Any) -> None:
     running.now += 2 * MAX_STALL
     running.start()
@@ -185,6 +205,22 @@ def test_what_a_gone_shard_sent_is_waited_for(running: Any) -> None:
     assert running.plan.retiring == {}
 
 
+def test_what_a_gone_shard_sent_may_still_be_joined(running: Any, horizon: int) -> None:
+    running.sql(Q.format("OR REPLACE ALERT", 9))
+    for stream in ("air", "surface"):
+        running.ack(stream, running.version, 100, "active")
+    running.ack("air", running.version, 100, "final")
+    running.tick()
+    # What air sent reaches up to 80 s, far behind the activations: surface must pass that first.
+    running.frontier(60 * SECOND, shards=("e1/surface",), left=80 * SECOND)
+    assert running.tick() is None and running.plan.retiring
+    running.frontier(80 * SECOND + horizon, shards=("e1/surface",), left=80 * SECOND)
+    assert running.tick() is None and running.plan.retiring
+    running.frontier(80 * SECOND + horizon + 1, shards=("e1/surface",), left=80 * SECOND)
+    running.tick()
+    assert running.plan.retiring == {}
+
+
 def test_an_alert_replaced_twice_has_two_old_definitions(running: Any) -> None:
     first = running.plan.definitions[0].version
     running.sql(Q.format("OR REPLACE ALERT", 9))
@@ -195,6 +231,15 @@ def test_an_alert_replaced_twice_has_two_old_definitions(running: Any) -> None:
     assert running.plan.retiring == {f"q@{first}": second, f"q@{second}": second + 1}
     running.sql("DROP ALERT q;")
     assert running.plan.definitions == () and running.plan.retiring == {}
+
+
+def test_final_records_that_the_joiner_has_taken_are_not_written_again(running: Any) -> None:
+    running.ack("air", running.version, 100, "final")
+    running.tick()
+    written = len(running.finals)
+    running.frontier(0, shards=("e1/surface",))
+    running.start()
+    assert len(running.finals) == written
 
 
 def test_a_restart_goes_on_above_every_partition(running: Any) -> None:

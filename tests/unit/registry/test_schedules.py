@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tamis.errors import TamisError
-from tamis.messaging.records import END_OF_TIME, Frontier, StreamState
+from tamis.messaging.records import END_OF_TIME, NOTHING_LEFT, Frontier, StreamState
 
 SECOND = 1_000_000
 STREAMS = ("air", "surface", "noise")
@@ -80,13 +80,21 @@ class Schedule:
         self.fleet.ack(stream, plan.version, self.r.randint(0, 50) * SECOND, state, edge)
 
     def advance(self) -> None:
-        """The joiner's frontiers of one partition move up, and it says which streams are void to it."""
+        """The joiner's frontiers of one partition move up; it says which streams are void to it, and how far
+        what has left had come.
+        """
         p = self.r.randrange(self.fleet.partitions)
         self.front[p] += self.r.randint(0, 40) * SECOND
         plan = self.r.choice(self.fleet.plans[p])
         listed = {plan.shard_streams[s] for s in plan.since}
         topics = {
-            t: StreamState(self.front[p] or None, 0, 0, t.split(".")[2] not in listed)
+            t: StreamState(
+                self.front[p] or None,
+                0,
+                0,
+                t.split(".")[2] not in listed,
+                left=self.r.choice((NOTHING_LEFT, self.front[p] + self.r.randint(-40, 20) * SECOND)),
+            )
             for t in self.fleet.topics
         }
         self.fleet.registry.follow(Frontier(p, plan.version, topics, {}, {}, 0, 0, self.fleet.now))
@@ -183,21 +191,26 @@ class Schedule:
         listed = [s for s in before.since if before.shard_streams[s] in streams]
         acks = [seen.acks[s] for s in listed]
         assert all(a.plan >= successor and a.state != "waiting" for a in acks)
-        until = max([a.activation for a in acks], default=0) + self.horizon
         for p in range(self.fleet.partitions):
-            for source in definition.inputs:
-                state = seen.frontiers[p].topics[source.topic]
-                has_shard = any(before.shard_streams[s] == source.stream for s in before.since)
-                assert (state.frontier or 0) > until or (state.void and not has_shard)
+            states = {s.stream: seen.frontiers[p].topics[s.topic] for s in definition.inputs}
+            last = max([0, *(a.activation for a in acks), *(state.left for state in states.values())])
+            for stream, state in states.items():
+                has_shard = any(before.shard_streams[s] == stream for s in before.since)
+                never = state.left == NOTHING_LEFT and not has_shard
+                assert (state.frontier or 0) > last + self.horizon or never
 
     def judge_finals(self) -> None:
-        """Nothing is pending: so of every delisted shard, in every topic of its stream, at its version."""
-        state = self.fleet.registry.state
+        """Nothing is pending: so of every delisted shard, in every topic of its stream, at its version,
+        unless the joiner says that it has taken it.
+        """
+        state, seen = self.fleet.registry.state, self.fleet.registry.seen
+        heard = [seen.frontiers.get(p) for p in range(self.fleet.partitions)]
         for shard in state.shards.values():
             if shard.gone is not None:
                 for topic in self.fleet.topics:
                     if topic.split(".")[2] == shard.stream:
-                        assert (topic, shard.name, shard.gone) in self.fleet.finals
+                        taken = all(f and f.plan >= shard.gone for f in heard)  # none lists any shard here
+                        assert taken or (topic, shard.name, shard.gone) in self.fleet.finals
 
     def calm(self) -> None:
         """When all obey and the frontiers end, no old definition is left, and nothing is left to do."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tamis.messaging.records import END_OF_TIME
+from tamis.messaging.records import END_OF_TIME, NOTHING_LEFT
 from tamis.planning.plan import Plan
 from tamis_joiner.core.decode import Mark
 
@@ -34,6 +34,8 @@ class Frontiers:
     def __init__(self) -> None:
         self._shards: dict[str, dict[str, Listing]] = {}
         self._reached: dict[str, int] = {}
+        self._greatest: dict[str, int] = {}
+        self._left: dict[str, int] = {}
 
     def of(self, topic: str) -> int:
         """The least event time that can still come on `topic`."""
@@ -47,8 +49,27 @@ class Frontiers:
         """Whether no shard is listed for the stream of `topic`."""
         return not self.listed(topic)
 
+    def left(self, topic: str) -> int:
+        """No tuple of a shard that has left `topic` is later than this event time."""
+        return self._left.get(topic, NOTHING_LEFT)
+
+    def saw(self, topic: str, event_time: int) -> None:
+        """Note the greatest event time of tuples that are taken."""
+        self._greatest[topic] = max(self._greatest.get(topic, NOTHING_YET), event_time)
+
     def obey(self, plan: Plan) -> None:
-        """List what the plan lists anew; a shard leaves by a final record, never by a plan."""
+        """List what the plan lists anew; a shard leaves by a final record, never by a plan.
+
+        What is forgotten can't be asked for again: topics that the plan doesn't have, and shards that have
+        left and that the plan doesn't list, since a later one lists them under a greater version.
+        """
+        named = {topic.name for stream in plan.streams for topic in stream.topics}
+        for table in (self._shards, self._reached, self._greatest, self._left):
+            for name in table.keys() - named:
+                del table[name]
+        for shards in self._shards.values():
+            for shard in [name for name, s in shards.items() if not s.listed and name not in plan.since]:
+                del shards[shard]
         for stream in plan.streams:
             for topic in stream.topics:
                 shards = self._shards.setdefault(topic.name, {})
@@ -69,6 +90,7 @@ class Frontiers:
             # What the shard reported until now must count before it leaves.
             self.advance(partners)
             shard.listed = False
+            self._left[topic] = self._greatest.get(topic, NOTHING_LEFT)
 
     def advance(self, partners: Mapping[str, frozenset[str]]) -> None:
         """Raise the frontiers to what the shards have reported. `partners` are the topics that each topic is
@@ -100,6 +122,8 @@ class Frontiers:
         """Everything, for `from_json`."""
         return {
             "reached": self._reached,
+            "greatest": self._greatest,
+            "left": self._left,
             "shards": {
                 topic: {name: [s.version, s.listed, s.progress] for name, s in shards.items()}
                 for topic, shards in self._shards.items()
@@ -111,6 +135,8 @@ class Frontiers:
         """The frontiers that `to_json` wrote down."""
         self = Frontiers()
         self._reached = dict(document["reached"])
+        self._greatest = dict(document["greatest"])
+        self._left = dict(document["left"])
         self._shards = {
             topic: {name: Listing(*values) for name, values in shards.items()}
             for topic, shards in document["shards"].items()

@@ -217,6 +217,7 @@ class Group:
                 tuples = fresh(envelopes, topic.schema, topic.time, out.dead)
                 if len(tuples.times):
                     self._counts.late += int(tuples.late.sum())
+                    self._frontiers.saw(topic.name, int(tuples.times.max()))
                     arrived.append((topic.name, tuples))
         changed = self._synopses.take(arrived)
         live = self._synopses.live
@@ -243,6 +244,7 @@ class Group:
                 bytes=self._synopses.bytes(name),
                 void=self._frontiers.void(name),
                 shards=self._frontiers.listed(name),
+                left=self._frontiers.left(name),
             )
         return Frontier(
             partition=self.partition,

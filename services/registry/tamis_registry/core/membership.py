@@ -48,7 +48,7 @@ def delist_dropped(draft: State, streams: Iterable[str], n: int) -> None:
 
 
 def list_waiting(draft: State, seen: Seen, now: int, n: int) -> bool:
-    """List the shards that wait, are present, and know that they aren't listed."""
+    """List the shards that wait, are present, have had something lately, and know that they aren't listed."""
     came = False
     for name, ack in seen.acks.items():
         known = draft.shards.get(name)
@@ -57,21 +57,12 @@ def list_waiting(draft: State, seen: Seen, now: int, n: int) -> bool:
             and (known is None or known.since is None)
             and ack.plan >= ((known.gone or 0) if known else 0)
             and seen.present(name, now)
-            and _stream(draft, ack.stream)
+            and (stream := _stream(draft, ack.stream))
+            and ack.quiet <= stream.max_stall
         ):
             draft.shards[name] = Shard(name, ack.stream, ack.edge, since=n)
             came = True
     return came
-
-
-def void_since(state: State, stream: str) -> int | None:
-    """The version by which the last shard of the stream was delisted; 0 if it never had one, None while
-    it has.
-    """
-    shards = [shard for shard in state.shards.values() if shard.stream == stream]
-    if any(shard.since is not None for shard in shards):
-        return None
-    return max((shard.gone or 0 for shard in shards), default=0)
 
 
 def _stream(state: State, name: str) -> StreamDef | None:

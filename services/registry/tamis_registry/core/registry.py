@@ -133,7 +133,7 @@ class Registry:
         if not always and replace(plan, version=self.plan.version) == self.plan:
             return Change(draft, difference(self._found, draft), why=why)
         draft.version = n
-        finals = topics.finals(draft, plan, self._finals)
+        finals = topics.finals(draft, plan, self._finals, self.seen)
         needed = {t.name for s in plan.streams for t in s.topics} | {f.topic for f in finals}
         return Change(
             state=draft,

@@ -2,16 +2,17 @@
 
 It runs beside its successor until nothing can need it: every listed shard of its streams obeys the
 successor's plan, the joiner has taken the final records of those that are gone (`finals_taken`: what they
-sent under older plans may still wait in Kafka), and every frontier has passed the greatest activation plus
-the definition's span plus its largest omission interval, or the stream has no shard left.
+sent under older plans may still wait in Kafka), and every frontier has passed the span plus the largest
+omission interval behind the last tuple of an older plan: behind the greatest activation of a shard that is
+listed, and the last tuple of one that is gone (`gone_counts`).
 """
 
 from __future__ import annotations
 
 from itertools import product
 
+from tamis.messaging.records import NOTHING_LEFT, Frontier
 from tamis.planning.plan import Definition
-from tamis_registry.core.membership import void_since
 from tamis_registry.core.seen import Seen
 from tamis_registry.core.state import State
 
@@ -39,30 +40,42 @@ def span(definition: Definition) -> int | None:
 def still_needed(definition: Definition, successor: int, state: State, seen: Seen) -> str | None:
     """Why the old definition runs on beside the one that version `successor` made; None when it may end."""
     streams = {source.stream for source in definition.inputs}
-    until = 0
+    last = 0
     for shard in state.listed(streams):
         needed = max(successor, shard.since or 0)
         ack = seen.obeys(shard.name, needed)
         if ack is None:
             return f"shard {shard.name} has not taken up plan {needed} yet"
-        until = max(until, ack.activation)
-    reach = span(definition)
-    voids = {stream: void_since(state, stream) for stream in streams}
-    if reach is not None:
-        until += reach + max(source.interval for source in definition.inputs)
-    for source, partition in product(definition.inputs, range(state.partitions)):
-        frontier = seen.frontiers.get(partition)
-        topic = frontier.topics.get(source.topic) if frontier else None
-        void = voids[source.stream]
+        last = max(last, ack.activation)
+    for partition in range(state.partitions):
+        reason = _needed_in(partition, definition, last, state, seen.frontiers.get(partition))
+        if reason is not None:
+            return reason
+    return None
+
+
+def _needed_in(
+    partition: int, definition: Definition, last: int, state: State, frontier: Frontier | None
+) -> str | None:
+    """The same for one output partition; `last` is the greatest activation of a listed shard."""
+    topics = frontier.topics if frontier else {}
+    for source in definition.inputs:
+        topic = topics.get(source.topic)
         for shard in state.shards.values():
             if shard.stream == source.stream and shard.gone is not None:
                 taken = frontier and topic and frontier.plan >= shard.gone and shard.name not in topic.shards
                 if not taken:
                     return f"the final record of shard {shard.name} in partition {partition} is not taken yet"
-        if frontier and topic and topic.void and void is not None and frontier.plan >= void:
-            continue
+        if topic is not None:
+            last = max(last, topic.left)
+    reach = span(definition)
+    for source in definition.inputs:
+        topic = topics.get(source.topic)
+        if topic and topic.left == NOTHING_LEFT and not state.listed([source.stream]):
+            continue  # nothing was sent, and nobody is there to send
         if reach is None:
             return "no time bound says when its last combination can have come; drop the alert to end it"
+        until = last + reach + max(source.interval for source in definition.inputs)
         if topic is None or topic.frontier is None or topic.frontier <= until:
             return (
                 f"the frontier of {source.topic} in partition {partition} has not passed its last combination"

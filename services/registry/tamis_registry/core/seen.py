@@ -24,17 +24,36 @@ class Seen:
     heard: dict[str, int] = field(default_factory=dict)
     frontiers: dict[int, Frontier] = field(default_factory=dict)
 
-    def silence(self, shard: str, now: int) -> int:
+    def unheard(self, shard: str, now: int) -> int:
         """For how long the shard has said nothing while it could have been heard."""
         return now - max(self.floor, self.heard.get(shard, self.floor))
 
+    def silence(self, shard: str, now: int) -> int:
+        """For how long nothing new can have come of the shard: its edge says nothing, or says that its source
+        doesn't.
+        """
+        ack = self.acks.get(shard)
+        return self.unheard(shard, now) + (ack.quiet if ack else 0)
+
     def away(self, shard: str, now: int) -> bool:
-        """Silent for longer than its heartbeat explains."""
-        return self.silence(shard, now) > AWAY_AFTER
+        """Unheard for longer than its heartbeat explains."""
+        return self.unheard(shard, now) > AWAY_AFTER
 
     def present(self, shard: str, now: int) -> bool:
         """Heard in this life of the registry, and lately."""
         return shard in self.heard and now - self.heard[shard] <= AWAY_AFTER
+
+    def taken(self, topic: str, shard: str, gone: int, partitions: int) -> bool:
+        """Whether the joiner has taken the final record of a shard that version `gone` delists, in every
+        partition; a topic that it has let go holds nothing of the shard either.
+        """
+        found = [self.frontiers.get(partition) for partition in range(partitions)]
+        return all(
+            frontier is not None
+            and frontier.plan >= gone
+            and (topic not in frontier.topics or shard not in frontier.topics[topic].shards)
+            for frontier in found
+        )
 
     def obeys(self, shard: str, version: int) -> Ack | None:
         """The shard's acknowledgement, if it obeys that plan version or a later one."""

@@ -8,6 +8,7 @@ from tamis.messaging.topics import stream_topic
 from tamis.planning.build import TopicKey
 from tamis.planning.plan import Plan
 from tamis_registry.core.change import Final
+from tamis_registry.core.seen import Seen
 from tamis_registry.core.state import State, StreamTopics
 
 # The topics of a dropped stream of the same name: a partition key that no stream can have.
@@ -44,8 +45,8 @@ def all_topics(state: State, stream: str) -> list[str]:
     return [stream_topic(stream, n) for n in range(1, state.topics.get(stream, StreamTopics()).next)]
 
 
-def finals(state: State, plan: Plan, written: Iterable[Final]) -> tuple[Final, ...]:
-    """The final records of all delisted shards, less those that are written."""
+def finals(state: State, plan: Plan, written: Iterable[Final], seen: Seen) -> tuple[Final, ...]:
+    """The final records of all delisted shards, less those that are written or that the joiner has taken."""
     done = set(written)
     planned = {stream.name: [topic.name for topic in stream.topics] for stream in plan.streams}
     wanted = (
@@ -55,4 +56,8 @@ def finals(state: State, plan: Plan, written: Iterable[Final]) -> tuple[Final, .
         # Topics of derived streams are only in the plan; those of queries that have gone only in the state.
         for topic in sorted({*all_topics(state, shard.stream), *planned.get(shard.stream, ())})
     )
-    return tuple(final for final in wanted if final not in done)
+    return tuple(
+        final
+        for final in wanted
+        if final not in done and not seen.taken(final.topic, final.shard, final.version, state.partitions)
+    )
