@@ -145,6 +145,16 @@ class Limits(_Part):
     spool: Annotated[int, Field(gt=0)] = 2**30
 
 
+class Overload(_Part):
+    """What happens where the edge can't keep up, or Kafka is away for longer than there is room on disk.
+
+    Without `shed` sources are paused once the room is full. With it retained tuples are dropped at random
+    before that: more and more of them from half of the room on, all of them from nine tenths on.
+    """
+
+    shed: bool = False
+
+
 class EdgeConfig(_Part):
     """All of it; the defaults are an edge that takes every stream of the plan over HTTP."""
 
@@ -153,6 +163,7 @@ class EdgeConfig(_Part):
     http: Http = Http()
     batch: Batch = Batch()
     limits: Limits = Limits()
+    overload: Overload = Overload()
     sources: list[AnySource] = [HttpSource(name="http", kind="http")]
 
     @model_validator(mode="after")

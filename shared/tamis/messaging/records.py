@@ -11,7 +11,9 @@ envelope alone:
 
 A late tuple's envelope also has `"late": true`. `activation` and `event_time` are microseconds. A tuple
 without envelope is foreign and is refused as a dead letter. Progress "event_time" is the least event time
-that the shard can still publish to that partition.
+that the shard can still publish to that partition. A progress record with `"shed": [first, last]` says that
+of this span of event time retained tuples were dropped under overload; where nothing is known yet it comes
+without "event_time".
 """
 
 from __future__ import annotations
@@ -54,19 +56,16 @@ def canonical_key(values: tuple[Any, ...]) -> bytes:
     return orjson.dumps([canonical_value(value) for value in values])
 
 
-def progress_record(shard: str, plan: int, activation: int, event_time: int) -> bytes:
-    """A progress record's value."""
-    return orjson.dumps(
-        {
-            ENVELOPE: {
-                "kind": "progress",
-                "shard": shard,
-                "plan": plan,
-                "activation": activation,
-                "event_time": event_time,
-            }
-        }
-    )
+def progress_record(
+    shard: str, plan: int, activation: int, event_time: int | None, shed: tuple[int, int] | None = None
+) -> bytes:
+    """A progress record's value. `shed`: the first and the last event time of a span of which retained tuples
+    were dropped; with it, `event_time` may be None where nothing is known yet.
+    """
+    envelope = {"kind": "progress", "shard": shard, "plan": plan, "activation": activation}
+    if event_time is not None:
+        envelope["event_time"] = event_time
+    return orjson.dumps({ENVELOPE: envelope if shed is None else envelope | {"shed": shed}})
 
 
 def final_record(shard: str, plan: int) -> bytes:

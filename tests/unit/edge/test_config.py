@@ -40,6 +40,11 @@ def test_an_empty_file_is_the_default(tmp_path: Path) -> None:
     assert load(tmp_path, "# nothing\n") == EdgeConfig()
 
 
+def test_nothing_is_shed_unless_the_file_says_so(tmp_path: Path) -> None:
+    assert not EdgeConfig().overload.shed
+    assert load(tmp_path, "overload: {shed: true}\n").overload.shed
+
+
 def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     config = load(
         tmp_path, "sources:\n  - {kind: file, name: f, stream: air, path: data/air.csv, speed: 60}\n"

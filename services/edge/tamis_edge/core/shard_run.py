@@ -22,6 +22,7 @@ from tamis_edge.core.commit import Commit
 from tamis_edge.core.keys import Int64s
 from tamis_edge.core.records import ANY_PARTITION, Record, encode, message_columns, tail
 from tamis_edge.core.rows import Batch, Chunk, Rows
+from tamis_edge.core.shedding import Shedder, Spans
 from tamis_edge.core.topic_run import TopicRun
 
 START_OF_TIME = -(2**62)  # before every event time, and far enough from int64's end to subtract from
@@ -38,6 +39,7 @@ class Counts:
     filtered: int = 0
     late: int = 0
     dead: int = 0
+    shed: int = 0  # retained, and dropped at random, counted for each topic
     published_bytes: int = 0
     holds: list[Int64s] = field(default_factory=list)  # microseconds from arrival to publication
 
@@ -60,8 +62,13 @@ class ShardRun:
     make commits durable one at a time, and stop the run when a plan no longer lists its shard.
     """
 
-    def __init__(self, shard: str, stream: str, commit: Commit, plan: Plan) -> None:
-        """`plan` must list the shard and be as new as the commit (`listed_only`, `takeover_plan`)."""
+    def __init__(
+        self, shard: str, stream: str, commit: Commit, plan: Plan, shedder: Shedder | None = None
+    ) -> None:
+        """`plan` must list the shard and be as new as the commit (`listed_only`, `takeover_plan`).
+
+        `shedder` drops retained tuples while its `share` is above 0.
+        """
         if shard not in plan.since or plan.version < commit.version:
             raise ValueError(f"plan {plan.version} can't take up {shard} at {commit}")
         self.shard = shard
@@ -87,6 +94,8 @@ class ShardRun:
         self._making: _Snapshot | None = None
         self._told: dict[tuple[str, int], tuple[int, int]] = {}  # (topic, partition) -> (version, event time)
         self._told_at = 0
+        self._reached: dict[tuple[str, int], int] = {}  # progress of the last commit
+        self._shedder, self._spans = shedder, Spans()
         self._stream: StreamPlan | None = None
         self._partitions = plan.partitions
         self.obey(plan)
@@ -216,7 +225,7 @@ class ShardRun:
                 self.final_version = self._finals_version
 
     def carries_tuple(self, token: int) -> bool:
-        """Whether the record is of a reading, and not progress or a final record."""
+        """Whether the record is of readings, and not progress or a final record, which can be made again."""
         return token in self._unsafe
 
     def retract(self, token: int) -> None:
@@ -248,6 +257,7 @@ class ShardRun:
         assert making is not None
         commit = self.durable = making.commit
         self.acknowledged = (commit.version, commit.activation)
+        self._reached = making.progress
         if now - self._told_at >= REFRESH:
             self._told, self._told_at = {}, now
         for (topic, partition), time in making.progress.items():
@@ -308,7 +318,10 @@ class ShardRun:
             return
         assert self._stream is not None
         end = tail(self.shard, self.version, self.activation, late)
-        for chunk, places in self._rows.find(ids):
+        for chunk, retained in self._rows.find(ids):
+            places = self._shed(topic, chunk, retained)
+            if len(places) == 0:
+                continue
             if not late:  # counted apart
                 self.counts.published += int(np.count_nonzero(~chunk.published[places]))
             chunk.published[places] = True
@@ -333,6 +346,35 @@ class ShardRun:
                     (batch.arrivals[places] // 1000).tolist(),
                 )
             )
+
+    def _shed(self, topic: TopicRun, chunk: Chunk, places: Int64s) -> Int64s:
+        """Drop what the shedder picks; returns what is left.
+
+        The span goes out in the tuples' place, and their offsets are done only when it is safe.
+        """
+        kept = None if self._shedder is None else self._shedder.kept(len(places))
+        if kept is None or kept.all():
+            return places
+        gone = places[~kept]
+        self.counts.shed += len(gone)
+        chunk.published[gone] = True  # it is not omission that dropped them
+        partitions = topic.keys.partitions(chunk.codes[topic.serial][gone])
+        for partition in np.unique(partitions).tolist():
+            rows = gone[partitions == partition]
+            offset = int(chunk.batch.offsets[rows].min())
+            found = self._spans.add(topic.plan.name, partition, chunk.batch.times[rows])
+            if isinstance(found, int):
+                if found in self._unsafe:
+                    self._unsafe[found] = min(self._unsafe[found], offset)
+                continue
+            token = self._token()
+            self._spans.said(topic.plan.name, partition, found, token)
+            self._unsafe[token] = offset
+            reached = self._reached.get((topic.plan.name, partition))
+            value = progress_record(self.shard, self.version, self.activation, reached, found)
+            self.out.append(Record(token, topic.plan.name, partition, None, value, self._now // 1000))
+        left: Int64s = places[kept]
+        return left
 
     def _send_finals(self, now: int) -> None:
         self._finals_version = self.version
