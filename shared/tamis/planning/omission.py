@@ -34,12 +34,12 @@ class Omission:
     reason: str
 
 
-def decide(analysis: Analysis, keys: Keys) -> tuple[Omission, ...]:
-    """The omission of each source, in the order of FROM."""
-    return tuple(_decide(alias, analysis, keys) for alias in analysis.aliases)
+def decide(analysis: Analysis, keys: Keys, *, heuristic: bool = False) -> tuple[Omission, ...]:
+    """The omission of each source, in the order of FROM. `heuristic`: what can't be proved may rest on a grid."""
+    return tuple(_decide(alias, analysis, keys, heuristic) for alias in analysis.aliases)
 
 
-def _decide(alias: str, analysis: Analysis, keys: Keys) -> Omission:
+def _decide(alias: str, analysis: Analysis, keys: Keys, heuristic: bool) -> Omission:
     filters = analysis.filters[alias]
     kept = conjunction(filters)
     partition = keys.partition[alias]
@@ -56,7 +56,9 @@ def _decide(alias: str, analysis: Analysis, keys: Keys) -> Omission:
         return nothing("no omission: no partner bounds the times at which it joins from both sides")
     if interval <= 0:
         return nothing("no omission: its partners need not leave it any span of time in which to join")
-    found = certify(analysis.conditions, alias, analysis.streams, analysis.filters)
+    found = certify(
+        analysis.conditions, alias, analysis.streams, analysis.filters, heuristic=heuristic
+    )
     if not isinstance(found, Certificate):
         return nothing(f"no omission: {found.reason}")
     compared = [c for pair in keys.rest for c in pair if c.alias == alias]

@@ -33,7 +33,8 @@ def judge(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
         reason = "; ".join(str(error) for error in analysis.refused)
         unknown = Memory("unknown", None, "", "", reason)
         return Verdict(definition.query, analysis, keys, (), unknown, reason)
-    omissions = decide(analysis, keys)
+    heuristic = isinstance(definition, AlertDef) and definition.options.certify == "heuristic"
+    omissions = decide(analysis, keys, heuristic=heuristic)
     verdict = memory(analysis, omissions)
     allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
     refusal = verdict.reason if verdict.verdict != "bounded" and not allowed else None
