@@ -23,7 +23,7 @@ from tamis.expressions.duckdb_sql import quoted, to_duckdb
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import COMPARISONS, OPERATORS, Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Columns, Vector
-from tamis.query.reading import DEEPEST
+from tamis.query.limits import DEEPEST
 
 T = TypeVar("T")
 ROWS = 50

@@ -20,7 +20,7 @@ Meaning, the same in every evaluator:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -108,3 +108,12 @@ def conjunction(parts: tuple[Expr, ...]) -> Expr | None:
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else Call("and", parts, Type.BOOLEAN)
+
+
+def substitute(expr: Expr, replace: Callable[[Column], Expr]) -> Expr:
+    """`expr` with every column replaced."""
+    if isinstance(expr, Column):
+        return replace(expr)
+    if isinstance(expr, Call):
+        return Call(expr.op, tuple(substitute(arg, replace) for arg in expr.args), expr.type)
+    return expr

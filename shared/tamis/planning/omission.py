@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import overload
 
-from tamis.expressions.nodes import Call, Column, Expr, Literal, conjunction
+from tamis.expressions.nodes import Column, Expr, Literal, conjunction, substitute
 from tamis.expressions.signatures import call
 from tamis.planning.analysis import Analysis
 from tamis.planning.certify import Certificate, certify
@@ -94,8 +94,6 @@ def bare(expr: None) -> None: ...
 def bare(expr: Expr | None) -> Expr | None: ...
 def bare(expr: Expr | None) -> Expr | None:
     """An expression of one source without its alias, as entries of a topic carry it."""
-    if expr is None or isinstance(expr, Literal):
-        return expr
-    if isinstance(expr, Column):
-        return Column("", expr.name, expr.type)
-    return Call(expr.op, tuple(bare(arg) for arg in expr.args), expr.type)
+    if expr is None:
+        return None
+    return substitute(expr, lambda column: Column("", column.name, column.type))

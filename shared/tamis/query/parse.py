@@ -1,8 +1,9 @@
 """SQL text to statements: every mistake of a text with its place and what to do, or none and the model.
 
 The work is cut up by file: `text` (positions, cutting into statements), `dialect` (sqlglot), `cursor` and
-`statements` (heads), `options` (WITH), `reading` and `operators` (expressions), `resolve` (SELECT), `catalog`
-(what a statement changes), `refusals` (what isn't executed).
+`statements` (heads), `options` (WITH), `reading`, `calls`, `literals` and `operators` (expressions),
+`limits`, `recovery` (a SELECT with a syntax error), `resolve` (SELECT), `catalog` (what a statement changes),
+`refusals` (what isn't executed).
 """
 
 from __future__ import annotations

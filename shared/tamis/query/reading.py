@@ -11,28 +11,13 @@ from typing import ParamSpec, Protocol
 
 from sqlglot import exp
 
-from tamis.errors import InputError
-from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
+from tamis.expressions.nodes import Call, Expr, Type
 from tamis.query import operators, refusals
-from tamis.query.context import Context, Name, name_of, suggest
-from tamis.query.model import FunctionDef
+from tamis.query.calls import read_call
+from tamis.query.context import Context, Name, name_of
+from tamis.query.limits import DEEPEST, LARGEST, oversize, too_deep
+from tamis.query.literals import read_boolean, read_interval, read_literal, read_null, time_text
 from tamis.query.operators import Mismatch
-from tamis.query.units import parse_duration
-
-# Everything that walks an expression recurses over its depth, and the proofs cost time by its size.
-DEEPEST = 100
-LARGEST = 10_000
-
-BUILTINS = {
-    "abs": (1, 1),
-    "sqrt": (1, 1),
-    "exp": (1, 1),
-    "ln": (1, 1),
-    "log10": (1, 1),
-    "power": (2, 2),
-    "least": (1, 100),
-    "greatest": (1, 100),
-}
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -75,41 +60,6 @@ def flat(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
     return parts
 
 
-def too_deep(node: exp.Expr) -> bool:
-    """Whether an expression nests deeper than `DEEPEST`; a chain of ANDs or ORs counts as one."""
-    stack = [(node, 1)]
-    while stack:
-        top, depth = stack.pop()
-        if depth > DEEPEST:
-            return True
-        for child in top.iter_expressions():
-            same = type(child) is type(top) and isinstance(child, exp.And | exp.Or)
-            stack.append((child, depth if same else depth + 1))
-    return False
-
-
-def oversize(expr: Expr) -> bool:
-    """Whether a tree has more than `LARGEST` nodes or is deeper than `DEEPEST`."""
-    count, stack = 0, [(expr, 1)]
-    while stack:
-        top, depth = stack.pop()
-        count += 1
-        if count > LARGEST or depth > DEEPEST:
-            return True
-        if isinstance(top, Call):
-            stack += [(arg, depth + 1) for arg in top.args]
-    return False
-
-
-def substitute(expr: Expr, replace: Callable[[Column], Expr]) -> Expr:
-    """`expr` with every column replaced."""
-    if isinstance(expr, Column):
-        return replace(expr)
-    if isinstance(expr, Call):
-        return Call(expr.op, tuple(substitute(arg, replace) for arg in expr.args), expr.type)
-    return expr
-
-
 class Reader:
     """Reads expressions in one scope."""
 
@@ -139,9 +89,9 @@ class Reader:
     def condition(self, node: exp.Expr, what: str) -> Expr | None:
         """The same for a condition."""
         expr = self.read(node)
-        return None if expr is None else self._typed(node, operators.condition, expr, what)
+        return None if expr is None else self.typed(node, operators.condition, expr, what)
 
-    def _typed(
+    def typed(
         self, node: exp.Expr, build: Callable[P, Expr], *args: P.args, **kwargs: P.kwargs
     ) -> Expr | None:
         """What `build` makes of its arguments; where they don't fit, that is reported at `node`."""
@@ -151,7 +101,8 @@ class Reader:
             self.context.error(mismatch.what, node, mismatch.hint or "")
             return None
 
-    def _all(self, nodes: Sequence[exp.Expr]) -> list[Expr] | None:
+    def all_of(self, nodes: Sequence[exp.Expr]) -> list[Expr] | None:
+        """The expressions, or None where a mistake was reported in one of them."""
         read = [self._read(node) for node in nodes]
         known = [expr for expr in read if expr is not None]
         return known if len(known) == len(nodes) else None
@@ -178,14 +129,14 @@ class Reader:
             hint = "write x BETWEEN a AND b, join comparisons by AND, or put them in parentheses"
             self.context.error("comparisons can't be chained", node, hint)
             return None
-        args = self._all([node.this, node.expression])
+        args = self.all_of([node.this, node.expression])
         if args is None:
             return None
         left, right = args
         kind = type(node)
         if kind in _COMPARISONS:
-            return self._typed(node, operators.compare, _COMPARISONS[kind], left, right)
-        return self._typed(node, operators.arithmetic, _ARITHMETIC[kind], left, right)
+            return self.typed(node, operators.compare, _COMPARISONS[kind], left, right)
+        return self.typed(node, operators.arithmetic, _ARITHMETIC[kind], left, right)
 
     def _paren(self, node: exp.Expr) -> Expr | None:
         return self._read(node.this)
@@ -197,7 +148,7 @@ class Reader:
         for part in nodes:
             expr = self._read(part)
             if expr is not None:
-                expr = self._typed(part, operators.condition, expr, f"what {kind.__name__.upper()} joins")
+                expr = self.typed(part, operators.condition, expr, f"what {kind.__name__.upper()} joins")
             if expr is not None:
                 conditions.append(expr)
         if len(conditions) < len(nodes):
@@ -213,13 +164,13 @@ class Reader:
                 else self._in(inner, True)
             )
         arg = self._read(inner)
-        return None if arg is None else self._typed(node, operators.logic, "not", [arg])
+        return None if arg is None else self.typed(node, operators.logic, "not", [arg])
 
     def _between(self, node: exp.Expr, negated: bool = False) -> Expr | None:
         if node.args.get("symmetric") is not None:
             self.context.error("BETWEEN SYMMETRIC isn't executed", node, "write BETWEEN low AND high")
             return None
-        args = self._all([node.this, node.args["low"], node.args["high"]])
+        args = self.all_of([node.this, node.args["low"], node.args["high"]])
         if args is None:
             return None
         value, low, high = args
@@ -229,7 +180,7 @@ class Reader:
             upper = operators.compare(">" if negated else "<=", value, high)
             return operators.logic("or" if negated else "and", [lower, upper])
 
-        return self._typed(node, build)
+        return self.typed(node, build)
 
     def _in(self, node: exp.Expr, negated: bool = False) -> Expr | None:
         values = node.args.get("expressions") or []
@@ -239,7 +190,7 @@ class Reader:
                 what, hint = "IN needs a list of values", "write IN (value, value, …)"
             self.context.error(what, node, hint)
             return None
-        args = self._all([node.this, *values])
+        args = self.all_of([node.this, *values])
         if args is None:
             return None
 
@@ -247,7 +198,7 @@ class Reader:
             tests = [operators.compare("!=" if negated else "=", args[0], value) for value in args[1:]]
             return tests[0] if len(tests) == 1 else operators.logic("and" if negated else "or", tests)
 
-        return self._typed(node, build)
+        return self.typed(node, build)
 
     def _is(self, node: exp.Expr) -> Expr | None:
         if not isinstance(node.expression, exp.Null):
@@ -265,20 +216,20 @@ class Reader:
 
     def _negative(self, node: exp.Expr) -> Expr | None:
         arg = self._read(node.this)
-        return None if arg is None else self._typed(node, operators.negative, arg)
+        return None if arg is None else self.typed(node, operators.negative, arg)
 
     def _case(self, node: exp.Expr) -> Expr | None:
         subject = self._read(node.this) if node.this is not None else None
         broken = node.this is not None and subject is None
         parts: list[tuple[Expr, Expr]] = []
         for branch in node.args["ifs"]:
-            pair = self._all([branch.this, branch.args["true"]])
+            pair = self.all_of([branch.this, branch.args["true"]])
             if pair is None:
                 broken = True
                 continue
             when, value = pair
             if subject is not None:
-                test = self._typed(branch.this, operators.compare, "=", subject, when)
+                test = self.typed(branch.this, operators.compare, "=", subject, when)
                 broken = broken or test is None
                 when = test or when
             parts.append((when, value))
@@ -286,62 +237,18 @@ class Reader:
         otherwise = self._read(default) if default is not None else None
         if broken or (default is not None and otherwise is None):
             return None
-        return self._typed(node, operators.case, parts, otherwise)
-
-    def _literal(self, node: exp.Expr) -> Expr | None:
-        text = str(node.this)
-        if node.args.get("is_string"):
-            return Literal(text, Type.VARCHAR)
-        if text.isascii() and text.isdigit() and len(text) <= 400:
-            return operators.integer(int(text)) if len(text) <= 300 else Literal(float(text), Type.DOUBLE)
-        try:
-            value = float(text)
-        except ValueError:
-            value = float("nan")
-        if value - value != 0:
-            self.context.error(
-                "this isn't a number that a DOUBLE can hold", node, "write a number such as 0.5 or 1e3"
-            )
-            return None
-        return Literal(value, Type.DOUBLE)
-
-    def _boolean(self, node: exp.Expr) -> Expr | None:
-        return Literal(bool(node.this), Type.BOOLEAN)
-
-    def _null(self, node: exp.Expr) -> Expr | None:
-        return Literal(None, Type.VARCHAR)
-
-    def _interval(self, node: exp.Expr) -> Expr | None:
-        unit = node.args.get("unit")
-        value = node.this
-        if not isinstance(value, exp.Literal) or (unit is not None and not isinstance(unit, exp.Var)):
-            self.context.error(
-                "an INTERVAL is a constant", node, "write INTERVAL '30' SECOND or INTERVAL '5 minutes'"
-            )
-            return None
-        text = f"{value.this} {unit.name if unit is not None else ''}".strip()
-        try:
-            length = parse_duration(text)
-        except InputError as error:
-            self.context.error(error.what, node, "write INTERVAL '30' SECOND or INTERVAL '5 minutes'")
-            return None
-        return Literal(length, Type.INTERVAL)
+        return self.typed(node, operators.case, parts, otherwise)
 
     def _cast(self, node: exp.Expr) -> Expr | None:
-        value, target = node.this, node.args["to"]
-        if (
-            target.sql().upper() in ("TIMESTAMP", "TIMESTAMPTZ")
-            and isinstance(value, exp.Literal)
-            and value.is_string
-        ):
-            literal = Literal(str(value.this), Type.VARCHAR)
-            return self._typed(node, operators.fitted, literal, Type.TIMESTAMP)
+        time = time_text(node)
+        if time is not None:
+            return self.typed(node, operators.fitted, time, Type.TIMESTAMP)
         self.context.error(
             "CAST isn't executed",
             node,
             "leave it out: INT, BIGINT and DOUBLE mix freely; times are TIMESTAMP '…'",
         )
-        self._read(value)
+        self._read(node.this)
         return None
 
     def _column(self, node: exp.Expr) -> Expr | None:
@@ -358,71 +265,9 @@ class Reader:
             self.context, node, name_of(table) if table is not None else None, name_of(node.this)
         )
 
-    def _call(self, node: exp.Expr) -> Expr | None:
-        quoted = isinstance(node.this, exp.Identifier)
-        name = node.this.name if quoted else str(node.this).lower()
-        nodes = node.expressions
-        function = self.context.catalog.functions.get(name)
-        if function is None and name not in BUILTINS:
-            self._unknown(node, name)
-            return None
-        args = self._all(nodes)
-        low, high = BUILTINS.get(name, (0, 0))
-        if function is not None:
-            low = high = len(function.parameters)
-        if not low <= len(nodes) <= high:
-            count = str(low) if low == high else f"{low} to {high}"
-            plural = "" if count == "1" else "s"
-            self.context.error(
-                f"{name} takes {count} argument{plural}, not {len(nodes)}", node, self._usage(name, function)
-            )
-            return None
-        if args is None:
-            return None
-        if name == "power":
-            return self._typed(node, operators.arithmetic, name, args[0], args[1])
-        if function is None:
-            return self._typed(node, operators.function, name, args)
-        return self._inlined(function, nodes, args)
 
-    def _unknown(self, node: exp.Expr, name: str) -> None:
-        if name in self.context.broken_functions:
-            return
-        refusal = refusals.function(name)
-        if refusal is not None:
-            self.context.error(refusal[0], node, refusal[1])
-            return
-        if name in self.context.later_functions:
-            hint = f"move CREATE FUNCTION {name} in front of this statement"
-        else:
-            hint = suggest(name, [*BUILTINS, *self.context.catalog.functions])
-        self.context.error(f"there is no function '{name}'", node, hint)
-
-    @staticmethod
-    def _usage(name: str, function: FunctionDef | None) -> str:
-        if function is None:
-            return {"power": "write power(base, exponent)"}.get(name, f"write {name}(x)")
-        return f"write {name}({', '.join(parameter for parameter, _ in function.parameters)})"
-
-    def _inlined(self, function: FunctionDef, nodes: Sequence[exp.Expr], args: Sequence[Expr]) -> Expr | None:
-        self.context.used_functions.add(function.name)
-        bound: dict[str, Expr] = {}
-        for (parameter, kind), node, arg in zip(function.parameters, nodes, args, strict=True):
-            what = f"the parameter {parameter} of {function.name}"
-            fitted = self._typed(node, operators.assigned, arg, kind, what)
-            if fitted is not None:
-                bound[parameter] = fitted
-        if len(bound) < len(args):
-            return None
-        result = substitute(function.body, lambda column: bound[column.name])
-        if nodes and oversize(result):
-            self.context.error(
-                f"inlined, {function.name} has more than {LARGEST} parts or {DEEPEST} levels here",
-                nodes[0],
-                "call fewer functions inside each other",
-            )
-            return None
-        return result
+def _constant(read: Callable[[Context, exp.Expr], Expr | None]) -> Callable[[Reader, exp.Expr], Expr | None]:
+    return lambda reader, node: read(reader.context, node)
 
 
 _METHODS: dict[type[exp.Expr], Callable[[Reader, exp.Expr], Expr | None]] = {
@@ -435,11 +280,11 @@ _METHODS: dict[type[exp.Expr], Callable[[Reader, exp.Expr], Expr | None]] = {
     exp.Is: Reader._is,
     exp.Neg: Reader._negative,
     exp.Case: Reader._case,
-    exp.Literal: Reader._literal,
-    exp.Boolean: Reader._boolean,
-    exp.Null: Reader._null,
-    exp.Interval: Reader._interval,
+    exp.Literal: _constant(read_literal),
+    exp.Boolean: _constant(read_boolean),
+    exp.Null: _constant(read_null),
+    exp.Interval: _constant(read_interval),
     exp.Cast: Reader._cast,
     exp.Column: Reader._column,
-    exp.Anonymous: Reader._call,
+    exp.Anonymous: read_call,
 }

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from tamis.expressions.nodes import Column, Expr
+from tamis.expressions.nodes import Column, Expr, substitute
 from tamis.query import refusals
 from tamis.query.context import Context, Name, name_of, suggest
 from tamis.query.dialect import span
 from tamis.query.model import Conjunct, DerivedDef, Output, Query, Source, StreamDef
-from tamis.query.reading import Reader, flat, substitute
+from tamis.query.reading import Reader, flat
 
 # A join of more streams than this has no reader; the shortest paths of its time bounds are cubic in them.
 MOST_SOURCES = 16

@@ -11,9 +11,11 @@ from sqlglot.tokenizer_core import TokenType
 from tamis.errors import Position, SqlError
 from tamis.expressions.nodes import Type
 from tamis.query import options
+from tamis.query.calls import BUILTINS
 from tamis.query.columns import read_columns, read_type
 from tamis.query.context import Context, Name, suggest
 from tamis.query.cursor import Cursor
+from tamis.query.limits import check_limits
 from tamis.query.model import (
     AlertDef,
     AlertOptions,
@@ -27,10 +29,9 @@ from tamis.query.model import (
     Statement,
     StreamDef,
 )
-from tamis.query.reading import BUILTINS
 from tamis.query.refusals import function as refused_function
 from tamis.query.resolve import resolve
-from tamis.query.syntax import BareNames, check_limits, read_expression, read_select
+from tamis.query.syntax import BareNames, read_expression, read_select
 
 # What Kafka allows in the name of a topic, and every label, path and file that bears the name.
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -40,6 +41,8 @@ _ALERT = "write CREATE ALERT name AS SELECT …"
 _FUNCTION = "write CREATE FUNCTION name(parameter TYPE, …) RETURNS TYPE AS expression"
 _STATEMENTS = ("CREATE", "DROP", "PAUSE", "RESUME", "SHOW", "EXPLAIN")
 _KINDS = ("STREAM", "ALERT", "FUNCTION", "TABLE", "PATTERN")
+_SHOWN = ("ALERTS", "STREAMS")
+_LATER = {"TABLE": "static relations", "PATTERN": "similarity queries"}
 
 
 class StatementReader:
@@ -176,10 +179,11 @@ class StatementReader:
         )
 
     def _query(self) -> Query | None:
-        """The SELECT that is left."""
-        offset = self.cursor.offset
+        """The SELECT that is left; None where mistakes were reported."""
+        offset, before = self.cursor.offset, len(self.context.errors)
         node = read_select(self.context, self.cursor)
-        return resolve(self.context, node, offset)
+        query = resolve(self.context, node, offset)
+        return query if len(self.context.errors) == before else None
 
     def _function(self) -> FunctionDef | None:
         cursor = self.cursor
@@ -220,7 +224,7 @@ class StatementReader:
         name = self._named("the name of a table", example)
         read_columns(self.context, self.cursor.group("columns", example))
         self._options(options.TABLE)
-        what = f"static relations, CREATE TABLE {name.text}, aren't executed yet"
+        what = f"{_LATER['TABLE']}, CREATE TABLE {name.text}, aren't executed yet"
         self.context.error(what, self.start, "send its rows as a stream")
 
     def _pattern(self) -> None:
@@ -232,16 +236,14 @@ class StatementReader:
             self.cursor.at -= token is not None
             raise self.cursor.unexpected("the name of a file", example)
         self.cursor.finish("end the statement with a semicolon")
-        what = f"similarity queries, CREATE PATTERN {name.text}, aren't executed yet"
+        what = f"{_LATER['PATTERN']}, CREATE PATTERN {name.text}, aren't executed yet"
         self.context.error(what, self.start, "compare single values with a threshold")
 
     def _drop(self) -> Drop | None:
         cursor = self.cursor
         kind = cursor.peek()
-        if kind not in ("ALERT", "STREAM", "FUNCTION"):
-            raise cursor.unexpected(
-                "ALERT, STREAM or FUNCTION", suggest(kind, ("ALERT", "STREAM", "FUNCTION"))
-            )
+        if kind not in _KINDS:
+            raise cursor.unexpected("ALERT, STREAM or FUNCTION", suggest(kind, _KINDS))
         cursor.take()
         if cursor.peek() == "IF" and cursor.peek(1) == "EXISTS":
             raise cursor.unexpected("a name", "leave IF EXISTS out")
@@ -250,8 +252,13 @@ class StatementReader:
         broken = {
             "ALERT": self.context.broken_alerts,
             "STREAM": self.context.broken_streams,
+            "TABLE": self.context.broken_streams,
             "FUNCTION": self.context.broken_functions,
-        }[kind]
+        }.get(kind, set())
+        if kind in _LATER and name.text not in broken:
+            what = f"{_LATER[kind]}, DROP {kind} {name.text}, aren't executed yet"
+            self.context.error(what, self.start, "leave the statement out: there are none")
+            return None
         if name.text in broken:
             broken.discard(name.text)
             return None
@@ -266,12 +273,16 @@ class StatementReader:
             return None
         return SetPaused(name.text, paused, self.position(name))
 
-    def _show(self) -> Show:
+    def _show(self) -> Show | None:
         kind = self.cursor.peek()
-        if kind not in ("ALERTS", "STREAMS"):
-            raise self.cursor.unexpected("ALERTS or STREAMS", suggest(kind, ("ALERTS", "STREAMS")))
+        if kind not in _SHOWN and kind.removesuffix("S") not in _KINDS:
+            raise self.cursor.unexpected("ALERTS or STREAMS", suggest(kind, _SHOWN))
         self.cursor.take()
         self.cursor.finish("end the statement with a semicolon")
+        if kind not in _SHOWN:
+            what = f"SHOW {kind} isn't executed yet"
+            self.context.error(what, self.start, "write SHOW ALERTS or SHOW STREAMS")
+            return None
         return Show(kind.lower(), self.position())
 
     def _explain(self) -> Explain | None:

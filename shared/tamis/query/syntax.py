@@ -1,4 +1,4 @@
-"""SELECTs and expressions inside a statement: its limits, sqlglot's parsing, and what went wrong in it."""
+"""SELECTs and expressions inside a statement: sqlglot's parsing, and what went wrong in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import Token
 
 from tamis.errors import SqlError
 from tamis.expressions.nodes import Column, Expr, Type
@@ -15,15 +15,15 @@ from tamis.query.context import Context, Name, suggest
 from tamis.query.cursor import Cursor, shorten
 from tamis.query.dialect import SyntaxProblem, parse_expression, parse_select
 from tamis.query.reading import Reader
+from tamis.query.recovery import mend
 from tamis.query.refusals import AGGREGATES, WINDOWS
 from tamis.query.refusals import function as refused_function
 
 # What sqlglot says that it expected.
 _WANTED = re.compile(r"Expect(?:ing|ed) ([^<]{1,40}?)(?: but got .*)?$", re.DOTALL)
-# How deep parentheses and CASE may nest: the parser recurses some thirty frames a level.
-DEEPEST_NESTING = 16
-# Tokens of one statement. A long IN list fits; a table of data does not belong here.
-MOST_TOKENS = 20_000
+
+# Syntax errors of one SELECT that are told at once: each takes another run of the parser.
+MOST_MENDED = 20
 
 
 class BareNames:
@@ -47,39 +47,26 @@ class BareNames:
         return None
 
 
-def check_limits(cursor: Cursor) -> None:
-    """Refuse before the parser recurses what would be too deep or too long for it."""
-    depth = run = 0
-    for count, token in enumerate(cursor.tokens):
-        kind = token.token_type
-        depth += kind in (TokenType.L_PAREN, TokenType.CASE)
-        depth -= kind in (TokenType.R_PAREN, TokenType.END)
-        prefix = kind in (
-            TokenType.DASH,
-            TokenType.NOT,
-            TokenType.PLUS,
-            TokenType.INTERVAL,
-            TokenType.TILDE,
-        )
-        run = run + 1 if prefix else 0
-        if depth > DEEPEST_NESTING or run > DEEPEST_NESTING:
-            what = f"this nests deeper than {DEEPEST_NESTING} levels"
-            raise cursor.text.error(what, token.start, "split it into functions or streams")
-        if count >= MOST_TOKENS:
-            what = f"a statement has at most {MOST_TOKENS} words and signs"
-            raise cursor.text.error(what, token.start, "split it into several statements")
-
-
 def read_select(context: Context, cursor: Cursor) -> exp.Expr:
-    """The SELECT that is left of a statement. Raises `SqlError` where it is none."""
+    """The SELECT that is left of a statement; where a syntax error is reported, what can be read of it.
+
+    Raises `SqlError` where nothing can be.
+    """
     tokens = cursor.rest()
     if not tokens or tokens[0].text.upper() not in ("SELECT", "WITH", "("):
         cursor.at -= len(tokens)
         raise cursor.unexpected("SELECT", "write SELECT column, … FROM stream WHERE condition")
-    try:
-        return parse_select(tokens)
-    except SyntaxProblem as problem:
-        raise _mistake(context, problem, tokens) from problem
+    for left in reversed(range(MOST_MENDED + 1)):
+        try:
+            node = parse_select(tokens)
+            break
+        except SyntaxProblem as problem:
+            mended = mend(tokens, problem) if left else None
+            if mended is None:
+                raise _mistake(context, problem, tokens) from problem
+            tokens, part = mended
+            context.errors.append(_mistake(context, problem, part))
+    return node
 
 
 def read_expression(

@@ -15,9 +15,9 @@ from tests.unit.query.test_mistakes import base
 
 from tamis.errors import Position, SqlErrors
 from tamis.query.catalog import apply
+from tamis.query.limits import MOST_TOKENS
 from tamis.query.model import AlertDef, Catalog, Drop, Explain, SetPaused, Show, StreamDef
 from tamis.query.parse import MOST_ERRORS, parse
-from tamis.query.syntax import MOST_TOKENS
 from tamis.query.text import LARGEST_TEXT
 
 SQL = Path(__file__).parents[2] / "fixtures" / "sql"
