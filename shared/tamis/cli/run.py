@@ -11,7 +11,7 @@ from tamis.errors import InputError
 from tamis.evaluation.replay import Replay, replay
 from tamis.expressions.nodes import Column, Expr, Type, columns
 from tamis.planning.build import build_plan
-from tamis.query.model import AlertDef, Catalog, DerivedDef
+from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef
 from tamis.recordings import Format, Recording, format_of, write_table
 from tamis.recordings.values import iso_text
 
@@ -75,7 +75,8 @@ def _output(found: Replay, name: str, expr: Expr, recordings: dict[str, Recordin
     vector = found.selected[name]
     if expr.type is not Type.TIMESTAMP:
         return pa.array(vector.data, _TYPES.get(expr.type, pa.int64()), mask=vector.null)
-    if isinstance(expr, Column):
+    windowed = found.definition.window is not None
+    if isinstance(expr, Column) and not (windowed and expr.name in WINDOW_COLUMNS):
         return _given(found, expr, recordings).take(pa.array(found.rows[expr.alias]))
     ticks = pa.array(vector.data, pa.int64(), mask=vector.null)
     first = found.definition.inputs[0]
@@ -87,5 +88,6 @@ def _output(found: Replay, name: str, expr: Expr, recordings: dict[str, Recordin
 
 
 def _given(found: Replay, column: Column, recordings: dict[str, Recording]) -> pa.ChunkedArray:
-    stream = next(s.stream for s in found.definition.inputs if s.alias == column.alias)
-    return recordings[stream].given[column.name]
+    source = next(s for s in found.definition.inputs if s.alias == column.alias)
+    windowed = found.definition.window is not None and column.name in WINDOW_COLUMNS
+    return recordings[source.stream].given[source.time if windowed else column.name]

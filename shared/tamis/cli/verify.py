@@ -33,10 +33,10 @@ def command(source: str, inputs: tuple[str, ...], form: Format | None, as_json: 
     """Compare each alert's alarms with those of the plain join over the unfiltered recordings.
 
     What Tamis retains is that of all alerts of the file together, as in a fleet. The plain join is run by
-    DuckDB. Missed: alarms of the plain join without an alarm of the same key in which every tuple lies within
-    its stream's omission interval. Extra: alarms that the plain join does not have. Alarms with late tuples
-    and those at the threshold up to rounding are counted apart. Exits with 0 if nothing is missed or extra, 1
-    if something is or an alert is refused, 2 if the input is wrong.
+    DuckDB. Missed: alarms of the plain join without an alarm of the same key (and window) in which every
+    tuple lies within its stream's omission interval. Extra: alarms that the plain join does not have. Alarms
+    with late tuples and those at the threshold up to rounding are counted apart. Exits with 0 if nothing is
+    missed or extra, 1 if something is or an alert is refused, 2 if the input is wrong.
     """
     catalog, _ = statements_of(source)
     alerts = list(catalog.alerts.values())
@@ -74,7 +74,7 @@ def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdi
                 definition=definition,
                 recordings=recordings,
                 reference=reference,
-                alarms=Alarms(ours.rows),
+                alarms=Alarms(ours.rows, starts=ours.starts),
                 retained=ours.retained,
             )
         verdicts.append(verdict)

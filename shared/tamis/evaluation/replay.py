@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from tamis.evaluation.key_codes import KeyCodes
 from tamis.evaluation.temporal_join import Joined, Tuples, combinations
+from tamis.evaluation.window_rows import rows as window_rows
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
 from tamis.omission.kernel import retained_by_key
+from tamis.omission.windows import retained_in_windows
 from tamis.planning.plan import Definition, Entry, StreamPlan, TopicPlan
 from tamis.recordings.typed import Recording
 
@@ -35,6 +37,7 @@ class Replay:
     selected: Mapping[str, Vector]
     tuples: int
     retained: int
+    starts: NDArray[np.int64] | None = None  # of the window of each alarm, where the definition has windows
 
     def __len__(self) -> int:
         return len(next(iter(self.rows.values())))
@@ -83,12 +86,18 @@ def replay(
     chosen = [
         np.concatenate([block[i] for block in found] or [_none()]) for i in range(len(definition.inputs))
     ]
+    starts = None
+    if definition.window is not None:
+        stacked = [tuples[s.alias].times[rows] for s, rows in zip(definition.inputs, chosen, strict=True)]
+        which, starts = window_rows(definition.window, stacked)
+        chosen = [rows[which] for rows in chosen]
     when = np.max(
         [tuples[s.alias].times[rows] for s, rows in zip(definition.inputs, chosen, strict=True)], axis=0
     )
     arrived = np.argsort(when, kind="stable")
     chosen = [rows[arrived] for rows in chosen]
-    joined = Joined(definition.inputs, tuples, chosen)
+    starts = None if starts is None else starts[arrived]
+    joined = Joined(definition.inputs, tuples, chosen, definition.window, starts)
     used = {source.stream for source in definition.inputs}
     return Replay(
         definition=definition,
@@ -96,6 +105,7 @@ def replay(
         selected={name: evaluate(expr, joined, len(arrived)) for name, expr in definition.select},
         tuples=sum(len(recordings[name]) for name in used),
         retained=sum(len(_union(definition, name, kept)) for name in used),
+        starts=starts,
     )
 
 
@@ -127,14 +137,23 @@ def _omission(entry: Entry, recording: Recording, rows: NDArray[np.int64]) -> ND
     if values.data.dtype.kind == "i":
         weighed &= (values.data <= _EXACT) & (values.data >= -_EXACT)
     keep = ~weighed
-    keep[weighed] = retained_by_key(
-        _omission_codes([columns["", name] for name in entry.omission_key], len(rows))[weighed],
-        recording.columns[recording.stream.time].data[rows][weighed],
-        values.data[weighed].astype(np.float64),
-        entry.interval,
-        sides=entry.sides,
-        max_delay=entry.max_delay,
-    )
+    codes = _omission_codes([columns["", name] for name in entry.omission_key], len(rows))[weighed]
+    times = recording.columns[recording.stream.time].data[rows][weighed]
+    numbers = values.data[weighed].astype(np.float64)
+    if entry.window is None:
+        keep[weighed] = retained_by_key(
+            codes, times, numbers, entry.interval, sides=entry.sides, max_delay=entry.max_delay
+        )
+    else:
+        keep[weighed] = retained_in_windows(
+            codes,
+            times,
+            numbers,
+            entry.window.slide,
+            entry.window.size,
+            sides=entry.sides,
+            max_delay=entry.max_delay,
+        )
     return keep
 
 

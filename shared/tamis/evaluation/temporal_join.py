@@ -3,8 +3,9 @@
 For each input in turn its new tuples start combinations; inputs before it take part with their old tuples
 only, those behind it with all, so that each combination with a new tuple arises exactly once. The other
 inputs are chained one by one: rows are sorted by (key, time), so the partners of a row are one range, found
-by binary search, and all ranges of a block are expanded at once. The windows of the search come from the
-closure of the time bounds, which makes a separate check of the bounds needless.
+by binary search, and all ranges of a block are expanded at once. The ranges of the search come from the
+closure of the time bounds and from the windows that the tuples chosen so far share, which makes a separate
+check of either needless.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from numpy.typing import NDArray
 
 from tamis.evaluation.kernels import expand, windows
 from tamis.evaluation.time_bounds import UNBOUNDED, Matrix, closure
+from tamis.evaluation.window_rows import shared
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Call, Expr, Type, conjunction
 from tamis.expressions.vectors import Mask, Vector
 from tamis.planning.plan import Definition, Input
+from tamis.query.model import WINDOW_END, WINDOW_START, Window
 
 Rows = NDArray[np.int64]
 
@@ -55,7 +58,9 @@ def combinations(
 
     `tuples` is by alias (two aliases of one topic may share one object). Yields blocks of row numbers, one
     array per input in the definition's order. A combination counts if every tuple's version is at or above
-    the definition's (protocol.md, rule 8); tuples with NULL keys meet only themselves, in single inputs.
+    the definition's (protocol.md, rule 8); tuples with NULL keys meet only themselves, in single inputs. A
+    combination that lies in several windows of the definition comes once (`window_rows.rows` has one row a
+    window).
     """
     most = closure(definition)
     if most is None:
@@ -71,7 +76,7 @@ def combinations(
     for i in range(len(inputs)):
         if not new[i].any():
             continue
-        chain = _Chain(inputs, old[:i] + every[i:], most, block)
+        chain = _Chain(inputs, old[:i] + every[i:], most, definition.window, block)
         for chosen in chain.extend({i: rows_of[i][new[i]]}, _order(i, most)):
             rows = tuple(chosen[j] for j in range(len(inputs)))
             if check is not None:
@@ -82,12 +87,26 @@ def combinations(
 
 
 class Joined(Mapping[tuple[str, str], Vector]):
-    """Columns by alias and name, taken at the rows of combinations only once something asks for them."""
+    """Columns by alias and name, taken at the rows of combinations only once something asks for them.
 
-    def __init__(self, inputs: Sequence[Input], tuples: Mapping[str, Tuples], rows: Sequence[Rows]) -> None:
+    With a window also its columns, the same for all inputs: `starts` are those of each combination's.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Input],
+        tuples: Mapping[str, Tuples],
+        rows: Sequence[Rows],
+        window: Window | None = None,
+        starts: Rows | None = None,
+    ) -> None:
         self._tuples = tuples
         self._rows = {source.alias: picked for source, picked in zip(inputs, rows, strict=True)}
         self._taken: dict[tuple[str, str], Vector] = {}
+        if window is not None and starts is not None:
+            for alias in self._rows:
+                self._taken[alias, WINDOW_START] = Vector(starts, None)
+                self._taken[alias, WINDOW_END] = Vector(starts + window.size, None)
 
     def __getitem__(self, name: tuple[str, str]) -> Vector:
         if name not in self._taken:
@@ -153,6 +172,7 @@ class _Chain:
     tuples: Sequence[Tuples]
     sides: Sequence[_Side]
     most: Matrix
+    window: Window | None
     block: int
 
     def extend(self, chosen: dict[int, Rows], order: Sequence[int]) -> Iterator[dict[int, Rows]]:
@@ -181,6 +201,11 @@ class _Chain:
                 np.maximum(lo, times - self.most[k, j], out=lo)
             if self.most[j, k] < UNBOUNDED:
                 np.minimum(hi, times + self.most[j, k], out=hi)
+        if self.window is not None:
+            stacked = [self.tuples[k].times[picked] for k, picked in chosen.items()]
+            first, last = shared(self.window, np.min(stacked, axis=0), np.max(stacked, axis=0))
+            np.maximum(lo, first, out=lo)
+            np.minimum(hi, last + self.window.size - 1, out=hi)
         return lo, hi
 
 

@@ -19,13 +19,14 @@ Matrix = NDArray[np.int64]
 
 
 def closure(definition: Definition) -> Matrix | None:
-    """The greatest t_i - t_j that the bounds allow, for all inputs i, j (shape (n, n), microseconds).
+    """The greatest t_i - t_j that bounds and window allow, for all inputs i, j (shape (n, n), microseconds).
 
     `UNBOUNDED` where nothing bounds it; None where the bounds contradict each other and nothing ever joins.
     """
     number = {source.alias: i for i, source in enumerate(definition.inputs)}
     size = len(number)
-    most = [[0 if i == j else UNBOUNDED for j in range(size)] for i in range(size)]
+    apart = UNBOUNDED if definition.window is None else definition.window.size - 1
+    most = [[0 if i == j else apart for j in range(size)] for i in range(size)]
     for bound in definition.bounds:
         left, right = number[bound.left], number[bound.right]
         if bound.hi is not None:

@@ -14,9 +14,9 @@ from tamis.errors import Position, RefusedError, SqlError
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns
 from tamis.planning.plan import TimeBound
-from tamis.planning.times import bounds_of, intersect, is_time, mentions_time
+from tamis.planning.times import bounds_of, intersect, is_time, mentions_time, window_bounds
 from tamis.planning.topology import Closure, closure
-from tamis.query.model import Catalog, Conjunct, Query, StreamDef
+from tamis.query.model import Catalog, Conjunct, Query, StreamDef, Window, same_window
 
 Equality = tuple[Column, Column]
 OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "!=", "!=": "="}
@@ -31,7 +31,8 @@ class Analysis:
     times: Mapping[str, str]  # alias -> its stream's time column
     equalities: tuple[Equality, ...]
     bounds: tuple[TimeBound, ...]
-    closure: Closure  # tightest t_i - t_j
+    window: Window | None  # that all tuples of a combination share
+    closure: Closure  # tightest t_i - t_j, by bounds and window
     filters: Mapping[str, tuple[Expr, ...]]  # by alias
     conditions: tuple[Expr, ...]  # conjuncts over several sources that are neither key nor time
     contradiction: str | None  # why nothing can ever join, where that is so
@@ -57,6 +58,7 @@ def analyse(query: Query, catalog: Catalog, position: Position | None = None) ->
         for alias in order
         if alias not in times
     ]
+    windowed = frozenset(source.alias for source in query.sources if source.window is not None)
     equalities: list[Equality] = []
     bounds: list[TimeBound] = []
     filters: dict[str, tuple[Expr, ...]] = {alias: () for alias in order}
@@ -75,6 +77,8 @@ def analyse(query: Query, catalog: Catalog, position: Position | None = None) ->
                 alias = next(iter(sources))
                 if part not in filters[alias]:
                     filters[alias] += (part,)
+            elif same_window(part, windowed):
+                continue
             elif equality := key_equality(part, times):
                 equalities.append(equality)
             elif found := bounds_of(part, times):
@@ -90,7 +94,7 @@ def analyse(query: Query, catalog: Catalog, position: Position | None = None) ->
             elif part not in conditions:
                 conditions.append(part)
     joined = intersect(bounds, order)
-    distances = closure(order, joined)
+    distances = closure(order, (*joined, *window_bounds(query.window, order)))
     if contradiction is None and distances.contradictory:
         contradiction = "the time bounds contradict each other"
     return Analysis(
@@ -99,6 +103,7 @@ def analyse(query: Query, catalog: Catalog, position: Position | None = None) ->
         times,
         tuple(equalities),
         joined,
+        query.window,
         distances,
         filters,
         tuple(conditions),

@@ -30,6 +30,7 @@ def define(alert: AlertDef, version: int, verdict: Verdict, topic_of: TopicOf) -
         gap=alert.options.gap,
         for_=alert.options.for_,
         bound=verdict.memory.bound,
+        window=analysis.window,
     )
 
 

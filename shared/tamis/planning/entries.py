@@ -34,7 +34,7 @@ def entries(readers: Iterable[Reader]) -> tuple[Entry, ...]:
     merged: dict[tuple[object, ...], Entry] = {}
     for reader in readers:
         new = _entry(reader)
-        same = (new.filter, new.omission_key, new.value)
+        same = (new.filter, new.omission_key, new.value, new.window)
         merged[same] = _merge(merged[same], new) if same in merged else new
     widest: list[Entry] = []
     for entry in merged.values():
@@ -59,6 +59,7 @@ def _entry(reader: Reader) -> Entry:
         sides=omission.sides if omits and omission.sides is not None else "both",
         max_delay=reader.max_delay if omits else None,
         serves=reader.version,
+        window=omission.window,
     )
 
 

@@ -12,7 +12,7 @@ from tamis.planning.bounds import Memory
 from tamis.planning.omission import Omission, bare
 from tamis.planning.spans import seconds
 from tamis.planning.verdict import Verdict, judge
-from tamis.query.model import AlertDef, Catalog, DerivedDef
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Window
 
 _WIDTH = 100
 
@@ -30,9 +30,10 @@ class SourceExplanation:
     sides: str | None
     certificate: str | None
     reason: str
+    window: Window | None = None
 
     def document(self) -> dict[str, Any]:
-        """The JSON object of the interface."""
+        """The JSON object of the interface, and `window` where there is one."""
         return {
             "alias": self.alias,
             "stream": self.stream,
@@ -45,6 +46,7 @@ class SourceExplanation:
                 "certificate": self.certificate,
                 "reason": self.reason,
             },
+            **({"window": asdict(self.window)} if self.window else {}),
         }
 
 
@@ -110,16 +112,19 @@ def _explained(omission: Omission, verdict: Verdict) -> SourceExplanation:
         omission.sides,
         omission.certificate,
         omission.reason,
+        verdict.analysis.window,
     )
 
 
 def _source(source: SourceExplanation) -> Iterator[str]:
     name = source.stream if source.alias == source.stream else f"{source.stream} as {source.alias}"
     yield from _wrapped(f"{name}: {source.reason}", "  ")
+    if source.window is not None:
+        every = "" if source.window.slide == source.window.size else f" every {seconds(source.window.slide)}"
+        yield from _wrapped(f"windows of {seconds(source.window.size)}{every}", "    ")
     if source.interval is not None:
-        yield from _wrapped(
-            f"omission interval {seconds(source.interval)}, proof: {source.certificate}", "    "
-        )
+        what = f"omission interval {seconds(source.interval)}, " if source.window is None else ""
+        yield from _wrapped(f"{what}proof: {source.certificate}", "    ")
         yield from _wrapped(f"value {source.value}", "    ")
     if source.key:
         yield from _wrapped(f"for each {', '.join(source.key)}", "    ")

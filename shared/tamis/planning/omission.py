@@ -13,11 +13,13 @@ from tamis.planning.keys import Keys
 from tamis.planning.plan import Sides
 from tamis.planning.spans import seconds
 from tamis.planning.topology import omission_interval
+from tamis.query.model import Window
 
 
 @dataclass(frozen=True)
 class Omission:
-    """One source's share. `interval` 0 means that every tuple which passes the filter is kept.
+    """One source's share. `interval` 0 means that every tuple which passes the filter is kept. With `window`
+    it is the window's size, and each window keeps its extremes.
 
     Expressions are over the source's alias; `entry_filter` also keeps out what has no value, where that is
     proved safe.
@@ -32,6 +34,7 @@ class Omission:
     filter: Expr | None
     entry_filter: Expr | None
     reason: str
+    window: Window | None = None
 
 
 def decide(analysis: Analysis, keys: Keys, *, heuristic: bool = False) -> tuple[Omission, ...]:
@@ -51,14 +54,18 @@ def _decide(alias: str, analysis: Analysis, keys: Keys, heuristic: bool) -> Omis
         return nothing("no omission: every tuple that passes is a result of its own")
     if analysis.contradiction:
         return nothing(f"no omission: {analysis.contradiction}")
-    interval = omission_interval(alias, analysis.aliases, analysis.bounds)
+    if analysis.window is not None and analysis.bounds:
+        return nothing("no omission: its times are bounded besides its windows")
+    if analysis.window is not None:
+        # Whatever the others are, it may be replaced by any tuple of the same window.
+        interval: int | None = analysis.window.size
+    else:
+        interval = omission_interval(alias, analysis.aliases, analysis.bounds)
     if interval is None:
         return nothing("no omission: no partner bounds the times at which it joins from both sides")
     if interval <= 0:
         return nothing("no omission: its partners need not leave it any span of time in which to join")
-    found = certify(
-        analysis.conditions, alias, analysis.streams, analysis.filters, heuristic=heuristic
-    )
+    found = certify(analysis.conditions, alias, analysis.streams, analysis.filters, heuristic=heuristic)
     if not isinstance(found, Certificate):
         return nothing(f"no omission: {found.reason}")
     compared = [c for pair in keys.rest for c in pair if c.alias == alias]
@@ -73,16 +80,29 @@ def _decide(alias: str, analysis: Analysis, keys: Keys, heuristic: bool) -> Omis
         found.rule,
         kept,
         conjunction((*filters, *present)),
-        f"{_WHAT[found.sides]} within {seconds(interval)} is omitted"
-        if not isinstance(found.value, Literal)
-        else f"its values do not matter: one tuple in any {seconds(interval)} is enough",
+        _said(found, interval, analysis.window),
+        analysis.window,
     )
+
+
+def _said(found: Certificate, interval: int, window: Window | None) -> str:
+    if isinstance(found.value, Literal):
+        which = "any" if window is None else "each window of"
+        return f"its values do not matter: one tuple in {which} {seconds(interval)} is enough"
+    if window is not None:
+        return f"a tuple that is {_EXTREME[found.sides]} of a window is omitted"
+    return f"{_WHAT[found.sides]} within {seconds(interval)} is omitted"
 
 
 _WHAT = {
     "both": "a tuple between two higher and two lower ones",
     "above": "a tuple between two higher ones",
     "below": "a tuple between two lower ones",
+}
+_EXTREME = {
+    "both": "neither the highest nor the lowest",
+    "above": "not the highest",
+    "below": "not the lowest",
 }
 
 

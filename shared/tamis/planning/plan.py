@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tamis.expressions.nodes import Column, Expr, Type
+from tamis.query.model import Window
 
 Sides = Literal["both", "above", "below"]
 
@@ -21,7 +22,8 @@ class Entry:
     """What a topic keeps for its queries: of the tuples that pass `filter`, those that omission on `value`
     retains.
 
-    `interval` 0 means no omission: every tuple that passes. All columns carry the empty alias. `serves` is
+    `interval` 0 means no omission: every tuple that passes. With `window`, `interval` is its size, and
+    omission keeps each window's extremes. All columns carry the empty alias. `serves` is
     the newest definition's version that it serves: an entry that comes to serve a new definition is a new
     entry and starts anew (`restart_served`).
     """
@@ -33,6 +35,7 @@ class Entry:
     sides: Sides
     max_delay: int | None  # microseconds; the least of those that it serves
     serves: int
+    window: Window | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class StreamPlan:
 @dataclass(frozen=True)
 class Input:
     """One source of a definition: where its tuples come from, its filter, its partition key, and its
-    omission interval.
+    omission interval, which with windows is their size.
     """
 
     alias: str
@@ -121,6 +124,9 @@ class Definition:
     for_: int | None = None
     # Proven number of live tuples, over all keys; None where keys or rate are not declared.
     bound: int | None = None
+    # All tuples of a combination lie in the same one, and there is a row for each that holds them all.
+    # `window_start` and `window_end` are columns of every input then, for `select` only.
+    window: Window | None = None
 
 
 @dataclass(frozen=True)

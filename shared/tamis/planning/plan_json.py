@@ -2,7 +2,8 @@
 
 What is read comes from the network: every field must be there with its type and no other, sizes are
 limited, names and expressions are checked. Field names are those of `tamis.planning.plan`; expressions are
-in `json_form`.
+in `json_form`. Fields of `_LATER` came after the first release: a plan that doesn't need them is written
+without them, so that older services read it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tamis.planning.plan import (
     TimeBound,
     TopicPlan,
 )
+from tamis.query.model import Window
 
 FORMAT = 1  # a reader refuses a plan of another form rather than guess
 LARGEST = 8 * 1024 * 1024  # bytes of one plan; Kafka's own limit must be raised for more than 1 MB
@@ -64,7 +66,8 @@ def _plain(value: object) -> Any:
     if isinstance(value, (Column, Literal, Call)):
         return to_json(value)
     if dataclasses.is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        named = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {name: item for name, item in named.items() if item is not None or name not in _LATER}
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
     if isinstance(value, dict):
@@ -175,15 +178,24 @@ def _record(kind: type[T], fields: dict[str, Read[Any]]) -> Read[T]:
 
     def read_record(value: object, place: str) -> T:
         given = _object(value, place)
-        for name in fields.keys() - given.keys():
+        for name in fields.keys() - given.keys() - _LATER:
             raise _wrong(f"{name} is missing", place)
         for name in given.keys() - fields.keys():
             raise _wrong(f"unknown field {name[:40]!r}", place)
-        return kind(**{name: read(given[name], f"{place}.{name}") for name, read in fields.items()})
+        read = {name: fields[name](given[name], f"{place}.{name}") for name in fields if name in given}
+        return kind(**read)
 
     return read_record
 
 
+def _window(value: object, place: str) -> Window:
+    window = _record(Window, {"slide": _positive, "size": _positive})(value, place)
+    if window.size % window.slide:
+        raise _wrong("expected a slide that divides the size", place)
+    return window
+
+
+_LATER = {"window"}
 _names = _tuple(_text)
 _ENTRY: dict[str, Read[Any]] = {
     "filter": _or_none(_expression),
@@ -193,6 +205,7 @@ _ENTRY: dict[str, Read[Any]] = {
     "sides": _sides,
     "max_delay": _or_none(_natural),
     "serves": _natural,
+    "window": _window,
 }
 _TOPIC: dict[str, Read[Any]] = {
     "name": _text,
@@ -246,6 +259,7 @@ _DEFINITION: dict[str, Read[Any]] = {
     "gap": _or_none(_natural),
     "for_": _or_none(_natural),
     "bound": _or_none(_natural),
+    "window": _window,
 }
 _PLAN: dict[str, Read[Any]] = {
     "version": _positive,

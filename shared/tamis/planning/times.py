@@ -6,11 +6,13 @@ open ends (omission design page).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, columns
 from tamis.planning.plan import TimeBound
+from tamis.query.model import Window
 
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
@@ -130,6 +132,13 @@ def intersect(bounds: list[TimeBound], order: tuple[str, ...]) -> tuple[TimeBoun
         found[left, right] = (max(los) if los else None, min(his) if his else None)
     pairs = sorted(found, key=lambda pair: (place[pair[0]], place[pair[1]]))
     return tuple(TimeBound(left, right, *found[left, right]) for left, right in pairs)
+
+
+def window_bounds(window: Window | None, order: tuple[str, ...]) -> Iterator[TimeBound]:
+    """What follows from sharing a window: two of its tuples are less than its size apart."""
+    if window is not None:
+        for left, right in combinations(order, 2):
+            yield TimeBound(left, right, 1 - window.size, window.size - 1)
 
 
 def mentions_time(expr: Expr, times: Mapping[str, str]) -> frozenset[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tamis.errors import Position
-from tamis.expressions.nodes import Expr, Type
+from tamis.expressions.nodes import Call, Column, Expr, Type
 
 
 @dataclass(frozen=True)
@@ -76,15 +76,42 @@ class FunctionDef:
     position: Position = field(default=Position(1, 1), compare=False)
 
 
+WINDOW_START, WINDOW_END = "window_start", "window_end"
+WINDOW_COLUMNS = (WINDOW_START, WINDOW_END)
+
+
+@dataclass(frozen=True)
+class Window:
+    """HOP or TUMBLE over event time, in microseconds: [k * slide, k * slide + size) for every whole number
+    k, counted from 1970 in UTC. The slide divides the size, and is the size for TUMBLE.
+    """
+
+    slide: int
+    size: int
+
+
 @dataclass(frozen=True)
 class Source:
     """One occurrence of a stream in FROM. `via` names the derived streams that were inlined on the way to
-    the base `stream`.
+    the base `stream`. With a `window` it has a row for every tuple and window that holds it, and the columns
+    `window_start` and `window_end` besides the stream's.
     """
 
     alias: str
     stream: str
     via: tuple[str, ...] = ()
+    window: Window | None = None
+
+
+def same_window(expr: Expr, windowed: frozenset[str]) -> frozenset[str] | None:
+    """The two sources whose windows `expr` says to be the same; `windowed` are the aliases with windows."""
+    if isinstance(expr, Call) and expr.op == "=":
+        left, right = expr.args
+        if isinstance(left, Column) and isinstance(right, Column) and left.name == right.name:
+            pair = frozenset((left.alias, right.alias))
+            if left.name in WINDOW_COLUMNS and len(pair) == 2 and pair <= windowed:
+                return pair
+    return None
 
 
 @dataclass(frozen=True)
@@ -108,11 +135,19 @@ class Output:
 class Query:
     """A conjunctive query over sources. What Tamis can't execute yet is refused at parsing, by name and
     position.
+
+    Either no source has a window, or all have the same one and conjuncts equate `window_start` (or
+    `window_end`) of all of them; no other conjunct has these columns.
     """
 
     sources: tuple[Source, ...]
     conjuncts: tuple[Conjunct, ...]
     select: tuple[Output, ...]
+
+    @property
+    def window(self) -> Window | None:
+        """The window that all tuples of a combination share, if the query has one."""
+        return self.sources[0].window
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ AGGREGATES = frozenset(
         "covar_samp",
     }
 )
-WINDOWS = frozenset({"hop", "tumble", "session", "cumulate"})
+TABLES = frozenset({"table", "session", "cumulate"})
 RANKS = frozenset({"row_number", "rank", "dense_rank", "ntile", "lag", "lead"})
 
 _SINGLE = "select single tuples and put the threshold into WHERE"
@@ -89,8 +89,15 @@ def function(name: str) -> tuple[str, str] | None:
     """Why a function that people know isn't executed, and what to write instead."""
     if name in AGGREGATES:
         return f"the aggregate {name}() isn't executed yet", _SINGLE
-    if name in WINDOWS:
-        return f"windows by {name.upper()} aren't executed yet", _BOUND
+    if name in ("hop", "tumble"):
+        return f"{name.upper()} stands in FROM", f"write FROM {name.upper()}(stream, …) and its window_start"
+    if name == "table":
+        return (
+            "TABLE(…) isn't executed",
+            "write FROM TUMBLE(stream, time, size) or HOP(stream, time, slide, size)",
+        )
+    if name in TABLES:
+        return f"windows by {name.upper()} aren't executed yet", "write HOP or TUMBLE"
     if name in RANKS:
         return f"the window function {name}() isn't executed", _BOUND
     if name == "similar":

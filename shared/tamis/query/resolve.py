@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from tamis.expressions.nodes import Column, Expr, substitute
-from tamis.query import refusals
+from tamis.query import refusals, windows
 from tamis.query.context import Context, Name, name_of, suggest
 from tamis.query.dialect import span
 from tamis.query.model import Conjunct, DerivedDef, Output, Query, Source, StreamDef
@@ -24,13 +24,16 @@ MOST_SOURCES = 16
 
 @dataclass
 class Bound:
-    """A stream in FROM. `columns` None: its own definition has a mistake, nothing is known about it."""
+    """A stream in FROM. `columns` None: its own definition has a mistake, nothing is known about it. `source`
+    None: there is a mistake in FROM.
+    """
 
     alias: str
     name: str
     columns: dict[str, Expr] | None
     source: Source | None = None
     conjuncts: tuple[Conjunct, ...] = ()
+    offset: int = 0
 
 
 @dataclass
@@ -122,7 +125,9 @@ def resolve(context: Context, node: exp.Expr, offset: int) -> Query | None:
     outputs = _outputs(context, reader, sources, node)
     if outputs is None or not complete or any(bound.source is None for bound in sources.bound):
         return None
-    return Query(tuple(b.source for b in sources.bound if b.source is not None), tuple(conjuncts), outputs)
+    query = Query(tuple(b.source for b in sources.bound if b.source is not None), tuple(conjuncts), outputs)
+    fits = windows.check(context, query, [b.offset for b in sources.bound])
+    return query if fits else None
 
 
 def _clauses(context: Context, node: exp.Select, offset: int) -> bool:
@@ -189,6 +194,7 @@ def _bind(context: Context, table: exp.Expr, sources: Sources) -> None:
         hint = f"name one of them: {bound.name} AS other"
         context.error(f"two streams in FROM are called '{bound.alias}'", table, hint)
         bound.columns = None
+    bound.offset = span(table)[0]
     sources.bound.append(bound)
     sources.visible = len(sources.bound)
     if len(sources.bound) == MOST_SOURCES + 1:
@@ -204,36 +210,46 @@ def _stream(context: Context, table: exp.Expr) -> Bound | None:
         )
         context.error(what, table, hint)
         return None
-    if isinstance(table.this, exp.Anonymous):
-        called = str(table.this.this).lower()
-        refused = refusals.function(called) or (f"{called}(…) isn't a stream", "write the name of a stream")
-        context.error(refused[0], table, refused[1])
-        return None
+    window = None
+    named: exp.Expr | None = table.this
+    if isinstance(named, exp.Anonymous):
+        called = str(named.this).lower()
+        if called not in windows.USAGE:
+            refused = refusals.function(called) or (f"{called}(…) isn't a stream", "write a stream's name")
+            context.error(refused[0], table, refused[1])
+            return None
+        window = windows.read(context, named)
+        named = window.stream
+        if named is None:
+            return None
     alias = table.args.get("alias")
     others = [key for key, value in table.args.items() if value and key not in ("this", "alias", "joins")]
-    if (
-        others
-        or not isinstance(table.this, exp.Identifier)
-        or (alias is not None and alias.args.get("columns"))
-    ):
+    if others or not isinstance(named, exp.Identifier) or (alias is not None and alias.args.get("columns")):
         context.error(
             f"'{context.source(table)[:60]}' isn't a stream",
             table,
             "write the stream's name, and an alias if you like",
         )
         return None
-    name = name_of(table.this)
+    name = name_of(named)
     own = name_of(alias.this).text if alias is not None else name.text
     stream = context.catalog.streams.get(name.text)
     derived = context.catalog.derived.get(name.text)
     if stream is not None:
-        return _raw(context, table, own, stream)
-    if derived is not None:
-        return _derived(context, table, own, derived)
-    if name.text not in context.broken_streams:
-        known: Iterable[str] = [*context.catalog.streams, *context.catalog.derived]
-        context.error(f"there is no stream '{name.text}'", name.offset, suggest(name.text, known))
-    return Bound(own, name.text, None)
+        bound = _raw(context, table, own, stream)
+    elif derived is not None:
+        bound = _derived(context, table, own, derived)
+    else:
+        if name.text not in context.broken_streams:
+            known: Iterable[str] = [*context.catalog.streams, *context.catalog.derived]
+            context.error(f"there is no stream '{name.text}'", name.offset, suggest(name.text, known))
+        return Bound(own, name.text, None)
+    if window is not None and bound.source is not None:
+        base = context.catalog.streams[bound.source.stream]
+        columns = bound.columns or {}
+        bound.source = windows.put(context, window, bound.source, columns, base)
+        bound.columns = windows.with_columns(columns, own)
+    return bound
 
 
 def _raw(context: Context, table: exp.Expr, alias: str, stream: StreamDef) -> Bound:

@@ -152,6 +152,9 @@ class StatementReader:
         if len(query.sources) > 1:
             hint = "write the join in each alert that reads it"
             raise self.context.text.error("streams made by a join aren't executed yet", name.offset, hint)
+        if query.window is not None:
+            hint = f"write {query.sources[0].stream} here, and its windows in the alerts that read it"
+            raise self.context.text.error("streams of windows aren't executed yet", name.offset, hint)
         if any(output.name == "_" for output in query.select):
             hint = "choose another name: messages carry what Tamis adds under _"
             raise self.context.text.error("a column of a stream can't be called _", name.offset, hint)

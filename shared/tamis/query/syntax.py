@@ -16,7 +16,7 @@ from tamis.query.cursor import Cursor, shorten
 from tamis.query.dialect import SyntaxProblem, parse_expression, parse_select
 from tamis.query.reading import Reader
 from tamis.query.recovery import mend
-from tamis.query.refusals import AGGREGATES, WINDOWS
+from tamis.query.refusals import AGGREGATES, TABLES
 from tamis.query.refusals import function as refused_function
 
 # What sqlglot says that it expected.
@@ -106,7 +106,7 @@ def _mistake(context: Context, problem: SyntaxProblem, tokens: list[Token]) -> S
     """What a syntax problem is: a feature by its name, or what stands where it doesn't belong."""
     for token, following in pairwise(tokens):
         name = token.text.lower()
-        refused = refused_function(name) if name in AGGREGATES | WINDOWS and following.text == "(" else None
+        refused = refused_function(name) if name in AGGREGATES | TABLES and following.text == "(" else None
         if refused is not None:
             return context.text.error(refused[0], token.start, refused[1])
     what, hint = "something is missing at the end", "write what belongs behind the last word or sign"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tamis.expressions.nodes import Expr, columns
 from tamis.planning.plan import Definition
-from tamis.query.model import Query
+from tamis.query.model import WINDOW_COLUMNS, Query
 from tamis.recordings.typed import Recording
 from tamis.verification.database import session
 from tamis.verification.reference import Reference, near_threshold
@@ -31,6 +31,7 @@ class Alarms:
 
     rows: Rows
     unknown: int = 0
+    starts: NDArray[np.int64] | None = None  # of the windows, where the query has any
 
     def __len__(self) -> int:
         return len(next(iter(self.rows.values())))
@@ -65,14 +66,18 @@ class Verdict:
 def used_columns(query: Query, alias: str) -> list[str]:
     """The columns of a source that its query reads, in order of their names: tuples equal in them are one."""
     exprs: list[Expr] = [c.expr for c in query.conjuncts] + [o.expr for o in query.select]
-    return sorted({c.name for expr in exprs for c in columns(expr) if c.alias == alias})
+    read = {c.name for expr in exprs for c in columns(expr) if c.alias == alias}
+    return sorted(read.difference(WINDOW_COLUMNS if query.window is not None else ()))
 
 
 def alarms_of(
-    query: Query, recordings: Mapping[str, Recording], tuples: Sequence[Mapping[str, Any]]
+    query: Query,
+    recordings: Mapping[str, Recording],
+    tuples: Sequence[Mapping[str, Any]],
+    starts: Sequence[int] | None = None,
 ) -> Alarms:
     """Alarms given as the `tuples` of `tamis.alarms` records, found again in the recordings by their
-    values.
+    values; `starts` are those of their windows, where the query has any.
     """
     found: dict[str, list[int]] = {}
     for source in query.sources:
@@ -88,7 +93,11 @@ def alarms_of(
         ]
     rows = {alias: np.array(numbers, np.int64) for alias, numbers in found.items()}
     real = np.all([numbers >= 0 for numbers in rows.values()], axis=0)
-    return Alarms({alias: numbers[real] for alias, numbers in rows.items()}, int((~real).sum()))
+    return Alarms(
+        {alias: numbers[real] for alias, numbers in rows.items()},
+        int((~real).sum()),
+        None if starts is None else np.array(starts, np.int64)[real],
+    )
 
 
 def compare(
@@ -103,18 +112,18 @@ def compare(
 ) -> Verdict:
     """Count what was missed and what is extra.
 
-    *Missed*: reference alarms without an alarm of the same key in which every tuple lies within its stream's
-    omission interval of the reference's. *Extra*: alarms that the reference doesn't have.
+    *Missed*: reference alarms without an alarm of the same key (and window) in which every tuple lies within
+    its stream's omission interval of the reference's. *Extra*: alarms that the reference doesn't have.
     """
     classes = {s.alias: _classes(query, s.alias, recordings[s.stream]) for s in query.sources}
-    expected = _table(definition, recordings, classes, reference.rows).append_column(
+    expected = _table(definition, recordings, classes, reference.rows, reference.starts).append_column(
         "apart", pa.array(reference.late | reference.near)
     )
-    seen = _table(definition, recordings, classes, alarms.rows)
+    seen = _table(definition, recordings, classes, alarms.rows, alarms.starts)
     late = np.any([recordings[s.stream].late[alarms.rows[s.alias]] for s in query.sources], axis=0)
     raised = seen.append_column("late", pa.array(late)).append_column("n", pa.array(np.arange(len(alarms))))
     count = range(len(query.sources))
-    same = " AND ".join(f"x.c{i} = y.c{i}" for i in count)
+    same = " AND ".join((*(f"x.c{i} = y.c{i}" for i in count), "x.start = y.start"))
     spans = [source.interval for source in definition.inputs]
     close = " AND ".join(f"abs(x.t{i} - y.t{i}) <= {spans[i]}" for i in count)
     # What is close in time is in the same bucket or the next: DuckDB hashes keys and buckets.
@@ -134,7 +143,8 @@ def compare(
         missed = _count(
             connection,
             f"""missing x WHERE NOT EXISTS
-                (SELECT 1 FROM standing y WHERE x.key = y.key AND x.bucket = y.bucket AND {close})""",
+                (SELECT 1 FROM standing y
+                 WHERE x.key = y.key AND x.start = y.start AND x.bucket = y.bucket AND {close})""",
         )
         unlike = connection.sql(
             f"SELECT n FROM raised x WHERE NOT late AND NOT EXISTS (SELECT 1 FROM expected y WHERE {same})"
@@ -169,9 +179,13 @@ def _classes(query: Query, alias: str, recording: Recording) -> NDArray[np.int64
 
 
 def _table(
-    definition: Definition, recordings: Mapping[str, Recording], classes: Rows, rows: Rows
+    definition: Definition,
+    recordings: Mapping[str, Recording],
+    classes: Rows,
+    rows: Rows,
+    starts: NDArray[np.int64] | None,
 ) -> pa.Table:
-    """Key, and per source the class of its tuple and its time."""
+    """Key, start of the window (0 without windows), and per source the class of its tuple and its time."""
     built: dict[str, Any] = {}
     for i, source in enumerate(definition.inputs):
         picked = rows[source.alias]
@@ -185,4 +199,5 @@ def _table(
     # Text, so that keys of any type are compared the same way; all come from one source, so equal keys are
     # alike.
     keys = [repr(key) for key in zip(*parts, strict=True)] if parts else [""] * len(built["c0"])
+    built["start"] = np.zeros(len(keys), np.int64) if starts is None else starts
     return pa.table({"key": pa.array(keys, pa.string()), **built})

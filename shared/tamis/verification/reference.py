@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases
-from tamis.query.model import Query
+from tamis.query.model import WINDOW_END, WINDOW_START, Query, Window
 from tamis.recordings.typed import Recording
 from tamis.verification.database import session
 from tamis.verification.prune import windows
@@ -24,19 +24,21 @@ from tamis.verification.prune import windows
 # Two ways of rounding may differ for a combination this close (relative) to its threshold.
 NEAR = 1e-9
 
-_ROW, _LATE, _BUCKET = "_row", "_late", "_bucket"
+_ROW, _LATE, _BUCKET, _START = "_row", "_late", "_bucket", "_start"
 
 
 @dataclass(frozen=True)
 class Reference:
     """The alarms of the plain join: per source the row of its recording; all arrays of one length.
 
+    `starts`: of the windows, where the query has any; a combination is an alarm in each that it lies in.
     `late`: a tuple of the combination was late; `near`: a comparison of several sources is within `NEAR`.
     """
 
     rows: Mapping[str, NDArray[np.int64]]
     late: NDArray[np.bool_]
     near: NDArray[np.bool_]
+    starts: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.late)
@@ -46,40 +48,55 @@ def plain_join(query: Query, recordings: Mapping[str, Recording]) -> Reference:
     """All combinations that raise an alarm; `recordings` are by stream."""
     names = [source.alias for source in query.sources]
     with _connect(query, recordings) as connection:
-        found = connection.sql(_full_join(query)).fetchnumpy()
+        times = {name: recording.stream.time for name, recording in recordings.items()}
+        found = connection.sql(_full_join(query, times)).fetchnumpy()
     return Reference(
         rows={a: np.asarray(found[f"r{i}"], np.int64) for i, a in enumerate(names)},
         late=np.asarray(found["late"], np.bool_),
         near=np.asarray(found["near"], np.bool_),
+        starts=np.asarray(found["start"], np.int64) if query.window is not None else None,
     )
 
 
-def _full_join(query: Query) -> str:
-    """The query as it stands, and equal buckets of time for DuckDB to hash (`prune`)."""
+def _full_join(query: Query, times: Mapping[str, str | None]) -> str:
+    """The query as it stands, and equal buckets of time for DuckDB to hash (`prune`). `times`: by stream."""
     names = [source.alias for source in query.sources]
     tied = windows([c.expr for c in query.conjuncts], names)
     tables, where = [], [f"({_sql(c.expr)})" for c in query.conjuncts]
     for source in query.sources:
-        table = f"{_quote(source.stream)} AS {_quote(source.alias)}"
+        stream, at = _quote(source.stream), times[source.stream]
+        if source.window is not None and at is not None:
+            stream = _windowed(source.stream, at, source.window)
         window = tied.get(source.alias)
         if window is None:
-            tables.append(table)
+            tables.append(f"{stream} AS {_quote(source.alias)}")
             continue
         time, size = _attribute(window.y.name), window.bucket
         first, last = (
             f"CAST(floor_div({time} + {shift}, {size}) AS BIGINT)" for shift in (window.lo, window.hi)
         )
         tables.append(
-            f"(SELECT *, unnest(range({first}, {last} + 1)) AS {_BUCKET} FROM {_quote(source.stream)})"
+            f"(SELECT *, unnest(range({first}, {last} + 1)) AS {_BUCKET} FROM {stream})"
             f" AS {_quote(source.alias)}"
         )
         where.append(f"floor_div({_column(window.x)}, {size}) = {_quote(source.alias)}.{_BUCKET}")
     rows = ", ".join(f"{_quote(a)}.{_ROW} AS r{i}" for i, a in enumerate(names))
     late = " OR ".join(f"{_quote(a)}.{_LATE}" for a in names)
+    if query.window is not None:
+        rows += f", {_quote(names[0])}.{_attribute(WINDOW_START)} AS start"
     return (
         f"SELECT {rows}, {late} AS late, {near_sql(query)} AS near FROM {', '.join(tables)}"
         f" WHERE {' AND '.join(where) or 'TRUE'}"
     )
+
+
+def _windowed(stream: str, time: str, window: Window) -> str:
+    """The stream with a row for each tuple and each window that holds it."""
+    at, slide, size = _attribute(time), window.slide, window.size
+    first = f"floor_div({at}, {slide}) * {slide} - {size - slide}"
+    each = f"SELECT *, unnest(range({first}, {at} + 1, {slide})) AS {_START} FROM {_quote(stream)}"
+    start, end = _attribute(WINDOW_START), _attribute(WINDOW_END)
+    return f"(SELECT *, {_START} AS {start}, {_START} + {size} AS {end} FROM ({each}))"
 
 
 def near_threshold(

@@ -32,7 +32,11 @@ def expression(expr: Expr) -> str:
 
 def query(read: Query) -> list[str]:
     """One line for FROM, each conjunct and each output."""
-    sources = [f"{s.alias}={'/'.join((*s.via, s.stream))}" for s in read.sources]
+    sources = [
+        f"{s.alias}={'/'.join((*s.via, s.stream))}"
+        + (f" every {s.window.slide} of {s.window.size}" if s.window else "")
+        for s in read.sources
+    ]
     return [
         "from " + ", ".join(sources),
         *(f"where {expression(c.expr)}" for c in read.conjuncts),

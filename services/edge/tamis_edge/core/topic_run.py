@@ -11,6 +11,7 @@ from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Expr
 from tamis.expressions.vectors import Columns
 from tamis.omission.stream import OmissionState
+from tamis.omission.window_stream import WindowState
 from tamis.planning.plan import Entry, TopicPlan
 from tamis_edge.core.keys import Int64s, KeyTable, MessageKeys
 from tamis_edge.core.rows import Batch
@@ -21,8 +22,15 @@ EXACT = 2**53
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    state: OmissionState
+    state: OmissionState | WindowState
     keys: KeyTable
+
+
+def _state(entry: Entry) -> OmissionState | WindowState:
+    """What holds an entry's tuples, without brackets."""
+    if entry.window is None:
+        return OmissionState(entry.interval, entry.sides, entry.max_delay)
+    return WindowState(entry.window.slide, entry.window.size, entry.sides, entry.max_delay)
 
 
 def view(batch: Batch) -> Columns:
@@ -53,8 +61,7 @@ class TopicRun:
         for entry in plan.entries:
             if entry not in self._runs:
                 table = self._omission_keys.setdefault(entry.omission_key, KeyTable())
-                state = OmissionState(entry.interval, entry.sides, entry.max_delay)
-                self._runs[entry] = _Run(state, table)
+                self._runs[entry] = _Run(_state(entry), table)
         return self._noted([run.state.flush() for run in ended])
 
     def end(self) -> Int64s:

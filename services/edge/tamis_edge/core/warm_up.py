@@ -5,11 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from tamis.omission.stream import OmissionState
+from tamis.omission.window_stream import WindowState
 
 
 def warm_up() -> None:
     """Take a few tuples through every kernel; what is compiled is kept on disk for the next start."""
-    state = OmissionState(2)
+    for state in (OmissionState(2), WindowState(1, 2)):
+        _warm_up(state)
+
+
+def _warm_up(state: OmissionState | WindowState) -> None:
     state.offer(
         np.array([1, 0, 0, 0]), np.array([0, 0, 1, 2]), np.array([1.0, 2.0, 1.0, 2.0]), np.arange(4), 0
     )

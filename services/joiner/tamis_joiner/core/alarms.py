@@ -1,10 +1,11 @@
 """Alarm records of `tamis.alarms`, with an identity that a replay repeats.
 
-An alarm's `id` is a digest of the alert's name and, for each alias, of the tuple that plays it: its time and
-the values of its partition key and of every column that the definition reads (filter, equalities, condition,
-SELECT). Nothing that depends on when or how a tuple came is in it: not the plan version, nor columns that a
-topic carries for other queries. So the same combination has the same id after a crash, in another batch, and
-under a replaced definition that reads the same columns; two tuples that the alert can't tell apart are one.
+An alarm's `id` is a digest of the alert's name and, for each alias, of the tuple that plays it: its time
+and the values of its partition key and of every column that the definition reads (filter, equalities,
+condition, SELECT); over windows, also of the window's start. Nothing that depends on when or how a tuple
+came is in it: not the plan version, nor columns that a topic carries for other queries. So the same
+combination has the same id after a crash, in another batch, and under a replaced definition that reads the
+same columns; two tuples that the alert can't tell apart are one.
 """
 
 from __future__ import annotations
@@ -17,19 +18,29 @@ import numpy as np
 import orjson
 
 from tamis.evaluation.temporal_join import Joined, Rows
+from tamis.evaluation.window_rows import rows as window_rows
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import columns
 from tamis.messaging.records import canonical_key, canonical_value
 from tamis.planning.plan import Definition, Input
+from tamis.query.model import WINDOW_COLUMNS
 from tamis_joiner.core.live import Live
 
 
 def alarm_records(
     definition: Definition, plan: int, live: Mapping[str, Live], rows: Sequence[Rows]
 ) -> list[tuple[bytes, bytes]]:
-    """Key and value of an alarm for each combination; `live` is by alias, `rows` one array per input."""
+    """Key and value of an alarm for each combination and, over windows, for each window that it lies in.
+
+    `live` is by alias, `rows` one array per input.
+    """
+    window, starts = definition.window, None
+    if window is not None:
+        stacked = [live[s.alias].times[picked] for s, picked in zip(definition.inputs, rows, strict=True)]
+        which, starts = window_rows(window, stacked)
+        rows = [picked[which] for picked in rows]
     size = len(rows[0])
-    joined = Joined(definition.inputs, live, rows)
+    joined = Joined(definition.inputs, live, rows, window, starts)
     selected = [(name, evaluate(expr, joined, size).to_list()) for name, expr in definition.select]
     aliases = [source.alias for source in definition.inputs]
     key_of = definition.inputs[0]
@@ -49,7 +60,7 @@ def alarm_records(
     arrived = np.max([side.arrived[picked] for side, picked in stack], axis=0).tolist()
     found = []
     for at in range(size):
-        identity = [
+        identity: list[Any] = [
             definition.alert,
             [
                 [
@@ -60,6 +71,8 @@ def alarm_records(
                 for number, alias in sorted(enumerate(aliases), key=lambda pair: pair[1])
             ],
         ]
+        if starts is not None:
+            identity.append(int(starts[at]))
         key = [canonical_value(v) for v in keys[at]]
         record: dict[str, Any] = {
             "alert": definition.alert,
@@ -72,6 +85,8 @@ def alarm_records(
             "definition": definition.version,
             "arrived": arrived[at],
         }
+        if window is not None and starts is not None:
+            record["window"] = {"start": int(starts[at]), "end": int(starts[at]) + window.size}
         if late[at]:
             record["late"] = True
         found.append((canonical_key((definition.alert, *key)), orjson.dumps(record)))
@@ -90,4 +105,5 @@ def _columns_read(definition: Definition) -> dict[str, list[str]]:
     for part in parts:
         for column in columns(part) if part is not None else ():
             read[column.alias].add(column.name)
-    return {alias: sorted(names) for alias, names in read.items()}
+    of_window = WINDOW_COLUMNS if definition.window is not None else ()
+    return {alias: sorted(names.difference(of_window)) for alias, names in read.items()}

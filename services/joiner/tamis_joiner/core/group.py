@@ -227,8 +227,9 @@ class Group:
                 continue
             by_alias = {source.alias: live[source.topic] for source in definition.inputs}
             for rows in combinations(definition, by_alias):
-                out.alarms += alarm_records(definition, self.plan_version, by_alias, rows)
-                self._counts.alarms[definition.alert] += len(rows[0])
+                raised = alarm_records(definition, self.plan_version, by_alias, rows)
+                out.alarms += raised
+                self._counts.alarms[definition.alert] += len(raised)
 
     def _frontier(self, live_counts: Mapping[str, Counter[str]], now: int) -> bytes:
         definitions: Counter[str] = Counter(

@@ -2,8 +2,9 @@
 
 A tuple is needed while some definition can still combine it with a tuple that is yet to come: it passes the
 filter of one of the definition's inputs and has its version, and the frontier of another input is not past
-the last time that the bounds allow that input (`tamis.evaluation.time_bounds.reaches`). Late tuples don't
-count: they are joined with what there is.
+the last time that the bounds allow that input (`tamis.evaluation.time_bounds.reaches`), nor past the end of
+the tuple's last window where the definition has windows. Late tuples don't count: they are joined with what
+there is.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tamis.evaluation.temporal_join import passing
 from tamis.evaluation.time_bounds import UNBOUNDED, reaches
+from tamis.evaluation.window_rows import last_end
 from tamis.expressions.vectors import Mask
 from tamis.messaging.records import END_OF_TIME
 from tamis.planning.plan import Definition, Input, Plan
@@ -55,6 +58,13 @@ def slice_width(uses_of_topic: list[Use]) -> int:
     return max(SECOND, 2 * longest // SLICES)
 
 
+def _latest(definition: Definition, times: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """The last event time at which tuples of `times` can still meet one, which may be `most` behind them."""
+    if definition.window is None:
+        return times + most
+    return np.minimum(times + most, last_end(definition.window, times) - 1)
+
+
 def needed(live: Live, uses_of_topic: list[Use], frontiers: Frontiers) -> tuple[Mask, dict[str, Mask]]:
     """Which tuples some definition needs, and which each does, by "alert@version"."""
     by_definition: dict[str, Mask] = {}
@@ -63,7 +73,7 @@ def needed(live: Live, uses_of_topic: list[Use], frontiers: Frontiers) -> tuple[
         for topic, most in use.reach:
             frontier = frontiers.of(topic)
             if most < UNBOUNDED:
-                within |= live.times + most >= frontier
+                within |= _latest(use.definition, live.times, most) >= frontier
             elif frontier < END_OF_TIME:
                 within[:] = True
         if within.any():

@@ -22,10 +22,11 @@ _INFINITE = float("inf")
 def span(definition: Definition) -> int | None:
     """The longest time between two tuples of one combination, microseconds; None where nothing bounds it.
 
-    All-pairs shortest paths over the time bounds (Floyd and Warshall).
+    All-pairs shortest paths over the time bounds, and the size of the window (Floyd and Warshall).
     """
     names = [source.alias for source in definition.inputs]
-    upper = {(a, b): 0.0 if a == b else _INFINITE for a, b in product(names, names)}
+    apart = _INFINITE if definition.window is None else definition.window.size - 1
+    upper = {(a, b): 0.0 if a == b else apart for a, b in product(names, names)}
     for bound in definition.bounds:
         if bound.hi is not None:
             upper[bound.left, bound.right] = min(upper[bound.left, bound.right], bound.hi)

@@ -1,0 +1,43 @@
+"""Hopping and tumbling windows over combinations: which windows hold all of their tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.query.model import Window
+
+Times = NDArray[np.int64]
+
+
+def shared(window: Window, earliest: Times, latest: Times) -> tuple[Times, Times]:
+    """Starts of the first and the last window that hold both times; none does where last < first.
+
+    >>> first, last = shared(Window(10, 30), np.array([25]), np.array([31]))
+    >>> first.tolist(), last.tolist()
+    ([10], [20])
+    """
+    slide = window.slide
+    return ((latest - window.size) // slide + 1) * slide, earliest // slide * slide
+
+
+def rows(window: Window, times: Sequence[Times]) -> tuple[NDArray[np.int64], Times]:
+    """One row for each combination and each window that holds all its tuples: number of the combination, and
+    start of the window. `times`: of the combinations' tuples, one array per input.
+
+    >>> which, start = rows(Window(10, 30), [np.array([25, 60]), np.array([31, 60])])
+    >>> which.tolist(), start.tolist()
+    ([0, 0, 1, 1, 1], [10, 20, 40, 50, 60])
+    """
+    first, last = shared(window, np.min(times, axis=0), np.max(times, axis=0))
+    count = np.maximum((last - first) // window.slide + 1, 0)
+    which = np.repeat(np.arange(len(first)), count)
+    place = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    return which, first[which] + place * window.slide
+
+
+def last_end(window: Window, times: Times) -> Times:
+    """The end (not included) of the last window that holds each time."""
+    return times // window.slide * window.slide + window.size
