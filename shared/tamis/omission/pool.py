@@ -1,148 +1,151 @@
-"""Where the stream form keeps the live tuples of many keys: one pool of columns, with a stretch of it for
-each key."""
+"""Where the stream form keeps the live tuples of many keys: one pool of slots, and lists of slots by key."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from tamis.omission.columns import Flags, Floats, Int64s
 from tamis.omission.ticks import NEVER
 
 ABOVE, BELOW, RETAINED = np.uint8(1), np.uint8(2), np.uint8(4)
+SIDES = np.uint8(ABOVE | BELOW)
+
+T = TypeVar("T", bound=np.generic)
+
+# A key's lists: the sides' stacks, above and below, and what is ahead of the watermark.
+AHEAD, LISTS = 2, 3
+
+AT_ONCE = np.int64(-(2**63))
 
 
-class Tuples(NamedTuple):
-    """Columns of tuples: caller's handle, event time, value, deadline (caller's clock) of each side, and
-    which sides ask for it.
+class Pool(NamedTuple):
+    """Columns of live tuples, one slot each: caller's handle, event time, value, deadlines (caller's clock)
+    on the two sides, and which sides need it.
 
-    `asks`: bits `ABOVE` and `BELOW` of a held tuple, `RETAINED` of a published one.
+    `needs`: bits `ABOVE` and `BELOW`, of which none is left in a free slot; and `RETAINED` of a published
+    tuple. `free`: a stack of the free slots, from place `taken[0]` on. `due` has no columns where nothing has
+    a deadline.
     """
 
     ids: Int64s
     times: Int64s
     values: Floats
-    above_due: Int64s
-    below_due: Int64s
-    asks: Flags
+    due: Int64s
+    needs: Flags
+    free: Int64s
+    taken: Int64s
 
 
-def room(size: int) -> Tuples:
-    """Columns for `size` tuples, not filled."""
-    return Tuples(
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.float64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.uint8),
+def empty_pool() -> Pool:
+    """A pool without slots."""
+    none = np.empty(0, np.int64)
+    due, needs = np.empty((2, 0), np.int64), np.empty(0, np.uint8)
+    return Pool(none, none, np.empty(0, np.float64), due, needs, none, np.zeros(1, np.int64))
+
+
+def with_room(pool: Pool, rows: int, delays: bool) -> Pool:
+    """`pool` with at least `rows` free slots, and columns for deadlines if there are such (`delays`)."""
+    taken, size = int(pool.taken[0]), len(pool.ids)
+    if taken + rows <= size:
+        return pool
+    # Twice what is needed, so that moving all costs no more per tuple than taking it in.
+    more = 2 * (taken + rows) - size
+    return Pool(
+        _longer(pool.ids, more),
+        _longer(pool.times, more),
+        _longer(pool.values, more),
+        np.concatenate([pool.due, np.empty((2, more if delays else 0), np.int64)], axis=1),
+        _longer(pool.needs, more),
+        np.concatenate([pool.free, np.arange(size, size + more)]),
+        pool.taken,
     )
 
 
-def join(parts: list[Tuples]) -> Tuples:
-    """The rows of all `parts`, one part after the other."""
-    return Tuples._make(np.concatenate(column) for column in zip(*parts, strict=True))
+def _longer(column: npt.NDArray[T], more: int) -> npt.NDArray[T]:
+    return np.concatenate([column, np.zeros(more, column.dtype)])
 
 
-def take(tuples: Tuples, rows: Int64s) -> Tuples:
-    """The given rows of `tuples`."""
-    return Tuples._make(column[rows] for column in tuples)
+def held_slots(pool: Pool) -> Int64s:
+    """The slots of undecided tuples."""
+    return np.flatnonzero((pool.needs > 0) & (pool.needs < RETAINED))
 
 
 class Keys(NamedTuple):
-    """Columns of keys: code (ascending) and, in the pool, place, number and room of its live tuples; then,
-    over its held tuples, least event time and earliest deadline (`NEVER` for none); and the event time that
-    the watermark must pass before the key has to be looked at again without new tuples."""
+    """Columns of keys: code (ascending); the event times that must be passed before the bottoms of its stacks
+    change, and before the key has to be looked at again without new tuples; a time on the caller's clock
+    before which none of its tuples is due; and of each of its lists (columns) the place of the first slot,
+    the number of slots, and of those that it has room for.
+    """
 
     codes: Int64s
+    expiry: Int64s
+    wake: Int64s
+    due: Int64s
     starts: Int64s
     counts: Int64s
     rooms: Int64s
-    oldest: Int64s
-    due: Int64s
-    wake: Int64s
 
 
 def no_keys() -> Keys:
     """Columns of no key."""
-    return Keys(*(np.empty(0, np.int64) for _ in Keys._fields))
+    none, lists = np.empty(0, np.int64), np.empty((0, LISTS), np.int64)
+    return Keys(none, none, none, none, lists, lists, lists)
 
 
-def with_keys(keys: Keys, codes: Int64s) -> Keys:
-    """`keys` and, where they aren't among them, those of `codes` (ascending), without tuples."""
-    at = np.searchsorted(keys.codes, codes)
-    new = at == len(keys.codes)
-    new[~new] = keys.codes[at[~new]] != codes[~new]
-    if not new.any():
+@njit(cache=True)
+def _unknown(known: Int64s, codes: Int64s, order: Int64s) -> Int64s:
+    """Those of `codes` (ascending in this order) that aren't among `known` (ascending), each once."""
+    unknown = np.empty(len(order), np.int64)
+    at = count = 0
+    for i in range(len(order)):
+        code = codes[order[i]]
+        if i and code == codes[order[i - 1]]:
+            continue
+        while at < len(known) and known[at] < code:
+            at += 1
+        if at == len(known) or known[at] != code:
+            unknown[count] = code
+            count += 1
+    return unknown[:count]
+
+
+def with_keys(keys: Keys, codes: Int64s, order: Int64s) -> Keys:
+    """`keys` and, where they aren't among them, those of `codes` (ascending in this order)."""
+    new = _unknown(keys.codes, codes, order)
+    if not len(new):
         return keys
-    empty = {"codes": codes[new], "oldest": NEVER, "due": NEVER, "wake": NEVER}
-    return Keys(
-        *(
-            np.insert(column, at[new], empty.get(name, 0))
-            for name, column in zip(Keys._fields, keys, strict=True)
-        )
-    )
+    at = np.searchsorted(keys.codes, new)
+    never, lists = np.full(len(new), NEVER), np.zeros((len(new), LISTS), np.int64)
+    empty = Keys(new, never, never, never, lists, lists, lists)
+    return Keys(*(np.insert(column, at, rows, axis=0) for column, rows in zip(keys, empty, strict=True)))
 
 
 def without_empty(keys: Keys) -> Keys:
     """`keys` that have live tuples."""
-    some = keys.counts > 0
+    some = keys.counts.any(axis=1)
     return Keys(*(column[some] for column in keys))
 
 
-@njit(cache=True)
-def pack(keys: Keys, pool: Tuples, to: Tuples) -> np.int64:
-    """Move all live tuples to the front of `to`, with no room between; returns where they end."""
-    end = np.int64(0)
-    for k in range(len(keys.codes)):
-        start, count = keys.starts[k], keys.counts[k]
-        for i in range(start, start + count):
-            to.ids[end + i - start] = pool.ids[i]
-            to.times[end + i - start] = pool.times[i]
-            to.values[end + i - start] = pool.values[i]
-            to.above_due[end + i - start] = pool.above_due[i]
-            to.below_due[end + i - start] = pool.below_due[i]
-            to.asks[end + i - start] = pool.asks[i]
-        keys.starts[k], keys.rooms[k] = end, count
-        end += count
-    return end
+class Fresh(NamedTuple):
+    """Columns of new tuples: key code, handle, event time, value, deadline, and which sides need them; and
+    the order of key, then time."""
+
+    codes: Int64s
+    ids: Int64s
+    times: Int64s
+    values: Floats
+    due: Int64s
+    needs: Flags
+    order: Int64s
 
 
-@njit(cache=True)
-def held(keys: Keys, pool: Tuples) -> tuple[Int64s, Int64s]:
-    """Handles and event times of all held tuples."""
-    number = 0
-    for k in range(len(keys.codes)):
-        if keys.oldest[k] != NEVER:
-            number += keys.counts[k]
-    ids, times = np.empty(number, np.int64), np.empty(number, np.int64)
-    number = 0
-    for k in range(len(keys.codes)):
-        if keys.oldest[k] != NEVER:
-            for i in range(keys.starts[k], keys.starts[k] + keys.counts[k]):
-                if pool.asks[i] != RETAINED:
-                    ids[number], times[number] = pool.ids[i], pool.times[i]
-                    number += 1
-    return ids[:number], times[:number]
+class Out(NamedTuple):
+    """Handles published and dropped, and how many of each."""
 
-
-@njit(cache=True)
-def mark_published(keys: Keys, pool: Tuples, ids: Int64s) -> None:
-    """Held tuples among `ids` (ascending, not empty) are published from now on."""
-    for k in range(len(keys.codes)):
-        if keys.oldest[k] == NEVER:
-            continue
-        oldest = due = NEVER
-        for i in range(keys.starts[k], keys.starts[k] + keys.counts[k]):
-            if pool.asks[i] == RETAINED:
-                continue
-            if ids[0] <= pool.ids[i] <= ids[-1]:
-                at = np.searchsorted(ids, pool.ids[i])
-                if ids[at] == pool.ids[i]:
-                    pool.asks[i] = RETAINED
-                    continue
-            oldest = min(oldest, pool.times[i])
-            due = min(due, pool.above_due[i], pool.below_due[i])
-        keys.oldest[k], keys.due[k] = oldest, due
+    published: Int64s
+    dropped: Int64s
+    counts: Int64s

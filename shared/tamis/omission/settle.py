@@ -1,309 +1,379 @@
-"""The stream form's kernel: merge, decide, trim and put back the live tuples of the keys at hand.
+"""The stream form's kernel: what new tuples and a new watermark decide, key by key.
 
-**State.** Of each key the *live* tuples: the published ones and the held ones (undecided). What is dropped is
-forgotten at once, and so is what is published and can bracket nothing any more.
+**State.** Of each key the *live* tuples: those behind the watermark are final, and those ahead of it, among
+which others may still come.
 
-**Safe whatever the order of arrival.** The invariant: every window of length L that holds a tuple seen so
-far holds a live one with the window's greatest value (and one with its least). A held tuple goes only when
-live tuples on both sides of it, greater or equal to it and at most L apart, bracket it: every window with
-it holds one of them. By the invariant a bracket of any tuples seen implies one of live tuples (cai-2021,
-Theorem 3.1), so nothing is lost by forgetting. When all held tuples are decided, the published ones hit
-every window.
+**Behind the watermark** the order is that of time, and the rule that of the batch form (`sweep`). Each side
+has its stack of ever less extreme tuples. A tuple takes off what it is more extreme than (or equal to, if
+that isn't published): on this side they are bracketed by it and by what lies under them. The bottom of a
+stack is the extreme of a window that ends at the watermark: it is published, and forgotten when it lies
+more than the interval behind; then what lies on it has no left bracket any more, and is published. So all
+on a stack are within the interval of each other, a published tuple stays only while it is the nearest
+bracket of what may still come, and what no side needs any more is forgotten. Each tuple enters and leaves
+each stack once.
 
-**Few.** To the right an equal tuple brackets as soon as it is there, held or not: it takes the place of the
-earlier one. To the left it brackets only when published; while it is still held, the later one waits for
-it. In order this is the rule of the batch form (`sweep`), which is optimal.
+**Ahead of it** a tuple with no left bracket within the interval is published at once; one with live
+brackets on both of its ends, at most the interval apart, is no longer needed on this side. That is safe in
+any order of arrival: what brackets is itself live or bracketed by live tuples (cai-2021, Theorem 3.1 and
+Lemma 3.2). The stacks behind are continued for this, but not changed: only what is bracketed leaves them.
 
-**In time.** A tuple with no bracket within L before it is published at once. The others wait until the
-watermark has passed their left bracket plus L (no right bracket can come any more) or their deadline has
-come. A side that brackets cover hands its deadline to them, if it is earlier than theirs, so that
-replacements can't chain past it.
+**In time.** A held tuple whose deadline has come is published. A side that no longer needs a tuple hands its
+deadline on to the brackets, if it is earlier than theirs, so that replacements can't chain past it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import numpy as np
 from numba import njit
 
-from tamis.omission.columns import Bools, Flags, Int64s
-from tamis.omission.pool import ABOVE, BELOW, RETAINED, Keys, Tuples
+from tamis.omission.columns import Int64s
+from tamis.omission.pool import AHEAD, AT_ONCE, LISTS, RETAINED, SIDES, Fresh, Keys, Out, Pool
 from tamis.omission.ticks import NEVER
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 # Numba's cache looks for changes only in the file of the function that is called: what these functions call
-# is therefore in this file as well.
-
-_HELD, _PUBLISHED, _DROPPED = np.uint8(0), np.uint8(1), np.uint8(2)
-
-
-@njit(cache=True)
-def _passed(watermark: np.int64, start: np.int64, length: np.uint64) -> bool:
-    """Whether no tuple with a time up to `start + length` can come any more that isn't late."""
-    return bool(
-        watermark == NEVER or (watermark > start and np.uint64(watermark) - np.uint64(start) > length)
-    )
+# is therefore in this file as well. `advance` keeps all arrays alive: counting references to them in what it
+# calls would take ten times as long as all else.
+inlined: Callable[[F], F] = njit(cache=True, forceinline=True, _nrt=False)  # type: ignore[call-overload]
 
 
-@njit(cache=True)
-def _after(start: np.int64, length: np.uint64) -> np.int64:
-    """`start + length`, at most `NEVER`."""
-    return np.int64(np.uint64(start) + length) if np.uint64(NEVER) - np.uint64(start) > length else NEVER
+@inlined
+def _apart(start: np.int64, end: np.int64, interval: np.uint64) -> bool:
+    """Whether `end` lies more than `interval` after `start`, which isn't later."""
+    return bool(np.uint64(end) - np.uint64(start) > interval)
 
 
-# Without helpers in the loops: each call would cost a count of references per array, more than its work.
-@njit(cache=True)
-def _settle(
-    live: Tuples,
-    size: int,
-    fate: Flags,
-    index: Int64s,
-    flags: Bools,
-    interval: np.uint64,
-    above: bool,
-    below: bool,
-    watermark: np.int64,
-    now: np.int64,
-) -> np.int64:
-    """Decide the first `size` tuples of `live`: one key's, ordered by time.
-
-    Fills `fate`; returns the event time that the watermark must pass before more can be decided.
-
-    `index` (6 n) and `flags` (2 n) are scratch for `n >= size` tuples.
-    """
-    n = len(fate)
-    times, values, asks = live.times, live.values, live.asks
-    above_due, below_due = live.above_due, live.below_due
-    # Parts of `index`, each for above from 0 and for below from n: the next tuple at least as extreme; the
-    # stack of ever less extreme tuples to the left; and, 2 n behind each of its places, the left bracket of a
-    # tuple equal to it. `flags`: whether a tuple equal to it waits for it.
-    stack = 2 * n
-    for i in range(size):
-        fate[i] = _PUBLISHED if asks[i] == RETAINED else _HELD
-    again = True
-    wake = NEVER
-    while again:
-        again = False
-        wake = NEVER
-        for side in range(2):
-            if not (above if side == 0 else below):
-                continue
-            sign = 1.0 if side == 0 else -1.0
-            base, top = side * n, stack + side * n
-            bottom = top
-            for i in range(size):
-                if fate[i] == _DROPPED:
-                    continue
-                value = sign * values[i]
-                while top > bottom and sign * values[index[top - 1]] <= value:
-                    top -= 1
-                    index[base + index[top]] = i
-                index[top] = i
-                top += 1
-            while top > bottom:
-                top -= 1
-                index[base + index[top]] = -1
-        above_top, below_top = stack, stack + n
-        for i in range(size):
-            if fate[i] == _DROPPED:
-                continue
-            at = times[i]
-            needed = False
-            reach = NEVER
-            above_place, below_place = above_top, below_top
-            above_left = below_left = -1
-            for side in range(2):
-                if not (above if side == 0 else below):
-                    continue
-                sign = 1.0 if side == 0 else -1.0
-                value = sign * values[i]
-                low, high = stack + side * n, (above_top if side == 0 else below_top)
-                bottom = low
-                while low < high:  # the first place on the stack that isn't more extreme
-                    middle = (low + high) // 2
-                    if sign * values[index[middle]] > value:
-                        low = middle + 1
-                    else:
-                        high = middle
-                high = above_top if side == 0 else below_top
-                equal = low < high and sign * values[index[low]] == value
-                left = index[low + 2 * n] if equal else (index[low - 1] if low > bottom else -1)
-                waits = equal and flags[low - stack]
-                right = index[side * n + i]
-                if side == 0:
-                    above_place, above_left = low, left
-                else:
-                    below_place, below_left = low, left
-                due = above_due if side == 0 else below_due
-                bit = ABOVE if side == 0 else BELOW
-                if fate[i] == _PUBLISHED or (not asks[i] & bit and due[i] == NEVER):
-                    continue
-                # A tuple at the same time brackets by itself.
-                left_beside = left >= 0 and times[left] == at
-                right_beside = not left_beside and right >= 0 and times[right] == at
-                bracketed = left_beside or right_beside
-                if not bracketed and left >= 0 and right >= 0:
-                    bracketed = np.uint64(times[right]) - np.uint64(times[left]) <= interval
-                # A side once covered stays so, though its brackets may since be replaced or forgotten.
-                if bracketed or not asks[i] & bit:
-                    asks[i] &= ~bit
-                    handed = due[i]
-                    due[i] = NEVER
-                    if left >= 0 and not right_beside and handed < due[left]:
-                        due[left] = handed
-                        again = again or (handed <= now and fate[left] == _HELD)
-                    if right >= 0 and not left_beside and handed < due[right]:
-                        due[right] = handed
-                elif left < 0 or np.uint64(at) - np.uint64(times[left]) > interval or due[i] <= now:
-                    needed = True
-                elif not waits:
-                    if _passed(watermark, times[left], interval):
-                        needed = True
-                    reach = min(reach, _after(times[left], interval))
-            if fate[i] == _HELD:
-                if asks[i] == 0:
-                    fate[i] = _DROPPED
-                    continue
-                if needed:
-                    fate[i] = _PUBLISHED
-                else:
-                    wake = min(wake, reach)
-            held = fate[i] == _HELD
-            for side in range(2):
-                if not (above if side == 0 else below):
-                    continue
-                place = above_place if side == 0 else below_place
-                left = above_left if side == 0 else below_left
-                index[place] = i
-                index[place + 2 * n] = left if held else i
-                flags[place - stack] = held
-                if side == 0:
-                    above_top = place + 1
-                else:
-                    below_top = place + 1
-    return wake
+@inlined
+def _held(pool: Pool, slot: int) -> bool:
+    return bool(not pool.needs[slot] & RETAINED)
 
 
-@njit(cache=True)
-def _merge(
-    keys: Keys, k: np.int64, pool: Tuples, fresh: Tuples, begin: np.int64, end: np.int64, live: Tuples
+@inlined
+def _publish(pool: Pool, slot: int, out: Out) -> None:
+    pool.needs[slot] |= RETAINED
+    out.published[out.counts[0]] = pool.ids[slot]
+    out.counts[0] += 1
+
+
+@inlined
+def _let_go(pool: Pool, slot: int, side: int, out: Out) -> None:
+    """This side doesn't need the tuple any more; what none needs is forgotten, and dropped if it is held."""
+    needs = pool.needs[slot] & ~(1 << side)
+    pool.needs[slot] = needs
+    if not needs & SIDES:
+        if not needs:
+            out.dropped[out.counts[1]] = pool.ids[slot]
+            out.counts[1] += 1
+        pool.needs[slot] = 0
+        pool.taken[0] -= 1
+        pool.free[pool.taken[0]] = slot
+
+
+@inlined
+def _cover(pool: Pool, slot: int, side: int, left: int, right: int, out: Out) -> None:
+    """A held tuple is bracketed on this side: by `left` and `right`, or by one at its time alone (-1 for the
+    other)."""
+    if pool.due.shape[1]:
+        due = pool.due[side, slot]
+        pool.due[side, slot] = NEVER
+        if left >= 0:
+            pool.due[side, left] = min(pool.due[side, left], due)
+        if right >= 0:
+            pool.due[side, right] = min(pool.due[side, right], due)
+    _let_go(pool, slot, side, out)
+
+
+@inlined
+def _stays(pool: Pool, under: int, side: int, slot: int) -> bool:
+    """Whether `under` stays on a side's stack when `slot` comes to lie on it."""
+    sign = 1.0 if side == 0 else -1.0
+    value, other = sign * pool.values[slot], sign * pool.values[under]
+    if value != other:
+        return bool(other > value)
+    beside = pool.times[under] == pool.times[slot]
+    if _held(pool, under):
+        return bool(beside and _held(pool, slot))
+    return bool(beside or _held(pool, slot))
+
+
+@inlined
+def _expire(
+    pool: Pool, places: Int64s, keys: Keys, k: int, now: np.int64, over: bool, interval: np.uint64, out: Out
 ) -> None:
-    """Key `k`'s live tuples and rows `begin` to `end` of `fresh`, both ordered by time, into `live`."""
-    old, stop = keys.starts[k], keys.starts[k] + keys.counts[k]
-    for i in range(stop - old + end - begin):
-        if begin == end or (old < stop and pool.times[old] <= fresh.times[begin]):
-            live.ids[i], live.times[i], live.values[i] = pool.ids[old], pool.times[old], pool.values[old]
-            live.above_due[i], live.below_due[i] = pool.above_due[old], pool.below_due[old]
-            live.asks[i] = pool.asks[old]
+    """Forget what no window that ends at `now` or later holds, or all if it is over; publish the bottoms."""
+    expiry = NEVER
+    for side in range(AHEAD):
+        while keys.counts[k, side]:
+            bottom = places[keys.starts[k, side]]
+            if _held(pool, bottom):
+                _publish(pool, bottom, out)
+            at = pool.times[bottom]
+            if not over and not _apart(at, now, interval):
+                if _apart(at, NEVER, interval):
+                    expiry = min(expiry, np.int64(np.uint64(at) + interval))
+                break
+            _let_go(pool, bottom, side, out)
+            keys.starts[k, side] += 1
+            keys.rooms[k, side] -= 1
+            keys.counts[k, side] -= 1
+    keys.expiry[k] = expiry
+
+
+@inlined
+def _push(pool: Pool, places: Int64s, keys: Keys, k: int, slot: int, out: Out) -> None:
+    """Put a tuple behind the watermark on the stacks of its sides."""
+    at = pool.times[slot]
+    for side in range(AHEAD):
+        if not pool.needs[slot] & (1 << side):
+            continue
+        start, count = keys.starts[k, side], keys.counts[k, side]
+        while count and not _stays(pool, places[start + count - 1], side, slot):
+            count -= 1
+            under = places[start + count]
+            if _held(pool, under):
+                left = places[start + count - 1] if count and pool.times[under] != at else -1
+                _cover(pool, under, side, left, slot, out)
+            else:
+                _let_go(pool, under, side, out)
+        if count and pool.times[places[start + count - 1]] == at:
+            if _held(pool, slot):
+                _cover(pool, slot, side, -1, places[start + count - 1], out)
+            else:
+                _let_go(pool, slot, side, out)
+        else:
+            places[start + count] = slot
+            count += 1
+            if count == 1:
+                keys.expiry[k] = AT_ONCE
+        keys.counts[k, side] = count
+
+
+@inlined
+def _look_ahead(
+    pool: Pool,
+    places: Int64s,
+    keys: Keys,
+    k: int,
+    line: Int64s,
+    begin: int,
+    end: int,
+    stack: Int64s,
+    ends: Int64s,
+    interval: np.uint64,
+    out: Out,
+) -> None:
+    """Settle `line[begin:end]`, a key's tuples ahead of the watermark in order of time.
+
+    Scratch: `stack`, of shape (3, `end` or more), for what comes to lie on the key's stacks and, in its last
+    row, the sides on which a tuple has no left bracket; `ends`, of shape (2, 2), for how many of either lie
+    there.
+    """
+    ends[0, 0], ends[0, 1] = 0, 0
+    ends[1, 0], ends[1, 1] = keys.counts[k, 0], keys.counts[k, 1]
+    first = begin
+    for i in range(begin, end):
+        slot = line[i]
+        at = pool.times[slot]
+        stack[2, i] = 0
+        for side in range(AHEAD):
+            if not pool.needs[slot] & (1 << side):
+                continue
+            start, top, low = keys.starts[k, side], ends[0, side], ends[1, side]
+            while True:
+                under = stack[side, top - 1] if top else places[start + low - 1] if low else -1
+                if under < 0 or _stays(pool, under, side, slot):
+                    break
+                if top:
+                    top -= 1
+                else:
+                    low -= 1
+                if _held(pool, under):
+                    left = stack[side, top - 1] if top else places[start + low - 1] if low else -1
+                    if pool.times[under] == at:
+                        _cover(pool, under, side, -1, slot, out)
+                    elif left >= 0 and not _apart(pool.times[left], at, interval):
+                        _cover(pool, under, side, left, slot, out)
+            if under >= 0 and pool.times[under] == at:
+                if _held(pool, slot):
+                    _cover(pool, slot, side, -1, under, out)
+            else:
+                if under < 0 or _apart(pool.times[under], at, interval):
+                    stack[2, i] |= 1 << side
+                stack[side, top] = slot
+                top += 1
+            ends[0, side], ends[1, side] = top, low
+        if i + 1 == end or pool.times[line[i + 1]] != at:
+            for j in range(first, i + 1):
+                if _held(pool, line[j]) and pool.needs[line[j]] & stack[2, j]:
+                    _publish(pool, line[j], out)
+            first = i + 1
+    for side in range(AHEAD):
+        start, count = keys.starts[k, side], ends[1, side]
+        for place in range(start + count, start + keys.counts[k, side]):
+            if pool.needs[places[place]] & (1 << side):
+                places[start + count] = places[place]
+                count += 1
+        keys.counts[k, side] = count
+
+
+@inlined
+def _overdue(pool: Pool, slots: Int64s, now: np.int64, out: Out) -> np.int64:
+    """Publish the held ones of `slots` that are due; when the next of them is."""
+    least = NEVER
+    for slot in slots:
+        if _held(pool, slot):
+            due = min(pool.due[0, slot], pool.due[1, slot])
+            if due <= now:
+                _publish(pool, slot, out)
+            else:
+                least = min(least, due)
+    return least
+
+
+@inlined
+def _line_up(
+    pool: Pool, places: Int64s, keys: Keys, k: int, fresh: Fresh, begin: int, end: int, line: Int64s
+) -> int:
+    """Give rows `begin` to `end` of `fresh`, key `k`'s, slots, and put them in `line`, in order of time, with
+    those that were ahead of the watermark; how many these are."""
+    old, stop = keys.starts[k, AHEAD], keys.starts[k, AHEAD] + keys.counts[k, AHEAD]
+    size = 0
+    while old < stop or begin < end:
+        row = fresh.order[begin] if begin < end else -1
+        if row < 0 or (old < stop and pool.times[places[old]] <= fresh.times[row]):
+            line[size] = places[old]
             old += 1
         else:
-            live.ids[i], live.times[i], live.values[i] = (
-                fresh.ids[begin],
-                fresh.times[begin],
-                fresh.values[begin],
-            )
-            live.above_due[i], live.below_due[i] = fresh.above_due[begin], fresh.below_due[begin]
-            live.asks[i] = fresh.asks[begin]
+            slot = pool.free[pool.taken[0]]
+            pool.taken[0] += 1
+            line[size] = slot
+            pool.ids[slot], pool.times[slot] = fresh.ids[row], fresh.times[row]
+            pool.values[slot], pool.needs[slot] = fresh.values[row], fresh.needs[row]
+            if pool.due.shape[1]:
+                for side in range(AHEAD):
+                    pool.due[side, slot] = fresh.due[row] if fresh.needs[row] & (1 << side) else NEVER
+                keys.due[k] = min(keys.due[k], fresh.due[row])
             begin += 1
+        size += 1
+    return size
 
 
 @njit(cache=True)
-def _trim(
-    live: Tuples,
-    size: int,
-    fate: Flags,
-    interval: np.uint64,
-    above: bool,
-    below: bool,
-    watermark: np.int64,
-) -> None:
-    """Drop, of what is published, what can bracket nothing any more.
+def _moved(keys: Keys, places: Int64s, more: int) -> tuple[Int64s, int]:
+    """All lists at the front of a new column with `more` places, or twice as many as are in use, behind them;
+    where these begin."""
+    used = 0
+    for k in range(len(keys.codes)):
+        for which in range(LISTS):
+            used += keys.counts[k, which]
+    to = np.empty(2 * (used + more), np.int64)
+    used = 0
+    for k in range(len(keys.codes)):
+        for which in range(LISTS):
+            start, count = keys.starts[k, which], keys.counts[k, which]
+            for i in range(count):
+                to[used + i] = places[start + i]
+            keys.starts[k, which], keys.rooms[k, which] = used, count
+            used += count
+    return to, used
 
-    That is a tuple more than the interval behind the watermark: what it could bracket is decided. And a
-    tuple behind the watermark and before all held ones, with a later such tuple as extreme as itself on
-    each side: it can only be a left bracket, and the later one is nearer.
+
+@inlined
+def _visit(
+    pool: Pool,
+    places: Int64s,
+    keys: Keys,
+    k: int,
+    line: Int64s,
+    size: int,
+    behind: int,
+    stack: Int64s,
+    ends: Int64s,
+    interval: np.uint64,
+    watermark: np.int64,
+    now: np.int64,
+    out: Out,
+) -> None:
+    """Settle a key whose lists have room: of its `size` tuples in `line`, `behind` are behind the
+    watermark.
     """
-    edge = 0  # behind it: not all behind the watermark and before all held tuples
-    while edge < size and fate[edge] != _HELD and live.times[edge] < watermark:
-        edge += 1
-    greatest, least = -np.inf, np.inf
-    some = False
-    for i in range(edge - 1, -1, -1):
-        if fate[i] == _DROPPED:
-            continue
-        value = live.values[i]
-        hidden = some and (not above or value <= greatest) and (not below or value >= least)
-        if hidden or _passed(watermark, live.times[i], interval):
-            fate[i] = _DROPPED
-        else:
-            some = True
-            greatest, least = max(greatest, value), min(least, value)
+    if keys.due[k] <= now:
+        least = _overdue(pool, line[:size], now, out)
+        for side in range(AHEAD):
+            start = keys.starts[k, side]
+            due = _overdue(pool, places[start : start + keys.counts[k, side]], now, out)
+            least = min(least, due)
+        keys.due[k] = least
+    for i in range(behind):
+        at = pool.times[line[i]]
+        if at > keys.expiry[k] and (i == 0 or at != pool.times[line[i - 1]]):
+            _expire(pool, places, keys, k, at, False, interval, out)
+        _push(pool, places, keys, k, line[i], out)
+    if watermark > keys.expiry[k] or watermark == NEVER:
+        _expire(pool, places, keys, k, watermark, watermark == NEVER, interval, out)
+    _look_ahead(pool, places, keys, k, line, behind, size, stack, ends, interval, out)
+    start = place = keys.starts[k, AHEAD]
+    for i in range(behind, size):
+        if pool.needs[line[i]]:
+            places[place] = line[i]
+            place += 1
+    keys.counts[k, AHEAD] = place - start
+    keys.wake[k] = keys.expiry[k]
+    if place > start:
+        keys.wake[k] = min(keys.wake[k], pool.times[places[start]])
 
 
 @njit(cache=True)
 def advance(
-    at: Int64s,
     keys: Keys,
-    pool: Tuples,
-    used: np.int64,
-    bounds: Int64s,
-    fresh: Tuples,
-    live: Tuples,
+    pool: Pool,
+    places: Int64s,
+    used: int,
+    fresh: Fresh,
     interval: np.uint64,
-    above: bool,
-    below: bool,
     watermark: np.int64,
     now: np.int64,
-) -> tuple[np.int64, Int64s, Int64s]:
-    """Decide what is live of the keys in rows `at` of `keys`, with rows `bounds[k]` to `bounds[k + 1]` of
-    `fresh` new.
+) -> tuple[Int64s, int, Int64s, Int64s]:
+    """Decide what `fresh` tuples, the watermark and the clock decide.
 
-    Writes what stays live into the pool, of which `used` rows are taken and enough are free. `live` is room
-    for the greatest number of tuples of one key. Returns the rows taken, and the handles of those published
-    and dropped now.
+    `keys` has those of `fresh`, and `pool` room for it; of `places`, where the lists are, `used` are in
+    use. None of `fresh` is behind the watermark of the last call. Returns `places` and `used` anew, and the
+    handles published and dropped now.
     """
-    fate = np.empty(len(live.ids), np.uint8)
-    index = np.empty(6 * len(fate), np.int64)
-    flags = np.empty(2 * len(fate), np.bool_)
-    total = len(fresh.ids)
-    for k in at:
-        total += keys.counts[k]
-    published, dropped = np.empty(total, np.int64), np.empty(total, np.int64)
-    published_count = dropped_count = 0
-    for turn in range(len(at)):
-        k = at[turn]
-        size = keys.counts[k] + bounds[turn + 1] - bounds[turn]
-        _merge(keys, k, pool, fresh, bounds[turn], bounds[turn + 1], live)
-        wake = _settle(live, size, fate, index, flags, interval, above, below, watermark, now)
-        for i in range(size):
-            if fate[i] == _DROPPED:
-                dropped[dropped_count] = live.ids[i]
-                dropped_count += 1
-            elif fate[i] == _PUBLISHED and live.asks[i] != RETAINED:
-                published[published_count] = live.ids[i]
-                published_count += 1
-                live.asks[i] = RETAINED
-        _trim(live, size, fate, interval, above, below, watermark)
-        count = 0
-        for i in range(size):
-            count += fate[i] != _DROPPED
-        if count > keys.rooms[k]:
-            keys.starts[k], keys.rooms[k] = used, 2 * count
-            used += 2 * count
-        to = keys.starts[k]
-        oldest = due = NEVER
-        for i in range(size):
-            if fate[i] == _DROPPED:
-                continue
-            pool.ids[to], pool.times[to], pool.values[to] = live.ids[i], live.times[i], live.values[i]
-            pool.above_due[to], pool.below_due[to] = live.above_due[i], live.below_due[i]
-            pool.asks[to] = live.asks[i]
-            to += 1
-            if fate[i] == _HELD:
-                oldest = min(oldest, live.times[i])
-                due = min(due, live.above_due[i], live.below_due[i])
-        keys.counts[k], keys.oldest[k], keys.due[k] = count, oldest, due
-        # Looking at a key again when half of its tuples can be forgotten costs no more per tuple than
-        # taking it in.
-        if count > 0:
-            wake = min(wake, _after(pool.times[keys.starts[k] + count // 2], interval))
-        keys.wake[k] = wake
-    return used, published[:published_count], dropped[:dropped_count]
+    rows = len(fresh.ids)
+    most = pool.taken[0] + rows
+    out = Out(np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(2, np.int64))
+    over = watermark == NEVER
+    line, stack, ends = np.empty(64, np.int64), np.empty((3, 64), np.int64), np.empty((2, 2), np.int64)
+    end = 0
+    for k in range(len(keys.codes)):
+        begin = end
+        while end < rows and fresh.codes[fresh.order[end]] == keys.codes[k]:
+            end += 1
+        if begin == end and keys.wake[k] >= watermark and keys.due[k] > now and not over:
+            continue
+        most = keys.counts[k, AHEAD] + end - begin
+        if most > len(line):
+            line, stack = np.empty(2 * most, np.int64), np.empty((3, 2 * most), np.int64)
+        size = _line_up(pool, places, keys, k, fresh, begin, end, line)
+        keys.counts[k, AHEAD] = behind = 0
+        while behind < size and (over or pool.times[line[behind]] < watermark):
+            behind += 1
+        most = 2 * (keys.counts[k, 0] + keys.counts[k, 1] + behind + size)
+        if used + most > len(places):
+            places, used = _moved(keys, places, most)
+        for which in range(LISTS):
+            count = keys.counts[k, which]
+            need = size - behind if which == AHEAD else count + behind
+            if need > keys.rooms[k, which]:
+                start = keys.starts[k, which]
+                for i in range(count):
+                    places[used + i] = places[start + i]
+                keys.starts[k, which], keys.rooms[k, which] = used, 2 * need
+                used += 2 * need
+        _visit(pool, places, keys, k, line, size, behind, stack, ends, interval, watermark, now, out)
+    return places, used, out.published[: out.counts[0]], out.dropped[: out.counts[1]]

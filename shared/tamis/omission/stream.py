@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.omission.columns import (
+    Flags,
+    Floats,
     Int64s,
     Sides,
     by_key_and_time,
@@ -20,15 +22,13 @@ from tamis.omission.pool import (
     ABOVE,
     BELOW,
     RETAINED,
-    Tuples,
-    held,
-    join,
-    mark_published,
+    SIDES,
+    Fresh,
+    empty_pool,
+    held_slots,
     no_keys,
-    pack,
-    room,
-    take,
     with_keys,
+    with_room,
     without_empty,
 )
 from tamis.omission.settle import advance
@@ -40,6 +40,26 @@ class Decided(NamedTuple):
 
     published: Int64s
     dropped: Int64s
+
+
+class _Offer(NamedTuple):
+    """Columns of tuples that the next decision takes: those of `Fresh` but their order."""
+
+    codes: Int64s
+    ids: Int64s
+    times: Int64s
+    values: Floats
+    due: Int64s
+    needs: Flags
+
+
+def _joined(offers: list[_Offer]) -> _Offer:
+    if not offers:
+        none = np.empty(0, np.int64)
+        return _Offer(none, none, none, np.empty(0, np.float64), none, np.empty(0, np.uint8))
+    if len(offers) == 1:
+        return offers[0]
+    return _Offer._make(np.concatenate(column) for column in zip(*offers, strict=True))
 
 
 class OmissionState:
@@ -55,14 +75,14 @@ class OmissionState:
         check_rule(interval, sides, max_delay)
         self._filters = interval > 0 and max_delay != 0
         self._interval, self._delay = as_span(interval), as_delay(max_delay)
-        self._above, self._below = sides != "below", sides != "above"
-        self._asks = np.uint8(self._above * ABOVE + self._below * BELOW)
+        self._needs = {"above": ABOVE, "below": BELOW, "both": SIDES}[sides]
         self._watermark = np.int64(-(2**63))
         self._clear()
 
     def _clear(self) -> None:
-        self._keys, self._pool, self._used = no_keys(), room(0), 0
-        self._offered: list[tuple[Int64s, Tuples]] = []
+        self._keys, self._pool = no_keys(), empty_pool()
+        self._places, self._used = np.empty(0, np.int64), 0
+        self._offered: list[_Offer] = []
 
     def offer(
         self,
@@ -75,7 +95,8 @@ class OmissionState:
         """Take tuples that passed the entry's filter and aren't late; all columns of shape (n,).
 
         `key_codes`: the omission key; `times`: event time; `values`: not NaN; `ids`: the caller's handles,
-        unique, ascending; `now`: the caller's clock at their arrival. Raises `InputError`.
+        unique, ascending; `now`: the caller's clock at their arrival. Late ones (behind the watermark of the
+        last decision) are published and forgotten by the next. Raises `InputError`.
         """
         codes, at, value, handles = (
             int64s("key_codes", key_codes),
@@ -84,88 +105,64 @@ class OmissionState:
             int64s("ids", ids),
         )
         same_length(key_codes=codes, times=at, values=value, ids=handles)
-        if len(handles):
+        n = len(handles)
+        if n:
             due = NEVER if now > NEVER - self._delay else np.int64(now + self._delay)
-            n = len(handles)
-            above_due = np.full(n, due if self._above else NEVER)
-            below_due = np.full(n, due if self._below else NEVER)
-            fresh = Tuples(handles, at, value, above_due, below_due, np.full(n, self._asks))
-            self._offered.append((codes, fresh))
+            self._offered.append(_Offer(codes, handles, at, value, np.full(n, due), np.full(n, self._needs)))
 
     def decide(self, watermark: int, now: int) -> Decided:
         """Decide what can be decided: `watermark` in event time (all before it has come, but for late
         tuples), `now` on the caller's clock."""
-        self._watermark = max(self._watermark, np.int64(watermark))
-        codes, fresh = self._take_offered()
+        fresh = _joined(self._offered)
+        self._offered = []
         if not self._filters:
-            return Decided(np.sort(fresh.ids[fresh.asks != RETAINED]), np.empty(0, np.int64))
-        new_codes = codes[np.append(True, codes[1:] != codes[:-1])] if len(codes) else codes
-        keys = self._keys = with_keys(self._keys, new_codes)
-        concerned = (keys.wake < self._watermark) | (keys.due <= now)
-        if self._watermark == NEVER:
-            concerned |= keys.counts > 0
-        concerned[np.searchsorted(keys.codes, new_codes)] = True
-        at = np.flatnonzero(concerned)
-        bounds = np.append(np.searchsorted(codes, keys.codes[at]), len(codes))
-        most = keys.counts[at] + np.diff(bounds)
-        self._make_room(2 * int(most.sum()))
-        used, published, dropped = advance(
-            at,
-            keys,
+            return Decided(np.sort(fresh.ids[fresh.needs < RETAINED]), np.empty(0, np.int64))
+        late = np.empty(0, np.int64)
+        behind = fresh.times < self._watermark
+        if self._watermark == NEVER or behind.any():
+            behind |= self._watermark == NEVER
+            late = fresh.ids[behind & (fresh.needs < RETAINED)]
+            fresh = _Offer._make(column[~behind] for column in fresh)
+        self._watermark = max(self._watermark, np.int64(watermark))
+        order = by_key_and_time(fresh.codes, fresh.times)
+        if order is None:
+            order = np.arange(len(fresh.ids))
+        self._keys = with_keys(self._keys, fresh.codes, order)
+        self._pool = with_room(self._pool, len(order), self._delay != NEVER)
+        self._places, self._used, published, dropped = advance(
+            self._keys,
             self._pool,
-            np.int64(self._used),
-            bounds,
-            fresh,
-            room(int(most.max(initial=0))),
+            self._places,
+            self._used,
+            Fresh(*fresh, order),
             self._interval,
-            self._above,
-            self._below,
             self._watermark,
             np.int64(now),
         )
-        self._used = int(used)
         # Empty keys go when they are half of all, so that removing them costs no more than they did.
-        if 2 * np.count_nonzero(keys.counts) < len(keys.counts):
-            self._keys = without_empty(keys)
-        return Decided(np.sort(published), np.sort(dropped))
-
-    def _take_offered(self) -> tuple[Int64s, Tuples]:
-        """What was offered since the last decision, ordered by key and time."""
-        if not self._offered:
-            return np.empty(0, np.int64), room(0)
-        codes = np.concatenate([codes for codes, _ in self._offered])
-        fresh = join([tuples for _, tuples in self._offered])
-        self._offered = []
-        order = by_key_and_time(codes, fresh.times)
-        if order is None:
-            return codes, fresh
-        return codes[order], take(fresh, order)
-
-    def _make_room(self, rows: int) -> None:
-        """Have at least `rows` rows of the pool free behind those in use."""
-        if self._used + rows > len(self._pool.ids):
-            # Twice what is needed, so that moving all costs no more per tuple than taking it in.
-            to = room(2 * (int(self._keys.counts.sum()) + rows))
-            self._used = int(pack(self._keys, self._pool, to))
-            self._pool = to
+        if 2 * np.count_nonzero(self._keys.counts.any(axis=1)) < len(self._keys.codes):
+            self._keys = without_empty(self._keys)
+        return Decided(np.sort(np.concatenate([late, published])), np.sort(dropped))
 
     def note_published(self, ids: npt.ArrayLike) -> None:
         """Tuples that another entry published: no longer held here, and retained as far as ties go.
 
         Handles that aren't held here are ignored.
         """
-        handles = np.unique(int64s("ids", ids))
+        handles = int64s("ids", ids)
         if len(handles):
-            mark_published(self._keys, self._pool, handles)
-            for _, fresh in self._offered:
-                fresh.asks[np.isin(fresh.ids, handles)] = RETAINED
+            slots = held_slots(self._pool)
+            self._pool.needs[slots[np.isin(self._pool.ids[slots], handles)]] |= RETAINED
+            for fresh in self._offered:
+                fresh.needs[np.isin(fresh.ids, handles)] |= RETAINED
 
     def held(self) -> tuple[Int64s, Int64s]:
         """Handles and event times of all undecided tuples, in no order."""
-        ids, times = held(self._keys, self._pool)
-        offered = [(t.ids[t.asks != RETAINED], t.times[t.asks != RETAINED]) for _, t in self._offered]
-        return np.concatenate([ids, *(i for i, _ in offered)]), np.concatenate(
-            [times, *(t for _, t in offered)]
+        slots, fresh = held_slots(self._pool), _joined(self._offered)
+        undecided = fresh.needs < RETAINED
+        return (
+            np.concatenate([self._pool.ids[slots], fresh.ids[undecided]]),
+            np.concatenate([self._pool.times[slots], fresh.times[undecided]]),
         )
 
     def held_ids(self) -> Int64s:
@@ -180,11 +177,11 @@ class OmissionState:
 
     def next_deadline(self) -> int | None:
         """When on the caller's clock `decide` must be called even if nothing arrives; None: never."""
-        offered = (
-            np.minimum(t.above_due, t.below_due)[t.asks != RETAINED].min(initial=NEVER)
-            for _, t in self._offered
+        slots, fresh = held_slots(self._pool), _joined(self._offered)
+        least = min(
+            self._pool.due[:, slots].min(initial=NEVER) if self._pool.due.size else NEVER,
+            fresh.due[fresh.needs < RETAINED].min(initial=NEVER),
         )
-        least = min(self._keys.due.min(initial=NEVER), *offered, NEVER)
         return None if least == NEVER else int(least)
 
     def flush(self) -> Int64s:
@@ -195,4 +192,4 @@ class OmissionState:
 
     def size(self) -> int:
         """How many tuples are kept: the undecided ones, and those remembered since they can still bracket."""
-        return int(self._keys.counts.sum()) + sum(len(codes) for codes, _ in self._offered)
+        return int(self._pool.taken[0]) + sum(len(fresh.ids) for fresh in self._offered)
