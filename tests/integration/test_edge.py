@@ -29,7 +29,7 @@ from tests.unit.edge.plans import TOPIC, air, entry, plan, topic
 
 from tamis.fleet.broker import EmbeddedKafka
 from tamis.fleet.ports import free_ports
-from tamis.messaging.records import END_OF_TIME
+from tamis.messaging.records import END_OF_TIME, Ack
 from tamis.messaging.topics import ACKS, DEAD_LETTERS
 from tamis.planning.plan import Entry, Plan
 from tamis_edge.core.partitioner import partition_of
@@ -123,6 +123,30 @@ def test_what_http_accepted_survives_a_kill(bench: Bench) -> None:
         "the last progress",
         lambda: max(m.envelope["event_time"] for m in reader.of("progress")) == T0 + (n - 1) * 1000,
     )
+    edge.stop()
+
+
+def test_a_shard_that_was_silent_comes_back_with_its_next_reading(bench: Bench) -> None:
+    shard = "air:h/http"
+    bench.publish(everything(shard))
+    reader = bench.reader(TOPIC, ACKS)
+    edge = bench.edge("h").start()
+    edge.post("air", [reading(0), reading(1)])
+    await_all(reader, 2)
+
+    def last() -> Ack:
+        return [ack for ack in reader.acks() if ack.shard == shard][-1]
+
+    quiet = wait_for("its source is silent", lambda: (ack := last()).quiet > 1_000_000 and ack)
+    assert (quiet.state, quiet.plan) == ("active", 1)
+    bench.publish(everything(version=2))  # it is declared gone
+    waiting = wait_for("it waits", lambda: (ack := last()).state == "waiting" and ack)
+    assert waiting.plan == 2 and waiting.quiet > quiet.quiet
+    edge.post("air", [reading(2), reading(3)])
+    wait_for("it has something", lambda: (ack := last()).state == "waiting" and ack.quiet == 0)
+    assert len(reader.of("tuple")) == 2  # and sends nothing before a plan lists it
+    bench.publish(everything(shard, version=3))
+    assert set(await_all(reader, 4).values()) == {1}
     edge.stop()
 
 

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from tamis.messaging.records import progress_record
+from tamis.messaging.records import NOTHING_LEFT, progress_record
 from tamis.omission.stream import OmissionState
 from tamis.planning.plan import Plan
 from tamis_edge.core.commit import Commit
@@ -212,6 +212,11 @@ def ended_at_acknowledgement() -> Patches:
     return [(registry, "still_needed", mutant)]
 
 
+def gone_forgotten() -> Patches:
+    """What shards that are gone have sent doesn't keep an old definition (`gone_counts`)."""
+    return [(Frontiers, "left", lambda self, topic: NOTHING_LEFT)]
+
+
 def stale_version() -> Patches:
     """A registry that starts doesn't look for greater versions in the plan topic (`fresh_version`)."""
     begin = registry.Registry.__init__
@@ -248,6 +253,7 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         marks_before_tuples,
         replaced_at_once,
         ended_at_acknowledgement,
+        gone_forgotten,
         stale_version,
         no_final,
     )

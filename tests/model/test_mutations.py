@@ -13,6 +13,7 @@ from tests.model.schedule import play, quiet
     [
         ("activation_at_once", 1, "MISS"),
         ("ended_at_acknowledgement", 20, "MISS"),
+        ("gone_forgotten", 1_000_066, "MISS"),
         ("gone_stand_still", 376, "STUCK"),
         ("high_forgotten", 3, "MISS"),
         ("listed_by_any_record", 6, "STUCK"),
