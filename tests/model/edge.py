@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import patch
 
@@ -15,6 +16,7 @@ from tamis.planning.plan import Plan
 from tamis.settings import KafkaSettings
 from tamis.telemetry.metrics import Metrics
 from tamis_edge import publisher
+from tamis_edge.aside import LetterFiles
 from tamis_edge.core.records import Record
 from tamis_edge.worker import Worker
 
@@ -46,7 +48,12 @@ class Edge:
         self.producer = Producer()
         with patch.object(publisher, "Producer", lambda config: self.producer):
             self.publisher = publisher.Publisher(
-                _SETTINGS, self.name, cast(Any, Spool(self.spooled)), lambda: self.world.now / 1e6
+                _SETTINGS,
+                self.name,
+                cast(Any, Spool(self.spooled)),
+                LetterFiles(Path("never written"), 0),
+                _METRICS,
+                clock=lambda: self.world.now / 1e6,
             )
         for shard in self.world.shards.values():
             if self.world.owner[shard.name] is self:

@@ -66,7 +66,7 @@ class Queued(NamedTuple):
     topic: str
     partition: int
     value: bytes
-    report: Callable[[Any, Any], None]
+    report: Callable[[Any, Any], None] | None
 
 
 class Producer:
@@ -82,9 +82,9 @@ class Producer:
         value: bytes,
         key: bytes | None,
         partition: int,
-        on_delivery: Callable[[Any, Any], None],
+        on_delivery: Callable[[Any, Any], None] | None,
         timestamp: int,
-        headers: object,
+        headers: object = None,
     ) -> None:
         self.queue.append(Queued(topic, partition, value, on_delivery))
 
@@ -104,7 +104,8 @@ class Producer:
 
     def _arrived(self, at: int) -> Queued:
         record = self.queue.pop(at)
-        self._reports.append(record.report)
+        if record.report is not None:
+            self._reports.append(record.report)
         return record
 
 
@@ -130,7 +131,7 @@ class Spool:
         first = 1 + max([*self.rows, self._taken])
         self.rows.update(enumerate(records, first))
 
-    def take(self, limit: int) -> list[Record]:
+    def take(self, limit: int, size: int) -> list[Record]:
         found = [row for row in sorted(self.rows) if row > self._taken][:limit]
         self._taken = max(found, default=self._taken)
         return [self.rows[row]._replace(token=row) for row in found]

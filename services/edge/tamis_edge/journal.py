@@ -144,16 +144,27 @@ class Journal:
             return Commit(), False
         return Commit(*row[:4]), bool(row[4])
 
-    def read(self, shard: str, first: int, limit: int) -> list[Reading]:
-        """At most `limit` rows from offset `first` on."""
+    def read(self, shard: str, first: int, limit: int, size: int) -> list[Reading]:
+        """Rows from offset `first` on: at most `limit`, and until they have `size` bytes."""
         number = self._ids.get(shard)
-        if number is None or self._next.get(shard, 0) <= first:
+        if number is None or self.end(shard) <= first:
             return []
         rows = self._read.execute(
             "SELECT seq, arrival, payload FROM readings WHERE shard = ? AND seq >= ? ORDER BY seq LIMIT ?",
             (number, first, limit),
         )
-        return [Reading(*row) for row in rows]
+        found = []
+        for row in rows:
+            found.append(Reading(*row))
+            size -= len(found[-1].payload)
+            if size <= 0:
+                break
+        rows.close()
+        return found
+
+    def end(self, shard: str) -> int:
+        """The offset that the shard's next row gets."""
+        return self._next.get(shard, 0)
 
     def shards(self) -> list[str]:
         """Every shard that has rows or a commit."""

@@ -1,65 +1,129 @@
-"""The way to Kafka: an idempotent producer, and the spool in front of it while Kafka is away."""
+"""The way to Kafka: an idempotent producer, and the spool in front of it while Kafka is away.
+
+A report of delivery for every record would cost more than sending it. Here few records of a partition are
+reported, the last of each bundle among them: a partition confirms in order, and the producer is told to fail
+as a whole rather than leave a gap (`enable.gapless.guarantee`), so a record that is confirmed confirms all
+before it.
+
+When Kafka refuses a record for good, that producer is given up, and another sends all that is not confirmed
+again, each record in a request of its own: now the refusal names the culprit, which is set aside (`aside`).
+"""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from itertools import accumulate
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tamis.errors import UnavailableError
-from tamis.messaging.topics import MAX_RECORD_BYTES
+from tamis.messaging.dead_letters import Reason
+from tamis.messaging.topics import DEAD_LETTERS, MAX_RECORD_BYTES
 from tamis.settings import KafkaSettings
 from tamis.telemetry.logs import get_logger
+from tamis.telemetry.metrics import Metrics
+from tamis_edge.aside import LetterFiles, letter_of, size_of
 from tamis_edge.core.records import ANY_PARTITION, Record
+from tamis_edge.on_way import Lane, OnWay, Sender, Sent
 from tamis_edge.spool import Spool
 
 _log = get_logger("edge.publisher")
 
 QUEUE = 50_000  # records on their way before new ones wait: some seconds' worth, and a bound of memory
+QUEUE_BYTES = 64 * 2**20  # the same for records that are large
 AWAY = 3.0  # seconds without any delivery while records are on their way, after which Kafka counts as away
 LOG_LEVEL = 2  # librdkafka writes to stderr by itself; what matters of it comes as errors
 DRAIN = 5_000  # records read from the spool at a time
+REPORT_EVERY = 500  # records of a partition: how finely it is known what Kafka has
+# What Kafka adds to a record in its own format.
+OVERHEAD = 512
+
+# A record that is refused so will be refused whenever it comes again.
+_REFUSALS = {
+    KafkaError.MSG_SIZE_TOO_LARGE,
+    KafkaError.RECORD_LIST_TOO_LARGE,
+    KafkaError.INVALID_RECORD,
+    KafkaError.INVALID_TIMESTAMP,
+}
+_PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}
+# Some record was refused, and the others of its request or of the producer fail with it.
+_OTHERS_FAULT = {
+    KafkaError._GAPLESS_GUARANTEE,
+    KafkaError._FATAL,
+    KafkaError._INVALID_DIFFERENT_RECORD,
+}
 
 
-class Sender(Protocol):
-    """Whose records they are."""
+@dataclass
+class _Spooled:
+    """Owns what comes from the spool, whose records are all of readings."""
 
-    out: deque[Record]
+    out: deque[Record] = field(default_factory=deque)
+    delivered: list[int] = field(default_factory=list)
 
     def safe(self, token: int) -> None:
-        """The record can't be lost any more."""
-        ...
+        self.delivered.append(token)
 
     def carries_tuple(self, token: int) -> bool:
-        """Whether the record is of a reading, not progress or a final record."""
-        ...
+        return True
 
     def retract(self, token: int) -> None:
-        """The progress or final record was not sent, and has to be made again."""
-        ...
+        raise AssertionError("what is spooled is never retracted")
+
+
+@dataclass
+class _Own:
+    """Owns what the edge says of itself."""
+
+    out: deque[Record] = field(default_factory=deque)
+
+    def safe(self, token: int) -> None:
+        """It is outdated soon anyway."""
+
+    def carries_tuple(self, token: int) -> bool:
+        return False
+
+    def retract(self, token: int) -> None:
+        """The same is said again soon."""
 
 
 class Publisher:
     """Belongs to one thread; delivery reports arrive in `poll`."""
 
     def __init__(
-        self, settings: KafkaSettings, edge: str, spool: Spool, clock: Callable[[], float] = time.monotonic
+        self,
+        settings: KafkaSettings,
+        edge: str,
+        spool: Spool,
+        files: LetterFiles,
+        metrics: Metrics,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._spool = spool
+        self._settings, self._edge = settings, edge
+        self._spool, self._files, self._metrics = spool, files, metrics
         self._clock = clock
         self._last_delivery = clock()
-        self._on_way = 0
+        self._on_way = OnWay()
+        self._spooled, self._own = _Spooled(), _Own()
         self._was_away = False
-        self._delivered_spool: list[int] = []
+        self._one_by_one = False  # until what was on its way beside a refused record is in Kafka
+        self._broken = False
+        self._limits: dict[str, int] = {}  # by topic, bytes of the smallest record refused for its size
         self.fault: str | None = None
-        self._producer = Producer(
+        self._producer = self._connect()
+
+    def _connect(self) -> Producer:
+        alone = {"batch.num.messages": 1} if self._one_by_one else {"enable.gapless.guarantee": True}
+        return Producer(
             {
-                **settings.client_config(),
-                "client.id": f"tamis-edge-{edge}",
+                **self._settings.client_config(),
+                **alone,
+                "client.id": f"tamis-edge-{self._edge}",
                 "enable.idempotence": True,
                 # What is queued must never expire: the protocol counts on order without gaps.
                 "message.timeout.ms": 0,
@@ -76,17 +140,24 @@ class Publisher:
     @property
     def away(self) -> bool:
         """Kafka doesn't take what it is sent."""
-        return self._on_way > 0 and self._clock() - self._last_delivery > AWAY
+        return self._on_way.records > 0 and self._clock() - self._last_delivery > AWAY
+
+    @property
+    def room(self) -> bool:
+        """More may be sent."""
+        on_way = self._on_way
+        return on_way.records < QUEUE and on_way.bytes < QUEUE_BYTES and not self._one_by_one
 
     @property
     def spooling(self) -> bool:
         """Records of shards that are bound to this edge go to the disk."""
-        return self._spool.waiting or self.away or self._on_way >= QUEUE
+        full = self._on_way.records >= QUEUE or self._on_way.bytes >= QUEUE_BYTES
+        return self._spool.waiting or self.away or full
 
     @property
     def on_way(self) -> int:
         """Records that Kafka has not confirmed yet."""
-        return self._on_way
+        return self._on_way.records
 
     def send(self, sender: Sender, movable: bool) -> None:
         """Take what the sender has to send, in order, as far as there is room for it.
@@ -94,34 +165,27 @@ class Publisher:
         A shard that can move keeps its records until they are published: spooled ones would stay behind when
         it moves.
         """
-        out = sender.out
         if not movable and self.spooling:
             self._to_spool(sender)
-            return
-        while out and self._on_way < QUEUE:
-            record = out[0]
-            if not self._produce(record, partial(self._delivered, sender, record.token)):
-                return
-            out.popleft()
+        elif sender.out and self.room:
+            self._post(sender, self._fitting(sender.out))
 
     def say(self, topic: str, key: bytes, value: bytes) -> bool:
         """Send a record of the edge's own, which may be lost with the edge. Not while Kafka is away: it will
         be outdated.
         """
-        if self.away or self._on_way >= QUEUE:
+        if self.away or not self.room:
             return False
         arrival = time.time_ns() // 1_000_000
-        return self._produce(
-            Record(0, topic, ANY_PARTITION, key, value, arrival), lambda error, _: self._count()
-        )
+        self._post(self._own, [Record(0, topic, ANY_PARTITION, key, value, arrival)])
+        return True
 
     def poll(self) -> None:
         """Deliver reports, and send on what the spool holds."""
-        self._producer.poll(0)
-        if self._delivered_spool:
-            self._spool.delivered(self._delivered_spool)
-            self._delivered_spool = []
-        if self._on_way == 0:
+        self._hear(0)
+        self._mend()
+        self._forget_spooled()
+        if self._on_way.records == 0:
             self._last_delivery = self._clock()
         if self.away != self._was_away:
             self._was_away = not self._was_away
@@ -129,26 +193,22 @@ class Publisher:
                 _log.warning("Kafka takes nothing; records of shards that can't move go to the spool")
             else:
                 _log.info("Kafka is back", spooled=self._spool.records)
-        while self._spool.waiting and not self.away and self._on_way < QUEUE - DRAIN:
-            for record in self._spool.take(DRAIN):
-                # With this much room the queue takes them: a refusal would break the order.
-                if not self._produce(record, partial(self._spool_delivered, record.token)):
-                    raise UnavailableError("the producer's queue is full", hint="raise its limit of bytes")
+        while self._spool.waiting and not self.away and self.room and self._on_way.records < QUEUE - DRAIN:
+            self._post(self._spooled, self._spool.take(DRAIN, QUEUE_BYTES - self._on_way.bytes))
 
     def flush(self, seconds: float) -> int:
         """Wait for what is on its way; returns how many records still are."""
         until = self._clock() + seconds
-        while self._on_way and self._clock() < until:
-            self._producer.poll(0.05)
-        if self._delivered_spool:
-            self._spool.delivered(self._delivered_spool)
-            self._delivered_spool = []
-        return self._on_way
+        while self._on_way.records and self._clock() < until and self.fault is None:
+            self._hear(0.05)
+            self._mend()
+        self._forget_spooled()
+        return self._on_way.records
 
     def close(self) -> None:
         """Give up what is on its way: it is not done with, and comes again."""
         self._producer.purge(in_queue=True, in_flight=True, blocking=False)
-        self._producer.poll(0)
+        self._hear(0)
 
     def partitions(self, topic: str) -> int | None:
         """How many partitions a topic has; None where it doesn't exist or Kafka can't be asked. Any thread
@@ -159,6 +219,75 @@ class Publisher:
         except KafkaException:
             return None
         return None if found.error is not None else len(found.partitions)
+
+    # ---- sending
+
+    def _fitting(self, out: deque[Record]) -> list[Record]:
+        """Take from `out` what there is room for, one record at the least."""
+        count = min(len(out), QUEUE - self._on_way.records)
+        room = QUEUE_BYTES - self._on_way.bytes
+        records = [out.popleft() for _ in range(count)]
+        sizes = accumulate(len(record.value) for record in records)
+        fit = max(1, sum(total <= room for total in sizes))
+        out.extendleft(reversed(records[fit:]))
+        return records[:fit]
+
+    def _post(self, sender: Sender, records: Sequence[Record]) -> None:
+        """Hand records to the producer, in order; there is room for them."""
+        least = min(self._limits.values(), default=MAX_RECORD_BYTES - OVERHEAD)
+        if any(size_of(record) >= least for record in records):
+            records = [record for record in records if not self._too_large(sender, record)]
+        last = {(record.topic, record.partition): i for i, record in enumerate(records)}
+        self._on_way.count(len(records), sum(len(record.value) for record in records))
+        lane_of, produce = self._on_way.lane, self._producer.produce
+        for i, record in enumerate(records):
+            _, topic, partition, key, value, arrival, headers = record
+            if headers is not None or partition == ANY_PARTITION:
+                # Apart: which lane it takes isn't known here.
+                self._on_way.count(-1, -len(value))
+                self._post_alone(Sent(sender, record))
+                continue
+            lane = lane_of(topic, partition)
+            lane.pending.append(Sent(sender, record))
+            lane.sent += 1
+            if last[topic, partition] == i or lane.sent % REPORT_EVERY == 0:
+                report = partial(self._reached, lane, lane.sent)
+            else:
+                report = None
+            try:
+                produce(topic, value, key, partition, on_delivery=report, timestamp=arrival)
+            except (KafkaException, BufferError) as error:
+                self._not_taken(error)
+
+    def _post_alone(self, sent: Sent) -> None:
+        """Hand a record to the producer that is judged by itself."""
+        record = sent.record
+        if self._too_large(sent.sender, record):
+            return
+        number = self._on_way.single(sent)
+        try:
+            self._producer.produce(
+                record.topic,
+                record.value,
+                record.key,
+                record.partition,
+                on_delivery=partial(self._judged, number),
+                timestamp=record.arrival,
+                headers=record.headers or [],  # type: ignore[arg-type]
+            )
+        except (KafkaException, BufferError) as error:
+            self._not_taken(error)
+
+    def _too_large(self, sender: Sender, record: Record) -> bool:
+        """Whether Kafka is known to refuse the record for its size; then it is set aside."""
+        size = size_of(record)
+        limit = self._limits.get(record.topic, MAX_RECORD_BYTES - OVERHEAD)
+        if size < limit:
+            return False
+        self._set_aside(
+            Sent(sender, record), Reason.TOO_LARGE, f"{size} bytes; {record.topic} takes less than {limit}"
+        )
+        return True
 
     def _to_spool(self, sender: Sender) -> None:
         records = []
@@ -174,50 +303,99 @@ class Publisher:
             for record in records:
                 sender.safe(record.token)
 
-    def _produce(self, record: Record, report: Callable[[KafkaError | None, Message], None]) -> bool:
+    def _forget_spooled(self) -> None:
+        if self._spooled.delivered:
+            self._spool.delivered(self._spooled.delivered)
+            self._spooled.delivered = []
+
+    # ---- reports
+
+    def _hear(self, seconds: float) -> None:
+        """Have the reports come in that are there, after waiting for the first."""
         try:
-            self._producer.produce(
-                record.topic,
-                record.value,
-                record.key,
-                record.partition,
-                on_delivery=report,
-                timestamp=record.arrival,
-                headers=record.headers,  # type: ignore[arg-type]
-            )
-        except BufferError:
-            return False
-        except KafkaException as error:
-            report(error.args[0], None)  # type: ignore[arg-type]
-            return True
-        finally:
-            self._producer.poll(0)
-        self._on_way += 1
-        return True
+            self._producer.poll(seconds)
+        except KafkaException as error:  # the producer's end, which its other reports follow
+            self._failed(error.args[0], None)
 
-    def _count(self) -> None:
-        self._on_way -= 1
+    def _reached(self, lane: Lane, upto: int, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failed(error, message)
+            return
         self._last_delivery = self._clock()
+        for sender, record in self._on_way.settle(lane, upto):
+            sender.safe(record.token)
 
-    def _delivered(self, sender: Sender, token: int, error: KafkaError | None, message: Message) -> None:
-        self._count()
-        if error is None:
-            sender.safe(token)
-        else:
+    def _judged(self, number: int, error: KafkaError | None, message: Message) -> None:
+        if error is not None and not (self._one_by_one and error.code() in _REFUSALS):
             self._failed(error, message)
-
-    def _spool_delivered(self, token: int, error: KafkaError | None, message: Message) -> None:
-        self._count()
+            return
+        self._last_delivery = self._clock()
+        sent = self._on_way.settle_single(number)
+        if sent is None:
+            return
         if error is None:
-            self._delivered_spool.append(token)
-        else:
-            self._failed(error, message)
+            sent.sender.safe(sent.record.token)
+            return
+        topic, reason = sent.record.topic, Reason.REFUSED
+        if error.code() in (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE):
+            reason = Reason.TOO_LARGE
+            self._limits[topic] = min(self._limits.get(topic, MAX_RECORD_BYTES), size_of(sent.record))
+        self._set_aside(sent, reason, f"Kafka refuses it for {topic}: {error.str()}")
 
-    def _failed(self, error: KafkaError, message: Message) -> None:
-        if error.code() not in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
+    def _failed(self, error: KafkaError, message: Message | None) -> None:
+        code = error.code()
+        if code in _PURGED:
+            return
+        if (code in _REFUSALS or code in _OTHERS_FAULT) and not self._one_by_one:
+            self._broken = True
+        else:
             self.fault = f"{message.topic() if message else 'a topic'}: {error}"
 
+    def _not_taken(self, error: KafkaException | BufferError) -> None:
+        if isinstance(error, BufferError):
+            # With the room that was looked for the queue takes all; a refusal would break the order.
+            raise UnavailableError("the producer's queue is full", hint="raise its limit of bytes")
+        self._failed(error.args[0], None)
+
     def _on_error(self, error: KafkaError) -> None:
-        if error.fatal():
-            self.fault = str(error)
         _log.debug("Kafka", error=str(error))
+
+    # ---- what Kafka refuses
+
+    def _mend(self) -> None:
+        """Go over to sending one by one after a refusal, and back when that is done."""
+        if self.fault is not None:
+            return
+        if self._broken:
+            _log.warning("Kafka refuses a record: looking which", on_way=self._on_way.records)
+            self._reconnect(one_by_one=True)
+        elif self._one_by_one and self._on_way.records == 0:
+            self._reconnect(one_by_one=False)
+
+    def _reconnect(self, one_by_one: bool) -> None:
+        self._producer.purge(in_queue=True, in_flight=True, blocking=True)
+        self._hear(0)
+        left = self._on_way.take_all()
+        self._one_by_one, self._broken = one_by_one, False
+        self._producer = self._connect()
+        self._last_delivery = self._clock()
+        for sent in left:
+            self._post_alone(sent)
+
+    def _set_aside(self, sent: Sent, reason: Reason, why: str) -> None:
+        """Keep a reading's record elsewhere: among the dead letters, or in a file if it is one already."""
+        sender, record = sent
+        if not sender.carries_tuple(record.token):
+            # Without progress the fleet would stand still and nobody know why.
+            self.fault = f"{record.topic}: {why}"
+            return
+        place = "file" if record.topic == DEAD_LETTERS else "dead_letters"
+        self._metrics.inc("tamis_edge_refused_records_total", edge=self._edge, place=place)
+        if record.topic == DEAD_LETTERS:
+            path = self._files.keep(record)
+            _log.error("a dead letter doesn't fit into Kafka, kept in a file", path=str(path), reason=why)
+            sender.safe(record.token)
+        else:
+            _log.error("Kafka refuses a tuple for good, set aside", topic=record.topic, reason=why)
+            self._metrics.inc("tamis_dead_letters_total", service="edge", reason=reason.value)
+            self._post_alone(Sent(sender, letter_of(record, reason, why)))

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -16,6 +17,7 @@ from tamis.telemetry.health import Health
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.metrics import Metrics
 from tamis.telemetry.server import TelemetryServer
+from tamis_edge.aside import LetterFiles
 from tamis_edge.config import EdgeConfig, FileSource, HttpSource, KafkaSource, MqttSource
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.warm_up import warm_up
@@ -57,7 +59,8 @@ class Edge:
         self._telemetry = EdgeTelemetry(metrics, config.name)
         self.journal = Journal(data / "journal.db", config.limits.journal)
         self.spool = Spool(data / "spool.db", config.limits.spool)
-        self.publisher = Publisher(kafka, config.name, self.spool)
+        files = LetterFiles(data / "dead-letters", config.limits.spool)
+        self.publisher = Publisher(kafka, config.name, self.spool, files, metrics)
         self.plans = PlanReader(
             kafka, PlanFile(data / "plan.json"), self.publisher.partitions, self._wake.set
         )
@@ -95,7 +98,13 @@ class Edge:
                     MqttShards(source, config.name, journal, config.limits.journal, self._wake.set)
                 )
             elif isinstance(source, KafkaSource):
-                sources.append(KafkaTopic(source, kafka, self._last_commit))
+                lost = partial(
+                    self._metrics.inc,
+                    "tamis_edge_lost_readings_total",
+                    edge=config.name,
+                    stream=source.stream,
+                )
+                sources.append(KafkaTopic(source, kafka, self._last_commit, lost))
         return sources
 
     def start(self) -> None:
@@ -105,16 +114,18 @@ class Edge:
             source.start()
 
     def turn(self) -> bool:
-        """One round; returns whether a full micro-batch came, so that more is likely to wait."""
+        """One round; returns whether more is likely to wait: as much came as fits into a micro-batch, or a
+        source has more at hand than was taken.
+        """
         now = self._clock()
         plan, fresh = self.plans.plan, self.plans.fresh
         self._meet_shards()
         self._pause(self.spool.full)
-        busy = False
+        came = 0
         for worker in self.workers.values():
             worker.obey(plan, fresh, now)
             if not self._paused:
-                busy |= worker.read(self.config.batch.rows, now) >= self.config.batch.rows
+                came += worker.read(self.config.batch.rows, now)
             worker.settle(now)
         self.publisher.poll()
         if self.publisher.fault is not None:
@@ -128,7 +139,9 @@ class Edge:
         if now >= self._show_at:
             self._show_at = now + SHOW_EVERY
             self._show(plan, now)
-        return busy
+        # With nothing taken there is no hurry: what is at hand waits for Kafka or for a plan.
+        more = any(source.behind for source in self.sources)
+        return came >= self.config.batch.rows or (came > 0 and more)
 
     def wait(self) -> None:
         """Until the next micro-batch is due, or something came."""

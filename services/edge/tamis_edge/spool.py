@@ -68,16 +68,24 @@ class Spool:
         self.records += len(rows)
         self.bytes += sum(len(record.value) + len(record.key or b"") for record in records)
 
-    def take(self, limit: int) -> list[Record]:
-        """The next records in order, each once a life; `token` is what `delivered` wants."""
+    def take(self, limit: int, size: int) -> list[Record]:
+        """The next records in order, each once a life: at most `limit`, and until they have `size` bytes;
+        `token` is what `delivered` wants.
+        """
         found = self._db.execute(
             "SELECT id, topic, part, key, value, arrival, headers FROM records WHERE id > ?"
             " ORDER BY id LIMIT ?",
             (self._taken, limit),
-        ).fetchall()
-        records = [Record._make([*row, _headers_in(headers)]) for *row, headers in found]
-        for record in records:
-            self._sizes[record.token] = len(record.value) + len(record.key or b"")
+        )
+        records: list[Record] = []
+        for *row, headers in found:
+            record = Record._make([*row, _headers_in(headers)])
+            records.append(record)
+            self._sizes[record.token] = length = len(record.value) + len(record.key or b"")
+            size -= length
+            if size <= 0:
+                break
+        found.close()
         if records:
             self._taken = records[-1].token
         return records

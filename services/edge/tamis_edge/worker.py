@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from dataclasses import replace
 
-from tamis.messaging.dead_letters import DeadLetter, Reason, fitting
+from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.messaging.records import Ack, ShardState
 from tamis.messaging.topics import ACKS
 from tamis.planning.plan import Plan, StreamPlan
@@ -25,7 +25,6 @@ COMMIT_EVERY = (
 )
 HEARTBEAT = 2_000_000  # microseconds between acknowledgements that say nothing new
 RETRY = 1_000_000  # microseconds after a commit that failed
-BACKLOG = 50_000  # records of a run that wait for Kafka before its source is left alone
 
 
 class Worker:
@@ -130,7 +129,7 @@ class Worker:
                 self._unread = True
                 self.source.stop()
             return 0
-        if run.ended or len(run.out) > BACKLOG:
+        if run.ended or (run.out and not self._publisher.room):
             self._moved = now
             return 0
         delivery = self.source.poll(limit, now)
@@ -168,8 +167,8 @@ class Worker:
 
     def _bury(self, run: ShardRun, delivery: Delivery, row: int, reason: Reason, error: str) -> None:
         source, offset = self.source, int(delivery.offsets[row])
-        payload, said = fitting(delivery.payload(row), error)
-        letter = DeadLetter(payload, "edge", source.topic, source.partition, offset, reason, said)
+        payload = delivery.payload(row)
+        letter = DeadLetter(payload, "edge", source.topic, source.partition, offset, reason, error)
         run.bury(letter, int(delivery.arrivals[row]) // 1000)
         self._metrics.inc("tamis_dead_letters_total", service="edge", reason=reason.value)
 

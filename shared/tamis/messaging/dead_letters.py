@@ -7,11 +7,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tamis.messaging.topics import MAX_RECORD_BYTES
-
-# With its headers it must fit into one record.
-MAX_PAYLOAD = MAX_RECORD_BYTES // 2
-
 
 class Reason(StrEnum):
     """Why a reading was set aside; also the label of the metric."""
@@ -24,6 +19,7 @@ class Reason(StrEnum):
     UNKNOWN_STREAM = "unknown_stream"
     TOO_LARGE = "too_large"
     AHEAD_OF_CLOCK = "ahead_of_clock"
+    REFUSED = "refused"  # by Kafka, for good
     FOREIGN = "foreign"  # on a stream topic, but not written by an edge
 
 
@@ -49,14 +45,3 @@ class DeadLetter:
             ("reason", self.reason.value.encode()),
             ("error", self.error.encode()),
         ]
-
-
-def fitting(payload: bytes, error: str) -> tuple[bytes, str]:
-    """A payload and its error as they fit into a record: too long a payload is cut, and the error says so.
-
-    >>> fitting(b"{", "not JSON")
-    (b'{', 'not JSON')
-    """
-    if len(payload) <= MAX_PAYLOAD:
-        return payload, error
-    return payload[:MAX_PAYLOAD], f"{error}; here are the first {MAX_PAYLOAD} bytes of {len(payload)}"

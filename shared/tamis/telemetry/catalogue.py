@@ -126,6 +126,20 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric(
         "tamis_edge_paused", "gauge", "1 while sources are paused since the spool is full", ("edge",), "edge"
     ),
+    Metric(
+        "tamis_edge_refused_records_total",
+        "counter",
+        "Records of readings that Kafka refused for good, by where they were put: dead_letters, file",
+        ("edge", "place"),
+        "edge",
+    ),
+    Metric(
+        "tamis_edge_lost_readings_total",
+        "counter",
+        "Readings that Kafka deleted before the edge had read them",
+        ("edge", "stream"),
+        "edge",
+    ),
     # registry
     Metric(
         "tamis_registry_shards",
@@ -135,6 +149,13 @@ CATALOGUE: tuple[Metric, ...] = (
         "registry",
     ),
     Metric("tamis_registry_queries", "gauge", "Queries by state", ("state",), "registry"),
+    Metric(
+        "tamis_registry_unproven_streams",
+        "gauge",
+        "Streams of a query whose omission rests on no proof, by what it rests on: heuristic, trusted",
+        ("query", "certificate"),
+        "registry",
+    ),
     Metric(
         "tamis_registry_statements_total",
         "counter",

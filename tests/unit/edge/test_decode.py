@@ -14,8 +14,7 @@ import pytest
 from tests.unit.edge.plans import air, topic
 
 from tamis.expressions.nodes import Type
-from tamis.messaging.dead_letters import DeadLetter, Reason, fitting
-from tamis.messaging.topics import MAX_RECORD_BYTES
+from tamis.messaging.dead_letters import Reason
 from tamis_edge.decode import text
 from tamis_edge.decode.decoder import MAX_READING, Decoded, Decoder, FieldMap
 from tamis_edge.sources.base import RawColumns
@@ -180,13 +179,6 @@ def test_a_row_of_a_table_is_not_longer_than_a_reading_may_be() -> None:
         "site": ["x", "y"],
     }
     assert [(o.row, o.reason) for o in decoder().columns(cells, 2, NOW).offences] == [(1, Reason.TOO_LARGE)]
-
-
-def test_a_dead_letter_of_any_size_fits_into_a_record() -> None:
-    payload, error = fitting(b"x" * (MAX_RECORD_BYTES + 1), "too long")
-    letter = DeadLetter(payload, "edge", "t", 0, 0, Reason.TOO_LARGE, error)
-    assert len(payload) + sum(len(k) + len(v) for k, v in letter.headers()) < MAX_RECORD_BYTES
-    assert error == f"too long; here are the first {len(payload)} bytes of {MAX_RECORD_BYTES + 1}"
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])

@@ -33,19 +33,22 @@ def test_a_journal_numbers_its_rows_by_shard(tmp_path: Path) -> None:
     journal.append("a", [b"1", b"2"], 5).result()
     journal.append("b", [b"x"], 6).result()
     journal.append("a", [b"3"], 7).result()
-    assert [(r.seq, r.arrival, r.payload) for r in journal.read("a", 1, 10)] == [(1, 5, b"2"), (2, 7, b"3")]
-    assert [r.payload for r in journal.read("b", 0, 10)] == [b"x"]
-    assert journal.read("c", 0, 10) == []
+    assert [(r.seq, r.arrival, r.payload) for r in journal.read("a", 1, 10, 10**9)] == [
+        (1, 5, b"2"),
+        (2, 7, b"3"),
+    ]
+    assert [r.payload for r in journal.read("b", 0, 10, 10**9)] == [b"x"]
+    assert journal.read("c", 0, 10, 10**9) == []
     assert journal.rows("a") == 3
     assert journal.committed("a") == (Commit(), False)
     journal.commit("a", Commit(2, 99, 3, 40)).result()
     journal.close()
     again = Journal(tmp_path / "j.db", 1000)
     assert again.committed("a") == (Commit(2, 99, 3, 40), False)
-    assert [r.seq for r in again.read("a", 0, 10)] == [2]
+    assert [r.seq for r in again.read("a", 0, 10, 10**9)] == [2]
     assert (again.rows("a"), again.rows("b"), again.room) == (1, 1, 1000 - 2)
     again.append("a", [b"4"], 8).result()
-    assert [r.seq for r in again.read("a", 0, 10)] == [2, 3]
+    assert [r.seq for r in again.read("a", 0, 10, 10**9)] == [2, 3]
     again.commit("f", Commit(7, 1, 1, 1), final=True).result()
     assert again.committed("f") == (Commit(7, 1, 1, 1), True)
     again.close()
@@ -58,7 +61,7 @@ def test_numbers_go_on_behind_rows_that_were_done_with(tmp_path: Path) -> None:
     journal.close()
     again = Journal(tmp_path / "j.db", 1000)
     again.append("a", [b"3"], 6).result()
-    assert [r.seq for r in again.read("a", 0, 10)] == [2]
+    assert [r.seq for r in again.read("a", 0, 10, 10**9)] == [2]
     again.close()
 
 
@@ -69,7 +72,7 @@ def test_a_full_journal_takes_nothing_until_there_is_room(tmp_path: Path) -> Non
         journal.append("a", [b"xy"], 0)
     journal.commit("a", Commit(1)).result()
     journal.append("a", [b"xy"], 0).result()
-    assert [r.payload for r in journal.read("a", 0, 9)] == [b"6789", b"xy"]
+    assert [r.payload for r in journal.read("a", 0, 9, 10**9)] == [b"6789", b"xy"]
     journal.close()
 
 
@@ -85,7 +88,7 @@ def test_requests_of_many_threads_keep_their_order_each(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    rows = journal.read("a", 0, 1000)
+    rows = journal.read("a", 0, 1000, 10**9)
     assert [r.seq for r in rows] == list(range(200))
     for n in range(4):
         assert [r.payload for r in rows if r.payload.startswith(b"%d " % n)] == [
@@ -114,7 +117,7 @@ def test_a_failed_write_fails_the_request_and_leaves_nothing(tmp_path: Path) -> 
         other.execute("DROP TRIGGER no")
     other.close()
     journal.append("a", [b"3"], 0).result()
-    assert [(r.seq, r.payload) for r in journal.read("a", 0, 9)] == [(0, b"1"), (1, b"3")]
+    assert [(r.seq, r.payload) for r in journal.read("a", 0, 9, 10**9)] == [(0, b"1"), (1, b"3")]
     assert journal.room == 998
     journal.close()
 
@@ -125,16 +128,16 @@ def test_a_spool_gives_back_in_order_what_it_took(tmp_path: Path) -> None:
     assert spool.waiting
     assert not spool.full
     spool.append([record(4), record(5)])
-    first = spool.take(4)
+    first = spool.take(4, 99)
     assert plain(first) == [record(i) for i in range(4)]
     spool.delivered([r.token for r in first[:3]])
     assert spool.records == 3
-    assert plain(spool.take(9)) == [record(4), record(5)]
-    assert [spool.waiting, spool.take(9)] == [False, []]
+    assert plain(spool.take(9, 99)) == [record(4), record(5)]
+    assert [spool.waiting, spool.take(9, 99)] == [False, []]
     spool.close()
     again = Spool(tmp_path / "s.db", 5)
     assert again.full
-    assert plain(again.take(9)) == [record(i) for i in (3, 4, 5)]
+    assert plain(again.take(9, 99)) == [record(i) for i in (3, 4, 5)]
     again.close()
 
 
@@ -174,11 +177,11 @@ def test_what_was_confirmed_survives_a_kill(tmp_path: Path) -> None:
         child.wait()
         journal, spool = Journal(tmp_path / "j.db", 10**9), Spool(tmp_path / "s.db", 10**9)
         commit, _ = journal.committed("a")
-        rows = journal.read("a", 0, 10**6)
+        rows = journal.read("a", 0, 10**6, 10**9)
         assert [r.seq for r in rows] == list(range(commit.done, commit.done + len(rows)))
         assert [int(r.payload) for r in rows] == [r.seq for r in rows]
         assert rows[-1].seq >= last
-        spooled = [int(r.value) for r in spool.take(10**6)]
+        spooled = [int(r.value) for r in spool.take(10**6, 10**9)]
         assert spooled == list(range(len(spooled)))
         assert len(spooled) > last
         journal.close()

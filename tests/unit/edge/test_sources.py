@@ -44,7 +44,7 @@ def caught_up(shard: KafkaShard) -> bool:
 def partition() -> Iterator[tuple[KafkaTopic, KafkaShard]]:
     """A partition that its shard reads; nobody answers on that port, and nobody is asked."""
     source = KafkaSource(name="k", kind="kafka", topic="raw", stream="air")
-    owner = KafkaTopic(source, KafkaSettings(bootstrap="127.0.0.1:1"), lambda _: None)
+    owner = KafkaTopic(source, KafkaSettings(bootstrap="127.0.0.1:1"), lambda _: None, lambda _: None)
     shard = KafkaShard(owner, source, 0, Commit())
     owner._shards[0] = shard
     shard.started, shard.paused = True, False

@@ -14,6 +14,8 @@ from tamis_edge.core.commit import Commit
 from tamis_edge.core.keys import Int64s
 from tamis_edge.decode.decoder import Decoded, Decoder, FieldMap
 
+READ_BYTES = 32 * 2**20  # of readings that are decoded at once, or wait in memory for that
+
 
 class Delivery(Protocol):
     """Readings in the order of their offsets; `arrivals` is wall clock in microseconds, `size` bytes."""
@@ -114,7 +116,7 @@ class SourceShard(Protocol):
         ...
 
     def poll(self, limit: int, now: int) -> Delivery | None:
-        """What has come, at most `limit` readings; None for nothing. Never waits."""
+        """What has come, at most `limit` readings and about `READ_BYTES`; None for nothing. Never waits."""
         ...
 
     def commit(self, commit: Commit, final: bool) -> Future[None]:
@@ -133,6 +135,11 @@ class Source(Protocol):
         """The shards that this edge serves now; called at each turn of the loop, and does the source's own
         work in it.
         """
+        ...
+
+    @property
+    def behind(self) -> bool:
+        """More is at hand than its shards were last asked for."""
         ...
 
     def refuse(self, full: bool) -> None:

@@ -18,7 +18,7 @@ from tamis_edge.core.commit import Commit
 from tamis_edge.core.keys import Int64s
 from tamis_edge.decode.decoder import Decoder
 from tamis_edge.journal import Journal
-from tamis_edge.sources.base import Delivery, Payloads, RawColumns, payloads
+from tamis_edge.sources.base import READ_BYTES, Delivery, Payloads, RawColumns, payloads
 from tamis_edge.sources.csv_rows import csv_blocks
 
 BLOCK = 10_000  # rows decoded ahead; a paced replay sends them in parts
@@ -124,6 +124,8 @@ class FileShard:
 class FileSources:
     """All recordings of an edge."""
 
+    behind = False  # a full micro-batch says so
+
     def __init__(self, sources: list[FileSource], edge: str, journal: Journal) -> None:
         clock = ReplayClock(sum(source.speed != "max" for source in sources))
         for source in sources:
@@ -167,11 +169,13 @@ def _read(path: Path, form: str, types: dict[str, Type]) -> Iterator[Delivery]:
         if form == "ndjson":
             with path.open("rb") as lines:
                 block: list[bytes] = []
+                size = 0
                 for line in lines:
                     block.append(line.rstrip(b"\r\n"))
-                    if len(block) == BLOCK:
+                    size += len(line)
+                    if len(block) == BLOCK or size >= READ_BYTES:
                         yield payloads(first, 0, block)
-                        first, block = first + BLOCK, []
+                        first, block, size = first + len(block), [], 0
                 if block:
                     yield payloads(first, 0, block)
             return

@@ -30,6 +30,8 @@ class HttpSources:
     later: its readings wait in the journal.
     """
 
+    behind = False  # a full micro-batch says so
+
     def __init__(
         self,
         sources: Sequence[HttpSource],

@@ -9,7 +9,7 @@ import numpy as np
 from tamis_edge.core.commit import Commit
 from tamis_edge.decode.decoder import Decoder, FieldMap
 from tamis_edge.journal import Journal
-from tamis_edge.sources.base import Payloads
+from tamis_edge.sources.base import READ_BYTES, Payloads
 
 
 class JournalShard:
@@ -48,11 +48,12 @@ class JournalShard:
     def poll(self, limit: int, now: int) -> Payloads | None:
         if self._next is None:
             return None
-        rows = self._journal.read(self.name, self._next, limit)
-        self.caught_up = len(rows) < limit
+        rows = self._journal.read(self.name, self._next, limit, READ_BYTES)
+        if rows:
+            self._next = rows[-1].seq + 1
+        self.caught_up = self._next >= self._journal.end(self.name)
         if not rows:
             return None
-        self._next = rows[-1].seq + 1
         return Payloads(
             np.array([row.seq for row in rows], np.int64),
             np.array([row.arrival for row in rows], np.int64),

@@ -29,12 +29,14 @@ from tamis_edge.config import KafkaSource
 from tamis_edge.core.commit import Commit
 from tamis_edge.decode.decoder import Decoder
 from tamis_edge.publisher import LOG_LEVEL
-from tamis_edge.sources.base import Payloads
+from tamis_edge.sources.base import READ_BYTES, Payloads
 
 _log = get_logger("edge.kafka")
 
 PATIENCE = 10.0  # seconds for calls that wait for the group's coordinator
 BUFFER = 20_000  # messages of one partition that wait here before it is paused
+AT_ONCE = BUFFER // 2  # messages taken from the client at once
+TELL_AGAIN = 1.0  # seconds without word of a partition after which it is asked again for its end
 
 
 class KafkaShard:
@@ -55,6 +57,9 @@ class KafkaShard:
         self.at_end = False  # the partition has no more than what was handed over or waits in the buffer
         self._owner, self._commit = owner, commit
         self.buffer: deque[tuple[int, int, bytes]] = deque()
+        self.bytes = 0  # of what waits in the buffer
+        self.next: int | None = None  # the offset that should come next; None: whatever is first
+        self.heard = 0.0  # when the partition was last heard of, monotonic seconds
         self.started = False
         self.paused = True
         self._fresh = True
@@ -70,19 +75,31 @@ class KafkaShard:
     def start(self, offset: int, decoder: Decoder) -> None:
         # The assignment began at the commit; only a later start has to go back to it.
         self._owner.resume(self, None if self._fresh else offset)
+        self.next = offset or None
         self.started, self._fresh = True, False
 
     def stop(self) -> None:
         self.started = self.at_end = False
         self._owner.pause(self)
         self.buffer.clear()
+        self.bytes = 0
 
     def poll(self, limit: int, now: int) -> Payloads | None:
-        n = min(limit, len(self.buffer))
-        if n == 0:
+        taken: list[tuple[int, int, bytes]] = []
+        size = 0
+        while self.buffer and len(taken) < limit and size < READ_BYTES:
+            taken.append(self.buffer.popleft())
+            size += len(taken[-1][2])
+        if not taken:
             return None
-        offsets, arrivals, values = zip(*(self.buffer.popleft() for _ in range(n)), strict=True)
+        self.bytes -= size
+        offsets, arrivals, values = zip(*taken, strict=True)
         return Payloads(np.array(offsets, np.int64), np.array(arrivals, np.int64), values)
+
+    @property
+    def full(self) -> bool:
+        """So much waits that the partition should pause."""
+        return len(self.buffer) > BUFFER or self.bytes > READ_BYTES
 
     def commit(self, commit: Commit, final: bool) -> Future[None]:
         return self._owner.commit(self, commit)
@@ -93,13 +110,20 @@ class KafkaShard:
 
 
 class KafkaTopic:
-    """One subscription. `before_revoke` returns the last commit of a shard that is about to move."""
+    """One subscription. `before_revoke` returns the last commit of a shard that is about to move; `lost` is
+    told how many readings Kafka deleted before they were read.
+    """
 
     def __init__(
-        self, source: KafkaSource, settings: KafkaSettings, before_revoke: Callable[[str], Commit | None]
+        self,
+        source: KafkaSource,
+        settings: KafkaSettings,
+        before_revoke: Callable[[str], Commit | None],
+        lost: Callable[[int], None],
     ) -> None:
         self._source = source
-        self._before_revoke = before_revoke
+        self._before_revoke, self._lost = before_revoke, lost
+        self._full = False  # as much came at once as may
         self._shards: dict[int, KafkaShard] = {}
         self._making: dict[int, tuple[Commit, Future[None]]] = {}
         self._lock = threading.Lock()
@@ -114,7 +138,8 @@ class KafkaTopic:
                 # A dead edge's partitions wait no longer than this for another.
                 "session.timeout.ms": 10_000,
                 "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
+                # Not by the client itself: what was deleted unread has to be told and counted.
+                "auto.offset.reset": "error",
                 "partition.assignment.strategy": "cooperative-sticky",
                 "enable.partition.eof": True,
                 "on_commit": self._on_commit,
@@ -128,8 +153,11 @@ class KafkaTopic:
 
     def shards(self) -> list[KafkaShard]:
         now = time.time_ns() // 1000
+        self._full = False
         try:
-            for message in self._consumer.consume(BUFFER // 2, timeout=0):
+            messages = self._consumer.consume(AT_ONCE, timeout=0)
+            self._full = len(messages) == AT_ONCE
+            for message in messages:
                 self._take(message, now)
         except KafkaException as error:
             # The group could not say where its partitions stand: join it anew.
@@ -138,11 +166,22 @@ class KafkaTopic:
             self._consumer.unsubscribe()
             self.start()
         for shard in self._shards.values():
-            if shard.started and not shard.paused and len(shard.buffer) > BUFFER:
+            if shard.started and not shard.paused and shard.full:
                 self.pause(shard)
-            elif shard.started and shard.paused and len(shard.buffer) < BUFFER // 4:
+            elif (
+                shard.started
+                and shard.paused
+                and len(shard.buffer) < BUFFER // 4
+                and shard.bytes < READ_BYTES // 4
+            ):
                 self.resume(shard, None)
+            elif shard.started and not shard.paused and not shard.at_end and not shard.buffer:
+                self._ask_for_end(shard)
         return list(self._shards.values())
+
+    @property
+    def behind(self) -> bool:
+        return self._full or any(shard.buffer for shard in self._shards.values() if shard.started)
 
     def refuse(self, full: bool) -> None:
         """The loop stops polling by itself, and full buffers pause their partitions."""
@@ -163,7 +202,7 @@ class KafkaTopic:
         if offset is not None:
             self._consumer.seek(TopicPartition(shard.topic, shard.partition, offset))
         self._consumer.resume([at])
-        shard.paused = False
+        shard.paused, shard.heard = False, time.monotonic()
 
     def pause(self, shard: KafkaShard) -> None:
         """Deliver nothing of the partition for now."""
@@ -185,6 +224,21 @@ class KafkaTopic:
             self._settle(shard.partition, str(error))
         return done
 
+    def _ask_for_end(self, shard: KafkaShard) -> None:
+        """The end is told once only, and an error takes it back: going where one is has it told again, as
+        soon as the broker answers.
+        """
+        if time.monotonic() - shard.heard > TELL_AGAIN:
+            self._go_to(shard, OFFSET_BEGINNING if shard.next is None else shard.next)
+
+    def _go_to(self, shard: KafkaShard, offset: int) -> None:
+        shard.heard = time.monotonic()
+        try:
+            self._consumer.seek(TopicPartition(shard.topic, shard.partition, offset))
+        except KafkaException as error:
+            # Tried again: until then the partition counts as not read to its end.
+            _log.debug("seeking failed", shard=shard.name, offset=offset, error=str(error))
+
     # ---- callbacks, all from within consume()
 
     def _take(self, message: Message, now: int) -> None:
@@ -194,14 +248,52 @@ class KafkaTopic:
         if error is not None:
             if error.code() == KafkaError._PARTITION_EOF:
                 if shard is not None:
-                    shard.at_end = True
+                    shard.at_end, shard.heard = True, time.monotonic()
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET and shard is not None:
+                self._find_again(shard)
             else:
                 _log.warning("reading a topic failed", topic=self._source.topic, error=str(error))
         elif shard is not None and shard.started:
             offset = message.offset()
             assert offset is not None
             shard.at_end = False
-            shard.buffer.append((offset, now, message.value() or b""))
+            value = message.value() or b""
+            shard.buffer.append((offset, now, value))
+            shard.bytes += len(value)
+            shard.next, shard.heard = offset + 1, time.monotonic()
+
+    def _find_again(self, shard: KafkaShard) -> None:
+        """The partition doesn't have the offset that comes next: go on with the first that it has."""
+        shard.at_end = False
+        try:
+            first, end = self._consumer.get_watermark_offsets(
+                TopicPartition(shard.topic, shard.partition), timeout=PATIENCE
+            )
+        except KafkaException as error:
+            _log.warning("can't ask where a partition begins", shard=shard.name, error=str(error))
+            shard.heard = time.monotonic()
+            return
+        if shard.next is not None and shard.next < first:
+            self._lost(first - shard.next)
+            _log.error(
+                "Kafka deleted readings before this edge had read them: its retention is too short",
+                shard=shard.name,
+                lost=first - shard.next,
+                next=first,
+            )
+        else:
+            _log.error(
+                "a partition lacks the offset that was committed: was its topic made anew?",
+                shard=shard.name,
+                offset=shard.next,
+                end=end,
+                next=first,
+            )
+        shard.next, shard.heard = first, time.monotonic()
+        # The client has given the partition up: seeking in it is an error.
+        at = TopicPartition(shard.topic, shard.partition, first)
+        self._consumer.incremental_unassign([at])
+        self._consumer.incremental_assign([at])
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         found = consumer.committed(partitions, timeout=PATIENCE) if partitions else []

@@ -31,6 +31,8 @@ ROOM_TO_RESUME = (
 class MqttShards:
     """One subscription; a shard for each stream that its messages are of."""
 
+    behind = False  # a full micro-batch says so
+
     def __init__(
         self, source: MqttSource, edge: str, journal: Journal, limit: int, wake: Callable[[], None]
     ) -> None:
