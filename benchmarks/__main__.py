@@ -12,17 +12,33 @@ import click
 from rich.console import Console
 
 from benchmarks.harness import keep, machine, show
+from benchmarks.pages import fill
+from benchmarks.plots import PAGES
 from tamis.errors import TamisError
 
-NAMES = ("omission", "edge", "joiner", "latency")
+NAMES = (
+    "omission.stores",
+    "omission.retention",
+    "omission.growth",
+    "stall",
+    "edge",
+    "joiner",
+    "latency",
+)
+# A name before the dot stands for all that begin with it.
+GROUPS = dict.fromkeys(name.partition(".")[0] for name in NAMES)
 RESULTS = Path(__file__).parent / "results"
 
 
 @click.command()
-@click.argument("names", nargs=-1, type=click.Choice(NAMES), metavar="[NAME]...")
+@click.argument(
+    "names", nargs=-1, type=click.Choice(list({**GROUPS, **dict.fromkeys(NAMES)})), metavar="[NAME]..."
+)
 @click.option("--quick", is_flag=True, help="Small sizes: whether it works, not how fast it is.")
 def main(names: tuple[str, ...], quick: bool) -> None:
-    """Run all benchmarks, or those named: omission, edge, joiner, latency."""
+    """Run all benchmarks, or those named: omission (which is omission.stores, omission.retention and
+    omission.growth), stall, edge, joiner, latency.
+    """
     # What a benchmark started is ended by its `finally`, also when it is told to stop.
     signal.signal(signal.SIGTERM, _interrupt)
     out, err = Console(), Console(stderr=True)
@@ -32,7 +48,7 @@ def main(names: tuple[str, ...], quick: bool) -> None:
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
     out.print(f"{facts['cores']} cores, {facts['memory_gib']} GiB, Python {facts['python']}, {facts['java']}")
     out.print(versions, highlight=False)
-    for name in names or NAMES:
+    for name in [name for name in NAMES if not names or {name, name.partition(".")[0]} & set(names)]:
         began = time.monotonic()
 
         def say(text: str, name: str = name, began: float = began) -> None:
@@ -45,6 +61,8 @@ def main(names: tuple[str, ...], quick: bool) -> None:
             raise click.ClickException(f"{name}: {error}") from error
         show(result, out)
         path = keep(result, facts, time.monotonic() - began, RESULTS)
+        if not quick:
+            fill(PAGES, result, facts)
         say(f"kept in {path}")
 
 

@@ -1,0 +1,44 @@
+"""A benchmark's figures in a page of the docs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import Result, text
+
+
+def markdown(result: Result) -> str:
+    """The table."""
+    lines = [f"| {' | '.join(result.columns)} |", f"|---|{'---:|' * (len(result.columns) - 1)}"]
+    for row in result.rows:
+        lines.append(f"| {' | '.join(text(row.get(name)) for name in result.columns)} |")
+    return "\n".join(lines)
+
+
+def fill(directory: Path, result: Result, facts: dict[str, Any]) -> None:
+    """Put the table of `result`, its notes and the machine's facts into every page that has marks for it:
+    between `<!-- NAME -->` and `<!-- end of NAME -->`.
+    """
+    notes = "\n".join(f"- {note}" for note in (*result.notes, _where(facts)))
+    for page in directory.glob("*.md"):
+        old = page.read_text()
+        new = re.sub(
+            rf"(<!-- {re.escape(result.name)} -->\n).*?(<!-- end of {re.escape(result.name)} -->)",
+            lambda marks: f"{marks[1]}\n{markdown(result)}\n\n{notes}\n\n{marks[2]}",
+            old,
+            flags=re.DOTALL,
+        )
+        if new != old:
+            page.write_text(new)
+
+
+def _where(facts: dict[str, Any]) -> str:
+    versions = ", ".join(
+        f"{name} {facts['versions'][name]}" for name in ("numba", "numpy", "sortedcontainers")
+    )
+    return (
+        f"{facts['processor']}, {facts['cores']} cores, {facts['memory_gib']} GiB, {facts['system']}, "
+        f"Python {facts['python']}, {versions}; load of the minute before: {facts['load']:.1f}"
+    )
