@@ -4,6 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 CODE := shared services tests benchmarks
+SERVICES := alerts edge joiner registry
 READY := .venv/.ready
 JARS := .venv/.jars
 
@@ -46,10 +47,17 @@ bench: setup ## measure throughput, latency and memory
 soundness: setup ## long randomised search for a missed or an extra alarm
 	$(BIN)/pytest tests/oracle -m soundness
 
-# Addresses of package registries stay out of the lock: where packages come from is the machine's business.
+# Addresses of package registries stay out of the locks: where packages come from is the machine's business.
+COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
+BUILD := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")
+
+# The locks of the images have the versions of the whole lock, for one service each.
 lock: ## resolve the dependencies of pyproject.toml anew (needs uv)
-	uv pip compile --universal --python-version 3.11 --all-extras --generate-hashes \
-	  --no-emit-index-url --no-header --quiet pyproject.toml -o requirements.lock
+	$(COMPILE) --all-extras pyproject.toml -o requirements.lock
+	for service in $(SERVICES); do \
+	  $(COMPILE) --extra $$service -c requirements.lock pyproject.toml -o services/$$service/requirements.lock || exit; \
+	done
+	$(PYTHON) -c '$(BUILD)' | $(COMPILE) -c requirements.lock - -o deploy/build.lock
 
 clean: ## remove the venv, the jars and all caches
 	rm -rf .venv .jars build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis shared/*.egg-info

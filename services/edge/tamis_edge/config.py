@@ -240,13 +240,20 @@ def _line(node: yaml.Node | None, place: tuple[int | str, ...]) -> int:
     return line
 
 
-def override(config: EdgeConfig, name: str | None, data: Path | None, http_port: int | None) -> EdgeConfig:
+def override(
+    config: EdgeConfig,
+    name: str | None,
+    data: Path | None,
+    http_port: int | None,
+    http_host: str | None = None,
+) -> EdgeConfig:
     """The configuration with what the command line says in place of the file's.
 
     Raises:
         InputError: the name can't be part of shard ids.
     """
-    http = config.http if http_port is None else config.http.model_copy(update={"port": http_port})
+    given = {"host": http_host, "port": http_port}
+    http = config.http.model_copy(update={key: value for key, value in given.items() if value is not None})
     if name is not None:
         try:
             _check_name(name)

@@ -26,9 +26,17 @@ Examples:
 )
 @click.option("--name", help="The edge's name, part of its shards' ids; instead of the file's.")
 @click.option(
+    "--http-host",
+    metavar="ADDRESS",
+    envvar="TAMIS_EDGE_HTTP_HOST",
+    help="Where the HTTP source listens; instead of the file's. TAMIS_EDGE_HTTP_HOST in the environment.",
+)
+@click.option(
     "--http-port", type=click.IntRange(0, 65535), help="Port of the HTTP source; instead of the file's."
 )
-def command(config: Path | None, data: Path | None, name: str | None, http_port: int | None) -> None:
+def command(
+    config: Path | None, data: Path | None, name: str | None, http_host: str | None, http_port: int | None
+) -> None:
     """Run an edge: readings in, filtered by the plan, retained ones to Kafka; SIGTERM stops it cleanly."""
     from tamis.settings import KafkaSettings, ServiceSettings, load
     from tamis.telemetry.logs import configure_logs
@@ -37,4 +45,4 @@ def command(config: Path | None, data: Path | None, name: str | None, http_port:
 
     settings = load(ServiceSettings)
     configure_logs("edge", settings.log_level, settings.log_format)
-    serve(override(load_config(config), name, data, http_port), load(KafkaSettings), settings)
+    serve(override(load_config(config), name, data, http_port, http_host), load(KafkaSettings), settings)
