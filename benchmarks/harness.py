@@ -6,11 +6,12 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeVar
 
 import orjson
@@ -21,7 +22,17 @@ from rich.table import Table
 from tamis.fleet.java import find_java
 
 # Those whose version moves the figures.
-_PACKAGES = ("tamis", "confluent-kafka", "numba", "numpy", "orjson", "pyarrow", "pyspark", "faust-streaming")
+_PACKAGES = (
+    "tamis",
+    "confluent-kafka",
+    "numba",
+    "numpy",
+    "orjson",
+    "pyarrow",
+    "pyspark",
+    "faust-streaming",
+    "sortedcontainers",
+)
 
 # Seconds after which a run is not repeated any more.
 BUDGET = 8.0
@@ -77,12 +88,28 @@ def best(work: Callable[[], T], repeats: int) -> tuple[float, T]:
     return min(found), result
 
 
+def medians(works: Mapping[str, Callable[[], T]], repeats: int) -> dict[str, tuple[float, T]]:
+    """Of each of `works` the median seconds of its runs, the first not counted, and what it returned last.
+
+    They run by turns: what disturbs the machine for a while disturbs all alike, so their ratios hold.
+    """
+    found: dict[str, list[float]] = {name: [] for name in works}
+    results = {name: work() for name, work in works.items()}
+    for _ in range(repeats):
+        for name, work in works.items():
+            with timed() as watch:
+                results[name] = work()
+            found[name].append(watch.seconds)
+    return {name: (median(found[name]), results[name]) for name in works}
+
+
 def machine() -> dict[str, Any]:
     """Facts without which a figure means nothing. `load` is of the last minute: what others did meanwhile
     counts too.
     """
     java = subprocess.run([find_java(), "-version"], capture_output=True, text=True, check=True).stderr
     return {
+        "processor": _processor(),
         "cores": os.cpu_count(),
         "load": os.getloadavg()[0],
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
@@ -91,6 +118,14 @@ def machine() -> dict[str, Any]:
         "java": java.splitlines()[0],
         "versions": {name: version(name) for name in _PACKAGES},
     }
+
+
+def _processor() -> str:
+    """Its name, where the system tells it."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
 
 
 def keep(result: Result, facts: dict[str, Any], seconds: float, directory: Path) -> Path:
@@ -108,13 +143,14 @@ def show(result: Result, console: Console) -> None:
     for number, name in enumerate(result.columns):
         table.add_column(name, justify="right" if number else "left")
     for row in result.rows:
-        table.add_row(*(_text(row.get(name)) for name in result.columns))
+        table.add_row(*(text(row.get(name)) for name in result.columns))
     console.print(table)
     for note in result.notes:
         console.print(f"  {note}", highlight=False)
 
 
-def _text(cell: Cell) -> str:
+def text(cell: Cell) -> str:
+    """A cell as a table shows it: three digits that count, thousands apart."""
     if cell is None:
         return ""
     if isinstance(cell, float):

@@ -1,0 +1,137 @@
+"""The plots of `docs/benchmarks`; `python -m benchmarks.plots` draws them again from the figures kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+PAGES = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
+RESULTS = Path(__file__).parent / "results"
+
+Row = Mapping[str, Any]
+
+
+def stores(rows: Sequence[Row]) -> None:
+    """Table 1: time per tuple by disorder, a panel for each stream."""
+    figure, panels = _panels(2, sharey=True)
+    for axes, stream in zip(panels, ("s-unif", "s-wiener"), strict=True):
+        mine = [row for row in rows if row["stream"] == stream]
+        for number, name in enumerate(
+            ("sorted list", "linked list", "red-black tree", "skip list", "stream form", "kernel")
+        ):
+            ours = name in {"stream form", "kernel"}
+            axes.plot(
+                [row["sigma"] for row in mine],
+                [row[name] for row in mine],
+                marker="os^vDP"[number],
+                linestyle="-" if ours else "--",
+                color=f"C{number}",
+                label=f"Tamis: {name}" if ours else name,
+            )
+        axes.set_xscale("symlog", linthresh=1)
+        axes.set_yscale("log")
+        axes.set_title(stream)
+        axes.set_xlabel("disorder σ (ticks; ten ticks per tuple)")
+    panels[0].set_ylabel("time per tuple (µs)")
+    _legend_below(figure, panels[0])
+    _save(figure, "omission-stores.png")
+
+
+def retention(rows: Sequence[Row]) -> None:
+    """Figure 10, a and b: what is retained by the interval's length, in all and per interval."""
+    figure, panels = _panels(2)
+    names = list(dict.fromkeys(row["stream"] for row in rows))
+    for axes, what in zip(panels, ("retained", "per interval"), strict=True):
+        for number, name in enumerate(names):
+            mine = [row for row in rows if row["stream"] == name]
+            sizes = [row["tuples per interval"] for row in mine]
+            strict, fewest = ([row[f"{what}, {ties}"] for row in mine] for ties in ("strict", "fewest"))
+            if strict != fewest:
+                axes.plot(sizes, strict, "--", marker="^", color=f"C{number}", label=f"{name}, strict")
+            label = name if strict == fewest else f"{name}, fewest"
+            axes.plot(sizes, fewest, marker="o", color=f"C{number}", label=label)
+        axes.set_xscale("log", base=2)
+        axes.set_xlabel("tuples in an omission interval")
+    shared, each = panels
+    shared.set_ylabel("share of tuples retained")
+    shared.set_ylim(0, 1.03)
+    shared.set_title("a: of all tuples")
+    sizes = [row["tuples per interval"] for row in rows if row["stream"] == names[0]]
+    each.plot(sizes, [4] * len(sizes), color="0.5", linestyle=":", label="four per interval")
+    each.plot(
+        sizes, [2.3 * size**0.5 for size in sizes], color="0.5", linestyle="-.", label="2.3 × square root"
+    )
+    each.set_yscale("log", base=2)
+    each.set_ylabel("tuples retained per interval")
+    each.set_title("b: per omission interval")
+    _legend_below(figure, each)
+    _save(figure, "omission-retention.png")
+
+
+def growth(rows: Sequence[Row]) -> None:
+    """Time by tuples, time by keys, and what the stream form keeps by keys."""
+    figure, (by_tuples, by_keys, kept) = _panels(3)
+    for number, form in enumerate(("kernel", "stream form")):
+        for few, style in ((1, "-"), (100, "--")):
+            mine = [row for row in rows if row["keys"] == few]
+            by_tuples.plot(
+                [row["tuples"] for row in mine],
+                [row[form] for row in mine],
+                style,
+                marker="o",
+                color=f"C{number}",
+                label=f"{form}, {few} key{'s' if few > 1 else ''}",
+            )
+    most = max(row["tuples"] for row in rows)
+    widest = sorted((row for row in rows if row["tuples"] == most), key=lambda row: row["keys"])
+    keys = [row["keys"] for row in widest]
+    for number, form in enumerate(("kernel", "stream form")):
+        costs = [1e9 * row[form] / most for row in widest]
+        by_keys.plot(keys, costs, marker="o", color=f"C{number}", label=form)
+    kept.plot(keys, [row["most tuples kept"] for row in widest], marker="o", color="C1", label="stream form")
+    kept.axhline(most, color="0.5", linestyle=":", label="all tuples of the stream")
+    for axes in (by_tuples, kept):
+        axes.set_yscale("log")
+    for axes in (by_tuples, by_keys, kept):
+        axes.set_xscale("log")
+        axes.legend(fontsize="small")
+    by_tuples.set(xlabel="tuples", ylabel="seconds", title="time by tuples")
+    by_keys.set(xlabel="keys", ylabel="time per tuple (ns)", title=f"time by keys, {most:,} tuples")
+    by_keys.set_ylim(bottom=0)
+    kept.set(xlabel="keys", ylabel="most tuples kept at a time", title=f"state, {most:,} tuples")
+    _save(figure, "omission-growth.png")
+
+
+def _panels(number: int, *, sharey: bool = False) -> tuple[Figure, list[Axes]]:
+    figure = Figure(figsize=(5.2 * number, 4.6), layout="constrained")
+    panels = list(figure.subplots(1, number, sharey=sharey))
+    for axes in panels:
+        axes.grid(color="0.9")
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, panels
+
+
+def _legend_below(figure: Figure, axes: Axes) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+
+
+def _save(figure: Figure, name: str) -> None:
+    PAGES.mkdir(parents=True, exist_ok=True)
+    figure.savefig(PAGES / name, dpi=120)
+
+
+def _again(drawings: Iterable[tuple[str, Any]]) -> None:
+    for name, draw in drawings:
+        path = RESULTS / f"{name}.json"
+        if path.exists():
+            draw(orjson.loads(path.read_bytes())["rows"])
+
+
+if __name__ == "__main__":
+    _again([("omission.stores", stores), ("omission.retention", retention), ("omission.growth", growth)])
