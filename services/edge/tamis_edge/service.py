@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
+import numpy as np
+
 from tamis.errors import UnavailableError
 from tamis.planning.plan import Plan
 from tamis.settings import KafkaSettings, ServiceSettings
@@ -20,11 +22,13 @@ from tamis.telemetry.server import TelemetryServer
 from tamis_edge.aside import LetterFiles
 from tamis_edge.config import EdgeConfig, FileSource, HttpSource, KafkaSource, MqttSource
 from tamis_edge.core.commit import Commit
+from tamis_edge.core.shedding import Shedder
 from tamis_edge.core.warm_up import warm_up
 from tamis_edge.journal import Journal
 from tamis_edge.plans import PlanFile, PlanReader
 from tamis_edge.publisher import Publisher
-from tamis_edge.sources.base import Source
+from tamis_edge.sources.base import Source, SourceShard
+from tamis_edge.sources.journalled import JournalShard
 from tamis_edge.spool import Spool
 from tamis_edge.telemetry import EdgeTelemetry
 from tamis_edge.worker import Worker
@@ -122,8 +126,11 @@ class Edge:
         self._meet_shards()
         self._pause(self.spool.full)
         came = 0
+        limits = self.config.limits
+        spool, journal = self.spool.bytes / limits.spool, 1 - self.journal.room / limits.journal
         for worker in self.workers.values():
             worker.obey(plan, fresh, now)
+            worker.press(spool, journal)
             if not self._paused:
                 came += worker.read(self.config.batch.rows, now)
             worker.settle(now)
@@ -200,7 +207,14 @@ class Edge:
             self._forget(self.workers.pop(name))
         for name, shard in shards.items():
             if name not in self.workers:
-                self.workers[name] = Worker(shard, self.config.name, self.publisher, self._metrics)
+                self.workers[name] = Worker(
+                    shard, self.config.name, self.publisher, self._metrics, self._shedder(shard)
+                )
+
+    def _shedder(self, shard: SourceShard) -> Shedder | None:
+        """Kafka topics and files wait by themselves: only what HTTP and MQTT bring is ever shed."""
+        sheds = self.config.overload.shed and isinstance(shard, JournalShard)
+        return Shedder(np.random.default_rng()) if sheds else None
 
     def _forget(self, worker: Worker) -> None:
         if worker.run is not None:

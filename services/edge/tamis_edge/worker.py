@@ -14,6 +14,7 @@ from tamis.telemetry.metrics import Metrics
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
+from tamis_edge.core.shedding import Shedder, share_to_shed
 from tamis_edge.decode.decoder import Decoder, FieldMap
 from tamis_edge.publisher import Publisher
 from tamis_edge.sources.base import Delivery, SourceShard
@@ -30,10 +31,18 @@ RETRY = 1_000_000  # microseconds after a commit that failed
 class Worker:
     """Belongs to the edge's one loop; `now` is wall clock in microseconds throughout."""
 
-    def __init__(self, source: SourceShard, edge: str, publisher: Publisher, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        source: SourceShard,
+        edge: str,
+        publisher: Publisher,
+        metrics: Metrics,
+        shedder: Shedder | None = None,
+    ) -> None:
         self.source = source
         self.run: ShardRun | None = None
         self._edge, self._publisher, self._metrics = edge, publisher, metrics
+        self._shedder = shedder
         self._version = 0
         self._decoder: Decoder | None = None
         self._unknown = False  # the run only sets readings aside, of a stream that the plan doesn't have
@@ -89,7 +98,8 @@ class Worker:
         self._watermark = None
         commit, _ = found
         decoder = self._decode_for(plan)
-        self.run, self._unknown = ShardRun(self.source.name, self.source.stream, commit, plan), False
+        run = ShardRun(self.source.name, self.source.stream, commit, plan, self._shedder)
+        self.run, self._unknown = run, False
         self.source.start(commit.done, decoder)
         self._commit_at = 0
         _log.info("taken up", shard=self.source.name, plan=plan.version, offset=commit.done)
@@ -120,6 +130,13 @@ class Worker:
         return self._decoder
 
     # ---- tuples
+
+    def press(self, spool: float, journal: float) -> None:
+        """Say which shares of spool and journal are filled. Readings that wait in the journal count only
+        where some of them are this shard's.
+        """
+        if self._shedder is not None:
+            self._shedder.share = share_to_shed(spool if self.source.caught_up else max(spool, journal))
 
     def read(self, limit: int, now: int) -> int:
         """Take a micro-batch; returns how many readings came."""

@@ -127,6 +127,13 @@ CATALOGUE: tuple[Metric, ...] = (
         "tamis_edge_paused", "gauge", "1 while sources are paused since the spool is full", ("edge",), "edge"
     ),
     Metric(
+        "tamis_edge_shed_tuples_total",
+        "counter",
+        "Retained tuples dropped at random under overload, counted for each topic",
+        ("edge", "stream"),
+        "edge",
+    ),
+    Metric(
         "tamis_edge_refused_records_total",
         "counter",
         "Records of readings that Kafka refused for good, by where they were put: dead_letters, file",
