@@ -23,6 +23,16 @@ def show(view: View, metrics: Metrics) -> None:
     metrics.clear("tamis_registry_queries")
     for query_state, count in queries.items():
         metrics.set("tamis_registry_queries", count, state=query_state)
+    unproven = Counter(
+        (definition.alert, word)
+        for definition in view.plan.definitions
+        for source in definition.inputs
+        for word in ("heuristic", "trusted")
+        if (source.certificate or "").startswith(word)
+    )
+    metrics.clear("tamis_registry_unproven_streams")
+    for (query, certificate), count in unproven.items():
+        metrics.set("tamis_registry_unproven_streams", count, query=query, certificate=certificate)
     metrics.clear("tamis_registry_topics")
     for stream_plan in view.plan.streams:
         metrics.set("tamis_registry_topics", len(stream_plan.topics), stream=stream_plan.name)

@@ -48,6 +48,7 @@ def _input(omission: Omission, alert: AlertDef, verdict: Verdict, topic_of: Topi
         filter=omission.filter,
         interval=omission.interval,
         columns=_read(alias, alert, verdict, omission),
+        certificate=omission.certificate,
     )
 
 

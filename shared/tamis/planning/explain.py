@@ -124,7 +124,8 @@ def _source(source: SourceExplanation) -> Iterator[str]:
         yield from _wrapped(f"windows of {seconds(source.window.size)}{every}", "    ")
     if source.interval is not None:
         what = f"omission interval {seconds(source.interval)}, " if source.window is None else ""
-        yield from _wrapped(f"{what}proof: {source.certificate}", "    ")
+        proved = not str(source.certificate).startswith(("heuristic", "trusted"))
+        yield from _wrapped(f"{what}{'proof' if proved else 'certificate'}: {source.certificate}", "    ")
         yield from _wrapped(f"value {source.value}", "    ")
     if source.key:
         yield from _wrapped(f"for each {', '.join(source.key)}", "    ")

@@ -155,6 +155,22 @@ def recip(a: Interval) -> Interval:
     return where(crossing, WHOLE, Interval(lo, hi))
 
 
+def div(a: Interval, b: Interval) -> Interval:
+    """a / b; everything where 0 is inside b, and 0 at an end of it is a limit."""
+    out = mul(a, recip(b))
+    # Whole ends with whole quotients are exact: 100 / 100 is 1, and 1 - 100 / 100 has a sign.
+    whole = _small_integer(a.lo) & _small_integer(a.hi) & _small_integer(b.lo) & _small_integer(b.hi)
+    whole &= (b.lo > 0.0) | (b.hi < 0.0)
+    if not whole.any():
+        return out
+    ends = [x / y for x in a for y in b]
+    lo = np.minimum(np.minimum(ends[0], ends[1]), np.minimum(ends[2], ends[3]))
+    hi = np.maximum(np.maximum(ends[0], ends[1]), np.maximum(ends[2], ends[3]))
+    return Interval(
+        np.where(whole & _small_integer(lo), lo, out.lo), np.where(whole & _small_integer(hi), hi, out.hi)
+    )
+
+
 def absolute(a: Interval) -> Interval:
     """|a|."""
     inside = where(a.hi <= 0, neg(a), Interval(np.zeros_like(a.lo), a.magnitude))

@@ -213,19 +213,21 @@ def _quotient(expr: Call, args: tuple[Jet, ...], doubt: Doubt) -> Jet:
     a, b = args
     if not b.varies and expr.args[1].type.integral:
         # A whole divisor is 0, and the result NULL for every value of the variable, or at least 1 in size.
-        inverse = Jet(_whole_inverse(b.value))
+        b = Jet(_whole(b.value))
+        inverse = Jet(iv.recip(b.value))
     else:
         if a.varies or b.varies:
             doubt.add(b.value.holds(0.0), expr, "may divide by zero")
         inverse = _unary(b, iv.recip(b.value), _inverse_first(b.value), _inverse_second(b.value))
-    value = _checked(expr, iv.mul(a.value, inverse.value), a.varies or b.varies, doubt)
+    value = _checked(expr, iv.div(a.value, b.value), a.varies or b.varies, doubt)
     return _multiplied(a, inverse, value)
 
 
-def _whole_inverse(divisor: Interval) -> Interval:
-    above = Interval(iv.recip(Interval(np.ones(()), np.maximum(divisor.hi, 1.0))).lo, np.ones(()))
-    below = Interval(-np.ones(()), iv.recip(Interval(np.minimum(divisor.lo, -1.0), -np.ones(()))).hi)
-    return iv.where(divisor.lo >= 0, above, iv.where(divisor.hi <= 0, below, UNIT))
+def _whole(divisor: Interval) -> Interval:
+    """Without what is nearer to 0 than 1, where one sign remains."""
+    above = Interval(np.maximum(divisor.lo, 1.0), np.maximum(divisor.hi, 1.0))
+    below = Interval(np.minimum(divisor.lo, -1.0), np.minimum(divisor.hi, -1.0))
+    return iv.where(divisor.lo >= 0, above, iv.where(divisor.hi <= 0, below, divisor))
 
 
 def _inverse_first(b: Interval) -> Interval:

@@ -93,6 +93,7 @@ class Input:
     # What the definition reads, besides key and time, and its alarms carry: its share of the topic's
     # projection.
     columns: tuple[str, ...] = ()
+    certificate: str | None = None  # the rule that omission rests on; "heuristic…" where it is no proof
 
 
 @dataclass(frozen=True)

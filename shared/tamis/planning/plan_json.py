@@ -195,7 +195,7 @@ def _window(value: object, place: str) -> Window:
     return window
 
 
-_LATER = {"window"}
+_LATER = {"window", "certificate"}
 _names = _tuple(_text)
 _ENTRY: dict[str, Read[Any]] = {
     "filter": _or_none(_expression),
@@ -239,6 +239,7 @@ _INPUT: dict[str, Read[Any]] = {
     "filter": _or_none(_expression),
     "interval": _natural,
     "columns": _names,
+    "certificate": _text,
 }
 _BOUND: dict[str, Read[Any]] = {
     "left": _text,

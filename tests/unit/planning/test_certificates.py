@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from tests.unit.planning.catalogs import NEAR, TWO, catalog_of, verdict_of
 
+from tamis.expressions.nodes import Column, Expr, Literal, Type
+from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import to_sql
+from tamis.planning.intervals import span
 from tamis.planning.omission import Omission
+from tamis.planning.regions import Prover
+from tamis.planning.subdivide import ALL_WORK, Effort
 from tamis.planning.verdict import judge
 
 WEATHER = """
@@ -70,7 +77,42 @@ def weather(sources: str, condition: str) -> tuple[Omission, ...]:
         ("CASE WHEN b.flag THEN a.x ELSE a.x + 1 END > b.x", ("a.x", "above"), ("b.x", "below")),
         ("a.x > b.x AND b.y > 0", ("a.x", "above"), ("b.x", "below")),
         ("", ("0.0", "above"), ("0.0", "above")),
+        # Only where the threshold is crossed does the slope count:
+        ("a.pos * (b.pos - 3) > 50", ("a.pos", "above"), ("b.pos", "above")),
+        ("a.pos * (b.pos - 3) < -50", ("a.pos", "above"), ("b.pos", "below")),
+        ("power(a.pos - 50, 2) * b.pos + a.pos > 100000", ("a.pos", "both"), ("b.pos", "above")),
+        # One stream's factors and terms, scattered:
+        ("a.x * b.x * a.y > 5", ("a.x * a.y", "both"), ("b.x", "both")),
+        ("a.x * b.x + b.x * a.y > 5", ("a.x + a.y", "both"), ("b.x", "both")),
+        ("b.pos * a.x + 2 * a.y * b.pos > 5", ("a.x + 2 * a.y", "above"), ("b.pos", "both")),
+        ("b.pos / a.pos / a.k2 > 5", None, ("b.pos", "above")),  # a.k2 may be 0
+        # Steps:
+        (
+            "CASE WHEN a.x > 10 THEN 2 * a.x - b.x ELSE a.x + 10 - b.x END > 5",
+            ("a.x", "above"),
+            ("b.x", "below"),
+        ),
+        (
+            "CASE WHEN a.x > 10 THEN 2 * a.x - b.x ELSE a.x + 9 - b.x END > 5",
+            ("a.x", "above"),
+            ("b.x", "below"),
+        ),
+        ("CASE WHEN a.x > 10 THEN 2 * a.x - b.x ELSE a.x + 11 - b.x END > 5", None, ("b.x", "below")),
+        (
+            "CASE WHEN a.x < 10 THEN 3 - a.x - b.x ELSE a.x - 9 - b.x END > 5",
+            ("a.x", "both"),
+            ("b.x", "below"),
+        ),
+        ("CASE WHEN a.x < 10 THEN a.x + b.x ELSE b.x - a.x END > 5", None, ("b.x", "above")),
+        ("CASE WHEN a.x > b.x THEN a.x ELSE b.x END > 3 AND a.x > b.y", ("a.x", "above"), None),
+        # Opposite rays, and rays whose direction b decides:
+        ("a.x > b.x + 5 OR a.x < b.x - 5", ("a.x", "both"), ("b.x", "both")),
+        ("a.x > b.x + 5 AND a.x < b.x + 9", None, None),
+        # What fails in one term costs the streams of that term alone:
+        ("ABS(ABS(a.x) - 3) * b.pos + b.x > 0", ("abs(abs(a.x) - 3)", "above"), None),
         # Nothing that can be proved:
+        ("CASE WHEN a.x < 10 THEN a.x + b.x ELSE a.x + 2 * b.y END > 5", None, None),  # NULL by the value
+        ("0 * CASE WHEN a.x < 10 THEN b.x END > -1", None, ("b.x", "above")),
         ("a.x = b.x + 1", None, None),
         ("a.x * a.y + b.x * a.x > 3", None, ("b.x", "both")),
         ("a.x > b.x AND a.y > b.y", None, None),
@@ -154,3 +196,28 @@ def test_the_centre_of_a_star_keeps_everything() -> None:
 def test_each_tuple_of_a_single_stream_is_kept() -> None:
     (a,) = verdict_of("a.x > 3", sources="a").omissions
     assert a.interval == 0
+
+
+def test_a_failing_term_costs_only_its_own_streams() -> None:
+    near = "a.k = b.k AND b.k = c.k AND ABS(a.ts - b.ts) <= INTERVAL '5' SECOND AND "
+    near += "ABS(b.ts - c.ts) <= INTERVAL '5' SECOND AND ABS(a.ts - c.ts) <= INTERVAL '5' SECOND"
+    condition = "ABS(ABS(a.x - b.x) - 3) + c.x > 5"
+    omissions = verdict_of(f"{near} AND {condition}", sources="a, b, c").omissions
+    assert [o.sides for o in omissions] == [None, None, "above"]
+
+
+def test_the_effort_is_counted_and_stated() -> None:
+    """What can't be proved, and takes all the work there is, takes no more; and twice the same."""
+    x, rest = Column("", "x", Type.DOUBLE), [Column("b", f"y{i}", Type.DOUBLE) for i in range(4)]
+    hard: Expr = x
+    for column in rest:
+        hard = call("+", call("*", hard, call("-", x, column)), call("exp", call("*", column, x)))
+    box = {c: span(-3.0, 3.0) for c in (x, *rest)}
+    spent = []
+    for _ in range(2):
+        effort = Effort()
+        begin = time.process_time()
+        Prover(box, x, effort).regions(call(">", hard, Literal(1, Type.INT)))
+        spent.append(ALL_WORK - effort.left)
+        assert time.process_time() - begin < 10, "the page says about 2 s"
+    assert spent[0] == spent[1] <= ALL_WORK
