@@ -18,6 +18,9 @@ USAGE = {
     "hop": "write HOP(stream, time, INTERVAL '10' SECOND, INTERVAL '1' MINUTE): the slide, then the size",
 }
 
+# A combination is an alarm in every window that it lies in.
+MOST_WINDOWS = 1_000
+
 
 @dataclass(frozen=True)
 class WindowCall:
@@ -53,6 +56,10 @@ def read(context: Context, call: exp.Expr) -> WindowCall:
     if size % slide:
         hint = "write a size that is a multiple of the slide, as in " + USAGE["hop"].removeprefix("write ")
         context.error("HOP's slide doesn't divide its size", given[2], hint)
+        return WindowCall(stream, time, None)
+    if size // slide > MOST_WINDOWS:
+        hint = f"write a slide of which at most {MOST_WINDOWS} make the size"
+        context.error(f"each tuple is in {size // slide} windows", given[2], hint)
         return WindowCall(stream, time, None)
     return WindowCall(stream, time, Window(slide, size))
 
