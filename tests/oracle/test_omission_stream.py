@@ -3,189 +3,123 @@ entries."""
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass, field
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.oracle.brackets import SEED, Recording, cases, missed, recording, signs
+from tests.oracle.brackets import SEED, Bools, cases
+from tests.oracle.plays import Play, Rule, arrivals
+from tests.oracle.recordings import Ints, recordings
 
-from tamis.omission import OmissionState, retained
+from tamis.omission import retained_by_key
 
-LONG = [pytest.param(1), pytest.param(40, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
-END = 2**63 - 1
-
-
-@dataclass
-class Arrival:
-    """A tuple in the order of arrival."""
-
-    key: int
-    time: int
-    value: float
+LONG = [pytest.param(1), pytest.param(20, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
+ROWS = 100
 
 
-@dataclass
-class Play:
-    """Runs a state over arrivals and checks, at every step, what can be checked then."""
-
-    arrivals: list[Arrival]
-    interval: int
-    sides: str
-    max_delay: int | None = None
-    disorder: int = 0
-    at: dict[int, int] = field(default_factory=dict)  # when each handle arrived,
-    published: dict[int, int] = field(default_factory=dict)  # when it was published,
-    dropped: set[int] = field(default_factory=set)  # or that it wasn't
-
-    def __post_init__(self) -> None:
-        self.state = OmissionState(self.interval, self.sides, self.max_delay)  # type: ignore[arg-type]
-        self.watermark, self.seen, self.now = -(2**63), [], 0  # type: ignore[var-annotated]
-
-    def step(self, ids: list[int], now: int) -> None:
-        """Offer these arrivals at time `now`, after the deadlines that come before it."""
-        while (due := self.state.next_deadline()) is not None and due < now:
-            assert due >= self.now, "a deadline lies in the past"
-            self.decide(due)
-        rows = [self.arrivals[i] for i in ids]
-        keys, times, values = [x.key for x in rows], [x.time for x in rows], [x.value for x in rows]
-        self.state.offer(keys, times, values, ids, now)
-        self.seen += ids
-        self.at.update(dict.fromkeys(ids, now))
-        if rows:
-            self.watermark = max(self.watermark, max(times) - self.disorder)
-        self.decide(now)
-        for i in ids:
-            assert i in self.published or not self.leaves_at_once(i), i
-
-    def leaves_at_once(self, i: int) -> bool:
-        """On some side no tuple seen within the interval before it is more extreme, nor equal and
-        published."""
-        x = self.arrivals[i]
-        mine = [(j, self.arrivals[j]) for j in self.seen if j != i and self.arrivals[j].key == x.key]
-        before = [(j, y) for j, y in mine if 0 <= x.time - y.time <= self.interval]
-        if any(y.time == x.time and y.value == x.value for _, y in mine):
-            return False
-        return any(
-            not any(
-                s * y.value > s * x.value or (y.value == x.value and j in self.published) for j, y in before
-            )
-            for s in signs(self.sides)
-        )
-
-    def decide(self, now: int) -> None:
-        self.now = now
-        decided = self.state.decide(self.watermark, now)
-        for i in decided.published.tolist():
-            assert i not in self.published and i not in self.dropped
-            self.published[i] = now
-        assert self.dropped.isdisjoint(decided.dropped.tolist()) and not self.published.keys() & set(
-            decided.dropped.tolist()
-        )
-        self.dropped.update(decided.dropped.tolist())
-        held = sorted(set(self.seen) - self.published.keys() - self.dropped)
-        assert self.state.held_ids().tolist() == held
-        assert self.state.oldest_held_time() == min((self.arrivals[i].time for i in held), default=None)
-        recent = [i for i in self.published if self.watermark - self.arrivals[i].time <= self.interval]
-        assert self.state.size() <= 2 * (len(held) + len(recent))
-        due = self.state.next_deadline()
-        assert due is None or due > now
-
-    def other_entry_publishes(self, i: int) -> None:
-        self.state.note_published([i, 10**9])
-        if i not in self.dropped:
-            self.published.setdefault(i, self.now)
-
-    def check(self) -> None:
-        """At the end: all is decided, no window misses its extremes, and nothing came too late."""
-        self.watermark = END
-        while (due := self.state.next_deadline()) is not None:
-            self.decide(due)
-        self.decide(self.now)
-        assert len(self.published) + len(self.dropped) == len(self.arrivals) and self.state.size() == 0
-        for key in {x.key for x in self.arrivals}:
-            mine = sorted(
-                (i for i, x in enumerate(self.arrivals) if x.key == key), key=lambda i: self.arrivals[i].time
-            )
-            rows = [self.arrivals[i] for i in mine]
-            record = Recording([x.time for x in rows], [x.value for x in rows], self.interval, self.sides)
-            assert not missed(record, np.array([i in self.published for i in mine]))
-            if self.max_delay is not None:
-                self.check_delays(mine)
-
-    def check_delays(self, mine: list[int]) -> None:
-        """Every window with a tuple holds one as extreme that was published by the tuple's deadline."""
-        for i in mine:
-            x, due = self.arrivals[i], self.at[i] + (self.max_delay or 0)
-            for s in signs(self.sides):
-                on_time = [
-                    self.arrivals[j].time
-                    for j in mine
-                    if s * self.arrivals[j].value >= s * x.value and self.published.get(j, END) <= due
-                ]
-                before = max((t for t in on_time if t <= x.time), default=-(10**9))
-                after = min((t for t in on_time if t >= x.time), default=10**9)
-                assert after - before <= self.interval or x.time in (before, after), (i, s, due)
-
-
-def play(r: random.Random, most: int) -> Play:
-    first = recording(r, most)
-    disorder = r.choice((0, 0, 1, 3, 10, 100))
-    arrivals = []
-    for key in r.sample((-(2**63), 0, 1, 5, 2**63 - 1), r.choice((1, 1, 2, 3))):
-        record = recording(r, most)
-        arrivals += [Arrival(key, t, v) for t, v in zip(record.times, record.values, strict=True)]
-    arrivals.sort(key=lambda x: x.time + r.uniform(0, disorder))
-    latest, on_time = -(10**9), []
-    for x in arrivals:
-        if x.time >= latest - disorder:
-            on_time.append(x)
-        latest = max(latest, x.time)
-    delay = r.choice((None, None, r.randint(0, 12)))
-    return Play(on_time, first.interval, first.sides, delay, disorder)
+def play(r: np.random.Generator, rows: int = ROWS) -> Play:
+    """Arrivals of this many keys in random order, and a random rule."""
+    record = recordings(r, rows, int(r.choice((6, 12))))
+    disorder = int(r.choice((0, 0, 1, 3, 10, 100)))
+    delay = None if r.random() < 0.6 else int(r.integers(0, 13))
+    return Play(*arrivals(r, record, disorder), Rule(record.interval, record.sides, delay, disorder))
 
 
 @pytest.mark.parametrize("times", LONG)
 def test_no_window_lacks_its_extremes_and_nothing_comes_too_late(times: int) -> None:
-    r = random.Random(f"stream {SEED}")
-    for case in range(cases(0.2) * times):
-        p, now, others = play(r, 12), 0, r.random() < 0.2
-        size = r.choice((1, 2, 5, 40))
+    r = np.random.default_rng((SEED, 11))
+    for case in range(-(-cases(0.4) * times // ROWS)):
+        p = play(r)
         try:
-            i = 0
-            while i < len(p.arrivals):
-                n, now = r.randint(0, size), now + r.choice((0, 1, 1, 3, 10))
-                p.step(list(range(i, min(i + n, len(p.arrivals)))), now)
-                i += n
-                if others and p.seen:
-                    p.other_entry_publishes(r.choice(p.seen))
-            p.check()
+            p.run(r, int(r.choice((20, 50, 400))), others=r.random() < 0.2)
         except AssertionError as e:
             raise AssertionError((SEED, case, p)) from e
 
 
 @pytest.mark.parametrize("times", LONG)
-def test_in_order_it_retains_what_the_batch_form_retains(times: int) -> None:
-    r = random.Random(f"in order {SEED}")
-    for case in range(cases(0.15) * times):
-        record = recording(r, 30)
-        p = Play(
-            [Arrival(0, t, v) for t, v in zip(record.times, record.values, strict=True)],
-            record.interval,
-            record.sides,
-        )
-        i = 0
-        while i < len(p.arrivals):
-            j = min(i + r.randint(1, 9), len(p.arrivals))
-            while j < len(p.arrivals) and p.arrivals[j].time == p.arrivals[j - 1].time:
-                j += 1  # what comes at one time is decided at once, or the first of it leaves too early
-            p.step(list(range(i, j)), 0)
-            i = j
-        p.check()
-        batch = retained(*record.arrays, record.interval, sides=record.sides)  # type: ignore[arg-type]
-        assert len(p.published) == batch.sum(), (SEED, case, record, batch, sorted(p.published))
+def test_of_one_key_tuple_by_tuple(times: int) -> None:
+    r = np.random.default_rng((SEED, 12))
+    for case in range(cases(0.01) * times):
+        p = play(r, 1)
+        try:
+            p.run(r, int(r.choice((1, 2, 5))), others=r.random() < 0.2)
+        except AssertionError as e:
+            raise AssertionError((SEED, case, p)) from e
+
+
+@pytest.mark.parametrize("times", LONG)
+def test_in_order_it_retains_as_few_as_the_batch_form(times: int) -> None:
+    r = np.random.default_rng((SEED, 13))
+    for case in range(-(-cases(0.2) * times // ROWS)):
+        record = recordings(r, ROWS, 30)
+        columns = arrivals(r, record, 0)
+        p = Play(*columns, Rule(record.interval, record.sides))
+        # What comes at one time is decided at once, or the first of it leaves too early.
+        ends = np.flatnonzero(np.diff(p.times)) + 1
+        for end in r.permutation(ends)[: int(r.integers(1, 40))] if len(ends) else ():
+            p.step(max(0, int(end) - p.seen), 0)
+        p.step(len(p.times), 0)
+        p.end()
+        batch = retained_by_key(*columns, record.interval, sides=record.sides)  # type: ignore[arg-type]
+        wanted = np.bincount(columns[0][batch], minlength=ROWS)
+        got = np.bincount(columns[0][p.published < 2**63 - 1], minlength=ROWS)
+        assert (got == wanted).all(), (SEED, case, record.row(int((got != wanted).argmax())))
+
+
+def alarms(a: Play, b: Play, limits: Ints, lag: int, taken: tuple[Bools, Bools]) -> Bools:
+    """Of each key, which pairs of the first and second stream's tuples join and raise an alarm.
+
+    They join where the second comes 0 to `interval` ticks after the first, less `lag`; the condition is a sum
+    above a limit, below it, or a square above it, as the sides ask.
+    """
+    gap = b.t[:, None, :] - a.t[:, :, None] + lag
+    total = a.v[:, :, None] + b.v[:, None, :]
+    limit = limits[:, None, None]
+    raised = {"above": total > limit, "below": total < limit, "both": total**2 > limit**2}[a.rule.sides]
+    pairs = taken[0][:, :, None] & taken[1][:, None, :]
+    return pairs & (gap >= 0) & (gap <= a.rule.interval) & raised
+
+
+@pytest.mark.parametrize("times", LONG)
+def test_no_alarm_of_the_full_join_is_missed_or_comes_later_than_max_delay(times: int) -> None:
+    """Two streams that both omit: each alarm has one of tuples within the interval of its own, in time."""
+    r = np.random.default_rng((SEED, 14))
+    checked = 0
+    for case in range(-(-cases(0.2) * times // ROWS)):
+        first = recordings(r, ROWS, 8, finite=True)
+        second = recordings(r, ROWS, 8, finite=True)
+        disorder, delay = int(r.choice((0, 3, 30))), int(r.integers(0, 13))
+        rule = Rule(first.interval, first.sides, delay, disorder)
+        a, b = (Play(*arrivals(r, record, disorder), rule) for record in (first, second))
+        for p in (a, b):
+            p.run(r, int(r.choice((20, 60, 400))))
+        both = np.intersect1d(a.keys, b.keys)
+        a_rows, b_rows = (np.searchsorted(np.unique(p.keys), both) for p in (a, b))
+        for p, rows in ((a, a_rows), (b, b_rows)):
+            p.grid, p.t, p.v = p.grid[rows], p.t[rows], p.v[rows]
+        limits, lag = r.integers(-5, 12, len(both)), int(r.integers(0, first.interval + 1))
+        full = alarms(a, b, limits, lag, (a.grid >= 0, b.grid >= 0))
+        out = a.rows(a.published), b.rows(b.published)
+        kept = ((a.grid >= 0) & (out[0] < 2**63 - 1), (b.grid >= 0) & (out[1] < 2**63 - 1))
+        found = alarms(a, b, limits, lag, kept)
+        came = np.maximum(a.rows(a.arrived)[:, :, None], b.rows(b.arrived)[:, None, :])
+        raised = np.maximum(out[0][:, :, None], out[1][:, None, :])
+        checked += int(full.sum())
+        for key, i, j in zip(*np.nonzero(full), strict=True):
+            near = (abs(a.t[key] - a.t[key, i]) <= rule.interval)[:, None] & (
+                abs(b.t[key] - b.t[key, j]) <= rule.interval
+            )
+            stands_in = found[key] & near & (raised[key] <= came[key, i, j] + delay)
+            assert stands_in.any(), (
+                SEED,
+                case,
+                a.record.row(key),
+                b.record.row(key),
+                delay,
+                limits[key],
+                lag,
+            )
+    assert checked > cases(0.2)
 
 
 rows = st.lists(
@@ -193,28 +127,30 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(rows, st.integers(1, 20), st.sampled_from(("above", "below", "both")), st.none() | st.integers(0, 9))
 def test_hypothesis_finds_no_order_of_arrival_that_misses_a_window(
     rows: list[tuple[int, int, int, bool]], interval: int, sides: str, max_delay: int | None
 ) -> None:
-    p = Play([Arrival(k, t, float(v)) for k, t, v, _ in rows], interval, sides, max_delay, disorder=100)
-    batch: list[int] = []
+    keys, times = (np.array([row[i] for row in rows], np.int64) for i in (0, 1))
+    values = np.array([row[2] for row in rows], np.float64)
+    p = Play(keys, times, values, Rule(interval, sides, max_delay, disorder=100))
+    begin = 0
     for i, row in enumerate(rows):
-        batch.append(i)
         if row[3]:
-            p.step(batch, i)
-            batch = []
-    p.step(batch, len(rows))
-    p.check()
+            p.step(i + 1 - begin, i)
+            begin = i + 1
+    p.step(len(rows), len(rows))
+    p.end()
 
 
 def test_an_entry_that_ends_hands_back_all_that_it_holds() -> None:
-    r = random.Random(f"flush {SEED}")
+    r = np.random.default_rng((SEED, 15))
     for case in range(cases(0.02)):
-        p = play(r, 12)
-        p.step(list(range(len(p.arrivals))), 0)
-        p.state.offer([0], [10**6], [0.0], [len(p.arrivals)], 0)
-        held = sorted(set(p.seen) - p.published.keys() - p.dropped)
-        assert p.state.flush().tolist() == [*held, len(p.arrivals)], (SEED, case, p)
+        p = play(r, 3)
+        p.step(int(r.integers(0, 20)), 0)
+        n = len(p.times)
+        p.state.offer([0], [10**6], [0.0], [n], 0)
+        held = np.flatnonzero((p.published[: p.seen] == 2**63 - 1) & ~p.dropped[: p.seen])
+        assert p.state.flush().tolist() == [*held, n], (SEED, case, p)
         assert p.state.size() == 0 and p.state.held_ids().size == 0 and p.state.next_deadline() is None
