@@ -12,6 +12,7 @@ import pytest
 
 from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
 from tamis.telemetry.catalogue import CATALOGUE
+from tamis.telemetry.threads import DeadThreadError, WorkerThread
 
 
 def test_catalogue_keeps_its_own_rules() -> None:
@@ -60,3 +61,27 @@ def test_logs_are_json_with_the_service_also_in_other_threads(capsys: pytest.Cap
     line = json.loads(capsys.readouterr().err)
     assert line["service"] == "edge"
     assert (line["event"], line["plan"], line["level"]) == ("obeys plan", 3, "info")
+
+
+def test_a_dead_thread_is_told_and_the_service_no_longer_alive() -> None:
+    over = threading.Event()
+    thread = WorkerThread("reader", lambda: print(over.wait(10)))
+    thread.check()  # not begun yet
+    thread.start()
+    thread.check()
+    over.set()
+    thread.join(10)
+    with pytest.raises(DeadThreadError, match="'reader' ended by itself"):
+        thread.check()
+    broken = WorkerThread("writer", lambda: print(1 // 0))
+    broken.start()
+    broken.join(10)
+    with pytest.raises(DeadThreadError, match="'writer' died of ZeroDivisionError"):
+        broken.check()
+    health = Health()
+    health.ready()
+    assert health.liveness()[0] and health.readiness()[0]
+    health.failed("the writer died")
+    health.beat()
+    assert health.liveness() == (False, "the writer died")
+    assert not health.readiness()[0]

@@ -109,6 +109,7 @@ async def _run(parts: _Parts, health: Health, partitions: int, stopping: threadi
             await asyncio.sleep(0.1)
             if app.crashed:
                 raise RuntimeError("the Faust application ended by itself") from app.crash_reason
+            view.check()
             _report(app, health)
     finally:
         health.not_ready("stopping")

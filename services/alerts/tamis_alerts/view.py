@@ -20,6 +20,7 @@ from tamis.messaging.records import END_OF_TIME, Frontier
 from tamis.messaging.topics import ALARMS, FRONTIERS, PLANS
 from tamis.planning.plan_json import decode_plan
 from tamis.telemetry import get_logger
+from tamis.telemetry.threads import WorkerThread
 from tamis_alerts.core.rules import Rule, rules_of
 
 _SECONDS = 5.0
@@ -42,7 +43,7 @@ class FleetView:
         self._offsets = Consumer({**config, "group.id": group, "enable.auto.commit": False})
         self._log = get_logger("alerts.view")
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="fleet-view", daemon=True)
+        self._thread = WorkerThread("fleet-view", self._run)
         self._version = 0
         self._partitions = 0
         self._known: set[str] = set()  # alerts of any plan
@@ -58,6 +59,10 @@ class FleetView:
         for record in self._reader.snapshot():
             self._take(record.topic, record.value)
         self._thread.start()
+
+    def check(self) -> None:
+        """Raises DeadThreadError where nobody reads plans and frontiers any more."""
+        self._thread.check()
 
     def stop(self) -> None:
         """End the thread."""

@@ -125,6 +125,7 @@ class Http(_Part):
     host: str = "127.0.0.1"
     port: Port = 8282
     body_limit: Annotated[int, Field(gt=0)] = 16 * 2**20  # bytes of one request
+    hosts: list[str] = []  # names with a dot under which senders reach it
 
 
 class Batch(_Part):

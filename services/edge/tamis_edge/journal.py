@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tamis.errors import UnavailableError
+from tamis.telemetry.threads import WorkerThread
 from tamis_edge.core.commit import Commit
 
 _SCHEMA = """
@@ -69,6 +70,7 @@ class JournalFullError(UnavailableError):
 class _Job:
     write: Callable[[sqlite3.Connection], None]
     done: Future[None]
+    size: int  # bytes of payloads that it writes
 
 
 class Journal:
@@ -83,8 +85,14 @@ class Journal:
         self._read = open_database(path, _SCHEMA)
         self._reload()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+        self._queued = 0  # bytes that were taken and aren't on disk yet
+        self._over = False
+        self._thread = WorkerThread("journal", self._run)
         self._thread.start()
+
+    def check(self) -> None:
+        """Raises DeadThreadError where its thread has died."""
+        self._thread.check()
 
     def append(self, shard: str, payloads: Sequence[bytes], arrival: int) -> Future[None]:
         """Journal payloads in order; the future is done once they are safe.
@@ -94,13 +102,13 @@ class Journal:
         """
         size = sum(map(len, payloads))
         with self._lock:
-            if self._bytes + size > self._limit:
+            if self._bytes + self._queued + size > self._limit:
                 raise JournalFullError(
                     "the journal is full",
                     where=str(self._path),
                     hint="it empties once Kafka can be reached and the plan lists the shard",
                 )
-            self._bytes += size
+            self._queued += size
 
         def write(db: sqlite3.Connection) -> None:
             number = self._shard(db, shard)
@@ -112,7 +120,7 @@ class Journal:
                 self._next[shard] = first + len(rows)
                 self._rows[shard] = self._rows.get(shard, 0) + len(rows)
 
-        return self._submit(write)
+        return self._submit(write, size)
 
     def commit(self, shard: str, commit: Commit, final: bool = False) -> Future[None]:
         """Keep a shard's commit and forget the rows that it is done with; the future says when it is safe."""
@@ -177,11 +185,13 @@ class Journal:
     @property
     def room(self) -> int:
         """How many bytes still fit."""
-        return self._limit - self._bytes
+        return self._limit - self._bytes - self._queued
 
     def close(self) -> None:
         """Finish what was handed in, and close."""
-        self._jobs.put(None)
+        with self._lock:
+            self._over = True
+            self._jobs.put(None)
         self._thread.join()
         self._write.close()
         self._read.close()
@@ -206,26 +216,44 @@ class Journal:
             self._rows: dict[str, int] = {names[number]: count for number, count, _ in found}
             self._bytes: int = sum(size for _, _, size in found)
 
-    def _submit(self, write: Callable[[sqlite3.Connection], None]) -> Future[None]:
-        job = _Job(write, Future())
-        self._jobs.put(job)
+    def _submit(self, write: Callable[[sqlite3.Connection], None], size: int = 0) -> Future[None]:
+        job = _Job(write, Future(), size)
+        with self._lock:
+            # Nobody would ever answer what is handed in after the end.
+            if not self._over:
+                self._jobs.put(job)
+                return job.done
+            self._queued -= size
+        job.done.set_exception(self._dead())
         return job.done
 
     def _run(self) -> None:
-        while job := self._jobs.get():
-            batch = [job]
-            last = False
-            while not self._jobs.empty():
-                more = self._jobs.get()
-                if more is None:
-                    last = True
-                    break
-                batch.append(more)
-            self._transact(batch)
-            if last:
-                return
+        batch: list[_Job] = []
+        try:
+            while job := self._jobs.get():
+                batch = [job]
+                last = False
+                while not self._jobs.empty():
+                    more = self._jobs.get()
+                    if more is None:
+                        last = True
+                        break
+                    batch.append(more)
+                self._transact(batch)
+                if last:
+                    return
+        finally:
+            with self._lock:
+                self._over = True
+                while not self._jobs.empty():
+                    if (left := self._jobs.get()) is not None:
+                        batch.append(left)
+            for job in batch:
+                if not job.done.done():
+                    job.done.set_exception(self._dead())
 
     def _transact(self, batch: list[_Job]) -> None:
+        size = sum(job.size for job in batch)
         try:
             self._write.execute("BEGIN IMMEDIATE")
             for job in batch:
@@ -236,8 +264,16 @@ class Journal:
                 self._write.execute("ROLLBACK")
             failure = UnavailableError(f"can't write: {error}", where=str(self._path), hint="check the disk")
             self._reload()
+            with self._lock:
+                self._queued -= size
             for job in batch:
                 job.done.set_exception(failure)
             return
+        with self._lock:
+            self._queued -= size
+            self._bytes += size
         for job in batch:
             job.done.set_result(None)
+
+    def _dead(self) -> UnavailableError:
+        return UnavailableError("the journal takes nothing any more", where=str(self._path))

@@ -16,6 +16,7 @@ from tamis.planning.plan import Plan
 from tamis.planning.plan_json import decode_plan
 from tamis.settings import KafkaSettings
 from tamis.telemetry.logs import get_logger
+from tamis.telemetry.threads import WorkerThread
 from tamis_edge.publisher import LOG_LEVEL
 
 _log = get_logger("edge.plans")
@@ -73,11 +74,15 @@ class PlanReader:
         self._fresh = False
         self._refused: str | None = None
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="plans", daemon=True)
+        self._thread = WorkerThread("plans", self._run)
 
     def start(self) -> None:
         """Read in the background."""
         self._thread.start()
+
+    def check(self) -> None:
+        """Raises DeadThreadError where nobody reads plans any more."""
+        self._thread.check()
 
     def stop(self) -> None:
         """Stop reading."""

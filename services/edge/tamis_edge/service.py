@@ -99,7 +99,14 @@ class Edge:
         for source in config.sources:
             if isinstance(source, MqttSource):
                 sources.append(
-                    MqttShards(source, config.name, journal, config.limits.journal, self._wake.set)
+                    MqttShards(
+                        source,
+                        edge=config.name,
+                        journal=journal,
+                        limit=config.limits.journal,
+                        planned=self._planned,
+                        wake=self._wake.set,
+                    )
                 )
             elif isinstance(source, KafkaSource):
                 lost = partial(
@@ -111,6 +118,13 @@ class Edge:
                 sources.append(KafkaTopic(source, kafka, self._last_commit, lost))
         return sources
 
+    def _planned(self, stream: str) -> bool | None:
+        """Whether the plan has a stream; None while no plan of this life could tell."""
+        plan, fresh = self.plans.plan, self.plans.fresh
+        if plan is None or plan.stream(stream) is not None:
+            return None if plan is None else True
+        return False if fresh else None
+
     def start(self) -> None:
         """Begin to read plans and to open the sources."""
         self.plans.start()
@@ -120,7 +134,15 @@ class Edge:
     def turn(self) -> bool:
         """One round; returns whether more is likely to wait: as much came as fits into a micro-batch, or a
         source has more at hand than was taken.
+
+        Raises:
+            UnavailableError: Kafka or the disk refuses what the edge can't go on without.
+            DeadThreadError: a part of the edge has died.
         """
+        self.journal.check()
+        self.plans.check()
+        for source in self.sources:
+            source.check()
         now = self._clock()
         plan, fresh = self.plans.plan, self.plans.fresh
         self._meet_shards()
@@ -218,7 +240,7 @@ class Edge:
 
     def _forget(self, worker: Worker) -> None:
         if worker.run is not None:
-            self._telemetry.count(worker.source.stream, worker.run.take_counts())
+            self._telemetry.count(worker.label, worker.run.take_counts())
 
     def _last_commit(self, shard: str) -> Commit | None:
         worker = self.workers.get(shard)
@@ -262,6 +284,7 @@ def serve(config: EdgeConfig, kafka: KafkaSettings, settings: ServiceSettings) -
     _log.info("started", edge=config.name, telemetry=telemetry.url, data=str(config.data or settings.data))
     try:
         while not stopping.is_set():
+            telemetry.check()
             busy = edge.turn()
             health.beat()
             reason = edge.readiness()
@@ -271,6 +294,9 @@ def serve(config: EdgeConfig, kafka: KafkaSettings, settings: ServiceSettings) -
                 health.not_ready(reason)
             if not busy:
                 edge.wait()
+    except BaseException as error:
+        health.failed(str(error))
+        raise
     finally:
         health.not_ready("stopping")
         edge.stop()

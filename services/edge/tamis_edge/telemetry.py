@@ -46,7 +46,7 @@ class EdgeTelemetry:
         remembered: dict[str, int] = defaultdict(int)
         inbox: dict[str, int] = defaultdict(int)
         for worker in workers:
-            stream, shard = worker.source.stream, worker.source.name
+            stream, shard = worker.label, worker.source.name
             inbox[stream] += journal.rows(shard)
             run = worker.run
             if run is None:

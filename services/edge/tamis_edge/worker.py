@@ -17,7 +17,8 @@ from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.core.shedding import Shedder, share_to_shed
 from tamis_edge.decode.decoder import Decoder, FieldMap
 from tamis_edge.publisher import Publisher
-from tamis_edge.sources.base import Delivery, SourceShard
+from tamis_edge.sources.base import Delivery, Payloads, SourceShard
+from tamis_edge.sources.journalled import STRAY
 
 _log = get_logger("edge.shard")
 
@@ -44,6 +45,7 @@ class Worker:
         self._edge, self._publisher, self._metrics = edge, publisher, metrics
         self._shedder = shedder
         self._version = 0
+        self._planned = False
         self._decoder: Decoder | None = None
         self._unknown = False  # the run only sets readings aside, of a stream that the plan doesn't have
         self._making: tuple[ShardRun, Future[None], bool] | None = None
@@ -55,6 +57,11 @@ class Worker:
         self._watermark: int | None = None
         self._said: Ack | None = None
 
+    @property
+    def label(self) -> str:
+        """The stream as metrics name it: one name for all that nothing but a sender names."""
+        return self.source.stream if self._planned or self.source.declared else STRAY
+
     # ---- the plan
 
     def obey(self, plan: Plan | None, fresh: bool, now: int) -> None:
@@ -65,6 +72,7 @@ class Worker:
             return
         self._version = plan.version
         stream = plan.stream(self.source.stream)
+        self._planned = stream is not None
         listed = stream is not None and self.source.name in plan.since
         unknown = stream is None and not self.source.declared and fresh
         if self.run is not None and (self._unknown != unknown or not (listed or unknown)):
@@ -159,13 +167,15 @@ class Worker:
             elif self.source.caught_up:
                 run.idle(now)
             return 0
-        labels = {"edge": self._edge, "stream": self.source.stream}
+        labels = {"edge": self._edge, "stream": self.label}
         self._metrics.inc("tamis_edge_received_bytes_total", delivery.size, **labels)
         if self._unknown:
             for row in range(len(delivery.offsets)):
-                self._bury(
-                    run, delivery, row, Reason.UNKNOWN_STREAM, f"no stream {self.source.stream!r} in the plan"
-                )
+                stream = self.source.stream
+                if isinstance(delivery, Payloads) and delivery.streams:
+                    stream = delivery.streams[row]
+                error = f"no stream {stream!r:.250} in the plan"
+                self._bury(run, delivery, row, Reason.UNKNOWN_STREAM, error)
         else:
             self._take(run, delivery, now)
         return len(delivery.offsets)
@@ -252,7 +262,7 @@ class Worker:
     def _ack(self, now: int) -> Ack | None:
         source = self.source
         state: ShardState
-        if self._unknown and self.run is not None:
+        if source.stream == STRAY or (self._unknown and self.run is not None):
             return None
         if self.run is None:
             found = source.committed()

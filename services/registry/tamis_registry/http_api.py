@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import orjson
 from fastapi import FastAPI, Path, Query, Request
@@ -13,7 +12,6 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
-from starlette.middleware.base import RequestResponseEndpoint
 from starlette.responses import Response
 
 from tamis.errors import InputError, TamisError
@@ -22,6 +20,9 @@ from tamis.planning.plan_json import decode_plan
 from tamis.query.model import Drop
 from tamis.telemetry import Health, Metrics, get_logger
 from tamis.telemetry.server import telemetry_routes
+from tamis.web.body import read_body
+from tamis.web.guard import Guard
+from tamis.web.problems import MEDIA_TYPE, problem
 from tamis_registry import documents
 from tamis_registry.core.carry import Conflict
 from tamis_registry.core.change import Change
@@ -29,7 +30,7 @@ from tamis_registry.core.errors import MissingError
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.statements import Outcome
 from tamis_registry.core.status import View
-from tamis_registry.problems import MEDIA_TYPE, problem, problem_of
+from tamis_registry.problems import problem_of
 from tamis_registry.worker import Worker
 
 BODY_LIMIT = 1024 * 1024
@@ -58,12 +59,14 @@ _SQL_BODY: dict[str, Any] = {
 }
 _PROBLEM = {"description": "A problem document (RFC 9457)", "content": {MEDIA_TYPE: {}}}
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: _PROBLEM for status in ("400", "404", "409", "413", "415", "422", "503")
+    status: _PROBLEM for status in ("400", "403", "404", "408", "409", "413", "415", "421", "422", "503")
 }
 
 
-def application(worker: Worker, metrics: Metrics, health: Health) -> FastAPI:
-    """The API with `/docs`, which loads nothing from elsewhere, and the telemetry routes."""
+def application(worker: Worker, metrics: Metrics, health: Health, hosts: Sequence[str] = ()) -> FastAPI:
+    """The API with `/docs`, which loads nothing from elsewhere, and the telemetry routes. `hosts`: names of
+    this server that `Guard` can't know.
+    """
     app = FastAPIOffline(
         redoc_url=None,
         title="Tamis registry",
@@ -72,7 +75,7 @@ def application(worker: Worker, metrics: Metrics, health: Health) -> FastAPI:
         responses=_PROBLEMS,
     )
     app.router.routes.extend(telemetry_routes(metrics, health))
-    _same_origin(app)
+    app.add_middleware(Guard, body_limit=BODY_LIMIT, hosts=hosts)
     _errors(app)
     _statements(app, worker, metrics)
     _reading(app, worker)
@@ -106,19 +109,6 @@ def _errors(app: FastAPI) -> None:
             "Internal error",
             "the registry failed on this request; its log says how",
         )
-
-
-def _same_origin(app: FastAPI) -> None:
-    """A page from elsewhere in somebody's browser must not reach a registry on that machine's loopback."""
-
-    @app.middleware("http")
-    async def check(request: Request, call_next: RequestResponseEndpoint) -> Response:
-        origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
-            return problem(
-                HTTPStatus.FORBIDDEN, "forbidden", "Forbidden", f"a page of {origin} may not use this API"
-            )
-        return await call_next(request)
 
 
 def _statements(app: FastAPI, worker: Worker, metrics: Metrics) -> None:
@@ -223,14 +213,7 @@ async def _sql(request: Request) -> str:
         raise HTTPException(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send SQL as {' or '.join(TEXT_TYPES[:2])}, not as {kind}"
         )
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > BODY_LIMIT:
-            raise HTTPException(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"the text is longer than {BODY_LIMIT} bytes; send it in parts",
-            )
+    body = await read_body(request, BODY_LIMIT)
     try:
         return body.decode()
     except UnicodeDecodeError as error:

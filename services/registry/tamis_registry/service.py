@@ -27,7 +27,8 @@ def run(settings: RegistrySettings, kafka: KafkaSettings, host: str, port: int) 
         signal.signal(number, stop)
     metrics, health = Metrics("registry"), Health()
     worker = Worker(kafka, settings.partitions, PLANNER, metrics, health)
-    server = HttpServer(application(worker, metrics, health), host, port)
+    hosts = [name.strip() for name in (host, *settings.registry_hosts.split(",")) if name.strip()]
+    server = HttpServer(application(worker, metrics, health, hosts), host, port)
     server.start()
     get_logger("tamis.registry").info("listening", url=server.url, docs=f"{server.url}/docs")
     try:

@@ -20,3 +20,4 @@ class RegistrySettings(ServiceSettings):
     partitions: int | None = Field(default=None, ge=1, le=10_000)
     registry_host: str = "127.0.0.1"
     registry_port: int = Field(default=8181, ge=0, le=65_535)
+    registry_hosts: str = ""  # names under which it is reached, with commas between

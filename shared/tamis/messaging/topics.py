@@ -22,6 +22,8 @@ JOINER_PATTERN = r"tamis\.(stream\..*|plans)"
 
 _STREAM = re.compile(r"^tamis\.stream\.(?P<stream>[A-Za-z_][A-Za-z0-9_]*)\.(?P<number>[1-9][0-9]*)$")
 
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+
 DAY_MS = 24 * 3600 * 1000
 
 # No record of the fleet may be larger, and every topic takes one of this size. Kafka's own limit of 1 MiB is
@@ -75,6 +77,15 @@ def stream_topic(stream: str, number: int) -> str:
     'tamis.stream.air.1'
     """
     return f"{STREAM_PREFIX}{stream}.{number}"
+
+
+def is_stream_name(text: str) -> bool:
+    """Whether a stream can have this name: an identifier of SQL that fits into a topic's name.
+
+    >>> is_stream_name("air_2"), is_stream_name("air 2"), is_stream_name("")
+    (True, False, False)
+    """
+    return _NAME.fullmatch(text) is not None
 
 
 def stream_of(topic: str) -> str | None:

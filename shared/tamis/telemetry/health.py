@@ -16,6 +16,7 @@ class Health:
         self._stale_after = stale_after
         self._beat = clock()
         self._not_ready = "starting"
+        self._failed: str | None = None
 
     def beat(self) -> None:
         """The loop has turned once more."""
@@ -32,9 +33,16 @@ class Health:
         with self._lock:
             self._not_ready = reason
 
-    def liveness(self) -> tuple[bool, str]:
-        """Whether the loop has turned lately, and a sentence."""
+    def failed(self, reason: str) -> None:
+        """The service can't go on and is about to end."""
         with self._lock:
+            self._failed = self._not_ready = reason
+
+    def liveness(self) -> tuple[bool, str]:
+        """Whether the loop has turned lately and nothing has failed for good, and a sentence."""
+        with self._lock:
+            if self._failed is not None:
+                return False, self._failed
             age = self._clock() - self._beat
         return age <= self._stale_after, f"last turn of the loop {age:.1f} s ago"
 

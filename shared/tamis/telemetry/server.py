@@ -5,7 +5,6 @@ otherwise.
 from __future__ import annotations
 
 import socket
-import threading
 
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -17,6 +16,7 @@ from starlette.routing import Route
 from tamis.errors import UnavailableError
 from tamis.telemetry.health import Health
 from tamis.telemetry.metrics import Metrics
+from tamis.telemetry.threads import WorkerThread
 
 
 def telemetry_routes(metrics: Metrics, health: Health) -> list[Route]:
@@ -56,9 +56,7 @@ class HttpServer:
             application, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=3
         )
         self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(
-            target=self._server.run, kwargs={"sockets": [self._socket]}, name="http", daemon=True
-        )
+        self._thread = WorkerThread("http", lambda: self._server.run(sockets=[self._socket]))
 
     @property
     def url(self) -> str:
@@ -66,8 +64,13 @@ class HttpServer:
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def start(self) -> None:
-        """Serve in the background."""
+        """Serve in the background; who comes before the thread is up waits."""
+        self._socket.listen()
         self._thread.start()
+
+    def check(self) -> None:
+        """Raises DeadThreadError where it serves no longer though nobody stopped it."""
+        self._thread.check()
 
     def stop(self) -> None:
         """Finish the requests under way, for at most some seconds."""

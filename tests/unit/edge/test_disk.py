@@ -8,11 +8,15 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tamis.errors import UnavailableError
+from tamis.telemetry.threads import DeadThreadError
+from tamis_edge.aside import LetterFiles
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.records import Record
 from tamis_edge.journal import Journal, JournalFullError
@@ -120,6 +124,81 @@ def test_a_failed_write_fails_the_request_and_leaves_nothing(tmp_path: Path) -> 
     assert [(r.seq, r.payload) for r in journal.read("a", 0, 9, 10**9)] == [(0, b"1"), (1, b"3")]
     assert journal.room == 998
     journal.close()
+
+
+def test_what_waits_to_be_written_counts_after_a_failed_write_too(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db", 1000)
+    go = threading.Event()
+    transact = journal._transact
+
+    def slowly(batch: list[Any]) -> None:
+        assert go.wait(10)
+        transact(batch)
+
+    journal._transact = slowly  # type: ignore[method-assign]
+    with sqlite3.connect(tmp_path / "j.db") as other:
+        other.execute(
+            "CREATE TRIGGER no BEFORE INSERT ON readings WHEN NEW.payload = x'21' "
+            "BEGIN SELECT raise(ABORT, 'disk gone'); END"
+        )
+    other.close()
+    failing = journal.append("a", [b"!"], 0)
+    time.sleep(0.1)  # it has been taken up: what comes now is in the next transaction
+    behind = journal.append("a", [b"x" * 600], 0)
+    seen: list[int] = []
+    failing.add_done_callback(lambda _: seen.append(journal.room))
+    go.set()
+    with pytest.raises(UnavailableError, match="disk gone"):
+        failing.result(10)
+    behind.result(10)
+    assert seen == [400]
+    assert journal.room == 400
+    journal.close()
+
+
+def test_a_journal_whose_thread_dies_says_so_and_lets_nobody_wait(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db", 1000)
+    journal.append("a", [b"1"], 0).result()
+    journal.check()
+    journal._shard = lambda *_: 1 // 0  # type: ignore[method-assign]
+    with pytest.raises(UnavailableError, match="takes nothing any more"):
+        journal.append("a", [b"!"], 0).result(10)
+    with pytest.raises(UnavailableError, match="takes nothing any more"):
+        journal.append("a", [b"2"], 0).result(10)
+    with pytest.raises(UnavailableError, match="takes nothing any more"):
+        journal.commit("a", Commit(1)).result(10)
+    journal._thread.join(10)
+    with pytest.raises(DeadThreadError, match="'journal' died of ZeroDivisionError"):
+        journal.check()
+    journal.close()
+    again = Journal(tmp_path / "j.db", 1000)
+    assert [r.payload for r in again.read("a", 0, 9, 99)] == [b"1"]
+    assert again.room == 999
+    again.close()
+
+
+def test_what_is_read_at_once_is_bounded_in_bytes(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db", 1000)
+    journal.append("a", [b"x" * 40] * 5, 0).result()
+    assert [len(journal.read("a", first, 9, 80)) for first in (0, 2, 4)] == [2, 2, 1]
+    journal.close()
+    spool = Spool(tmp_path / "s.db", 10**6)
+    spool.append([Record(0, "t", 0, None, b"x" * 40, 0)] * 5)
+    assert [len(spool.take(9, 80)) for _ in range(3)] == [2, 2, 1]
+    spool.close()
+
+
+def test_a_letter_that_does_not_fit_into_kafka_is_kept_once(tmp_path: Path) -> None:
+    letter = Record(1, "t", -1, None, b"payload\n", 5, [("reason", b"too_large"), ("error", "µ".encode())])
+    files = LetterFiles(tmp_path / "letters", 120)
+    path = files.keep(letter)
+    assert path.read_bytes() == '{"reason":"too_large","error":"µ"}\npayload\n'.encode()
+    assert files.keep(letter._replace(token=2)) == path
+    again = LetterFiles(tmp_path / "letters", 120)
+    again.keep(letter._replace(value=b"another"))
+    with pytest.raises(UnavailableError, match="folder of dead letters is full"):
+        again.keep(letter._replace(value=b"x" * 40))
+    assert len(list((tmp_path / "letters").iterdir())) == 2
 
 
 def test_a_spool_gives_back_in_order_what_it_took(tmp_path: Path) -> None:

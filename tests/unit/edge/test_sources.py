@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import httpx
 import orjson
 import pytest
 from confluent_kafka import KafkaError
-from tests.unit.edge.plans import air, topic
+from tests.unit.edge.plans import air, plan, topic
 
+from tamis.planning.plan import Plan
 from tamis.settings import KafkaSettings
-from tamis_edge.config import KafkaSource
+from tamis_edge.config import Http, HttpSource, KafkaSource, MqttSource
 from tamis_edge.core.commit import Commit
 from tamis_edge.decode.decoder import Decoder, FieldMap
-from tamis_edge.sources.http import split
+from tamis_edge.journal import Journal
+from tamis_edge.sources.http import HttpSources, split
+from tamis_edge.sources.journalled import MOST_UNPLANNED, STRAY
 from tamis_edge.sources.kafka import KafkaShard, KafkaTopic
+from tamis_edge.sources.mqtt import MqttShards
 
 
 class Message:
@@ -92,3 +98,91 @@ def test_a_reading_that_is_nested_deeply_is_refused_with_its_request() -> None:
     assert len(decoded.offences) == 1
     with pytest.raises(ValueError, match="item of the array"):
         split(orjson.dumps([1])[:1] + deep + b"]", "")
+
+
+# ---- names that senders make up
+
+
+class Sent:
+    """An MQTT message."""
+
+    def __init__(self, topic: str, payload: bytes) -> None:
+        self.topic, self.payload = topic, payload
+
+
+def test_mqtt_levels_that_are_no_streams_share_one_shard(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db", 10**6)
+    source = MqttSource(name="q", kind="mqtt", topic="plant/{stream}/t")
+    known: set[str] = set()
+
+    def planned(stream: str) -> bool | None:
+        return stream in known if known else None
+
+    shards = MqttShards(source, edge="e", journal=journal, limit=10**6, planned=planned, wake=lambda: None)
+
+    def place(level: str) -> str | None:
+        stream, payload = shards._placed(Sent(f"plant/{level}/t", b"{}"))  # type: ignore[arg-type]
+        if stream is not None:
+            journal.append(shards._shard(stream).name, [payload], 5).result()
+        return stream
+
+    for level in ("air water", "", "ä", "1st", "x" * 300):
+        assert place(level) == STRAY
+    for i in range(MOST_UNPLANNED - 1):
+        assert place(f"s{i}") == f"s{i}"
+    assert place("one_more") is None
+    assert place("s7") == "s7"
+    known.add("air")
+    assert [place(level) for level in ("air", "s7", "made_up")] == ["air", STRAY, STRAY]
+    assert len(shards.shards()) == MOST_UNPLANNED + 1
+    (stray,) = [shard for shard in shards.shards() if shard.stream == STRAY]
+    stray.start(0, Decoder(air([topic([])]), FieldMap()))
+    found = stray.poll(100, 0)
+    assert found is not None
+    assert list(found.streams) == ["air water", "", "ä", "1st", "x" * 300, "s7", "made_up"]
+    assert set(found.payloads) == {b"{}"}
+    journal.close()
+
+
+@pytest.fixture
+def http(tmp_path: Path) -> Iterator[tuple[HttpSources, list[Plan]]]:
+    """A real server with a journal and no Kafka; put a plan into the list to have one."""
+    journal = Journal(tmp_path / "j.db", 10**6)
+    plans: list[Plan] = []
+    sources = HttpSources(
+        [HttpSource(name="http", kind="http")],
+        edge="e",
+        http=Http(port=0, hosts=["edge.plant.example"]),
+        journal=journal,
+        plan=lambda: plans[-1] if plans else None,
+        wake=lambda: None,
+    )
+    sources.start()
+    yield sources, plans
+    sources.stop()
+    journal.close()
+
+
+def test_http_takes_only_names_that_a_stream_can_have_and_not_any_number(
+    http: tuple[HttpSources, list[Plan]],
+) -> None:
+    sources, plans = http
+    with httpx.Client(base_url=sources.url) as client:
+
+        def post(stream: str, **headers: str) -> httpx.Response:
+            return client.post(f"/v1/streams/{stream}", content=b"{}", headers=headers)
+
+        assert [post(name).status_code for name in ("a%20b", "1st", "x" * 201)] == [404] * 3
+        for i in range(MOST_UNPLANNED):
+            assert post(f"s{i}").status_code == 202
+        busy = post("one_more")
+        assert (busy.status_code, busy.headers["retry-after"]) == (503, "5")
+        assert post("s3").status_code == 202
+        assert len(sources.shards()) == MOST_UNPLANNED
+        plans.append(plan(air([topic([])]), []))
+        assert post("air").status_code == 202
+        assert post("s3").status_code == 404
+        assert "known: air" in post("made_up").json()["detail"]
+        assert post("air", host="evil.example").status_code == 421
+        assert post("air", host="edge.plant.example").status_code == 202
+        assert post("air", origin="http://elsewhere.example").status_code == 403

@@ -40,11 +40,12 @@ class Delivery(Protocol):
 
 @dataclass(frozen=True)
 class Payloads:
-    """Readings as the bytes that were sent."""
+    """Readings as the bytes that were sent. `streams`: what each was sent for, where that differs."""
 
     offsets: Int64s
     arrivals: Int64s
     payloads: Sequence[bytes]
+    streams: Sequence[str] = ()
 
     @property
     def size(self) -> int:
@@ -140,6 +141,10 @@ class Source(Protocol):
     @property
     def behind(self) -> bool:
         """More is at hand than its shards were last asked for."""
+        ...
+
+    def check(self) -> None:
+        """Raises DeadThreadError where a thread of the source has died."""
         ...
 
     def refuse(self, full: bool) -> None:

@@ -141,6 +141,9 @@ class FileSources:
     def shards(self) -> list[FileShard]:
         return self._shards
 
+    def check(self) -> None:
+        """It has no thread of its own."""
+
     def refuse(self, full: bool) -> None:
         """The loop stops polling by itself."""
 

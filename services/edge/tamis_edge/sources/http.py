@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
 
 import orjson
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tamis.errors import UnavailableError
+from tamis.messaging.topics import is_stream_name
 from tamis.planning.plan import Plan
 from tamis.telemetry.server import HttpServer
+from tamis.web.body import read_body
+from tamis.web.guard import Guard
+from tamis.web.problems import problem
 from tamis_edge.config import Http, HttpSource
 from tamis_edge.decode.decoder import MAX_READING
-from tamis_edge.journal import Journal, JournalFullError
-from tamis_edge.sources.journalled import JournalShard
+from tamis_edge.journal import Journal
+from tamis_edge.sources.journalled import MOST_UNPLANNED, JournalShard
 
 RETRY_AFTER = 5  # seconds; about what Kafka needs to come back from a restart
 
@@ -48,7 +55,10 @@ class HttpSources:
         self._open = next((source for source in sources if source.streams is None), None)
         self._shards: dict[str, JournalShard] = {}
         self._full = False
-        application = Starlette(routes=[Route("/v1/streams/{stream}", self._post, methods=["POST"])])
+        application = Starlette(
+            routes=[Route("/v1/streams/{stream}", self._post, methods=["POST"])],
+            middleware=[Middleware(Guard, body_limit=self._limit, hosts=[http.host, *http.hosts])],
+        )
         self._server = HttpServer(application, http.host, http.port)
 
     @property
@@ -82,6 +92,9 @@ class HttpSources:
                 )
         return list(self._shards.values())
 
+    def check(self) -> None:
+        self._server.check()
+
     def refuse(self, full: bool) -> None:
         """Whether to turn readings away since the spool is full."""
         self._full = full
@@ -96,9 +109,17 @@ class HttpSources:
         if stream in self._named:
             return self._named[stream]
         plan = self._plan()
-        if plan is None or plan.stream(stream) is not None:
+        if is_stream_name(stream) and (plan is None or plan.stream(stream) is not None):
             return self._open
         return None
+
+    def _unplanned(self, stream: str) -> bool:
+        """Whether the stream is one too many of those that wait for the first plan."""
+        if stream in self._named or self._open is None or self._plan() is not None:
+            return False
+        suffix = f":{self._edge}/{self._open.name}"
+        waiting = [name for name in self._journal.shards() if name.endswith(suffix)]
+        return len(waiting) >= MOST_UNPLANNED and stream + suffix not in waiting
 
     async def _post(self, request: Request) -> Response:
         stream = request.path_params["stream"]
@@ -108,33 +129,32 @@ class HttpSources:
             known = sorted(
                 {*self._named, *((s.name for s in plan.streams) if plan is not None and self._open else ())}
             )
-            return _problem(
-                404,
-                "unknown stream",
-                f"{stream!r} is not a stream of this edge; known: {', '.join(known) or 'none'}",
+            return problem(
+                HTTPStatus.NOT_FOUND,
+                "unknown-stream",
+                "Unknown stream",
+                f"{stream!r:.250} is not a stream of this edge; known: {', '.join(known) or 'none'}",
             )
-        body = bytearray()
-        async for piece in request.stream():
-            body += piece
-            if len(body) > self._limit:
-                return _problem(
-                    413, "body too large", f"the limit is {self._limit} bytes; send smaller batches"
-                )
+        if self._unplanned(stream):
+            return _unavailable(f"there is no plan yet, and readings of {MOST_UNPLANNED} streams wait for it")
         try:
-            readings = split(bytes(body), request.headers.get("content-type", ""))
+            body = await read_body(request, self._limit)
+        except HTTPException as error:
+            status = HTTPStatus(error.status_code)
+            return problem(status, "body", status.phrase, error.detail)
+        try:
+            readings = split(body, request.headers.get("content-type", ""))
         except ValueError as error:
-            return _problem(
-                400, "body can't be parsed", f"{error}; send a JSON object, an array of objects, or NDJSON"
-            )
+            detail = f"{error}; send a JSON object, an array of objects, or NDJSON"
+            return problem(HTTPStatus.BAD_REQUEST, "body", "The body can't be parsed", detail)
         if any(len(reading) > MAX_READING for reading in readings):
-            return _problem(413, "reading too large", f"the limit of one reading is {MAX_READING} bytes")
+            detail = f"the limit of one reading is {MAX_READING} bytes"
+            return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body", "Reading too large", detail)
         if self._full:
             return _unavailable("the spool is full: Kafka has been away for long")
         name = f"{stream}:{self._edge}/{source.name}"
         try:
             await asyncio.wrap_future(self._journal.append(name, readings, time.time_ns() // 1000))
-        except JournalFullError as error:
-            return _unavailable(str(error))
         except UnavailableError as error:
             return _unavailable(str(error))
         self._wake()
@@ -180,9 +200,6 @@ def _is_json(line: bytes) -> bool:
 
 
 def _unavailable(detail: str) -> Response:
-    return _problem(503, "try again later", detail, {"Retry-After": str(RETRY_AFTER)})
-
-
-def _problem(status: int, title: str, detail: str, headers: Mapping[str, str] | None = None) -> Response:
-    document = {"type": "about:blank", "title": title, "status": status, "detail": detail}
-    return JSONResponse(document, status, headers, media_type="application/problem+json")
+    response = problem(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", "Not available now", detail)
+    response.headers["Retry-After"] = str(RETRY_AFTER)
+    return response

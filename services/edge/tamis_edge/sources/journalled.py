@@ -11,6 +11,12 @@ from tamis_edge.decode.decoder import Decoder, FieldMap
 from tamis_edge.journal import Journal
 from tamis_edge.sources.base import READ_BYTES, Payloads
 
+# Streams that nothing names but what senders say, for which readings may wait before the first plan.
+MOST_UNPLANNED = 100
+
+# As a stream's name: readings of all streams that the plan doesn't have.
+STRAY = "?"
+
 
 class JournalShard:
     """Reads the journal behind what an HTTP or MQTT source appends to it."""
@@ -62,3 +68,22 @@ class JournalShard:
 
     def commit(self, commit: Commit, final: bool) -> Future[None]:
         return self._journal.commit(self.name, commit, final)
+
+
+class StrayShard(JournalShard):
+    """Readings that are of no stream: they become dead letters. One shard for all, so that no sender can make
+    an edge grow by making names up.
+    """
+
+    @staticmethod
+    def pack(stream: str, payload: bytes) -> bytes:
+        """What is journalled: the payload behind what it was sent for."""
+        return b"%s\0%s" % (stream.encode(), payload)
+
+    def poll(self, limit: int, now: int) -> Payloads | None:
+        found = super().poll(limit, now)
+        if found is None:
+            return None
+        parts = [packed.partition(b"\0") for packed in found.payloads]
+        streams = [stream.decode() for stream, _, _ in parts]
+        return Payloads(found.offsets, found.arrivals, [payload for _, _, payload in parts], streams)

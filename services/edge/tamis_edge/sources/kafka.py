@@ -183,6 +183,9 @@ class KafkaTopic:
     def behind(self) -> bool:
         return self._full or any(shard.buffer for shard in self._shards.values() if shard.started)
 
+    def check(self) -> None:
+        """It has no thread of its own."""
+
     def refuse(self, full: bool) -> None:
         """The loop stops polling by itself, and full buffers pause their partitions."""
 

@@ -14,10 +14,12 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
+from tamis.messaging.topics import is_stream_name
 from tamis.telemetry.logs import get_logger
+from tamis.telemetry.threads import DeadThreadError
 from tamis_edge.config import STREAM, MqttSource
 from tamis_edge.journal import Journal, JournalFullError
-from tamis_edge.sources.journalled import JournalShard
+from tamis_edge.sources.journalled import MOST_UNPLANNED, STRAY, JournalShard, StrayShard
 
 _log = get_logger("edge.mqtt")
 
@@ -34,14 +36,27 @@ class MqttShards:
     behind = False  # a full micro-batch says so
 
     def __init__(
-        self, source: MqttSource, edge: str, journal: Journal, limit: int, wake: Callable[[], None]
+        self,
+        source: MqttSource,
+        *,
+        edge: str,
+        journal: Journal,
+        limit: int,
+        planned: Callable[[str], bool | None],
+        wake: Callable[[], None],
     ) -> None:
+        """`limit`: the journal's; `planned`: whether the plan has a stream, None while there is no plan that
+        could tell.
+        """
         self._source, self._edge, self._journal, self._wake = source, edge, journal, wake
+        self._planned = planned
         self._room = int(limit * ROOM_TO_RESUME)
+        self._unplanned = False  # refusing until there is a plan
         self._level = source.topic.split("/").index(STREAM) if source.stream is None else None
         self._filter = source.topic.replace(STREAM, "+")
         self._lock = threading.Lock()
         self._shards: dict[str, JournalShard] = {}
+        self._open = False
         self._refusing = False
         self._held_back = False
         self._stopped = False
@@ -50,10 +65,10 @@ class MqttShards:
         for stream in known if source.stream is None else [source.stream]:
             self._shard(stream)
         version = paho.MQTTv5 if source.protocol == "5" else paho.MQTTv311
-        client_id = f"tamis-{edge}-{source.name}"
+        self._client_id = f"tamis-{edge}-{source.name}"
         options: dict[str, Any] = {} if source.protocol == "5" else {"clean_session": False}
         self._client = paho.Client(
-            CallbackAPIVersion.VERSION2, client_id, protocol=version, manual_ack=True, **options
+            CallbackAPIVersion.VERSION2, self._client_id, protocol=version, manual_ack=True, **options
         )
         if source.username is not None:
             password = source.password.get_secret_value() if source.password else None
@@ -73,14 +88,27 @@ class MqttShards:
             options = {"clean_start": False, "properties": session}
         self._client.connect_async(self._source.host, self._source.port, **options)
         self._client.loop_start()
+        self._open = True
 
     def shards(self) -> list[JournalShard]:
-        if self._refusing and not self._held_back and not self._stopped and self._journal.room >= self._room:
-            # The broker sends again, in order, what was not acknowledged.
+        if self._unplanned and self._planned(STRAY) is not None:
+            self._unplanned = False
+        waits = self._held_back or self._unplanned or self._stopped
+        if self._refusing and not waits and self._journal.room >= self._room:
+            # The broker sends again, in order, what was not acknowledged. With the old thread still there
+            # the client would start none.
+            self._client.loop_stop()
             self._refusing = False
             self.start()
         with self._lock:
             return list(self._shards.values())
+
+    def check(self) -> None:
+        # The client keeps its thread to itself, but for the name.
+        name = f"paho-mqtt-client-{self._client_id}"
+        reading = self._open and not self._refusing and not self._stopped
+        if reading and not any(thread.name == name for thread in threading.enumerate()):
+            raise DeadThreadError(name, None)
 
     def refuse(self, full: bool) -> None:
         """Whether to take nothing since the spool is full."""
@@ -99,7 +127,8 @@ class MqttShards:
     def _shard(self, stream: str) -> JournalShard:
         with self._lock:
             if stream not in self._shards:
-                self._shards[stream] = JournalShard(
+                kind = StrayShard if stream == STRAY else JournalShard
+                self._shards[stream] = kind(
                     self._journal,
                     stream=stream,
                     edge=self._edge,
@@ -131,11 +160,13 @@ class MqttShards:
         if self._refusing:
             # One that came behind a refused one must wait as well: it would overtake it.
             return
-        stream = self._source.stream or message.topic.split("/")[self._level or 0]
+        stream, payload = self._placed(message)
+        if stream is None:
+            self._unplanned = True
+            self._refuse(f"there is no plan yet, and readings of {MOST_UNPLANNED} streams wait for it")
+            return
         try:
-            safe = self._journal.append(
-                self._shard(stream).name, [bytes(message.payload)], time.time_ns() // 1000
-            )
+            safe = self._journal.append(self._shard(stream).name, [payload], time.time_ns() // 1000)
         except JournalFullError as error:
             self._refuse(str(error))
             return
@@ -148,6 +179,19 @@ class MqttShards:
                 self._refuse(str(done.exception()))
 
         safe.add_done_callback(acknowledge)
+
+    def _placed(self, message: paho.MQTTMessage) -> tuple[str | None, bytes]:
+        """The stream of the shard that takes a message, and what to journal there; None: no shard yet."""
+        payload = bytes(message.payload)
+        if self._source.stream is not None:
+            return self._source.stream, payload
+        stream = message.topic.split("/")[self._level or 0]
+        planned = self._planned(stream) if is_stream_name(stream) else False
+        if planned is False:
+            return STRAY, StrayShard.pack(stream, payload)
+        with self._lock:
+            new = planned is None and stream not in self._shards
+            return (None if new and len(self._shards) >= MOST_UNPLANNED else stream), payload
 
     def _refuse(self, why: str) -> None:
         _log.warning("pausing an MQTT source", source=self._source.name, reason=why)

@@ -1,0 +1,31 @@
+"""A request's body, within limits of size and of time."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+
+# Whoever sends slower than this keeps a place from others on purpose, or is as good as gone.
+SECONDS = 30.0
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The whole body, at most `limit` bytes.
+
+    Raises:
+        HTTPException: it is larger (413), takes too long (408), or its sender has gone (400).
+    """
+    body = bytearray()
+    try:
+        async with asyncio.timeout(SECONDS):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > limit:
+                    raise HTTPException(413, f"the limit is {limit} bytes; send it in parts")
+    except TimeoutError:
+        raise HTTPException(408, f"the body did not come within {SECONDS:g} s") from None
+    except ClientDisconnect:
+        raise HTTPException(400, "the body is not whole") from None
+    return bytes(body)

@@ -1,0 +1,111 @@
+"""Whom an HTTP server answers, and how much at once.
+
+A page from elsewhere in somebody's browser must not reach a server on that machine's loopback or network: it
+sends its own Origin, or, with a name that its owner lets point here (DNS rebinding), a Host that isn't ours.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterable
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tamis.web.problems import problem
+
+MOST_REQUESTS = 256
+MOST_BYTES = 128 * 2**20  # of bodies, together
+
+# Probes and scrapes come under names that nobody configured, and have to be answered under load too; they
+# change nothing.
+_OPEN = {"/healthz", "/readyz", "/metrics"}
+
+
+class Guard:
+    """ASGI middleware in front of an application."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        body_limit: int,
+        hosts: Iterable[str] = (),
+        most_requests: int = MOST_REQUESTS,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        """`body_limit`: bytes that a body of unknown length may have; `hosts`: names of this server besides
+        those that no stranger can claim.
+        """
+        self._app = app
+        self._hosts = {name.lower().rstrip(".") for name in (*hosts, socket.gethostname())}
+        self._body_limit = body_limit
+        self._most_requests, self._most_bytes = most_requests, max(most_bytes, body_limit)
+        self._requests = self._bytes = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in _OPEN:
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        size = self._size(headers)
+        refusal = self._stranger(headers) or self._overload(size)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        self._requests += 1
+        self._bytes += size
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._requests -= 1
+            self._bytes -= size
+
+    def _size(self, headers: Headers) -> int:
+        """Bytes of the body, as far as it will be read."""
+        if "transfer-encoding" in headers:
+            return self._body_limit
+        length = headers.get("content-length", "0")
+        return min(int(length), self._body_limit) if length.isascii() and length.isdigit() else 0
+
+    def _stranger(self, headers: Headers) -> Response | None:
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if host and not is_ours(host, self._hosts):
+            detail = f"{host!r} is not a name of this server; configure it as one if it is"
+            return problem(HTTPStatus.MISDIRECTED_REQUEST, "wrong-host", "Wrong host", detail)
+        if origin is not None and urlsplit(origin).netloc != host:
+            detail = f"a page of {origin} may not use this API"
+            return problem(HTTPStatus.FORBIDDEN, "forbidden", "Forbidden", detail)
+        return None
+
+    def _overload(self, size: int) -> Response | None:
+        if self._requests < self._most_requests and self._bytes + size <= self._most_bytes:
+            return None
+        detail = f"{self._requests} requests of {self._bytes} bytes are under way; try again later"
+        return problem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", "Busy", detail)
+
+
+def is_ours(host: str, names: Iterable[str] = ()) -> bool:
+    """Whether a Host header names this server: by address, by one of `names` (lower case), or by a name that
+    public DNS can't have: localhost, or one without a dot, as within a container network.
+
+    >>> [is_ours(h) for h in ("127.0.0.1:8181", "[::1]:80", "localhost", "registry:8181", "evil.example")]
+    [True, True, True, True, False]
+    >>> is_ours("Tamis.Example.:443", {"tamis.example"})
+    True
+    """
+    try:
+        name = (urlsplit(f"//{host}").hostname or "").lower().rstrip(".")
+    except ValueError:  # brackets around what is no address
+        return False
+    if name in names or "." not in name.removesuffix(".localhost"):
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
