@@ -1,7 +1,8 @@
 """Windowed alerts through the cores of edge and joiner, batch by batch, against DuckDB over all of it.
 
-Every stream omits at its edge, watermarks and progress travel as records, the joiner trims by them and now
-and then starts again from its state.
+Every stream omits at its edge, watermarks and progress travel as records, the joiner trims by them. Now and
+then an edge starts again from its commit, with what it held and had not sent lost, and the joiner from its
+state.
 """
 
 from __future__ import annotations
@@ -96,6 +97,8 @@ class Fleet:
             going = [s for s in ready if s != lag] or ready
             for stream in self.random.sample(going, self.random.randint(1, len(going))):
                 self.read(stream, self.random.choice((1, 3, 10, 40)))
+            if self.random.random() < 0.15:
+                self.crash(self.random.choice(list(self.runs)))
             self.now += self.random.choice((0, 1, 1_000, SECOND))
             self.join(self.published())
         for run in self.runs.values():
@@ -112,6 +115,11 @@ class Fleet:
         arrivals = np.full(len(rows), self.now)
         self.runs[stream].take(Batch(columns, columns["ts"].data, rows, arrivals), self.now)
         self.at[stream] = first + len(rows)
+
+    def crash(self, stream: str) -> None:
+        run = self.runs[stream]
+        self.runs[stream] = ShardRun(run.shard, stream, run.durable, self.plan)
+        self.at[stream] = run.durable.done
 
     def published(self) -> list[Records]:
         """What the shards have to send, with progress of a commit behind it, by topic."""

@@ -22,6 +22,7 @@ from tamis.planning.build import build_plan
 from tamis.planning.plan import Definition, Plan
 from tamis.planning.plan_json import decode_plan, encode_plan
 from tamis.query.model import Window
+from tamis_alerts.core.rules import rules_of
 from tamis_joiner.core.alarms import alarm_records
 from tamis_joiner.core.decode import Mark
 from tamis_joiner.core.frontiers import Frontiers
@@ -135,6 +136,11 @@ def test_run_writes_a_row_for_each_window(tmp_path: Path) -> None:
     verified = CliRunner().invoke(main, ["verify", str(sql), *inputs, "--json"])
     (verdict,) = orjson.loads(verified.stdout)
     assert (verdict["reference_alarms"], verdict["alarms"], verdict["missed"]) == (2, 2, 0)
+
+
+def test_identities_are_remembered_for_as_long_as_tuples_of_a_window_may_be_apart() -> None:
+    rule = rules_of(plan(alert("q", HOP, "a.x + b.x > 3", "WITH (gap = '5s')")))["q"]
+    assert (rule.gap, rule.memory) == (5 * SECOND + 2 * MINUTE, 4 * MINUTE)
 
 
 def live(times: list[int]) -> Live:

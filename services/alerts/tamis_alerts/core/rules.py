@@ -39,7 +39,9 @@ def rules_of(plan: Plan) -> dict[str, Rule]:
 def _rule(definition: Definition, older: Rule | None) -> Rule:
     largest = max(source.interval for source in definition.inputs)
     gap = (DEFAULT_GAP if definition.gap is None else definition.gap) + 2 * largest
-    reach = max((abs(end) for b in definition.bounds for end in (b.lo, b.hi) if end is not None), default=0)
+    apart = definition.window.size if definition.window else 0
+    ends = (abs(end) for b in definition.bounds for end in (b.lo, b.hi) if end is not None)
+    reach = max((apart, *ends))
     # The joiner keeps a tuple until its partners' frontiers are `reach` past it, and an edge that restarts
     # sends again what it had not decided: at most an omission interval back. No alarm comes again after both.
     memory = len(definition.inputs) * reach + 2 * largest
