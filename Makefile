@@ -7,13 +7,14 @@ CODE := shared services tests benchmarks
 SERVICES := alerts edge joiner registry
 READY := .venv/.ready
 JARS := .venv/.jars
+KERNELS := .venv/.kernels
 
 .PHONY: help setup check test demo bench soundness lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-setup: $(READY) $(JARS) ## make .venv and fetch the jars of Spark's connector and the embedded broker
+setup: $(READY) $(JARS) $(KERNELS) ## make .venv, fetch the jars of Spark's connector and the broker, compile the kernels
 
 # A venv that was half made by an interrupted run must not count as made: the stamp comes last.
 $(READY): requirements.lock pyproject.toml
@@ -25,6 +26,11 @@ $(READY): requirements.lock pyproject.toml
 
 $(JARS): $(READY) deploy/jars/ivy.xml deploy/jars/SHA256SUMS
 	$(BIN)/python -m tamis.fleet.jars
+	touch $@
+
+# Compiled once here, not by each service in its first batch.
+$(KERNELS): $(READY) $(wildcard shared/tamis/omission/*.py shared/tamis/evaluation/kernels.py shared/tamis/expressions/libm.py)
+	$(BIN)/python -m tamis.fleet.kernels
 	touch $@
 
 check: setup ## format, lint, types, doctests and quick tests

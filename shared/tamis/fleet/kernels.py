@@ -1,0 +1,32 @@
+"""Compile the kernels of the fleet once: `python -m tamis.fleet.kernels`, a step of the set-up.
+
+Numba keeps what it compiled beside the source. Without this step every edge compiles the filter at its first
+batch, all of them at once: twelve seconds of a core each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tamis.evaluation import kernels
+
+# Those of expressions are compiled when they are imported.
+from tamis.expressions import libm  # noqa: F401
+from tamis.omission.stream import OmissionState
+
+
+def warm() -> None:
+    """Run each kernel with the types that the services give it."""
+    state = OmissionState(10)
+    for number in range(2):
+        state.offer([1, 2], [number, number + 1], [1.0, 2.0], [2 * number, 2 * number + 1], now=0)
+        state.decide(number, now=0)
+    state.note_published([1])
+    state.held()
+    state.flush()
+    rows = np.arange(2)
+    kernels.expand(*kernels.windows(rows, rows, rows, rows, rows))
+
+
+if __name__ == "__main__":
+    warm()
