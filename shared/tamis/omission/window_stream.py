@@ -178,6 +178,11 @@ class WindowState:
             parts.append((rows.ids[rows.fate == HELD], rows.times[rows.fate == HELD]))
         return np.concatenate([i for i, _ in parts]), np.concatenate([t for _, t in parts])
 
+    def key_codes(self) -> Int64s:
+        """As `OmissionState.key_codes`."""
+        parts = (rows.codes for rows in (self._open, *self._offered))
+        return np.concatenate([self._complete.key_codes(), *parts])
+
     def held_ids(self) -> Int64s:
         """Handles of all undecided tuples, ascending."""
         return np.sort(self.held()[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,10 @@ from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.messaging.records import END_OF_TIME
 from tamis.planning.plan import Plan
+from tamis.query.model import Window
+from tamis_edge.core import keys
 from tamis_edge.core.commit import Commit
+from tamis_edge.core.keys import MANY
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 
@@ -263,3 +267,54 @@ def test_commits_travel_as_metadata() -> None:
     assert Commit.from_metadata(7, "") == Commit(7)
     with pytest.raises(InputError, match="consumer group of its own"):
         Commit.from_metadata(7, "someone else's")
+
+
+def test_keys_that_nothing_remembers_are_forgotten() -> None:
+    by_site = entry(10, omission_key=("station", "temp"))
+    run = started(plan(air([topic([entry(10), by_site])]), [SHARD]))
+    offset = 0
+    for start in range(0, 10 * MANY, MANY):
+        rows = [(f"s{start + i}", start + i, float(i)) for i in range(MANY)]
+        run.take(batch(offset, *rows), 0)
+        offset += MANY
+        sent(run)
+        durable(run)
+    tables = run._topics[TOPIC]._omission_keys.values()
+    assert all(len(table) <= 2 * MANY for table in tables)
+    assert len(run._topics[TOPIC].keys.encoded) <= 3 * MANY
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_forgetting_keys_changes_nothing_that_is_sent(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    r = random.Random(seed)
+    window = Window(3, 9) if seed % 3 == 0 else None
+    entries = [
+        entry(r.choice([4, 10]), filter=compare(">", TEMP, 2), max_delay=r.choice([None, 9])),
+        entry(9 if window else 6, omission_key=("station", "temp"), window=window),
+    ]
+    batches = []
+    time = offset = 0
+    for _ in range(150):
+        time += r.choice([0, 1, 5])
+        rows: list[tuple[Any, ...]] = [
+            (f"s{time // 6 + r.randint(0, 4)}", time + r.randint(0, 3), float(r.randint(0, 5)))
+        ]
+        rows += [(None if r.random() < 0.1 else "a", time, 1.0)] * r.randint(0, 2)
+        batches.append(batch(offset, *rows))
+        offset += len(rows)
+
+    def play(many: int) -> tuple[list[tuple[str, int, dict[str, Any]]], int]:
+        monkeypatch.setattr(keys, "MANY", many)
+        run = started(plan(air([topic(entries)], delay=3), [SHARD]))
+        found = []
+        for now, some in enumerate(batches):
+            run.take(some, now)
+            found += sent(run)
+            durable(run, now)
+            found += sent(run)
+        return found, len(run._topics[TOPIC].keys)
+
+    everything, known = play(10**9)
+    again, fewer = play(1)
+    assert again == everything
+    assert fewer < known / 2

@@ -99,6 +99,11 @@ class Rows:
                 start = end
         return found
 
+    def codes(self, topic: int) -> list[Int64s]:
+        """The codes of the partition keys of all rows in a topic, by its serial number."""
+        found = [chunk.codes[topic] for chunk in self._chunks if topic in chunk.codes]
+        return [codes[codes >= 0] for codes in found]
+
     def retain(self, ids: Int64s) -> int:
         """Forget all rows but these (ascending); returns how many of the others were never published."""
         omitted = 0

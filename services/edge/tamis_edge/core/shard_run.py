@@ -242,6 +242,8 @@ class ShardRun:
         held = self._held()
         ids = np.unique(np.concatenate([np.empty(0, np.int64), *(ids for ids, _ in held.values())]))
         self.counts.omitted += self._rows.retain(ids)
+        for topic in self._topics.values():
+            topic.forget_keys(self._rows)
         first = [min(self._unsafe.values())] if self._unsafe else []
         if len(ids):
             chunk, places = self._rows.find(ids[:1])[0]

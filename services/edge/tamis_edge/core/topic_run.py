@@ -14,7 +14,7 @@ from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
 from tamis.planning.plan import Entry, TopicPlan
 from tamis_edge.core.keys import Int64s, KeyTable, MessageKeys
-from tamis_edge.core.rows import Batch
+from tamis_edge.core.rows import Batch, Rows
 
 # Integers beyond it aren't exact as DOUBLE: two that differ could look equal to omission.
 EXACT = 2**53
@@ -62,6 +62,8 @@ class TopicRun:
             if entry not in self._runs:
                 table = self._omission_keys.setdefault(entry.omission_key, KeyTable())
                 self._runs[entry] = _Run(_state(entry), table)
+        used = {plan.partition_key, *(entry.omission_key for entry in plan.entries)}
+        self._omission_keys = {key: table for key, table in self._omission_keys.items() if key in used}
         return self._noted([run.state.flush() for run in ended])
 
     def end(self) -> Int64s:
@@ -153,6 +155,13 @@ class TopicRun:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         ids, first = np.unique(np.concatenate([ids for ids, _ in held]), return_index=True)
         return ids, np.concatenate([times for _, times in held])[first]
+
+    def forget_keys(self, rows: Rows) -> None:
+        """Let go of keys of which neither an entry nor any of the shard's rows knows any more."""
+        for table in self._omission_keys.values():
+            if table.grown:
+                live = [run.state.key_codes() for run in self._runs.values() if run.keys is table]
+                table.forget(live + rows.codes(self.serial) if table is self.keys else live)
 
     def next_deadline(self) -> int | None:
         """When on the caller's clock `decide` has to be called even if nothing comes."""
