@@ -4,6 +4,7 @@ Every operator is total: it never raises, whatever the row, so DuckDB may reorde
 
 - Integers are computed as HUGEINT, which holds every sum, difference and product of two BIGINTs, and cast
   back with TRY_CAST: NULL where they overflow.
+- A function of Python is one of DuckDB: `tamis_` and its name, of DOUBLEs.
 - Doubles are IEEE's (DuckDB's default, `ieee_floating_point_ops`): functions answer with NaN or an infinity.
   That is made NULL by a list of one and a lambda, which mentions its operand once; a CASE would double the
   text at each level. As in `evaluate`, it is done only where a value that isn't finite would not stay so.
@@ -17,7 +18,8 @@ from collections.abc import Callable, Sequence
 from math import isfinite
 
 from tamis.errors import InputError
-from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type
+from tamis.expressions.nodes import COMPARISONS, OPAQUE, Call, Column, Expr, Literal, Type
+from tamis.expressions.opaque import name_of
 
 _TYPES = {Type.VARCHAR: "VARCHAR", Type.BOOLEAN: "BOOLEAN", Type.DOUBLE: "DOUBLE"}  # all others are BIGINT
 _FUNCTIONS = ("abs", "sqrt", "exp", "ln", "log10")
@@ -39,6 +41,11 @@ def text_literal(text: str) -> str:
     """`text` as a string of DuckDB."""
     parts = ["'" + part.replace("'", "''") + "'" for part in text.split("\0")]
     return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
+
+
+def function_name(expr: Call) -> str:
+    """The name in DuckDB of a function of Python, which the session must have: see `register`."""
+    return f"tamis_{name_of(expr)}"
 
 
 def column_name(column: Column) -> str:
@@ -83,6 +90,8 @@ def _call(expr: Call, args: list[str]) -> str:
         doubles = any(arg.type is Type.DOUBLE for arg in expr.args)
         a, b = _as_doubles(expr, args) if doubles else args
         return f"({a} {expr.op} {b})"
+    if expr.op == OPAQUE:
+        return f"{quoted(function_name(expr))}({', '.join(_as_doubles(expr, args)[2:])})"
     if expr.type is Type.DOUBLE:
         args = _as_doubles(expr, args)
     if expr.op == "case":

@@ -2,7 +2,8 @@
 
 An expression is first flattened to a program of steps in which equal subexpressions are one (inlined
 functions repeat them), then run step by step; what no later step reads is let go. All branches of a CASE are
-computed and one is chosen: no operator can fail, so none needs guarding.
+computed and one is chosen: no operator can fail, so none needs guarding. (A function of Python may: what it
+raises leaves `evaluate` as a FunctionError.)
 
 DOUBLE results are checked for NaN and infinities as late as possible. `+ - * neg abs sqrt ln log10` and the
 numerator of `/` turn what isn't finite into something that isn't finite, so such a value may run through them
@@ -19,8 +20,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.expressions import libm
-from tamis.expressions.nodes import COMPARISONS, Column, Expr, Literal, Type
+from tamis.expressions import libm, opaque
+from tamis.expressions.nodes import COMPARISONS, OPAQUE, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Columns, Mask, Vector
 
 _PASS_ON = ("+", "-", "*", "neg", "abs", "sqrt", "ln", "log10")  # what isn't finite stays so through these
@@ -136,6 +137,8 @@ def _run(step: _Step, values: list[_Value | None], columns: Columns, rows: int) 
         if step.op not in _PASS_ON and not (step.op == "/" and index == 0):
             values[argument] = _settle(_present(values[argument]))
     args = [_present(values[argument]) for argument in step.args]
+    if step.op == OPAQUE:
+        return _python(str(args[0].data[0]), args[2:])
     if step.op in _ARITHMETIC:
         return _arithmetic(step, args)
     return _OTHERS[step.op](args, step.type)
@@ -225,6 +228,23 @@ def _arithmetic(step: _Step, args: Sequence[_Value]) -> _Value:
         return _Value(of_doubles(*map(_double, args)), null, settled=False)
     data, overflow = of_integers(*(arg.data for arg in args))
     return _Value(data, _either(null, overflow) if overflow.any() else null)
+
+
+# --- functions of Python
+
+
+def _python(name: str, args: Sequence[_Value]) -> _Value:
+    """It never sees a row in which an argument is NULL."""
+    shape = np.broadcast_shapes(*(arg.data.shape for arg in args))
+    null = np.zeros(shape, np.bool_)
+    for arg in args:
+        if arg.null is not None:
+            null = null | arg.null
+    given = np.flatnonzero(~null)
+    out = np.full(shape, np.nan)
+    if len(given):
+        out[given] = opaque.results(name, [np.broadcast_to(_double(arg), shape)[given] for arg in args])
+    return _Value(out, null if len(given) < len(null) else None, settled=False)
 
 
 # --- comparisons, logic and choice

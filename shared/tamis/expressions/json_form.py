@@ -15,7 +15,7 @@ import math
 from typing import Any
 
 from tamis.errors import InputError
-from tamis.expressions.nodes import OPERATORS, Call, Column, Expr, Literal, Type
+from tamis.expressions.nodes import OPAQUE, OPERATORS, Call, Column, Expr, Literal, Type
 from tamis.expressions.signatures import check
 from tamis.expressions.vectors import Value
 
@@ -88,7 +88,7 @@ class _Reader:
             self._length(form, 3, path)
             type_ = _type(form[1], (*path, 1))
             return Literal(_literal(form[2], type_, (*path, 2)), type_)
-        if not isinstance(head, str) or head not in OPERATORS:
+        if not isinstance(head, str) or head not in (*OPERATORS, OPAQUE):
             raise _error(f"unknown operator {_shown(head)}", (*path, 0))
         if len(form) < 3:
             raise _error(f"{head} has no arguments", path)

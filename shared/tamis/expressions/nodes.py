@@ -50,6 +50,8 @@ class Type(StrEnum):
 ARITHMETIC = ("+", "-", "*", "/", "power", "neg", "abs", "sqrt", "exp", "ln", "log10", "least", "greatest")
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 LOGIC = ("and", "or", "not", "is_null")  # `and` and `or` take any number of arguments
+# A function of Python by its name, what is declared of it, and its arguments: see `opaque`.
+OPAQUE = "python"
 OPERATORS = (
     *ARITHMETIC,
     *COMPARISONS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tamis.errors import InputError
-from tamis.expressions.nodes import COMPARISONS, LOGIC, OPERATORS, Call, Expr, Type
+from tamis.expressions.nodes import COMPARISONS, LOGIC, OPAQUE, OPERATORS, Call, Expr, Literal, Type
 
 _DOUBLE_OF_ONE = ("sqrt", "exp", "ln", "log10")
 _WITH_TIME = {
@@ -43,6 +43,9 @@ def result_type(op: str, types: Sequence[Type]) -> Type | None:
         paired = len(types) >= 3 and len(types) % 2 == 1
         conditions = all(t is Type.BOOLEAN for t in types[:-1:2])
         return common_type([*types[1::2], types[-1]]) if paired and conditions else None
+    if op == OPAQUE:
+        named = len(types) > 2 and all(t is Type.VARCHAR for t in types[:2])
+        return Type.DOUBLE if named and all(t.numeric for t in types[2:]) else None
     if op in ("neg", "abs"):
         numeric = len(types) == 1 and (types[0].numeric or types[0] is Type.INTERVAL)
         return types[0] if numeric else None
@@ -80,9 +83,21 @@ def check(node: Call) -> None:
     type_ = result_type(node.op, [arg.type for arg in node.args])
     if type_ is None:
         raise _refusal(node.op, node.args)
+    if node.op == OPAQUE and not _declared(node):
+        raise InputError("a function of Python has a name, and a letter of +-mq? for each argument")
     integers = (Type.INT, Type.BIGINT)
     if type_ is not node.type and not (type_ in integers and node.type in integers):
         raise InputError(f"{node.op} of these arguments is {type_}, not {node.type}")
+
+
+def _declared(node: Call) -> bool:
+    name, shapes = node.args[:2]
+    if not isinstance(name, Literal) or not isinstance(shapes, Literal):
+        return False
+    letters = str(shapes.value)
+    return (
+        str(name.value).isidentifier() and len(letters) == len(node.args) - 2 and set(letters) <= set("+-mq?")
+    )
 
 
 def _refusal(op: str, args: Sequence[Expr]) -> InputError:

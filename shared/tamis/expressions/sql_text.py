@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type
+from tamis.expressions.nodes import COMPARISONS, OPAQUE, Call, Column, Expr, Literal, Type
+from tamis.expressions.opaque import name_of
 
 # How tightly an operator binds; an argument that binds less tightly than its place asks for gets parentheses.
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _ATOM = range(1, 9)
@@ -81,6 +82,8 @@ class _Text:
             return "NOT " + self.text(arg, _NOT), _NOT
         if op == "is_null":
             return self.text(args[0], _SUM) + " IS NULL", binding
+        if op == OPAQUE:
+            return f"{identifier(name_of(expr))}({', '.join(self.text(arg, _OR) for arg in args[2:])})", _ATOM
         if op == "neg":
             return "-" + self.text(args[0], _ATOM), binding
         if binding == _ATOM:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tamis.errors import Position, RefusedError, SqlError
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns
+from tamis.expressions.opaque import UNKNOWN, calls, shapes_of
 from tamis.planning.plan import TimeBound
 from tamis.planning.times import bounds_of, intersect, is_time, mentions_time, window_bounds
 from tamis.planning.topology import Closure, closure
@@ -44,8 +45,14 @@ class Analysis:
             raise RefusedError("; ".join(str(error) for error in self.refused))
 
 
-def analyse(query: Query, catalog: Catalog, position: Position | None = None) -> Analysis:
-    """Sort the conjuncts of `query`; `position` is named where the mistake is no single conjunct's."""
+def analyse(
+    query: Query, catalog: Catalog, position: Position | None = None, *, early: bool = False
+) -> Analysis:
+    """Sort the conjuncts of `query`; `position` is named where the mistake is no single conjunct's.
+
+    A predicate of one stream that calls a function of Python with a declared shape is part of the condition,
+    where it is called only for what omission retains; with `early` it is a filter like others.
+    """
     streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
     order = tuple(streams)
     times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
@@ -73,7 +80,7 @@ def analyse(query: Query, catalog: Catalog, position: Position | None = None) ->
                 if not _holds(part):
                     contradiction = f"{conjunct.text} is never true"
                     filters = {alias: (*before, part) for alias, before in filters.items()}
-            elif len(sources) == 1:
+            elif len(sources) == 1 and (early or not _expensive(part, query)):
                 alias = next(iter(sources))
                 if part not in filters[alias]:
                     filters[alias] += (part,)
@@ -110,6 +117,14 @@ def analyse(query: Query, catalog: Catalog, position: Position | None = None) ->
         contradiction,
         tuple(refused),
     )
+
+
+def _expensive(part: Expr, query: Query) -> bool:
+    """Does a predicate of one stream call a function of Python of declared shape, and is there omission that
+    could spare calls?
+    """
+    declared = any(set(shapes_of(c)) - {UNKNOWN} for c in calls(part))
+    return declared and (len(query.sources) > 1 or query.window is not None)
 
 
 def flatten_and(expr: Expr) -> list[Expr]:

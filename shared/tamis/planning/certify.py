@@ -17,7 +17,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type, columns
+from tamis.expressions import opaque
+from tamis.expressions.nodes import COMPARISONS, OPAQUE, Call, Column, Expr, Literal, Type, columns
 from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import to_sql
 from tamis.planning.domains import domain
@@ -40,7 +41,8 @@ EXACT = 2**53  # omission compares values as DOUBLE: whole numbers beyond would 
 class Certificate:
     """`value` (over the source's alias) may be bracketed on `sides`, together with equal `fixed` attributes.
 
-    `rule` names what gave it; one that is no proof begins with "heuristic".
+    `rule` names what gave it; one that is no proof begins with "heuristic", one that rests on a declared
+    shape with "trusted".
 
     `drop_null`: a tuple without value raises no alarm, and the entry's filter must keep it out.
     """
@@ -158,6 +160,8 @@ def _prove(
     if drop_null and may_hold(condition, scalar.variable):
         return Unproven(f"the condition can hold where {name} is NULL; declare its columns NOT NULL")
     whole_box = {**box, scalar.variable: span}
+    if effort is None and any(opaque.calls(condition)):
+        return Unproven("a function of Python is not called before it runs")
     if effort is None:
         try:
             region, count = gridded(condition, scalar.variable, whole_box)
@@ -182,7 +186,11 @@ def _prove(
         sides, what = "both", "quasiconvex"
     else:
         return Unproven(f"no proof that the values of {name} which raise no alarm are an interval")
-    return Certificate(scalar.value, sides, how % what, fixed, drop_null)
+    rule = how % what
+    trusted = sorted({opaque.name_of(c) for c in opaque.calls(condition) if scalar.variable in columns(c)})
+    if trusted:
+        rule = f"trusted, by what is declared of {', '.join(trusted)}: {rule}"
+    return Certificate(scalar.value, sides, rule, fixed, drop_null)
 
 
 def _overflow(scalar: Scalar, box: dict[Column, Interval]) -> str | None:
@@ -251,7 +259,7 @@ def _never_null(value: Expr, box: Mapping[Column, Interval], stream: StreamDef) 
     definitions = [stream.column(c.name) for c in columns(value)]
     if not all(d is not None and d.not_null for d in definitions):
         return False
-    if any(part.op in COMPARISONS or part.op == "case" for part in _calls(value)):
+    if any(part.op in (*COMPARISONS, "case", OPAQUE) for part in _calls(value)):
         return False
     try:
         whole(value, box, _NOWHERE, strict=True)

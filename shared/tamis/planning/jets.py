@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tamis.expressions.nodes import Call, Column, Expr, Literal, columns
+from tamis.expressions import opaque
+from tamis.expressions.nodes import OPAQUE, Call, Column, Expr, Literal, columns
 from tamis.planning import intervals as iv
 from tamis.planning.intervals import MAX, ONE, UNIT, WHOLE, ZERO, Interval, Mask
 
@@ -355,6 +356,18 @@ def _extreme(expr: Call, args: tuple[Jet, ...], _doubt: Doubt) -> Jet:
     return Jet(value, first, iv.where(straight, ZERO, WHOLE), True)
 
 
+def _opaque(expr: Call, args: tuple[Jet, ...], _doubt: Doubt) -> Jet:
+    """Of a function of Python only what is declared is known: which way it goes, and that it has a value."""
+    value = iv.span(-opaque.MOST, opaque.MOST)
+    first = ZERO
+    for shape, a in zip(opaque.shapes_of(expr), args[2:], strict=True):
+        slope = {opaque.RISING: _POSITIVE, opaque.FALLING: iv.neg(_POSITIVE)}.get(shape, WHOLE)
+        if a.varies:
+            first = iv.add(first, iv.mul(slope, a.first))
+    return Jet(value, first, WHOLE, any(a.varies for a in args[2:]))
+
+
+_POSITIVE = iv.span(0.0, math.inf)
 _RULES: dict[str, Callable[[Call, tuple[Jet, ...], Doubt], Jet]] = {
     "+": _sum,
     "-": _sum,
@@ -370,4 +383,5 @@ _RULES: dict[str, Callable[[Call, tuple[Jet, ...], Doubt], Jet]] = {
     "power": _power,
     "least": _extreme,
     "greatest": _extreme,
+    OPAQUE: _opaque,
 }

@@ -38,7 +38,7 @@ class Omission:
 
 
 def decide(analysis: Analysis, keys: Keys, *, heuristic: bool = False) -> tuple[Omission, ...]:
-    """The omission of each source, in the order of FROM. `heuristic`: what can't be proved may rest on a grid."""
+    """The omission of each source, in the order of FROM. With `heuristic` it may rest on a grid."""
     return tuple(_decide(alias, analysis, keys, heuristic) for alias in analysis.aliases)
 
 
@@ -50,7 +50,7 @@ def _decide(alias: str, analysis: Analysis, keys: Keys, heuristic: bool) -> Omis
     def nothing(reason: str) -> Omission:
         return Omission(alias, 0, partition, None, None, None, kept, kept, reason)
 
-    if len(analysis.aliases) == 1:
+    if len(analysis.aliases) == 1 and not analysis.conditions:
         return nothing("no omission: every tuple that passes is a result of its own")
     if analysis.contradiction:
         return nothing(f"no omission: {analysis.contradiction}")

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from tamis.expressions import opaque
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type, columns
 from tamis.planning import intervals as iv
 from tamis.planning import shapes
@@ -321,8 +322,28 @@ def compose(expr: Call, args: list[Fact]) -> Shape:
             return shapes.greatest([f.shape for f in args])
         case "least":
             return shapes.least([f.shape for f in args])
+        case "python":
+            return _declared(expr, args)
         case _:
             return Shape.NONE
+
+
+def _declared(expr: Call, args: list[Fact]) -> Shape:
+    """The shape of a function of Python, from what is declared of the arguments with the variable in them."""
+    moving = [(s, f) for s, f in zip(opaque.shapes_of(expr), args[2:], strict=True) if f.jet.varies]
+    if len(moving) > 1:
+        directed = [shapes.scaled(f.shape, _DIRECTIONS[s]) for s, f in moving if s in _DIRECTIONS]
+        rays = shapes.common(directed) & (Shape.RISING | Shape.FALLING)
+        return shapes.closed(rays) if len(directed) == len(moving) else Shape.NONE
+    ((shape, fact),) = moving
+    if shape in _DIRECTIONS:
+        return shapes.risen(shapes.scaled(fact.shape, _DIRECTIONS[shape]))
+    if fact.shape & shapes.MONOTONE != shapes.MONOTONE:
+        return Shape.NONE
+    return {opaque.MONOTONE: shapes.MONOTONE, opaque.QUASICONVEX: Shape.QUASICONVEX}.get(shape, Shape.NONE)
+
+
+_DIRECTIONS = {opaque.RISING: 1, opaque.FALLING: -1}
 
 
 def _product(expr: Call, args: list[Fact], signs: list[int | None]) -> Shape:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tamis.expressions import opaque
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type, columns
 from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import to_sql
@@ -40,9 +41,16 @@ def candidates(conditions: tuple[Expr, ...], alias: str, fixed: frozenset[Column
     """The scalars of source `alias`; its columns in `fixed` count as the rest (they are in the omission
     key).
     """
-    grouping = _Grouping(alias, fixed)
-    grouped = tuple(grouping.rewrite(condition) for condition in conditions)
     found: list[Scalar] = []
+    # What is inside a function of Python comes first: the function is then called only for what is retained.
+    for outside in (True, False) if any(opaque.calls(*conditions)) else (True,):
+        _add(found, conditions, _Grouping(alias, fixed, outside))
+    return found
+
+
+def _add(found: list[Scalar], conditions: tuple[Expr, ...], grouping: _Grouping) -> None:
+    """The scalars of one way of grouping that aren't among `found`."""
+    grouped = tuple(grouping.rewrite(condition) for condition in conditions)
     if len(grouping.values) == 1:
         found.append(
             Scalar(
@@ -62,7 +70,6 @@ def candidates(conditions: tuple[Expr, ...], alias: str, fixed: frozenset[Column
         replaced = tuple(substituted(condition, value, variable) for condition in conditions)
         if not any(grouping.free(condition) for condition in replaced):
             found.append(Scalar(value, variable, replaced))
-    return found
 
 
 def entries(conditions: tuple[Expr, ...], alias: str, fixed: frozenset[Column]) -> list[str]:
@@ -105,8 +112,8 @@ class _Grouping:
     value.
     """
 
-    def __init__(self, alias: str, fixed: frozenset[Column]) -> None:
-        self._alias, self._fixed = alias, fixed
+    def __init__(self, alias: str, fixed: frozenset[Column], outside: bool = True) -> None:
+        self._alias, self._fixed, self._outside = alias, fixed, outside
         self.values: list[Expr] = []
         self.sums: list[tuple[Term, ...]] = []
         self.products: list[tuple[Factor, ...]] = []
@@ -119,7 +126,9 @@ class _Grouping:
         return any(c.alias == self._alias and c not in self._fixed for c in columns(expr))
 
     def own(self, expr: Expr) -> bool:
-        """Is it made of the stream's attributes alone?"""
+        """Is it made of the stream's attributes alone? With `outside`, no function of Python is."""
+        if self._outside and any(opaque.calls(expr)):
+            return False
         return all(c.alias == self._alias for c in columns(expr))
 
     def rewrite(self, expr: Expr) -> Expr:

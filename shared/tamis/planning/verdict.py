@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tamis.errors import NotAcceptedError, Position
+from tamis.expressions.nodes import aliases
 from tamis.planning.analysis import Analysis, analyse
 from tamis.planning.bounds import Memory, memory
 from tamis.planning.keys import Keys, partition_keys
@@ -35,6 +36,11 @@ def judge(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
         return Verdict(definition.query, analysis, keys, (), unknown, reason)
     heuristic = isinstance(definition, AlertDef) and definition.options.certify == "heuristic"
     omissions = decide(analysis, keys, heuristic=heuristic)
+    late = {a for part in analysis.conditions if len(of := aliases(part)) == 1 for a in of}
+    if any(omission.alias in late and not omission.interval for omission in omissions):
+        # They spare no calls, and a filter at the edge keeps tuples off the network at least.
+        analysis = analyse(definition.query, catalog, position, early=True)
+        omissions = decide(analysis, keys, heuristic=heuristic)
     verdict = memory(analysis, omissions)
     allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
     refusal = verdict.reason if verdict.verdict != "bounded" and not allowed else None

@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot.tokenizer_core import TokenType
 
 from tamis.errors import Position, SqlError
-from tamis.expressions.nodes import Type
+from tamis.expressions.nodes import Expr, Type
 from tamis.query import options
 from tamis.query.calls import BUILTINS
 from tamis.query.columns import read_columns, read_type
@@ -29,6 +29,7 @@ from tamis.query.model import (
     Statement,
     StreamDef,
 )
+from tamis.query.python_functions import read_python
 from tamis.query.refusals import function as refused_function
 from tamis.query.resolve import resolve
 from tamis.query.syntax import BareNames, read_expression, read_select
@@ -211,11 +212,18 @@ class StatementReader:
                 self.context.error(f"the parameter '{parameter.text}' is given twice", parameter.offset, hint)
             parameters[parameter.text] = kind
         cursor.expect_word("RETURNS", _FUNCTION)
+        returns_at = cursor.offset
         returns = read_type(cursor)
-        cursor.expect_word("AS", _FUNCTION)
-        body = read_expression(
-            self.context, cursor, BareNames("parameter", parameters, complete), returns=returns
-        )
+        body: Expr | None
+        if cursor.word("LANGUAGE"):
+            body = read_python(self.context, cursor, parameters)
+            if returns is not Type.DOUBLE:
+                self.context.error("a function of Python gives a DOUBLE", returns_at, "write RETURNS DOUBLE")
+        else:
+            cursor.expect_word("AS", _FUNCTION)
+            body = read_expression(
+                self.context, cursor, BareNames("parameter", parameters, complete), returns=returns
+            )
         if body is None or len(self.context.errors) > before:
             return None
         return FunctionDef(

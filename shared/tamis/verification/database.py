@@ -2,14 +2,51 @@
 
 from __future__ import annotations
 
+import atexit
 from functools import lru_cache
 
 import duckdb
+import numpy as np
+
+from tamis.expressions.duckdb_sql import function_name
+from tamis.expressions.nodes import Call
+from tamis.expressions.opaque import MOST, installed, name_of
 
 
 def session() -> duckdb.DuckDBPyConnection:
     """A session with temporary tables, registered Arrow tables and macros of its own; close it."""
     return _database().cursor()
+
+
+def register(call: Call) -> None:
+    """Make a function of Python known to every session, row by row. Raises FunctionError where it isn't
+    installed.
+    """
+    name, count = function_name(call), len(call.args) - 2
+    if _known.get(name) == count:
+        return
+    function = installed(name_of(call))
+
+    def of_row(*row: float) -> float | None:
+        (value,) = np.asarray(function(*(np.array([x]) for x in row)), np.float64).tolist()
+        return value if abs(value) <= MOST else None
+
+    if name in _known:
+        _database().remove_function(name)
+    _database().create_function(name, of_row, [duckdb.sqltypes.DOUBLE] * count, duckdb.sqltypes.DOUBLE)
+    if not _known:
+        atexit.register(_forget)  # DuckDB's binding complains of functions that outlive it
+    _known[name] = count
+
+
+def _forget() -> None:
+    for name in _known:
+        _database().remove_function(name)
+    _known.clear()
+    _database().close()
+
+
+_known: dict[str, int] = {}  # how many numbers each takes
 
 
 @lru_cache(maxsize=1)

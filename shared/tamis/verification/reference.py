@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases
+from tamis.expressions.opaque import calls
 from tamis.query.model import WINDOW_END, WINDOW_START, Query, Window
 from tamis.recordings.typed import Recording
-from tamis.verification.database import session
+from tamis.verification.database import register, session
 from tamis.verification.prune import windows
 
 # Two ways of rounding may differ for a combination this close (relative) to its threshold.
@@ -160,6 +161,8 @@ def _quote(name: str) -> str:
 def _connect(query: Query, recordings: Mapping[str, Recording]) -> duckdb.DuckDBPyConnection:
     """A session with the streams of the query as tables."""
     connection = session()
+    for called in calls(*(conjunct.expr for conjunct in query.conjuncts)):
+        register(called)
     # Whole numbers rounded down, also below zero; times are within 2^53, so nothing overflows.
     connection.execute("CREATE TEMP MACRO floor_div(a, b) AS (a - ((a % b) + b) % b) // b")
     for name in {source.stream for source in query.sources}:
