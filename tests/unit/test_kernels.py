@@ -8,23 +8,24 @@ import numpy as np
 
 from tamis.evaluation import kernels
 from tamis.fleet.kernels import warm
-from tamis.omission import settle
+from tamis.omission import panes, settle
 from tamis.omission.stream import OmissionState
+from tamis.omission.window_stream import WindowState
 
 
 def test_the_filter_and_the_join_need_no_further_compilation() -> None:
     warm()
-    compiled: list[Any] = [settle.advance, kernels.windows, kernels.expand]
+    compiled: list[Any] = [settle.advance, panes.extremes, kernels.windows, kernels.expand]
     before = [list(kernel.signatures) for kernel in compiled]
     random = np.random.default_rng(1)
     for sides, delay in (("above", None), ("below", 5), ("both", 0)):
-        state = OmissionState(4, sides, delay)  # type: ignore[arg-type]
-        for start in range(0, 60, 20):
-            times = np.arange(start, start + 20)
-            state.offer(random.integers(0, 3, 20), times, random.normal(size=20), times, now=start)
-            state.decide(start + 15, now=start + 10)
-            state.note_published(times[:3])
-        state.flush()
+        for state in (OmissionState(4, sides, delay), WindowState(2, 4, sides, delay)):  # type: ignore[arg-type]
+            for start in range(0, 60, 20):
+                times = np.arange(start, start + 20)
+                state.offer(random.integers(0, 3, 20), times, random.normal(size=20), times, now=start)
+                state.decide(start + 15, now=start + 10)
+                state.note_published(times[:3])
+            state.flush()
     keys = np.array([1, 1, 2])
     kernels.expand(*kernels.windows(keys, keys, keys[:1].copy(), keys[:1] - 1, keys[:1] + 1))
     assert [list(kernel.signatures) for kernel in compiled] == before

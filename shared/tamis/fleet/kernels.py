@@ -13,17 +13,18 @@ from tamis.evaluation import kernels
 # Those of expressions are compiled when they are imported.
 from tamis.expressions import libm  # noqa: F401
 from tamis.omission.stream import OmissionState
+from tamis.omission.window_stream import WindowState
 
 
 def warm() -> None:
     """Run each kernel with the types that the services give it."""
-    state = OmissionState(10)
-    for number in range(2):
-        state.offer([1, 2], [number, number + 1], [1.0, 2.0], [2 * number, 2 * number + 1], now=0)
-        state.decide(number, now=0)
-    state.note_published([1])
-    state.held()
-    state.flush()
+    for state in (OmissionState(10), WindowState(1, 10)):
+        for number in range(2):
+            state.offer([1, 2], [number, number + 1], [1.0, 2.0], [2 * number, 2 * number + 1], now=0)
+            state.decide(number, now=0)
+        state.note_published([1])
+        state.held()
+        state.flush()
     rows = np.arange(2)
     kernels.expand(*kernels.windows(rows, rows, rows, rows, rows))
 
