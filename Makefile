@@ -37,11 +37,11 @@ check: setup ## format, lint, types, doctests and quick tests
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy $(CODE)
-	$(BIN)/pytest -n 2 --doctest-modules shared tests/unit
+	$(BIN)/pytest -n 2 --doctest-modules shared services tests/unit
 
 # What computes shares the cores; what starts brokers and Spark has them to itself.
 test: setup ## all tests but the long soundness search
-	$(BIN)/pytest -n 2 --doctest-modules shared tests/unit tests/model tests/oracle
+	$(BIN)/pytest -n 2 --doctest-modules shared services tests/unit tests/model tests/oracle
 	$(BIN)/pytest tests/integration tests/e2e
 
 demo: setup ## the whole fleet on real sensor data, then a report

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,21 @@ from tamis.fleet.process import ServiceProcess
 from tamis.messaging.compacted import CompactedReader
 from tamis.messaging.records import Frontier, StreamState
 from tamis.messaging.topics import ALARMS, EPISODES, FRONTIERS, PLANS
+from tamis.planning.build import build_plan
 from tamis.planning.plan import Definition, Input, Plan, TimeBound
 from tamis.planning.plan_json import encode_plan
+from tamis.query.catalog import apply as carry_out
+from tamis.query.model import Catalog
+from tamis.query.parse import parse
 
 SECOND = 1_000_000
 TOPIC = "tamis.stream.air.1"
 PARTITIONS = 2
+
+
+HOT_ALERT = """CREATE ALERT hot WITH (gap = '8 seconds', severity = 'critical') AS
+  SELECT k, t FROM air WHERE t > 30;"""
+HOT = f"CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, t DOUBLE, WATERMARK FOR ts AS ts);\n{HOT_ALERT}\n"
 
 
 class Receiver:
@@ -94,6 +103,16 @@ class World:
             directory / "alerts.log",
             f"http://127.0.0.1:{port}/readyz",
         )
+
+    def apply(self, version: int, sql: str, versions: Mapping[str, int]) -> None:
+        """Write the plan of a text of SQL, as the registry does."""
+        catalog = Catalog()
+        for statement in parse(sql, catalog):
+            carry_out(catalog, statement)
+        made = build_plan(version, catalog, partitions=PARTITIONS, versions=versions, topic_numbers={}).plan
+        for partition in range(PARTITIONS):
+            self.producer.produce(PLANS, encode_plan(made), b"plan", partition=partition)
+        self.producer.flush(10)
 
     def alarm(self, key: str, second: int) -> None:
         value = {
@@ -207,6 +226,43 @@ def test_nothing_is_lost_or_told_twice_over_kills(world: World) -> None:
     marks = [h["idempotency-key"] for path, h, _ in world.webhook.posted if path == "/hook"]
     assert len(set(marks)) == 2 * len(keys)
     assert len(marks) - len(set(marks)) <= 1
+
+
+@pytest.mark.parametrize("statement", ["DROP ALERT hot", "PAUSE ALERT hot"])
+def test_the_open_episode_of_an_alert_that_is_dropped_or_paused_is_closed(
+    world: World, statement: str
+) -> None:
+    world.apply(2, HOT, {})
+    world.alarm("k", 1)
+    world.alarm("k", 3)
+    world.frontier(4)
+    until(lambda: world.hooks() == [("k", "opened")])
+    world.apply(3, f"{HOT}{statement};", {"hot": 2})
+    until(lambda: world.hooks() == [("k", "opened"), ("k", "closed")])
+    (closed,) = [e for e in world.episodes() if e["event"] == "closed"]
+    assert (closed["start"], closed["end"], closed["alarms"]) == (SECOND, 3 * SECOND, 2)
+    # Made or resumed anew it begins with an episode of its own.
+    world.apply(4, HOT, {})
+    world.alarm("k", 5)
+    world.producer.flush(10)
+    until(lambda: world.hooks()[2:] == [("k", "opened")])
+    assert world.episodes()[-1]["episode"] != closed["episode"]
+
+
+def test_an_episode_goes_on_when_its_alert_is_replaced(world: World) -> None:
+    world.apply(2, HOT, {})
+    world.alarm("k", 1)
+    world.producer.flush(10)
+    until(lambda: world.hooks() == [("k", "opened")])
+    world.apply(3, f"{HOT}{HOT_ALERT.replace('CREATE', 'CREATE OR REPLACE').replace('> 30', '> 20')}", {})
+    world.alarm("k", 4)
+    world.frontier(6)  # within the gap
+    world.alarm("k", 7)
+    world.frontier(30)
+    until(lambda: ("k", "closed") in world.hooks())
+    assert world.hooks() == [("k", "opened"), ("k", "closed")]
+    (closed,) = [e for e in world.episodes() if e["event"] == "closed"]
+    assert (closed["start"], closed["end"], closed["alarms"]) == (SECOND, 7 * SECOND, 3)
 
 
 def test_sigterm_ends_it_in_time(world: World) -> None:

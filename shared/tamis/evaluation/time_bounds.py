@@ -1,8 +1,5 @@
 """What a definition's time bounds imply: the tightest bound between any two inputs, and how long a tuple is
 needed.
-
-The bounds are difference constraints lo <= t_left - t_right <= hi over integers, so that all that follows
-from them are shortest paths (Floyd, Warshall).
 """
 
 from __future__ import annotations
@@ -10,7 +7,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.planning import topology
 from tamis.planning.plan import Definition
+from tamis.planning.times import window_bounds
 
 # Stands for "no bound". Far above every sum of real bounds, and a time (within 2^53) plus it is an int64.
 UNBOUNDED = 2**61
@@ -23,24 +22,12 @@ def closure(definition: Definition) -> Matrix | None:
 
     `UNBOUNDED` where nothing bounds it; None where the bounds contradict each other and nothing ever joins.
     """
-    number = {source.alias: i for i, source in enumerate(definition.inputs)}
-    size = len(number)
-    apart = UNBOUNDED if definition.window is None else definition.window.size - 1
-    most = [[0 if i == j else apart for j in range(size)] for i in range(size)]
-    for bound in definition.bounds:
-        left, right = number[bound.left], number[bound.right]
-        if bound.hi is not None:
-            most[left][right] = min(most[left][right], bound.hi)
-        if bound.lo is not None:
-            most[right][left] = min(most[right][left], -bound.lo)
-    for via in range(size):
-        for i in range(size):
-            for j in range(size):
-                if most[i][via] < UNBOUNDED and most[via][j] < UNBOUNDED:
-                    most[i][j] = min(most[i][j], most[i][via] + most[via][j])
-    if any(most[i][i] < 0 for i in range(size)):
+    names = tuple(source.alias for source in definition.inputs)
+    found = topology.closure(names, (*definition.bounds, *window_bounds(definition.window, names)))
+    if found.contradictory:
         return None
-    return np.array(most, dtype=np.int64).reshape(size, size)
+    most = [found.upper.get((i, j), UNBOUNDED) for i in names for j in names]
+    return np.array(most, dtype=np.int64).reshape(len(names), len(names))
 
 
 def reaches(definition: Definition) -> tuple[tuple[tuple[int, int], ...], ...]:

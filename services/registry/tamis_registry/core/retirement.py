@@ -9,33 +9,22 @@ listed, and the last tuple of one that is gone (`gone_counts`).
 
 from __future__ import annotations
 
-from itertools import product
+import numpy as np
 
+from tamis.evaluation.time_bounds import UNBOUNDED, closure
 from tamis.messaging.records import NOTHING_LEFT, Frontier
 from tamis.planning.plan import Definition
 from tamis_registry.core.seen import Seen
 from tamis_registry.core.state import State
 
-_INFINITE = float("inf")
-
 
 def span(definition: Definition) -> int | None:
-    """The longest time between two tuples of one combination, microseconds; None where nothing bounds it.
-
-    All-pairs shortest paths over the time bounds, and the size of the window (Floyd and Warshall).
-    """
-    names = [source.alias for source in definition.inputs]
-    apart = _INFINITE if definition.window is None else definition.window.size - 1
-    upper = {(a, b): 0.0 if a == b else apart for a, b in product(names, names)}
-    for bound in definition.bounds:
-        if bound.hi is not None:
-            upper[bound.left, bound.right] = min(upper[bound.left, bound.right], bound.hi)
-        if bound.lo is not None:
-            upper[bound.right, bound.left] = min(upper[bound.right, bound.left], -bound.lo)
-    for middle, a, b in product(names, names, names):
-        upper[a, b] = min(upper[a, b], upper[a, middle] + upper[middle, b])
-    longest = max((abs(value) for value in upper.values()), default=0.0)
-    return None if longest == _INFINITE else int(longest)
+    """The longest time between two tuples of one combination, microseconds; None where nothing bounds it."""
+    most = closure(definition)
+    if most is None:
+        return 0  # the bounds contradict each other: there is no combination
+    longest = int(np.abs(most).max())
+    return None if longest >= UNBOUNDED else longest
 
 
 def still_needed(definition: Definition, successor: int, state: State, seen: Seen) -> str | None:
