@@ -23,6 +23,7 @@ from tamis.messaging.records import END_OF_TIME, canonical_key
 from tamis.messaging.topics import ALARMS, EPISODES, MAX_RECORD_BYTES
 from tamis.telemetry import Metrics, get_logger
 from tamis_alerts.core.episodes import Alarm, Episode, KeyState, advance, take
+from tamis_alerts.core.idle import Idle
 from tamis_alerts.core.rules import Rule
 from tamis_alerts.sinks import Sinks
 from tamis_alerts.view import FleetView
@@ -32,6 +33,8 @@ WITHIN_SECONDS = 0.05
 BATCH = 1000
 # Told events of a key that are remembered: a repeat comes from a crash just before.
 TOLD = 64
+# Longer than a notification can take with all its attempts.
+FORGET_SECONDS = 600.0
 
 log = get_logger("alerts")
 
@@ -59,7 +62,7 @@ def build(app: faust.App, parts: Parts) -> None:
         extra_topic_configs={"max.message.bytes": str(MAX_RECORD_BYTES)},
     )
     states, told = table("episodes"), table("told")
-    turn = asyncio.Lock()
+    turn, idle = asyncio.Lock(), Idle(FORGET_SECONDS)
 
     async def apply(key: bytes, state: KeyState, events: Sequence[Episode]) -> None:
         for event in events:
@@ -124,6 +127,8 @@ def build(app: faust.App, parts: Parts) -> None:
                         await apply(key, step.state, step.events)
                     state = step.state
                 opened[alert] = opened.get(alert, 0) + sum(bool(run.episode) for run in state.runs)
+            for key in idle.over(list(told.keys()), states, time.monotonic()):
+                told.pop(key, None)
             for alert, count in opened.items():
                 parts.metrics.set("tamis_episodes_open", count, query=alert)
 

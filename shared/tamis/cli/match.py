@@ -1,0 +1,68 @@
+"""`tamis match`: a query's predicate against a stream's."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import orjson
+
+from tamis.cli._sql_file import statements_of
+from tamis.errors import InputError
+from tamis.expressions.nodes import Type
+from tamis.predicates import match
+from tamis.predicates.matching import METHODS
+from tamis.predicates.predicate import Predicate
+from tamis.query.condition import read_condition
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tamis match "temp > 20 OR rh > 80" "temp BETWEEN 25 AND 30"
+  tamis match "a <= 2 OR a >= 4" "a IN (1, 5)" --json
+  tamis match "level = 3" "level > 2 AND level < 4" --schema streams.sql
+"""
+)
+@click.argument("stream_predicate")
+@click.argument("query_predicate")
+@click.option(
+    "--schema", metavar="FILE.sql", help="Streams whose columns have types; without it numbers are DOUBLE."
+)
+@click.option("--method", type=click.Choice(list(METHODS)), default="exact", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+def command(
+    stream_predicate: str, query_predicate: str, schema: str | None, method: str, as_json: bool
+) -> None:
+    """Does the query's predicate imply the stream's? And to what must the stream be relaxed?
+
+    The stream serves the query where every tuple that the query wants is in the stream. Exits with 0 if
+    it is so, 1 if not, 2 if the input is wrong.
+    """
+    types = _types(schema) if schema is not None else None
+    stream = Predicate.of(read_condition(stream_predicate, types, "STREAM_PREDICATE"))
+    query = Predicate.of(read_condition(query_predicate, types, "QUERY_PREDICATE"))
+    found = match(stream, query, method)
+    relaxed = found.relaxed.sql()
+    if as_json:
+        click.echo(orjson.dumps({"implied": found.implied, "relaxed": relaxed}))
+    elif found.implied:
+        click.echo("implied: the stream has every tuple that the query wants")
+    else:
+        click.echo(f"not implied; relaxed:\n  {relaxed}")
+    sys.exit(0 if found.implied else 1)
+
+
+def _types(source: str) -> dict[str, Type]:
+    """The types of all columns of the streams that a file declares."""
+    catalog, _ = statements_of(source)
+    types: dict[str, Type] = {}
+    for stream in catalog.streams.values():
+        for column in stream.columns:
+            if types.setdefault(column.name, column.type) is not column.type:
+                raise InputError(
+                    f"'{column.name}' is {types[column.name]} in one stream and {column.type} in another",
+                    where=source,
+                    hint="give a file with the one stream that is meant",
+                )
+    return types

@@ -1,0 +1,119 @@
+"""Boxes: a range for each attribute that has a condition; and exact set operations on lists of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from tamis.predicates.ranges import ANYTHING, Range
+
+Box = Mapping[str, Range]
+"""A conjunction of ranges by attribute; an attribute that it lacks may be anything, NULL too. Never empty."""
+
+# Boxes of which each is compared with each, and boxes times the square of dimensions that are merged: both
+# take some tens of milliseconds.
+MOST_COMPARED = 300
+MOST_MERGED = 100_000
+
+EVERYTHING: Box = MappingProxyType({})
+
+
+def meet(one: Box, other: Box) -> Box | None:
+    """What both hold; None where that is nothing."""
+    out = dict(one)
+    for name, found in other.items():
+        mine = out.get(name, ANYTHING)
+        lower, upper = max(found[0], mine[0]), min(found[1], mine[1])
+        if lower >= upper:
+            return None
+        out[name] = (lower, upper)
+    return out
+
+
+def inside(inner: Box, outer: Box) -> bool:
+    """Whether `outer` holds all of `inner`.
+
+    An attribute that `inner` lacks is unbounded there: kuntschke-2006, Algorithms 8 and 9, compare only what
+    both have, and so find implications that don't hold.
+    """
+    for name, (lower, upper) in outer.items():
+        mine = inner.get(name, ANYTHING)
+        if mine[0] < lower or mine[1] > upper:
+            return False
+    return True
+
+
+def split(whole: Box, part: Box) -> list[Box]:
+    """`whole` without `part`, as disjoint boxes, one for each side of `part` that lies within `whole`
+    (kuntschke-2006, section 3.5); [whole] where they don't meet.
+    """
+    if meet(whole, part) is None:
+        return [whole]
+    out: list[Box] = []
+    rest = dict(whole)
+    for name, (lower, upper) in part.items():
+        mine = rest.get(name, ANYTHING)
+        if mine[0] < lower:
+            out.append({**rest, name: (mine[0], lower)})
+        if upper < mine[1]:
+            out.append({**rest, name: (upper, mine[1])})
+        rest[name] = (max(lower, mine[0]), min(upper, mine[1]))
+    return out
+
+
+def trimmed(box: Box) -> Box:
+    """The same without the attributes that may be anything."""
+    return {name: found for name, found in box.items() if found != ANYTHING}
+
+
+def merged(boxes: Iterable[Box]) -> list[Box]:
+    """The same union in fewer boxes: two that differ in one attribute, where their ranges touch, become one,
+    until nothing changes; and what lies in another box goes. Of very many boxes less is tried.
+    """
+    found = [trimmed(box) for box in boxes]
+    names = sorted({name for box in found for name in box})
+    before = -1
+    while before != len(found) and len(found) * len(names) ** 2 <= MOST_MERGED:
+        before = len(found)
+        for name in names:
+            found = _merged_along(name, found)
+    if len(found) > MOST_COMPARED:
+        return found
+    return [
+        box
+        for at, box in enumerate(found)
+        if not any(inside(box, other) for other in (*found[:at], *found[at + 1 :]) if other != box)
+    ]
+
+
+def _merged_along(name: str, boxes: list[Box]) -> list[Box]:
+    """Merge boxes that are equal but for the range of one attribute, where their ranges touch."""
+    groups: dict[frozenset[tuple[str, Range]], list[Range]] = {}
+    for box in boxes:
+        rest = frozenset((other, found) for other, found in box.items() if other != name)
+        groups.setdefault(rest, []).append(box.get(name, ANYTHING))
+    out: list[Box] = []
+    for rest, ranges in groups.items():
+        union: list[Range] = []
+        for lower, upper in sorted(ranges):
+            if union and lower <= union[-1][1]:
+                union[-1] = (union[-1][0], max(upper, union[-1][1]))
+            else:
+                union.append((lower, upper))
+        out += [trimmed({**dict(rest), name: found}) for found in union]
+    return out
+
+
+def covered(box: Box, by: Sequence[Box]) -> bool:
+    """Whether the union of `by` holds all of `box`: exact, depth first, by splitting off one box after the
+    other (kuntschke-2006, Algorithm 11, with its erratum mended: a part that meets none of them is a miss).
+    """
+    stack = [(box, 0)]
+    while stack:
+        part, at = stack.pop()
+        while at < len(by) and meet(part, by[at]) is None:
+            at += 1
+        if at == len(by):
+            return False
+        stack += [(piece, at + 1) for piece in split(part, by[at])]
+    return True

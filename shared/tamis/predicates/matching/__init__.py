@@ -1,0 +1,84 @@
+"""Matching a query's predicate with a stream's (kuntschke-2006, sections 2.2 and 3): one contract, a strategy
+a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tamis.errors import InputError
+from tamis.expressions.nodes import Type
+from tamis.predicates.boxes import Box
+from tamis.predicates.matching.exact import exact, implied
+from tamis.predicates.matching.heuristics import complex_relaxation, simple_relaxation
+from tamis.predicates.predicate import Predicate
+from tamis.predicates.ranges import IS_NULL, NOT_NULL
+
+Boxes = tuple[Box, ...]
+
+METHODS: Mapping[str, Callable[[Boxes, Boxes, Mapping[str, Type]], Boxes | None]] = {
+    "exact": exact,
+    "hsr": simple_relaxation,
+    "hcr": complex_relaxation,
+}
+"""Each takes the boxes of stream and query and the types of their attributes, and returns None where it finds
+that the query implies the stream, else boxes that cover both.
+"""
+
+
+@dataclass(frozen=True)
+class Match:
+    """Whether the query implies the stream, and what the stream must be relaxed to: itself where it does."""
+
+    implied: bool
+    relaxed: Predicate
+
+
+def match(stream: Predicate, query: Predicate, method: str = "exact") -> Match:
+    """Match a query with a stream by one of `METHODS`.
+
+    `exact` finds every implication and relaxes to the union of both. The heuristics find only boxes of the
+    query that lie in one box of the stream; `hcr` widens boxes instead of adding them, so that it may
+    cover more than both. Raises `InputError` for an unknown method, and where the two take an attribute
+    for different types.
+
+    >>> from tamis.predicates import parse
+    >>> found = match(parse("a BETWEEN 1 AND 2 OR a BETWEEN 3 AND 4"), parse("a IN (1, 2, 3, 5)"))
+    >>> found.implied, found.relaxed.sql()
+    (False, 'a >= 1 AND a <= 2 OR a >= 3 AND a <= 4 OR a = 5')
+    """
+    if method not in METHODS:
+        raise InputError(f"no such method: {method!r}", hint=f"give one of {', '.join(METHODS)}")
+    types = _common_types(stream, query)
+    relaxed = METHODS[method](stream.boxes, query.boxes, types)
+    if relaxed is None:
+        return Match(True, stream)
+    return Match(False, Predicate(relaxed, types))
+
+
+def implies(p: Predicate, q: Predicate) -> bool:
+    """Whether every tuple that satisfies `p` satisfies `q`: exact. Raises `InputError` as `match` does."""
+    _common_types(q, p)
+    return all(implied(box, q.boxes) for box in p.boxes)
+
+
+def _common_types(stream: Predicate, query: Predicate) -> dict[str, Type]:
+    types = dict(stream.types)
+    for name, kind in query.types.items():
+        mine = types.get(name, kind)
+        if mine is kind or not _matters(name, query):
+            types[name] = mine
+        elif not _matters(name, stream):
+            types[name] = kind
+        else:
+            raise InputError(
+                f"'{name}' is {mine} in the stream's predicate and {kind} in the query's",
+                hint="give a schema, or compare it with constants of one type",
+            )
+    return types
+
+
+def _matters(name: str, predicate: Predicate) -> bool:
+    """Whether the attribute is compared with a constant, not only with NULL."""
+    return any(box[name] not in (IS_NULL, NOT_NULL) for box in predicate.boxes if name in box)

@@ -1,0 +1,88 @@
+"""Any condition of one stream in disjunctive normal form: a list of boxes (kuntschke-2006, section 2.1)."""
+
+from __future__ import annotations
+
+import math
+from itertools import chain
+
+from tamis.errors import RefusedError
+from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type
+from tamis.expressions.sql_text import to_sql
+from tamis.predicates.boxes import EVERYTHING, Box, meet, merged
+from tamis.predicates.ranges import IS_NULL, NOT_NULL, Range, compare, complement
+
+# Clauses that a predicate may have while it is multiplied out: more are no use to anybody, and take minutes.
+BUDGET = 10_000
+
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def boxes(condition: Expr, budget: int = BUDGET) -> list[Box]:
+    """Boxes whose union is where `condition` is true: not false and not NULL.
+
+    Raises `RefusedError` past `budget` clauses, naming how many there were, and for a condition that isn't
+    made of comparisons of one attribute with a constant.
+    """
+    return _Reader(budget).read(condition, negated=False)
+
+
+class _Reader:
+    """De Morgan's laws hold in three-valued logic too, so a NOT is carried down to the comparisons."""
+
+    def __init__(self, budget: int) -> None:
+        self._budget = budget
+
+    def read(self, expr: Expr, negated: bool) -> list[Box]:
+        match expr:
+            case Call("not", (inner,)):
+                return self.read(inner, not negated)
+            case Call("and" | "or" as op, args):
+                parts = [self.read(arg, negated) for arg in args]
+                return self._all(parts) if (op == "and") != negated else self._some(parts)
+            case Call("is_null", (Column(name=name),)):
+                return [{name: NOT_NULL if negated else IS_NULL}]
+            case Column(name=name, type=Type.BOOLEAN):
+                return _where(name, compare("=", not negated, Type.BOOLEAN))
+            case Literal(value=bool(value)):
+                return [EVERYTHING] if value != negated else []
+            case Literal(value=None):
+                return []
+            case Call(op, (Column() as column, Literal() as constant)) if op in COMPARISONS:
+                return _comparison(op, column, constant, negated)
+            case Call(op, (Literal() as constant, Column() as column)) if op in COMPARISONS:
+                return _comparison(_TURNED.get(op, op), column, constant, negated)
+        raise RefusedError(
+            f"'{to_sql(expr, qualify=False)}' is not a comparison of an attribute with a constant",
+            hint="write comparisons such as temp < 5 with AND, OR, NOT, IN, BETWEEN and IS NULL",
+        )
+
+    def _some(self, parts: list[list[Box]]) -> list[Box]:
+        count = sum(map(len, parts))
+        self._check(count)
+        return merged(chain.from_iterable(parts))
+
+    def _all(self, parts: list[list[Box]]) -> list[Box]:
+        out: list[Box] = [EVERYTHING]
+        for part in sorted(parts, key=len):
+            self._check(len(out) * len(part))
+            out = merged(both for one in out for other in part if (both := meet(one, other)) is not None)
+        return out
+
+    def _check(self, count: int) -> None:
+        if count > self._budget:
+            raise RefusedError(
+                f"the predicate has {count} clauses once it is multiplied out, more than {self._budget}",
+                hint="split it into several queries",
+            )
+
+
+def _comparison(op: str, column: Column, constant: Literal, negated: bool) -> list[Box]:
+    value = constant.value
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return []  # a comparison with NULL is never true, and neither is its negation
+    found = compare(op, value, column.type)
+    return _where(column.name, complement(found) if negated else found)
+
+
+def _where(name: str, ranges: tuple[Range, ...]) -> list[Box]:
+    return [{name: found} for found in ranges]

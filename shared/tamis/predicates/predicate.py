@@ -1,0 +1,139 @@
+"""A predicate of one stream in canonical form: a union of boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+
+from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
+from tamis.expressions.sql_text import to_sql
+from tamis.predicates.boxes import EVERYTHING, Box, covered, merged
+from tamis.predicates.normal_form import BUDGET, boxes
+from tamis.predicates.ranges import IS_NULL, LOW, NOT_NULL, NULL, Range, Value, bounds_text
+
+Bools = npt.NDArray[np.bool_]
+Columns = Mapping[str, npt.NDArray[np.generic]]
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A union of boxes. Equal predicates may differ in their boxes: `implies` in both directions tells.
+
+    `types` has the type of each attribute that was named, also of those that turned out not to matter.
+    """
+
+    boxes: tuple[Box, ...]
+    types: Mapping[str, Type]
+
+    @staticmethod
+    def of(condition: Expr, budget: int = BUDGET) -> Predicate:
+        """The canonical form of a condition over the columns of one stream. Raises `RefusedError`."""
+        found = boxes(condition, budget)
+        if len(found) > 1 and covered(EVERYTHING, found):
+            found = [EVERYTHING]
+        return Predicate(tuple(found), _types(condition))
+
+    @property
+    def never(self) -> bool:
+        """It is a contradiction."""
+        return not self.boxes
+
+    @property
+    def always(self) -> bool:
+        """It is a tautology: it holds for every tuple, NULLs too."""
+        return any(not box for box in self.boxes)
+
+    def either(self, other: Predicate) -> Predicate:
+        """What satisfies one of the two."""
+        return Predicate(tuple(merged((*self.boxes, *other.boxes))), {**other.types, **self.types})
+
+    def expression(self) -> Expr:
+        """The predicate as a condition over bare column names."""
+        if self.never:
+            return Literal(False, Type.BOOLEAN)
+        if self.always:
+            return Literal(True, Type.BOOLEAN)
+        return _chain("or", [_chain("and", self._box(box)) for box in self.boxes])
+
+    def sql(self) -> str:
+        """The predicate as SQL."""
+        return to_sql(self.expression(), qualify=False)
+
+    def holds(self, columns: Columns) -> Bools:
+        """Which rows satisfy it. `columns`: arrays of shape (n,) by attribute, at least those that its boxes
+        name; NaN, infinities and None are NULL. Raises `KeyError` for an attribute that is missing.
+        """
+        size = len(next(iter(columns.values()))) if columns else 0
+        result = np.zeros(size, np.bool_)
+        for box in self.boxes:
+            holds = (_in_range(columns[name], found, self.types[name]) for name, found in box.items())
+            result |= reduce(np.logical_and, holds, np.ones(size, np.bool_))
+        return result
+
+    def _box(self, box: Box) -> list[Expr]:
+        out: list[Expr] = []
+        for name, found in sorted(box.items()):
+            kind = self.types[name]
+            column = Column("", name, kind)
+            null = Call("is_null", (column,), Type.BOOLEAN)
+            if found == IS_NULL:
+                out.append(null)
+                continue
+            ends = [
+                Call(op, (column, _constant(value, kind)), Type.BOOLEAN)
+                for op, value in bounds_text((max(found[0], NOT_NULL[0]), found[1]), kind)
+            ]
+            if not ends:
+                ends = [Call("not", (null,), Type.BOOLEAN)]
+            inner = _chain("and", list(ends))
+            out += [Call("or", (null, inner), Type.BOOLEAN)] if found[0] == NULL else ends
+        return out
+
+
+def _constant(value: Value, kind: Type) -> Literal:
+    """As people write it: 5, not 5.0."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**53:
+        return Literal(int(value), Type.BIGINT)
+    return Literal(value, kind)
+
+
+def _chain(op: str, parts: list[Expr]) -> Expr:
+    return parts[0] if len(parts) == 1 else Call(op, tuple(parts), Type.BOOLEAN)
+
+
+def _types(expr: Expr) -> dict[str, Type]:
+    if isinstance(expr, Column):
+        return {expr.name: expr.type}
+    if isinstance(expr, Call):
+        return {name: kind for arg in expr.args for name, kind in _types(arg).items()}
+    return {}
+
+
+def _in_range(values: npt.NDArray[np.generic], found: Range, kind: Type) -> Bools:
+    lower, upper = found
+    if kind is Type.VARCHAR:  # NumPy's own texts lose a NUL at the end
+        cuts = (((0, value) if value is not None else NULL) for value in values.tolist())
+        return np.fromiter((lower <= cut < upper for cut in cuts), np.bool_, len(values))
+    numbers: npt.NDArray[np.generic] = values
+    if kind is Type.DOUBLE or values.dtype.kind == "f":
+        numbers = values.astype(np.float64)
+        null: Bools = ~np.isfinite(numbers)
+    elif values.dtype.kind == "O":
+        null = np.array([value is None for value in values.tolist()], np.bool_)
+        numbers = np.where(null, 0, values).astype(np.int64)
+    else:
+        null = np.zeros(len(values), np.bool_)
+    holds: Bools = ~null
+    if len(lower) == 2:
+        holds &= np.greater_equal(numbers, lower[1])
+    if len(upper) == 2:
+        holds &= np.less(numbers, upper[1])
+    elif upper == LOW:
+        holds[:] = False
+    if lower == NULL:
+        holds |= null
+    return holds

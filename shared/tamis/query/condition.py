@@ -1,0 +1,84 @@
+"""A condition that stands alone: over the columns of a declared stream, or over columns that are known by
+their use only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token
+
+from tamis.errors import Position, SqlError, SqlErrors
+from tamis.expressions.nodes import Expr, Type
+from tamis.query.context import Context, name_of
+from tamis.query.cursor import Cursor
+from tamis.query.dialect import SyntaxProblem, parse_expression, tokenize
+from tamis.query.literals import time_text
+from tamis.query.model import Catalog
+from tamis.query.syntax import BareNames, read_expression
+from tamis.query.text import LARGEST_TEXT, Text
+
+
+def read_condition(text: str, types: Mapping[str, Type] | None = None, file: str | None = None) -> Expr:
+    """The condition of `text` over bare column names. `types` has the columns that there are; without it any
+    name is a column: VARCHAR, BOOLEAN or TIMESTAMP where it is compared with such a constant, else DOUBLE.
+
+    Raises `SqlErrors` with all the mistakes of the text.
+
+    >>> read_condition("a > 5").args[0].type, read_condition("a = 'x'").args[0].type
+    (<Type.DOUBLE: 'DOUBLE'>, <Type.VARCHAR: 'VARCHAR'>)
+    """
+    if len(text) > LARGEST_TEXT:
+        what = f"the text is longer than {LARGEST_TEXT} characters"
+        raise SqlErrors([SqlError(what, Position(1, 1, file), "split the predicate")])
+    context = Context(Text(text, file), Catalog())
+    try:
+        tokens = tokenize(text)
+    except SqlglotError:
+        context.error("this predicate can't be read", 0, "look for characters that don't belong in SQL")
+        raise SqlErrors(context.errors) from None
+    columns = dict(types) if types is not None else _inferred(tokens)
+    cursor = Cursor(context.text, tokens, tokens[-1].end + 1 if tokens else 0)
+    expr = read_expression(context, cursor, BareNames("column", columns), condition="predicate")
+    if context.errors or expr is None:
+        raise SqlErrors(context.errors)
+    return expr
+
+
+def _inferred(tokens: list[Token]) -> dict[str, Type]:
+    """The types of all names, by the constants that they are compared with, directly or by way of others."""
+    try:
+        tree = parse_expression(tokens)
+    except SyntaxProblem:
+        return {}  # told again, with its place, by the one who reads the condition
+    found: dict[str, Type] = {}
+    names = {name_of(column.this).text for column in tree.find_all(exp.Column)}
+    sets = [_compared(node) for node in tree.walk() if isinstance(node, exp.Predicate | exp.In | exp.Between)]
+    for _ in range(len(names) + 1):  # a type travels from name to name
+        for members, constant in sets:
+            kind = next((found[name] for name in members if name in found), constant)
+            if kind is not None:
+                found |= dict.fromkeys(members, kind)
+    for column in tree.find_all(exp.Column):
+        parent = column.parent
+        while isinstance(parent, exp.Paren):
+            parent = parent.parent
+        if parent is None or isinstance(parent, exp.And | exp.Or | exp.Not):
+            found.setdefault(name_of(column.this).text, Type.BOOLEAN)
+    return {name: found.get(name, Type.DOUBLE) for name in names}
+
+
+def _compared(node: exp.Expr) -> tuple[list[str], Type | None]:
+    """The names that are operands of a comparison, and the type that its constants give them."""
+    operands = [bare for child in node.iter_expressions() for bare in (child.unnest(),)]
+    names = [name_of(operand.this).text for operand in operands if isinstance(operand, exp.Column)]
+    for operand in operands:
+        if isinstance(operand, exp.Boolean):
+            return names, Type.BOOLEAN
+        if isinstance(operand, exp.Cast) and time_text(operand) is not None:
+            return names, Type.TIMESTAMP
+        if isinstance(operand, exp.Literal) and operand.args.get("is_string"):
+            return names, Type.VARCHAR
+    return names, None

@@ -1,0 +1,77 @@
+"""Matching: the paper's example, types, and `tamis match`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from tamis.cli import main
+from tamis.errors import InputError
+from tamis.predicates import implies, match, parse
+
+# kuntschke-2006, section 3.1: p2 lies in the union of p1's boxes and in none of them.
+P1 = (
+    "a >= 3 AND a <= 12 AND b >= 0 AND b <= 5 OR a >= 9 AND a <= 14 AND b >= 2 AND b <= 8 "
+    "OR a >= 0 AND a <= 5 AND b >= 1 AND b <= 6"
+)
+P2 = "a >= 1 AND a <= 8 AND b >= 2 AND b <= 4"
+P3 = "a >= 4 AND a <= 13 AND b >= 7 AND b <= 10"
+
+
+def test_the_papers_example() -> None:
+    p1, p2, p3 = parse(P1), parse(P2), parse(P3)
+    assert match(p1, p2).implied and match(p1, p2).relaxed == p1
+    assert not match(p1, p2, "hsr").implied and not match(p1, p2, "hcr").implied
+    assert match(p1, p2, "hsr").relaxed.sql() == f"{P1} OR {P2}"
+    # Figure 3: the box that grows least is a in [3, 12].
+    assert match(p1, p2, "hcr").relaxed.sql() == P1.replace("a >= 3", "a >= 1")
+    assert not match(p1, p3).implied
+    assert match(p1, p3).relaxed.sql() == f"{P1} OR {P3}"
+
+
+@pytest.mark.parametrize("method", ["exact", "hsr", "hcr"])
+def test_a_dimension_that_one_side_lacks_is_unbounded_there(method: str) -> None:
+    assert match(parse("a > 1"), parse("a > 2 AND b > 3"), method).implied
+    found = match(parse("a > 1 AND b > 3"), parse("a > 2"), method)
+    assert not found.implied
+    assert implies(parse("a > 2"), found.relaxed) and implies(parse("a > 1 AND b > 3"), found.relaxed)
+
+
+def test_no_condition_and_every_value_differ() -> None:
+    assert not implies(parse("TRUE"), parse("a < 5 OR a >= 5"))
+    assert implies(parse("a < 5 OR a >= 5"), parse("a IS NOT NULL"))
+    assert implies(parse("FALSE"), parse("a > 1")) and implies(parse("a > 1"), parse("TRUE"))
+    assert implies(parse("a IN (1, 2, 3, 4)"), parse("a BETWEEN 1 AND 2 OR a BETWEEN 3 AND 4"))
+    assert not implies(parse("a > 1 AND a < 3"), parse("a = 2"))
+
+
+def test_types_must_agree() -> None:
+    with pytest.raises(
+        InputError, match="'a' is VARCHAR in the stream's predicate and DOUBLE in the query's"
+    ):
+        match(parse("a = 'x'"), parse("a = 1"))
+    assert match(parse("a = 'x' OR a IS NULL"), parse("a IS NULL")).implied
+    with pytest.raises(InputError, match="no such method"):
+        match(parse("a > 1"), parse("a > 1"), "best")
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["match", *arguments])
+    return result.exit_code, result.output
+
+
+def test_the_command_says_yes_no_or_what_is_wrong(tmp_path: Path) -> None:
+    assert run("a > 1 OR b > 2", "a > 3") == (0, "implied: the stream has every tuple that the query wants\n")
+    code, text = run("a > 3", "a > 1 AND b = 2", "--json")
+    assert (code, orjson.loads(text)) == (1, {"implied": False, "relaxed": "a > 3 OR a > 1 AND b = 2"})
+    code, text = run("a >", "a > 1")
+    assert code == 2 and "STREAM_PREDICATE:1:4" in text
+    schema = tmp_path / "s.sql"
+    schema.write_text("CREATE STREAM s (k VARCHAR KEY, ts TIMESTAMP, n INT, WATERMARK FOR ts AS ts);")
+    assert run("n = 2", "n > 1 AND n < 3")[0] == 1
+    assert run("n = 2", "n > 1 AND n < 3", "--schema", str(schema))[0] == 0
+    code, text = run("n = 2", "m = 3", "--schema", str(schema))
+    assert code == 2 and "QUERY_PREDICATE:1:1: there is no column 'm'" in text

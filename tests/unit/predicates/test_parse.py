@@ -1,0 +1,93 @@
+"""What SQL becomes: canonical boxes, and SQL again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tamis.errors import RefusedError, SqlErrors
+from tamis.expressions.nodes import Type
+from tamis.predicates import parse
+
+
+@pytest.mark.parametrize(
+    ("sql", "canonical"),
+    [
+        ("a > 1 AND a < 3", "a > 1 AND a < 3"),
+        ("a < 5 OR a >= 5", "a IS NOT NULL"),
+        ("a < 5 OR a >= 5 OR a IS NULL", "TRUE"),
+        ("a = 1 AND a = 2", "FALSE"),
+        ("NOT a = NULL", "FALSE"),
+        ("NOT (a BETWEEN 1 AND 2)", "a < 1 OR a > 2"),
+        ("a IN (1, 2) OR a > 1 AND a < 2", "a >= 1 AND a <= 2"),
+        ("a <> 5", "a < 5 OR a > 5"),
+        ("5 > a", "a < 5"),
+        ("a = -0.0", "a = 0"),
+        ("a > 0.1 AND b IS NULL OR a > 0.05 AND b IS NULL", "a > 0.05 AND b IS NULL"),
+        ("a <= 2 OR a IS NULL", "a IS NULL OR a <= 2"),
+        ("s = 'x' OR s > 'y' AND NOT f", "s = 'x' OR f = FALSE AND s > 'y'"),
+        ("f", "f = TRUE"),
+        ("f OR NOT f", "f IS NOT NULL"),
+        ("s >= ''", "s IS NOT NULL"),
+        ("a < 5 AND b < 3 OR a >= 5 AND b < 3", "a IS NOT NULL AND b < 3"),
+        ("TRUE", "TRUE"),
+        ("a > 1 AND (b > 2 OR c > 3)", "a > 1 AND b > 2 OR a > 1 AND c > 3"),
+        ("t >= TIMESTAMP '2024-01-01 00:00:00'", "t >= TIMESTAMP '2024-01-01 00:00:00'"),
+        ('"Odd name" > 1', '"Odd name" > 1'),
+    ],
+)
+def test_canonical_form(sql: str, canonical: str) -> None:
+    found = parse(sql)
+    assert found.sql() == canonical
+    assert parse(canonical, found.types).boxes == found.boxes
+
+
+@pytest.mark.parametrize(
+    ("sql", "canonical"),
+    [
+        ("n > 1 AND n < 3", "n = 2"),
+        ("n > 1.5 AND n < 2.5", "n = 2"),
+        ("n = 1.5", "FALSE"),
+        ("n < 9223372036854775807", "n < 9223372036854775807"),
+        ("n <= 9223372036854775807", "n IS NOT NULL"),
+        ("n > 9007199254740992 AND n < 9007199254740994", "n = 9007199254740993"),
+        # A BIGINT is compared with a DOUBLE as DOUBLE: 2^53 + 1 is rounded to 2^53.
+        ("n <= 9007199254740992.0", "n < 9007199254740994"),
+        ("n IN (1, 2, 3)", "n >= 1 AND n < 4"),
+    ],
+)
+def test_integers(sql: str, canonical: str) -> None:
+    assert parse(sql, {"n": Type.BIGINT}).sql() == canonical
+
+
+def test_mistakes_have_places() -> None:
+    types = {"temp": Type.DOUBLE, "rh": Type.DOUBLE}
+    with pytest.raises(SqlErrors, match=r"line 2, column 4: there is no column 'tmep'; did you mean 'temp'"):
+        parse("rh > 5\nOR tmep < 3", types)
+    with pytest.raises(SqlErrors, match="expression"):
+        parse("")
+    with pytest.raises(RefusedError, match="'a \\+ b > 3' is not a comparison of an attribute"):
+        parse("a + b > 3")
+
+
+def test_what_has_too_many_clauses_is_refused_with_their_number() -> None:
+    sql = " AND ".join(f"(a{i} = 1 OR b{i} = 1)" for i in range(14))
+    with pytest.raises(RefusedError, match=r"has 16384 clauses .* more than 10000"):
+        parse(sql)
+
+
+def test_holds_is_exact_at_the_ends() -> None:
+    one_up = np.nextafter(0.1, 1)
+    found = parse("a > 0.1 OR a IS NULL")
+    column = np.array([0.1, one_up, np.nan, -np.inf, np.inf, 0.0])
+    assert found.holds({"a": column}).tolist() == [False, True, True, True, True, False]
+    numbers = parse("n >= 9007199254740993", {"n": Type.BIGINT})
+    assert numbers.holds({"n": np.array([2**53, 2**53 + 1])}).tolist() == [False, True]
+    texts = parse("s > 'a' AND s <= 'b'")
+    assert texts.holds({"s": np.array(["a", "aa", "b", "ba", None], object)}).tolist() == [
+        False,
+        True,
+        True,
+        False,
+        False,
+    ]
