@@ -19,8 +19,8 @@ from tamis.messaging.records import END_OF_TIME, Frontier, final_record, progres
 from tamis.planning.plan import Definition, Input, Plan, StreamColumn, StreamPlan, TimeBound, TopicPlan
 from tamis.planning.plan_json import encode_plan
 from tamis_joiner.core.blobs import records_blob, records_of, tuples_blob, tuples_of
-from tamis_joiner.core.decode import Fresh, Mark, Records
-from tamis_joiner.core.frontiers import NOTHING_YET, Frontiers, partners
+from tamis_joiner.core.decode import NOTHING_YET, Fresh, Mark, Records
+from tamis_joiner.core.frontiers import Frontiers, partners
 from tamis_joiner.core.group import Group, Output, plan_records
 from tamis_joiner.core.live import coded, merge
 from tamis_joiner.observer import lost, offsets_of

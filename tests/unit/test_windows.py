@@ -28,6 +28,7 @@ from tamis_joiner.core.decode import Mark
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.live import Live
 from tamis_joiner.core.retention import needed, uses
+from tamis_joiner.core.shed import Shed
 from tamis_registry.core.retirement import span
 
 SECOND = 1_000_000
@@ -159,7 +160,7 @@ def test_an_alarm_of_each_window_has_an_identity_of_its_own() -> None:
     (definition,) = plan(alert("q", HOP, "a.x + b.x > 3")).definitions
     both = {"a": live([70 * SECOND]), "b": live([75 * SECOND, 90 * SECOND])}
     rows = (np.array([0, 0]), np.array([0, 1]))
-    found = [orjson.loads(value) for _, value in alarm_records(definition, 1, both, rows)]
+    found = [orjson.loads(value) for _, value in alarm_records(definition, 1, both, rows, Shed())]
     assert [(a["tuples"]["b"]["ts"] // SECOND, a["window"]["start"] // SECOND) for a in found] == [
         (75, 20),
         (75, 40),
@@ -172,7 +173,10 @@ def test_an_alarm_of_each_window_has_an_identity_of_its_own() -> None:
     assert all(a["row"]["until"] == a["window"]["end"] for a in found)
     assert all("window_start" not in a["tuples"]["b"] for a in found)
     assert len({a["id"] for a in found}) == len(found)
-    again = [orjson.loads(value) for _, value in alarm_records(replace(definition, version=9), 9, both, rows)]
+    again = [
+        orjson.loads(value)
+        for _, value in alarm_records(replace(definition, version=9), 9, both, rows, Shed())
+    ]
     assert [a["id"] for a in again] == [a["id"] for a in found]
 
 

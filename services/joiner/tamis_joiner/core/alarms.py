@@ -25,14 +25,15 @@ from tamis.messaging.records import canonical_key, canonical_value
 from tamis.planning.plan import Definition, Input
 from tamis.query.model import WINDOW_COLUMNS
 from tamis_joiner.core.live import Live
+from tamis_joiner.core.shed import Shed
 
 
 def alarm_records(
-    definition: Definition, plan: int, live: Mapping[str, Live], rows: Sequence[Rows]
+    definition: Definition, plan: int, live: Mapping[str, Live], rows: Sequence[Rows], shed: Shed
 ) -> list[tuple[bytes, bytes]]:
     """Key and value of an alarm for each combination and, over windows, for each window that it lies in.
 
-    `live` is by alias, `rows` one array per input.
+    `live` is by alias, `rows` one array per input. An alarm over a span in `shed` is marked `incomplete`.
     """
     window, starts = definition.window, None
     if window is not None:
@@ -56,6 +57,7 @@ def alarm_records(
     stack = [(live[alias], picked) for alias, picked in zip(aliases, rows, strict=True)]
     times = np.array([side.times[picked] for side, picked in stack])
     latest = times.max(axis=0).tolist()
+    incomplete = shed.over(definition, times).tolist()
     late = np.logical_or.reduce([side.late[picked] for side, picked in stack]).tolist()
     arrived = np.max([side.arrived[picked] for side, picked in stack], axis=0).tolist()
     found = []
@@ -89,6 +91,8 @@ def alarm_records(
             record["window"] = {"start": int(starts[at]), "end": int(starts[at]) + window.size}
         if late[at]:
             record["late"] = True
+        if incomplete[at]:
+            record["incomplete"] = True
         found.append((canonical_key((definition.alert, *key)), orjson.dumps(record)))
     return found
 

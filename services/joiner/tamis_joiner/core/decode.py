@@ -21,6 +21,8 @@ from tamis.messaging.records import END_OF_TIME, ENVELOPE
 
 SERVICE = "joiner"
 
+NOTHING_YET = -(2**62)  # below every event time: no shard has reported, anything can still come
+
 Schema = Mapping[str, Type]
 
 
@@ -60,7 +62,8 @@ class Mark:
     kind: Literal["progress", "final"]
     shard: str
     version: int
-    event_time: int  # 0 for a final record
+    event_time: int  # 0 for a final record, NOTHING_YET where progress only tells what was shed
+    shed: tuple[int, int] | None = None  # first and last microsecond of a span of which tuples were shed
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ def read(records: Records, version: int, dead: list[DeadLetter]) -> Envelopes:
         except orjson.JSONDecodeError as error:
             dead.append(records.dead(row, Reason.UNDECODABLE, f"not JSON: {error}"))
             continue
-        except (KeyError, TypeError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError):
             dead.append(
                 records.dead(
                     row, Reason.FOREIGN, f"no envelope of an edge under {ENVELOPE!r}; publish through one"
@@ -120,10 +123,18 @@ def read(records: Records, version: int, dead: list[DeadLetter]) -> Envelopes:
 
 
 def _mark(kind: Any, envelope: Mapping[str, Any], plan: int) -> Mark:
-    shard, time = envelope["shard"], envelope.get("event_time", 0)
+    shard, shed = envelope["shard"], envelope.get("shed")
+    time = envelope.get("event_time", 0 if shed is None else NOTHING_YET)
     if kind not in ("progress", "final") or type(shard) is not str or type(time) is not int:
         raise TypeError("kind")
-    return Mark(kind, shard, plan, time)
+    return Mark(kind, shard, plan, time, None if shed is None else _span(shed))
+
+
+def _span(shed: Any) -> tuple[int, int]:
+    first, last = shed
+    if type(first) is not int or type(last) is not int or not -END_OF_TIME <= first <= last <= END_OF_TIME:
+        raise TypeError("shed")
+    return first, last
 
 
 @dataclass(frozen=True)

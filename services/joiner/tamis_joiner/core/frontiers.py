@@ -12,9 +12,7 @@ from typing import Any
 
 from tamis.messaging.records import END_OF_TIME, NOTHING_LEFT
 from tamis.planning.plan import Plan
-from tamis_joiner.core.decode import Mark
-
-NOTHING_YET = -(2**62)  # below every event time: no shard has reported, anything can still come
+from tamis_joiner.core.decode import NOTHING_YET, Mark
 
 
 @dataclass

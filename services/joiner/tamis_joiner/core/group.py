@@ -15,16 +15,18 @@ import orjson
 
 from tamis.errors import InputError, RefusedError
 from tamis.evaluation.temporal_join import combinations
+from tamis.expressions.opaque import FunctionError, installed, missing
 from tamis.messaging import topics
 from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.messaging.records import Frontier, StreamState
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import decode_plan
 from tamis_joiner.core.alarms import alarm_records
-from tamis_joiner.core.decode import Envelopes, Fresh, Records, fresh, read
-from tamis_joiner.core.frontiers import NOTHING_YET, Frontiers, partners
+from tamis_joiner.core.decode import NOTHING_YET, Envelopes, Fresh, Records, fresh, read
+from tamis_joiner.core.frontiers import Frontiers, partners
 from tamis_joiner.core.parking import Parking
 from tamis_joiner.core.scheme import Topic, topics_of
+from tamis_joiner.core.shed import Shed
 from tamis_joiner.core.state import StateMap
 from tamis_joiner.core.synopses import Synopses
 
@@ -63,6 +65,8 @@ class Group:
         self._frontiers = Frontiers()
         self._synopses = Synopses()
         self._parking = Parking()
+        self._unable: dict[str, str] = {}  # why an alert isn't evaluated
+        self._shed = Shed()
         self._counts = Counts()
         self._report: bytes | None = None  # a frontier record that waits for the alarms before it
 
@@ -110,6 +114,7 @@ class Group:
             self._set_plan(decode_plan(blob))
         self._frontiers = Frontiers.from_json(meta["frontiers"])
         self._parking = Parking(meta["parked"])
+        self._shed = Shed(meta.get("shed"))  # state of an older version has none
         counts = meta["counts"]
         self._counts = Counts(Counter(counts["alarms"]), Counter(counts["dead"]), counts["late"])
         self._report = meta["report"].encode() if meta["report"] else None
@@ -125,6 +130,7 @@ class Group:
             "frontiers": self._frontiers.to_json(),
             "slices": self._synopses.to_json(),
             "parked": self._parking.to_json(),
+            "shed": self._shed.to_json(),
             "counts": {"alarms": dict(counts.alarms), "dead": dict(counts.dead), "late": counts.late},
             "report": self._report.decode() if self._report else None,
         }
@@ -154,6 +160,7 @@ class Group:
         self._take([read(some, self.plan_version, out.dead) for some in records], state, out)
         self._counts.dead.update(letter.reason.value for letter in out.dead)
         live_counts = self._synopses.mark_needed(self._frontiers)
+        self._shed.trim(self._plan.definitions if self._plan else (), self._frontiers)
         self._synopses.write(state, token)
         report = self._frontier(live_counts, now)
         if out.alarms:
@@ -194,16 +201,22 @@ class Group:
 
     def _set_plan(self, plan: Plan) -> None:
         self._plan = plan
+        self._unable = unable(plan)
         self._partners = partners(plan)
         self._topics = topics_of(plan)
 
     def _take(self, found: Sequence[Envelopes], state: StateMap, out: Output) -> None:
-        """Tuples first, then progress and final records; what is above the plan's version is parked."""
+        """What was shed, then tuples, then progress and final records; what is above the plan's version is
+        parked.
+        """
         parked = [envelopes.records.pick(envelopes.parked) for envelopes in found if envelopes.parked]
         if parked:
             self._parking.park(parked, state)
-        self._join(found, out)
         marks = [(envelopes.records.topic, mark) for envelopes in found for mark in envelopes.marks]
+        for topic, mark in marks:
+            if mark.shed is not None:
+                self._shed.add(topic, mark.shed)
+        self._join(found, out)
         for topic, mark in marks:
             self._frontiers.take(topic, mark, self._partners)
         if marks:
@@ -226,10 +239,17 @@ class Group:
             if not names & changed or not names <= live.keys():
                 continue
             by_alias = {source.alias: live[source.topic] for source in definition.inputs}
-            for rows in combinations(definition, by_alias):
-                raised = alarm_records(definition, self.plan_version, by_alias, rows)
-                out.alarms += raised
-                self._counts.alarms[definition.alert] += len(raised)
+            raised: list[tuple[bytes, bytes]] = []
+            try:
+                for rows in combinations(definition, by_alias):
+                    raised += alarm_records(definition, self.plan_version, by_alias, rows, self._shed)
+            except FunctionError as error:
+                # One operator's function must not stop the alerts of others.
+                self._unable[definition.alert] = str(error)
+                continue
+            self._unable.pop(definition.alert, None)
+            out.alarms += raised
+            self._counts.alarms[definition.alert] += len(raised)
 
     def _frontier(self, live_counts: Mapping[str, Counter[str]], now: int) -> bytes:
         definitions: Counter[str] = Counter(
@@ -257,7 +277,22 @@ class Group:
             parked=len(self._parking),
             time=now,
             dead=dict(self._counts.dead),
+            unable=self._unable,
         ).to_bytes()
+
+
+def unable(plan: Plan) -> dict[str, str]:
+    """The alerts that call functions of Python which aren't installed here, and what to do."""
+    found = {}
+    for definition in plan.definitions:
+        selected = [expr for _, expr in definition.select]
+        filters = [source.filter for source in definition.inputs]
+        for name in missing(definition.condition, *filters, *selected):
+            try:
+                installed(name)
+            except FunctionError as error:
+                found[definition.alert] = str(error)
+    return found
 
 
 def plan_records(records: Sequence[Records]) -> tuple[list[Records], list[Records]]:

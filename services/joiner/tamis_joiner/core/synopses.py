@@ -15,8 +15,8 @@ import numpy as np
 from tamis.evaluation.key_codes import KeyCodes
 from tamis.expressions.vectors import Mask
 from tamis_joiner.core.blobs import tuples_blob, tuples_of
-from tamis_joiner.core.decode import Fresh
-from tamis_joiner.core.frontiers import NOTHING_YET, Frontiers
+from tamis_joiner.core.decode import NOTHING_YET, Fresh
+from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.live import Live, coded, conform, merge
 from tamis_joiner.core.retention import needed
 from tamis_joiner.core.scheme import Topic
