@@ -154,7 +154,7 @@ class Fleet:
 @pytest.mark.parametrize("times", LONG)
 def test_nothing_is_missed_and_nothing_extra(times: int, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
-    files = cases(0.0008) * times
+    files = cases(0.0006) * times
     for seed in range(FIRST, FIRST + files):
         sql, catalog, recordings, plan = _loaded(seed, tmp_path)
         fleet = Fleet(plan, recordings, random.Random(seed))
@@ -162,12 +162,13 @@ def test_nothing_is_missed_and_nothing_extra(times: int, tmp_path: Path) -> None
         for definition in plan.definitions:
             query = catalog.alerts[definition.alert].query
             raised = [a for a in fleet.alarms.values() if a["alert"] == definition.alert]
-            assert definition.window is not None
+            windowed = definition.window is not None
+            starts = [a["window"]["start"] for a in raised] if windowed else None
             assert all(
-                a["window"]["start"] <= t[s.time] < a["window"]["end"]
+                a["window"]["start"] <= a["tuples"][s.alias][s.time] < a["window"]["end"]
                 for a in raised
                 for s in definition.inputs
-                for t in [a["tuples"][s.alias]]
+                if windowed
             )
             reference = plain_join(query, recordings)
             verdict = compare(
@@ -176,15 +177,15 @@ def test_nothing_is_missed_and_nothing_extra(times: int, tmp_path: Path) -> None
                 definition=definition,
                 recordings=recordings,
                 reference=reference,
-                alarms=alarms_of(
-                    query, recordings, [a["tuples"] for a in raised], [a["window"]["start"] for a in raised]
-                ),
+                alarms=alarms_of(query, recordings, [a["tuples"] for a in raised], starts),
                 retained=0,
             )
             assert verdict.same, f"seed {seed}: {verdict}\n{sql}"
             seen["alarms"] += len(raised) > 0
             seen["fewer"] += len(raised) < len(reference)
         assert fleet.frontier is not None
-        # All streams have ended: nothing that was kept can meet anything any more.
-        assert not any(topic.tuples for topic in fleet.frontier.topics.values()), f"seed {seed}"
+        # All streams have ended: nothing that windows kept can meet anything any more. (Without a bound on
+        # times, which some of the other alerts lack, tuples stay.)
+        if all(d.window for d in plan.definitions):
+            assert not any(topic.tuples for topic in fleet.frontier.topics.values()), f"seed {seed}"
     assert min(seen["alarms"], seen["fewer"]) >= files // 5, seen
