@@ -63,11 +63,15 @@ def line(topic: str, record: Mapping[str, Any]) -> str:
 
     >>> line("tamis.alarms", {"alert": "hot", "key": ["k"], "event_time": 0, "row": {"t": 3.5}})
     '1970-01-01 00:00:00.000  alarm    hot  k  t=3.5'
+    >>> over_shed = {"alert": "hot", "key": [], "event_time": 0, "row": {"t": 3.5}, "incomplete": True}
+    >>> line("tamis.alarms", over_shed)
+    '1970-01-01 00:00:00.000  alarm    hot  -  t=3.5  (incomplete: readings were shed)'
     """
     key = ",".join(str(part) for part in record["key"]) or "-"
     row = "  ".join(f"{name}={value}" for name, value in record["row"].items())
     if topic == ALARMS:
-        return f"{_time(record['event_time'])}  alarm    {record['alert']}  {key}  {row}"
+        doubt = "  (incomplete: readings were shed)" if record.get("incomplete") else ""
+        return f"{_time(record['event_time'])}  alarm    {record['alert']}  {key}  {row}{doubt}"
     lasted = (record["end"] - record["start"]) / 1e6
     facts = f"{record['alarms']} alarms over {lasted:g} s" if record["event"] != "opened" else row
     return f"{_time(record['end'])}  {record['event']:<7}  {record['alert']}  {key}  {facts}"

@@ -8,9 +8,10 @@ Let every time condition be lo <= t_S - t_j <= hi. With the partners fixed, S jo
 
 where D(j,k) is the tightest upper bound on t_k - t_j that the other streams' conditions imply (shortest
 paths without S). Two tuples of S that enclose a joining time and lie within L(S) of each other can't both
-be outside it, so that one of them may stand for what is between them. It gives 2w for two streams within w
-of each other, w for a clique, and nothing for the centre of a star, as in cai-2021 section 4, and more
-where the paper gives none.
+be outside it, so that one of them may stand for what is between them. No longer interval is safe, but for
+one tick where times are whole: `python -m tests.oracle.topology_report` finds the alarm that is lost at
+two. It gives 2w for two streams within w of each other, w for a clique, and nothing for the centre of a
+star, as in cai-2021 section 4, and more where the paper gives none.
 """
 
 from __future__ import annotations
