@@ -64,8 +64,8 @@ class WindowState:
     """What one entry over windows holds and remembers of one shard; to be used as `OmissionState` is.
 
     `slide`, `size`: ticks of event time, as in `retained_in_windows`. `max_delay`: the longest that a tuple
-    waits, in ticks of the caller's clock; None for no such cap, 0 publishes all. A tuple waits until the
-    watermark has passed the end of the first window that it may be needed for.
+    waits, in ticks of the caller's clock; None for no such cap, 0 publishes all. What waits is always less
+    than `size` behind the watermark.
     """
 
     def __init__(self, slide: int, size: int, sides: Sides = "both", max_delay: int | None = None) -> None:
