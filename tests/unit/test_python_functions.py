@@ -194,3 +194,20 @@ def test_run_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ran = CliRunner().invoke(main, ["run", str(sql), *recordings(tmp_path)])
     assert ran.exit_code == 2
     assert "the function 'bowl' isn't installed here; set TAMIS_FUNCTIONS" in ran.output
+
+
+def test_a_single_stream_in_windows_calls_it_for_each_window_s_highest(tmp_path: Path) -> None:
+    """cai-2021, section 3.5: with one stream there is nothing to join, and yet calls to spare."""
+    sql = tmp_path / "alerts.sql"
+    source = "TUMBLE(a, ts, INTERVAL '5' SECOND)"
+    alert = f"CREATE ALERT q WITH (allow_unbounded = true) AS SELECT k, x FROM {source} WHERE wear(x) > 40"
+    sql.write_text(f"{STREAMS}{FUNCTIONS}{alert};")
+    inputs = recordings(tmp_path)[:2]
+    ran = CliRunner().invoke(main, ["run", str(sql), *inputs, "-o", str(tmp_path / "out.csv")])
+    assert ran.exit_code == 0, ran.output
+    assert len(installed.seen) <= 21, "100 s of readings"
+    verified = CliRunner().invoke(main, ["verify", str(sql), *inputs, "--json"])
+    assert verified.exit_code == 0, verified.output
+    (verdict,) = json.loads(verified.stdout)
+    assert verdict["missed"] == verdict["extra"] == 0 and verdict["alarms"] > 0
+    assert verdict["reference_alarms"] > verdict["alarms"]

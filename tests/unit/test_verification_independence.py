@@ -13,6 +13,7 @@ FOLDER = Path(tamis.verification.__file__).parent
 SHARED = {
     "tamis.expressions.nodes",
     "tamis.expressions.duckdb_sql",  # has an oracle of its own
+    "tamis.expressions.opaque",  # finds the operator's functions by their names
     "tamis.query.model",
     "tamis.recordings.typed",
 }

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tamis.errors import InputError, UnavailableError
+from tamis.expressions.opaque import SETTING
 from tamis.messaging.compacted import CompactedReader, Record
 from tamis.messaging.topics import PLANS
 from tamis.planning.plan import Plan
@@ -17,6 +18,7 @@ from tamis.planning.plan_json import decode_plan
 from tamis.settings import KafkaSettings
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.threads import WorkerThread
+from tamis_edge.core.able import able, lacking, needed
 from tamis_edge.publisher import LOG_LEVEL
 
 _log = get_logger("edge.plans")
@@ -70,7 +72,8 @@ class PlanReader:
         """
         self._settings, self._file, self._partitions, self._wake = settings, file, partitions, wake
         self._lock = threading.Lock()
-        self._plan = file.load()
+        remembered = file.load()
+        self._plan = None if remembered is None else _able(remembered)
         self._fresh = False
         self._refused: str | None = None
         self._stopping = threading.Event()
@@ -148,7 +151,15 @@ class PlanReader:
                 self._refuse(f"plan {plan.version}: topic {topic} {state}, the plan says {plan.partitions}")
                 self._stopping.wait(RETRY)
                 return False
+        if missing := needed(plan):
+            self._refuse(
+                f"plan {plan.version}: a derived stream needs {', '.join(missing)}; set {SETTING} to the "
+                "modules that have it, where this edge starts"
+            )
+            self._stopping.wait(RETRY)
+            return False
         self._file.save(value)
+        plan = _able(plan)
         with self._lock:
             self._plan, self._refused = plan, None
         _log.info("plan", version=plan.version)
@@ -160,6 +171,13 @@ class PlanReader:
             if self._refused != why:
                 _log.error("refusing a plan", reason=why)
             self._refused = why
+
+
+def _able(plan: Plan) -> Plan:
+    """The plan as far as this edge's functions go, and word of what is missing."""
+    for name in lacking(plan):
+        _log.error("a function isn't installed: every tuple is kept that it would judge", function=name)
+    return able(plan)
 
 
 def _newer(newest: tuple[Plan, bytes] | None, record: Record) -> tuple[Plan, bytes] | None:

@@ -71,7 +71,14 @@ def calls(*exprs: Expr | None) -> Iterator[Call]:
 
 def missing(*exprs: Expr | None) -> tuple[str, ...]:
     """The names of the functions in these expressions that aren't installed in this process."""
-    return tuple(sorted(name for name in {name_of(c) for c in calls(*exprs)} if _found(name) is None))
+    return tuple(sorted(name for name in {name_of(c) for c in calls(*exprs)} if not _has(name)))
+
+
+def _has(name: str) -> bool:
+    try:
+        return _found(name) is not None
+    except FunctionError:
+        return False
 
 
 def installed(name: str) -> Function:

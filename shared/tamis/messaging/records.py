@@ -132,6 +132,7 @@ class Frontier:
     parked: int
     time: int  # wall clock, microseconds
     dead: dict[str, int] = field(default_factory=dict)  # records set aside as dead letters, by reason
+    unable: dict[str, str] = field(default_factory=dict)  # why an alert isn't evaluated, by alert
 
     def to_bytes(self) -> bytes:
         """The record's value."""

@@ -9,12 +9,16 @@ import numpy as np
 
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Expr
-from tamis.expressions.vectors import Columns
+from tamis.expressions.opaque import FunctionError
+from tamis.expressions.vectors import Columns, Vector
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
 from tamis.planning.plan import Entry, TopicPlan
+from tamis.telemetry.logs import get_logger
 from tamis_edge.core.keys import Int64s, KeyTable, MessageKeys
 from tamis_edge.core.rows import Batch, Rows
+
+_log = get_logger("edge.topic")
 
 # Integers beyond it aren't exact as DOUBLE: two that differ could look equal to omission.
 EXACT = 2**53
@@ -88,7 +92,7 @@ class TopicRun:
         filters: dict[Expr | None, np.ndarray] = {None: np.ones(n, np.bool_)}
         for entry in self._runs:
             if entry.filter not in filters and entry.filter is not None:
-                filters[entry.filter] = holds(entry.filter, columns, n)
+                filters[entry.filter] = _passing(entry.filter, columns, n)
         return {
             entry: filters[entry.filter] & keyed if entry.interval else filters[entry.filter]
             for entry in self._runs
@@ -111,7 +115,7 @@ class TopicRun:
             rows = np.flatnonzero(mask)
             values = np.zeros(len(batch), np.float64)
             if entry.value is not None and entry.interval > 0:
-                value = evaluate(entry.value, columns, len(batch))
+                value = _value(entry.value, columns, len(batch))
                 outside = np.zeros(len(batch), np.bool_) if value.null is None else value.null
                 if value.data.dtype.kind == "i":
                     outside = outside | (value.data > EXACT) | (value.data < -EXACT)
@@ -178,6 +182,24 @@ class TopicRun:
             for run in self._runs.values():
                 run.state.note_published(ids)
         return ids
+
+
+def _passing(filter_: Expr, columns: Columns, count: int) -> np.ndarray:
+    """Where a filter holds; everywhere where a function of Python fails, and the joiner sees to the rest."""
+    try:
+        return holds(filter_, columns, count)
+    except FunctionError as error:
+        _log.error("a filter can't be evaluated: every tuple passes", error=str(error))
+        return np.ones(count, np.bool_)
+
+
+def _value(expr: Expr, columns: Columns, count: int) -> Vector:
+    """What omission compares; NULL, which keeps every tuple, where a function of Python fails."""
+    try:
+        return evaluate(expr, columns, count)
+    except FunctionError as error:
+        _log.error("a value can't be computed: every tuple is kept", error=str(error))
+        return Vector(np.zeros(count), np.ones(count, np.bool_))
 
 
 def _union(groups: list[Int64s]) -> Int64s:

@@ -112,6 +112,10 @@ class Group:
             blob = state.get(f"plan/{meta['plan']}")
             assert blob is not None  # written in the same commit as the number
             self._set_plan(decode_plan(blob))
+            # What failed stays told until it works.
+            alerts = {definition.alert for definition in (self._plan.definitions if self._plan else ())}
+            before = {alert: why for alert, why in meta.get("unable", {}).items() if alert in alerts}
+            self._unable = before | self._unable
         self._frontiers = Frontiers.from_json(meta["frontiers"])
         self._parking = Parking(meta["parked"])
         self._shed = Shed(meta.get("shed"))  # state of an older version has none
@@ -132,6 +136,7 @@ class Group:
             "parked": self._parking.to_json(),
             "shed": self._shed.to_json(),
             "counts": {"alarms": dict(counts.alarms), "dead": dict(counts.dead), "late": counts.late},
+            "unable": self._unable,
             "report": self._report.decode() if self._report else None,
         }
         state.put(META, orjson.dumps(meta))

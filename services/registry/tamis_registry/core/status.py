@@ -102,6 +102,10 @@ def alert_status(view: View, alert: Stored) -> AlertStatus:
         for old in view.state.retiring.values()
         if old.alert == alert.name and (old_definition := view.definition(old.alert, old.version))
     }
+    unable = sorted({f.unable[alert.name] for f in view.seen.frontiers.values() if alert.name in f.unable})
+    if unable:
+        why = tuple(f"the joiner can't evaluate it: {reason}" for reason in unable)
+        return AlertStatus("degraded", why, activations, retiring)
     starting = _starting(view, alert, streams, listed)
     if starting:
         return AlertStatus("starting", tuple(starting), activations, retiring)
