@@ -5,6 +5,7 @@ Every operator is total: it never raises, whatever the row, so DuckDB may reorde
 - Integers are computed as HUGEINT, which holds every sum, difference and product of two BIGINTs, and cast
   back with TRY_CAST: NULL where they overflow.
 - A function of Python is one of DuckDB: `tamis_` and its name, of DOUBLEs.
+- A BIGINT and a DOUBLE are equal by value: 2^53 + 1 is no DOUBLE. Their order is that of DOUBLEs.
 - Doubles are IEEE's (DuckDB's default, `ieee_floating_point_ops`): functions answer with NaN or an infinity.
   That is made NULL by a list of one and a lambda, which mentions its operand once; a CASE would double the
   text at each level. As in `evaluate`, it is done only where a value that isn't finite would not stay so.
@@ -24,6 +25,7 @@ from tamis.expressions.opaque import name_of
 _TYPES = {Type.VARCHAR: "VARCHAR", Type.BOOLEAN: "BOOLEAN", Type.DOUBLE: "DOUBLE"}  # all others are BIGINT
 _FUNCTIONS = ("abs", "sqrt", "exp", "ln", "log10")
 _CHOICES = ("least", "greatest", "case")  # of finite values one
+_EXACT = 2**53  # beyond it a DOUBLE may stand for several whole numbers
 _PASS_ON = ("+", "-", "*", "neg", "abs", "sqrt", "ln", "log10")
 
 
@@ -86,6 +88,9 @@ def _call(expr: Call, args: list[str]) -> str:
         return f"(NOT {args[0]})"
     if expr.op == "is_null":
         return f"({args[0]} IS NULL)"
+    if expr.op in ("=", "!=") and (whole := _whole(expr.args)) is not None:
+        equal = _equal(expr.args, args, whole)
+        return equal if expr.op == "=" else f"(NOT {equal})"
     if expr.op in COMPARISONS:
         doubles = any(arg.type is Type.DOUBLE for arg in expr.args)
         a, b = _as_doubles(expr, args) if doubles else args
@@ -102,6 +107,27 @@ def _call(expr: Call, args: list[str]) -> str:
     if expr.type is Type.DOUBLE:
         return _operation(expr.op, args)
     return f"TRY_CAST({_operation(expr.op, [f'CAST({arg} AS HUGEINT)' for arg in args])} AS BIGINT)"
+
+
+def _whole(args: Sequence[Expr]) -> int | None:
+    """Which of two arguments is a whole number that a DOUBLE may not hold, where the other is a DOUBLE."""
+    for index, other in ((0, 1), (1, 0)):
+        arg = args[index]
+        small = isinstance(arg, Literal) and isinstance(arg.value, int) and abs(arg.value) <= _EXACT
+        if arg.type is Type.BIGINT and args[other].type is Type.DOUBLE and not small:
+            return index
+    return None
+
+
+def _equal(exprs: Sequence[Expr], texts: Sequence[str], whole: int) -> str:
+    """Equality of a BIGINT and a DOUBLE by value; DuckDB's own rounds the BIGINT."""
+    test = "(CAST({0} AS DOUBLE) = {1} AND {0} = TRY_CAST({1} AS HUGEINT))"
+    if all(isinstance(expr, Column) for expr in exprs):
+        return test.format(texts[whole], texts[1 - whole])  # which DuckDB can hash
+    # Its operands are mentioned once, as above.
+    pair = f"{{'whole': {texts[whole]}, 'real': {texts[1 - whole]}}}"
+    inside = test.format("tamis_pair['whole']", "tamis_pair['real']")
+    return f"list_transform([{pair}], lambda tamis_pair: {inside})[1]"
 
 
 def _as_doubles(expr: Call, texts: Sequence[str]) -> list[str]:

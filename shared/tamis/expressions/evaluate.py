@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.expressions import libm, opaque
-from tamis.expressions.nodes import COMPARISONS, OPAQUE, Column, Expr, Literal, Type
+from tamis.expressions.nodes import OPAQUE, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Columns, Mask, Vector
 
 _PASS_ON = ("+", "-", "*", "neg", "abs", "sqrt", "ln", "log10")  # what isn't finite stays so through these
+_EXACT = 2**53  # beyond it a DOUBLE may stand for several whole numbers
 
 
 def evaluate(expr: Expr, columns: Columns, rows: int) -> Vector:
@@ -268,6 +269,29 @@ def _comparison(ufunc: np.ufunc) -> Callable[[Sequence[_Value], Type], _Value]:
     return compare
 
 
+def _equality(negated: bool) -> Callable[[Sequence[_Value], Type], _Value]:
+    def compare(args: Sequence[_Value], _: Type) -> _Value:
+        equal = _equal(args)
+        return _Value(~equal if negated else equal, _either(args[0].null, args[1].null))
+
+    return compare
+
+
+def _equal(args: Sequence[_Value]) -> Mask:
+    """Where two values are equal: a whole number and a DOUBLE are so by value, also beyond 2^53."""
+    a, b = _comparable(args)
+    equal: Mask = np.equal(a, b, dtype=np.bool_)
+    if {arg.data.dtype.kind for arg in args} == {"i", "f"}:
+        whole, real = sorted((arg.data for arg in args), key=lambda data: data.dtype.kind != "i")
+        whole, real, equal = np.broadcast_arrays(whole, real, equal)
+        large = equal & (np.abs(real) >= _EXACT)
+        if large.any():
+            held = large & (real < 2.0**63)
+            same = np.where(held, real, 0.0).astype(np.int64) == whole
+            equal = (equal & ~large) | (held & same)
+    return equal
+
+
 def _true(value: _Value) -> Mask:
     return value.data if value.null is None else value.data & ~value.null
 
@@ -344,9 +368,13 @@ def _case(args: Sequence[_Value], type_: Type) -> _Value:
     return result
 
 
-_UFUNCS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
 _OTHERS: dict[str, Callable[[Sequence[_Value], Type], _Value]] = {
-    **{op: _comparison(ufunc) for op, ufunc in zip(COMPARISONS, _UFUNCS, strict=True)},
+    "=": _equality(negated=False),
+    "!=": _equality(negated=True),
+    "<": _comparison(np.less),
+    "<=": _comparison(np.less_equal),
+    ">": _comparison(np.greater),
+    ">=": _comparison(np.greater_equal),
     "and": _and,
     "or": _or,
     "not": _not,

@@ -42,7 +42,7 @@ def canonical_value(value: Any) -> Any:
     (1, 1.5, True, 1e+300)
     """
     # Beyond 64 bits there is no integer that it could be equal to, and orjson writes none.
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**63:
+    if isinstance(value, float) and value.is_integer() and -(2.0**63) <= value < 2.0**63:
         return int(value)
     return value
 
