@@ -115,6 +115,7 @@ def test_null_and_what_is_not_finite() -> None:
     [
         ("nowhere", "'nowhere' isn't installed here; set TAMIS_FUNCTIONS"),
         ("_found", "isn't installed here"),
+        ("system", "isn't installed here"),
         ("wrong", r"an array of shape \(1,\) for 2 rows"),
         ("broken", "ValueError: no table for this machine"),
     ],
@@ -149,6 +150,12 @@ def test_a_module_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_mistakes(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         parse(f"CREATE FUNCTION g{text}", catalog_of())
+
+
+def test_no_check_calls_python() -> None:
+    text = "CREATE STREAM s (k INT KEY, ts TIMESTAMP, x DOUBLE CHECK (wear(x) > 3))"
+    with pytest.raises(InputError, match="a CHECK calls no function of Python"):
+        parse(text, catalog_of(FUNCTIONS))
 
 
 def recordings(folder: Path) -> list[str]:

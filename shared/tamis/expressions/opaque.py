@@ -98,8 +98,10 @@ def _found(name: str) -> Function | None:
         except ImportError as error:
             hint = f"{SETTING} lists what can be imported, separated by commas"
             raise FunctionError(f"the module '{module}' can't be imported: {error}", hint=hint) from error
-        function = None if name.startswith("_") else getattr(loaded, name, None)
-        if callable(function):
+        function = getattr(loaded, name, None)
+        # What a module imports for itself is not there to be called by whoever writes SQL.
+        own = getattr(function, "__module__", None) == module and not name.startswith("_")
+        if callable(function) and (name in getattr(loaded, "__all__", ()) or own):
             return function  # type: ignore[no-any-return]
     return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import TokenType
 
 from tamis.errors import SqlError
+from tamis.expressions import opaque
 from tamis.expressions.nodes import Call, Column, Literal, Type
 from tamis.query import operators
 from tamis.query.context import Context, suggest
@@ -48,7 +49,11 @@ def read_columns(context: Context, group: Cursor) -> tuple[list[ColumnDef], tupl
             complete = False
     scope = BareNames("column", {c.name: c.type for c in columns.values()}, complete)
     for column_name, inside in checks:
+        place = inside.offset
         check = read_expression(context, inside, scope, "a CHECK")
+        if any(opaque.calls(check)):
+            hint = "put it into the alerts' WHERE: a reading must be checked wherever it is decoded"
+            context.error("a CHECK calls no function of Python", place, hint)
         if check is not None and column_name in columns:
             old = columns[column_name]
             both = check if old.check is None else operators.logic("and", [old.check, check])
