@@ -1,0 +1,82 @@
+"""Values and cuts as int64 keys in the same order, so that one compiled kernel serves every type.
+
+NULL is the least key. A range [first, behind the last) of cuts becomes one of keys, by the same rule for a
+cut as for the value above it.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tamis.expressions.nodes import Type
+from tamis.predicates.ranges import Cut
+
+Int64s = npt.NDArray[np.int64]
+
+NULL_KEY = np.iinfo(np.int64).min
+LOW_KEY = NULL_KEY + 1
+HIGH_KEY = np.iinfo(np.int64).max
+_SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+
+
+@dataclass(frozen=True)
+class KeyOrder:
+    """The keys of one attribute. `points`: where keys are numbers of values at which some range ends, those
+    values, ascending; what lies between two of them is all alike.
+    """
+
+    kind: Type
+    points: Sequence[Any] | None = None
+
+    @staticmethod
+    def of(kind: Type, cuts: Iterable[Cut]) -> KeyOrder:
+        """The keys of an attribute whose ranges have these cuts."""
+        ends = sorted({cut[1] for cut in cuts if len(cut) == 2})
+        # The outermost integers stand where NULL, LOW and HIGH do, which matters only if a range ends there.
+        coded = kind is Type.VARCHAR or (
+            kind is not Type.DOUBLE and (ends[:1] == [LOW_KEY] or ends[-1:] == [HIGH_KEY])
+        )
+        return KeyOrder(kind, ends if coded else None)
+
+    def of_cut(self, cut: Cut) -> int:
+        """The key of a cut: that of the least value above it."""
+        if len(cut) == 1:
+            return {-2: NULL_KEY, -1: LOW_KEY, 1: HIGH_KEY}[cut[0]]
+        if self.points is not None:
+            return bisect_right(self.points, cut[1])
+        if self.kind is Type.DOUBLE:
+            return int(double_keys(np.array([cut[1]], np.float64))[0])
+        return int(cut[1])
+
+    def of_values(self, values: npt.NDArray[np.generic]) -> Int64s:
+        """The keys of a column's values; None, NaN and infinities are NULL."""
+        if self.kind is Type.DOUBLE:
+            return double_keys(values.astype(np.float64))
+        listed = _listed(values) if self.points is not None or values.dtype.kind in "Of" else None
+        if listed is None:
+            return np.clip(values.astype(np.int64), LOW_KEY, HIGH_KEY - 1)
+        if self.points is None:
+            keys = (NULL_KEY if v is None else min(max(int(v), LOW_KEY), HIGH_KEY - 1) for v in listed)
+            return np.fromiter(keys, np.int64, len(listed))
+        known: dict[Any, int] = {v: bisect_right(self.points, v) for v in set(listed) if v is not None}
+        known[None] = NULL_KEY
+        return np.fromiter((known[v] for v in listed), np.int64, len(listed))
+
+
+def _listed(values: npt.NDArray[np.generic]) -> list[Any]:
+    """The values, None for NULL."""
+    return [None if isinstance(v, float) and not math.isfinite(v) else v for v in values.tolist()]
+
+
+def double_keys(numbers: npt.NDArray[np.float64]) -> Int64s:
+    """Integers in the order of doubles: the bits of positive ones ascend, those of negative ones descend."""
+    bits = (numbers + 0.0).view(np.int64)  # -0.0 becomes 0.0
+    keys = np.where(bits < 0, bits ^ _SIGN, bits)
+    return np.where(np.abs(numbers) <= np.finfo(np.float64).max, keys, NULL_KEY)
