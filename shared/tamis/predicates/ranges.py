@@ -100,6 +100,11 @@ def compare(op: str, value: Value, kind: Type) -> tuple[Range, ...]:
     >>> compare("=", 0.5, Type.INT)
     ()
     """
+    if isinstance(value, float) and kind.integral and op in ("=", "!="):
+        # Equality is by value, also beyond 2^53, where the order of DOUBLEs takes several integers for one.
+        if not value.is_integer():
+            return () if op == "=" else (NOT_NULL,)
+        value = int(value)
     lower, upper = below(value, kind), above(value, kind)
     ranges: tuple[Range, ...] = {
         "=": ((lower, upper),),
