@@ -1,5 +1,5 @@
 """Overload through the cores of edge and joiner, against the full join: no alarm is missing without a span
-that says why, and alarms beside a missing one are marked.
+that says why, and alarms that share a tuple with a missing one are marked.
 """
 
 from __future__ import annotations
@@ -174,17 +174,18 @@ def test_no_alarm_is_missing_without_a_span_that_says_why(times: int) -> None:
             for b in streams["b"]
             if a[0] == b[0] and abs(a[1] - b[1]) <= REACH and a[2] + b[2] > LEVEL
         ]
-        assert {(one.a, one.b) for one in fleet.raised} <= set(full), (SEED, case)
+        raised = {(one.a, one.b) for one in fleet.raised}
+        assert raised <= set(full), (SEED, case)
         for a, b in full:
-            if any(
+            if not any(
                 one.a[0] == a[0] and abs(one.a[1] - a[1]) <= INTERVAL and abs(one.b[1] - b[1]) <= INTERVAL
                 for one in fleet.raised
             ):
-                continue
-            missing += 1
-            doubted = {"a": fleet.suspect("a", a, fleet.batches), "b": fleet.suspect("b", b, fleet.batches)}
-            assert any(doubted.values()), (SEED, case, a, b, fleet.told)
-            for one in fleet.raised:
+                missing += 1
+                why = fleet.suspect("a", a, fleet.batches) or fleet.suspect("b", b, fleet.batches)
+                assert why, (SEED, case, a, b, fleet.told)
+            for one in fleet.raised if (a, b) not in raised else ():
+                # It has one of the two tuples; the other one may have been shed.
                 if (one.a == a and fleet.suspect("b", b, one.batch)) or (
                     one.b == b and fleet.suspect("a", a, one.batch)
                 ):
@@ -192,7 +193,7 @@ def test_no_alarm_is_missing_without_a_span_that_says_why(times: int) -> None:
                     assert one.incomplete, (SEED, case, a, b, one, fleet.told)
         if not any(fleet.told.values()):
             assert not any(one.incomplete for one in fleet.raised)
-    assert missing > case < beside
+    assert min(missing, beside) > case
 
 
 def test_without_overload_nothing_is_marked() -> None:
