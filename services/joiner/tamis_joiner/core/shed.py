@@ -52,8 +52,10 @@ class Shed:
     def over(self, definition: Definition, times: NDArray[np.int64]) -> Mask:
         """Which combinations are over a span; `times` is of shape (inputs, combinations)."""
         found: Mask = np.zeros(times.shape[1], np.bool_)
+        if not any(source.topic in self._spans for source in definition.inputs):
+            return found
         most = closure(definition)
-        if most is None or not any(source.topic in self._spans for source in definition.inputs):
+        if most is None:
             return found
         for i, source in enumerate(definition.inputs):
             if source.topic in self._spans:
