@@ -89,12 +89,13 @@ def best(work: Callable[[], T], repeats: int) -> tuple[float, T]:
 
 
 def medians(works: Mapping[str, Callable[[], T]], repeats: int) -> dict[str, tuple[float, T]]:
-    """Of each of `works` the median seconds of its runs, the first not counted, and what it returned last.
+    """Of each of `works` the median seconds of its runs, and what it returned last.
 
-    They run by turns: what disturbs the machine for a while disturbs all alike, so their ratios hold.
+    They run by turns: what disturbs the machine for a while disturbs all alike, so their ratios hold. What is
+    compiled on its first call has to have been called before.
     """
     found: dict[str, list[float]] = {name: [] for name in works}
-    results = {name: work() for name, work in works.items()}
+    results: dict[str, T] = {}
     for _ in range(repeats):
         for name, work in works.items():
             with timed() as watch:

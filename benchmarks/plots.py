@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import pi
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,8 @@ def retention(rows: Sequence[Row]) -> None:
     shared.set_title("a: of all tuples")
     sizes = [row["tuples per interval"] for row in rows if row["stream"] == names[0]]
     each.plot(sizes, [4] * len(sizes), color="0.5", linestyle=":", label="four per interval")
-    each.plot(
-        sizes, [2.3 * size**0.5 for size in sizes], color="0.5", linestyle="-.", label="2.3 × square root"
-    )
+    roots = [4 * (size / pi) ** 0.5 for size in sizes]
+    each.plot(sizes, roots, color="0.5", linestyle="-.", label="4 √(n / π)")
     each.set_yscale("log", base=2)
     each.set_ylabel("tuples retained per interval")
     each.set_title("b: per omission interval")

@@ -34,6 +34,8 @@ def run(quick: bool, say: Say) -> Result:
     random = np.random.default_rng(1)
     tuples, keys = (TUPLES[:2], KEYS[:3]) if quick else (TUPLES, KEYS)
     cases = [(n, k) for k in (1, 100) for n in tuples] + [(tuples[-1], k) for k in keys if k not in {1, 100}]
+    say("compiling")
+    _row(walks(1_000, 10, random), 10, 1)
     rows = []
     for n, k in cases:
         say(f"{n:,} tuples, {k:,} keys")

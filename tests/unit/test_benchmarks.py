@@ -18,7 +18,7 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 def test_stores_retain_the_same_and_the_figures_are_kept(tmp_path: Path) -> None:
     said: list[str] = []
     result = stores.run(True, said.append)
-    assert len(said) == len(result.rows) == 6
+    assert len(result.rows) == 4 and len(said) == 5
     for row in result.rows:
         costs = [row[name] for name in ("kernel", "stream form", *(store.name for store in stores.STORES))]
         assert all(isinstance(cost, float) and cost > 0 for cost in costs)
