@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import orjson
@@ -13,10 +14,16 @@ from tests.unit.edge.plans import air, entry, plan, topic
 from tests.unit.edge.test_shard_run import SHARD, batch, durable
 
 from tamis.messaging.records import canonical_key
+from tamis.telemetry.metrics import Metrics
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.partitioner import partition_of
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.core.shedding import Shedder, share_to_shed
+from tamis_edge.decode.decoder import Decoder, FieldMap
+from tamis_edge.journal import Journal
+from tamis_edge.publisher import Publisher
+from tamis_edge.sources.journalled import JournalShard
+from tamis_edge.worker import Worker
 
 SECOND = 1_000_000
 KEEP_ALL = plan(air([topic([entry(0)])]), [SHARD])
@@ -170,3 +177,26 @@ def test_a_late_tuple_is_shed_and_told_as_well() -> None:
         [2 * SECOND, 3 * SECOND - 1],
     ]
     assert run.take_counts().shed == 2
+
+
+def test_a_full_journal_sheds_only_of_the_shard_that_does_not_keep_up(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.db", 1_000)
+    shard = JournalShard(
+        journal, stream="air", edge="e", source="http", topic="/", fields=FieldMap(), declared=True
+    )
+    shedder = Shedder(np.random.default_rng(1))
+    worker = Worker(shard, "e", cast(Publisher, None), Metrics("edge"), shedder)
+    journal.append(shard.name, [b"{}", b"{}"], 0).result()
+    shard.start(0, Decoder(air([]), FieldMap()))
+    shard.poll(1, 0)
+    shares = []
+    for spool, filled in ((0.0, 0.0), (0.0, 0.7), (0.8, 0.7)):
+        worker.press(spool, filled)
+        shares.append(shedder.share)
+    shard.poll(9, 0)  # all that there is: what fills the journal is undecided, or another shard's
+    worker.press(0.0, 0.7)
+    shares.append(shedder.share)
+    worker.press(0.7, 0.9)
+    shares.append(shedder.share)
+    assert shares == pytest.approx([0, 0.5, 0.75, 0, 0.5])
+    journal.close()
