@@ -148,3 +148,37 @@ def test_a_key_is_forgotten_when_it_can_bracket_nothing_any_more() -> None:
     assert state.size() <= 11
     state.decide(1010, 0)
     assert state.size() == 0
+
+
+def test_what_comes_late_is_published_and_forgotten() -> None:
+    state = OmissionState(10)
+    state.offer([0, 0], [0, 30], [5.0, 4.0], [0, 1], 0)
+    assert state.decide(31, 0).published.tolist() == [0, 1]
+    state.offer([0, 0, 1], [29, 31, 30], [1.0, 1.0, 1.0], [2, 3, 4], 0)
+    state.note_published([4])
+    size = state.size()
+    assert state.decide(31, 0).published.tolist() == [2, 3] and state.size() == size - 2
+    state.decide(LAST, 0)
+    state.offer([0, 0], [LAST, 50], [1.0, 1.0], [5, 6], 0)
+    assert state.decide(LAST, 0).published.tolist() == [5, 6] and state.size() == 0
+
+
+def test_many_keys_are_decided_as_each_by_itself() -> None:
+    random = np.random.default_rng(1)
+    n, keys = 20_000, 3_000
+    code = random.choice(np.concatenate([np.arange(keys), [FIRST, LAST]]), n)
+    times, values = np.sort(random.integers(0, 300, n)), np.round(random.normal(size=n), 1)
+    keep = retained_by_key(code, times, values, 100)
+    for key in np.unique(code)[::100]:
+        mine = code == key
+        assert keep[mine].tolist() == retained(times[mine], values[mine], 100).tolist()
+    state = OmissionState(100)
+    published = []
+    for part in np.split(np.arange(n), np.flatnonzero(np.diff(times)) + 1):
+        state.offer(code[part], times[part], values[part], part, 0)
+        published.append(state.decide(int(times[part[0]]), 0).published)
+    published.append(state.decide(LAST, 0).published)
+    got = np.concatenate(published)
+    assert np.unique(code[got], return_counts=True)[1].tolist() == (
+        np.unique(code[keep], return_counts=True)[1].tolist()
+    )

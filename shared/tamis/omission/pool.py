@@ -149,3 +149,24 @@ class Out(NamedTuple):
     published: Int64s
     dropped: Int64s
     counts: Int64s
+
+
+class Work(NamedTuple):
+    """What one decision is about: all tuples, the rule, and scratch.
+
+    `line`: one key's tuples that the watermark hadn't passed before, in order of time; `stack`, with three
+    rows of the same length: what of those ahead comes to lie on the key's stacks and, in the last row, the
+    sides on which a tuple has no left bracket within the interval; `ends`: how many lie there, on each
+    side, and under them, of those that are behind.
+    """
+
+    keys: Keys
+    pool: Pool
+    places: Int64s
+    out: Out
+    line: Int64s
+    stack: Int64s
+    ends: Int64s
+    interval: np.uint64
+    watermark: np.int64
+    now: np.int64

@@ -30,7 +30,7 @@ import numpy as np
 from numba import njit
 
 from tamis.omission.columns import Int64s
-from tamis.omission.pool import AHEAD, AT_ONCE, LISTS, RETAINED, SIDES, Fresh, Keys, Out, Pool
+from tamis.omission.pool import AHEAD, AT_ONCE, LISTS, RETAINED, SIDES, Fresh, Keys, Out, Pool, Work
 from tamis.omission.ticks import NEVER
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -88,35 +88,35 @@ def _cover(pool: Pool, slot: int, side: int, left: int, right: int, out: Out) ->
 
 
 @inlined
-def _stays(pool: Pool, under: int, side: int, slot: int) -> bool:
-    """Whether `under` stays on a side's stack when `slot` comes to lie on it."""
-    sign = 1.0 if side == 0 else -1.0
-    value, other = sign * pool.values[slot], sign * pool.values[under]
+def _stays(pool: Pool, under: int, side: int, value: float, at: np.int64, held: bool) -> bool:
+    """Whether `under` stays on a side's stack when a tuple of this value, time and state comes to lie on
+    it.
+    """
+    other = pool.values[under]
     if value != other:
-        return bool(other > value)
-    beside = pool.times[under] == pool.times[slot]
+        return bool(other > value) == (side == 0)
+    beside = pool.times[under] == at
     if _held(pool, under):
-        return bool(beside and _held(pool, slot))
-    return bool(beside or _held(pool, slot))
+        return bool(beside and held)
+    return bool(beside or held)
 
 
 @inlined
-def _expire(
-    pool: Pool, places: Int64s, keys: Keys, k: int, now: np.int64, over: bool, interval: np.uint64, out: Out
-) -> None:
+def _expire(work: Work, k: int, now: np.int64, over: bool) -> None:
     """Forget what no window that ends at `now` or later holds, or all if it is over; publish the bottoms."""
+    keys, pool, places = work.keys, work.pool, work.places
     expiry = NEVER
     for side in range(AHEAD):
         while keys.counts[k, side]:
             bottom = places[keys.starts[k, side]]
             if _held(pool, bottom):
-                _publish(pool, bottom, out)
+                _publish(pool, bottom, work.out)
             at = pool.times[bottom]
-            if not over and not _apart(at, now, interval):
-                if _apart(at, NEVER, interval):
-                    expiry = min(expiry, np.int64(np.uint64(at) + interval))
+            if not over and not _apart(at, now, work.interval):
+                if _apart(at, NEVER, work.interval):
+                    expiry = min(expiry, np.int64(np.uint64(at) + work.interval))
                 break
-            _let_go(pool, bottom, side, out)
+            _let_go(pool, bottom, side, work.out)
             keys.starts[k, side] += 1
             keys.rooms[k, side] -= 1
             keys.counts[k, side] -= 1
@@ -124,14 +124,15 @@ def _expire(
 
 
 @inlined
-def _push(pool: Pool, places: Int64s, keys: Keys, k: int, slot: int, out: Out) -> None:
+def _push(work: Work, k: int, slot: int) -> None:
     """Put a tuple behind the watermark on the stacks of its sides."""
-    at = pool.times[slot]
+    keys, pool, places, out = work.keys, work.pool, work.places, work.out
+    at, value, held = pool.times[slot], pool.values[slot], _held(pool, slot)
     for side in range(AHEAD):
         if not pool.needs[slot] & (1 << side):
             continue
         start, count = keys.starts[k, side], keys.counts[k, side]
-        while count and not _stays(pool, places[start + count - 1], side, slot):
+        while count and not _stays(pool, places[start + count - 1], side, value, at, held):
             count -= 1
             under = places[start + count]
             if _held(pool, under):
@@ -153,31 +154,16 @@ def _push(pool: Pool, places: Int64s, keys: Keys, k: int, slot: int, out: Out) -
 
 
 @inlined
-def _look_ahead(
-    pool: Pool,
-    places: Int64s,
-    keys: Keys,
-    k: int,
-    line: Int64s,
-    begin: int,
-    end: int,
-    stack: Int64s,
-    ends: Int64s,
-    interval: np.uint64,
-    out: Out,
-) -> None:
-    """Settle `line[begin:end]`, a key's tuples ahead of the watermark in order of time.
-
-    Scratch: `stack`, of shape (3, `end` or more), for what comes to lie on the key's stacks and, in its last
-    row, the sides on which a tuple has no left bracket; `ends`, of shape (2, 2), for how many of either lie
-    there.
-    """
+def _look_ahead(work: Work, k: int, begin: int, end: int) -> None:
+    """Settle `work.line[begin:end]`, a key's tuples ahead of the watermark in order of time."""
+    keys, pool, places, out = work.keys, work.pool, work.places, work.out
+    line, stack, ends, interval = work.line, work.stack, work.ends, work.interval
     ends[0, 0], ends[0, 1] = 0, 0
     ends[1, 0], ends[1, 1] = keys.counts[k, 0], keys.counts[k, 1]
     first = begin
     for i in range(begin, end):
         slot = line[i]
-        at = pool.times[slot]
+        at, value, held = pool.times[slot], pool.values[slot], _held(pool, slot)
         stack[2, i] = 0
         for side in range(AHEAD):
             if not pool.needs[slot] & (1 << side):
@@ -185,7 +171,7 @@ def _look_ahead(
             start, top, low = keys.starts[k, side], ends[0, side], ends[1, side]
             while True:
                 under = stack[side, top - 1] if top else places[start + low - 1] if low else -1
-                if under < 0 or _stays(pool, under, side, slot):
+                if under < 0 or _stays(pool, under, side, value, at, held):
                     break
                 if top:
                     top -= 1
@@ -221,25 +207,25 @@ def _look_ahead(
 
 
 @inlined
-def _overdue(pool: Pool, slots: Int64s, now: np.int64, out: Out) -> np.int64:
+def _overdue(work: Work, slots: Int64s) -> np.int64:
     """Publish the held ones of `slots` that are due; when the next of them is."""
+    pool = work.pool
     least = NEVER
     for slot in slots:
         if _held(pool, slot):
             due = min(pool.due[0, slot], pool.due[1, slot])
-            if due <= now:
-                _publish(pool, slot, out)
+            if due <= work.now:
+                _publish(pool, slot, work.out)
             else:
                 least = min(least, due)
     return least
 
 
 @inlined
-def _line_up(
-    pool: Pool, places: Int64s, keys: Keys, k: int, fresh: Fresh, begin: int, end: int, line: Int64s
-) -> int:
-    """Give rows `begin` to `end` of `fresh`, key `k`'s, slots, and put them in `line`, in order of time, with
-    those that were ahead of the watermark; how many these are."""
+def _line_up(work: Work, k: int, fresh: Fresh, begin: int, end: int) -> int:
+    """Give rows `begin` to `end` of `fresh`, key `k`'s, slots, and put them in `work.line`, in order of time,
+    with those that were ahead of the watermark; how many these are."""
+    keys, pool, places, line = work.keys, work.pool, work.places, work.line
     old, stop = keys.starts[k, AHEAD], keys.starts[k, AHEAD] + keys.counts[k, AHEAD]
     size = 0
     while old < stop or begin < end:
@@ -283,39 +269,23 @@ def _moved(keys: Keys, places: Int64s, more: int) -> tuple[Int64s, int]:
 
 
 @inlined
-def _visit(
-    pool: Pool,
-    places: Int64s,
-    keys: Keys,
-    k: int,
-    line: Int64s,
-    size: int,
-    behind: int,
-    stack: Int64s,
-    ends: Int64s,
-    interval: np.uint64,
-    watermark: np.int64,
-    now: np.int64,
-    out: Out,
-) -> None:
-    """Settle a key whose lists have room: of its `size` tuples in `line`, `behind` are behind the
-    watermark.
-    """
-    if keys.due[k] <= now:
-        least = _overdue(pool, line[:size], now, out)
+def _settle_key(work: Work, k: int, size: int, behind: int) -> None:
+    """Settle a key whose lists have room: of its `size` tuples in line, `behind` are behind the watermark."""
+    keys, pool, places, line, watermark = work.keys, work.pool, work.places, work.line, work.watermark
+    if keys.due[k] <= work.now:
+        least = _overdue(work, line[:size])
         for side in range(AHEAD):
             start = keys.starts[k, side]
-            due = _overdue(pool, places[start : start + keys.counts[k, side]], now, out)
-            least = min(least, due)
+            least = min(least, _overdue(work, places[start : start + keys.counts[k, side]]))
         keys.due[k] = least
     for i in range(behind):
         at = pool.times[line[i]]
         if at > keys.expiry[k] and (i == 0 or at != pool.times[line[i - 1]]):
-            _expire(pool, places, keys, k, at, False, interval, out)
-        _push(pool, places, keys, k, line[i], out)
+            _expire(work, k, at, False)
+        _push(work, k, line[i])
     if watermark > keys.expiry[k] or watermark == NEVER:
-        _expire(pool, places, keys, k, watermark, watermark == NEVER, interval, out)
-    _look_ahead(pool, places, keys, k, line, behind, size, stack, ends, interval, out)
+        _expire(work, k, watermark, watermark == NEVER)
+    _look_ahead(work, k, behind, size)
     start = place = keys.starts[k, AHEAD]
     for i in range(behind, size):
         if pool.needs[line[i]]:
@@ -325,6 +295,51 @@ def _visit(
     keys.wake[k] = keys.expiry[k]
     if place > start:
         keys.wake[k] = min(keys.wake[k], pool.times[places[start]])
+
+
+@inlined
+def _make_room(work: Work, k: int, behind: int, ahead: int, used: int) -> int:
+    """Have room for so many more on each of key `k`'s stacks, and on the list of those ahead, which is empty;
+    how many places are in use then."""
+    keys, places = work.keys, work.places
+    for which in range(LISTS):
+        count = keys.counts[k, which]
+        need = ahead if which == AHEAD else count + behind
+        if need > keys.rooms[k, which]:
+            start = keys.starts[k, which]
+            for i in range(count):
+                places[used + i] = places[start + i]
+            keys.starts[k, which], keys.rooms[k, which] = used, 2 * need
+            used += 2 * need
+    return used
+
+
+@inlined
+def _settle(work: Work, fresh: Fresh, k: int, row: int, used: int) -> tuple[int, int, int, int]:
+    """Settle key `k` and those after it, with the new tuples from place `row` of their order on, until one
+    lacks places: returns the key and row to go on with, how many places are in use, and how many are
+    needed.
+    """
+    keys, pool, line, watermark = work.keys, work.pool, work.line, work.watermark
+    for key in range(k, len(keys.codes)):
+        end = row
+        while end < len(fresh.order) and fresh.codes[fresh.order[end]] == keys.codes[key]:
+            end += 1
+        if row == end and keys.wake[key] >= watermark and keys.due[key] > work.now and watermark != NEVER:
+            continue
+        most = end - row + keys.counts[key, AHEAD]
+        most = 2 * (keys.counts[key, 0] + keys.counts[key, 1] + 2 * most)
+        if used + most > len(work.places):
+            return key, row, used, most
+        size = _line_up(work, key, fresh, row, end)
+        row = end
+        behind = 0
+        while behind < size and (pool.times[line[behind]] < watermark or watermark == NEVER):
+            behind += 1
+        keys.counts[key, AHEAD] = 0
+        used = _make_room(work, key, behind, size - behind, used)
+        _settle_key(work, key, size, behind)
+    return len(keys.codes), row, used, 0
 
 
 @njit(cache=True)
@@ -344,36 +359,17 @@ def advance(
     use. None of `fresh` is behind the watermark of the last call. Returns `places` and `used` anew, and the
     handles published and dropped now.
     """
-    rows = len(fresh.ids)
-    most = pool.taken[0] + rows
+    most = pool.taken[0] + len(fresh.ids)
     out = Out(np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(2, np.int64))
-    over = watermark == NEVER
-    line, stack, ends = np.empty(64, np.int64), np.empty((3, 64), np.int64), np.empty((2, 2), np.int64)
-    end = 0
+    most = 0
     for k in range(len(keys.codes)):
-        begin = end
-        while end < rows and fresh.codes[fresh.order[end]] == keys.codes[k]:
-            end += 1
-        if begin == end and keys.wake[k] >= watermark and keys.due[k] > now and not over:
-            continue
-        most = keys.counts[k, AHEAD] + end - begin
-        if most > len(line):
-            line, stack = np.empty(2 * most, np.int64), np.empty((3, 2 * most), np.int64)
-        size = _line_up(pool, places, keys, k, fresh, begin, end, line)
-        keys.counts[k, AHEAD] = behind = 0
-        while behind < size and (over or pool.times[line[behind]] < watermark):
-            behind += 1
-        most = 2 * (keys.counts[k, 0] + keys.counts[k, 1] + behind + size)
-        if used + most > len(places):
-            places, used = _moved(keys, places, most)
-        for which in range(LISTS):
-            count = keys.counts[k, which]
-            need = size - behind if which == AHEAD else count + behind
-            if need > keys.rooms[k, which]:
-                start = keys.starts[k, which]
-                for i in range(count):
-                    places[used + i] = places[start + i]
-                keys.starts[k, which], keys.rooms[k, which] = used, 2 * need
-                used += 2 * need
-        _visit(pool, places, keys, k, line, size, behind, stack, ends, interval, watermark, now, out)
-    return places, used, out.published[: out.counts[0]], out.dropped[: out.counts[1]]
+        most = max(most, keys.counts[k, AHEAD])
+    most += len(fresh.ids)
+    line, stack, ends = np.empty(most, np.int64), np.empty((3, most), np.int64), np.empty((2, 2), np.int64)
+    k = row = 0
+    while True:
+        work = Work(keys, pool, places, out, line, stack, ends, interval, watermark, now)
+        k, row, used, most = _settle(work, fresh, k, row, used)
+        if k == len(keys.codes):
+            return places, used, out.published[: out.counts[0]], out.dropped[: out.counts[1]]
+        places, used = _moved(keys, places, most)

@@ -70,12 +70,10 @@ class OmissionState:
     all. What is published hits every window of length `interval` as `retained` says, whatever the order of
     arrival, the batches and the watermarks; in order it is the same number of tuples.
 
-    >>> state = OmissionState(10, "above")
-    >>> state.offer([7, 7, 7], [0, 2, 4], [5.0, 1.0, 3.0], [0, 1, 2], now=0)
-    >>> state.decide(watermark=4, now=0)  # 1 lies between two greater ones, 3 may still get a greater one behind
-    Decided(published=array([0]), dropped=array([1]))
-    >>> state.decide(watermark=11, now=0)
-    Decided(published=array([2]), dropped=array([], dtype=int64))
+    >>> state = OmissionState(10, "above") >>> state.offer([7, 7, 7], [0, 2, 4], [5.0, 1.0, 3.0], [0, 1, 2],
+    now=0) >>> state.decide(watermark=4, now=0)  # 1 lies between two greater ones, 3 may still get a
+    greater one behind Decided(published=array([0]), dropped=array([1])) >>> state.decide(watermark=11,
+    now=0) Decided(published=array([2]), dropped=array([], dtype=int64))
     """
 
     def __init__(self, interval: int, sides: Sides = "both", max_delay: int | None = None) -> None:
