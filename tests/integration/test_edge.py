@@ -4,9 +4,7 @@ new plans.
 
 from __future__ import annotations
 
-import asyncio
 import random
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,20 +13,15 @@ from typing import Any
 
 import httpx
 import orjson
-import paho.mqtt.client as paho
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from amqtt.broker import Broker
 from confluent_kafka import Message as KafkaMessage
 from confluent_kafka import Producer
-from paho.mqtt.enums import CallbackAPIVersion
-from pwdlib import PasswordHash
 from tests.integration.edges import PARTITIONS, Bench, Reader, wait_for
 from tests.unit.edge.plans import TOPIC, air, entry, plan, topic
 
 from tamis.fleet.broker import EmbeddedKafka
-from tamis.fleet.ports import free_ports
 from tamis.messaging.records import END_OF_TIME, Ack
 from tamis.messaging.topics import ACKS, DEAD_LETTERS
 from tamis.planning.plan import Entry, Plan
@@ -316,95 +309,6 @@ def test_partitions_of_a_killed_edge_move_and_nothing_is_lost(bench: Bench) -> N
     bench.produce("raw", ((i % 2, orjson.dumps(reading(i))) for i in range(n, n + 10)))
     await_all(reader, n + 10)
     second.stop()
-
-
-# ---- MQTT
-
-
-class Mosquito:
-    """An MQTT broker on loopback in a thread of this process.
-
-    It keeps sessions of clients with a name, and what comes while they are away; but what was on its way to a
-    client that dies it forgets, so that a client may only be killed when it has acknowledged all.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        (self.port,) = free_ports(1)
-        self._users = directory / "users"
-        self._users.write_text(f"edge:{PasswordHash.recommended().hash('secret')}\n")
-        self._loop = asyncio.new_event_loop()
-        self._broker: Broker | None = None
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)
-
-    async def _start(self) -> None:
-        plugin = {"amqtt.plugins.authentication.FileAuthPlugin": {"password_file": str(self._users)}}
-        listener = {"default": {"type": "tcp", "bind": f"127.0.0.1:{self.port}"}}
-        self._broker = Broker({"listeners": listener, "plugins": plugin})
-        await self._broker.start()
-
-    def unacknowledged(self) -> int:
-        """Messages on their way to the edge."""
-        assert self._broker is not None
-        return sum(len(session.inflight_out) for session, _ in self._broker._sessions.values())
-
-    def away(self) -> bool:
-        """Whether the edge's session has lost its client."""
-        assert self._broker is not None
-        return bool(self._broker._sessions["tamis-m-q"][0].transitions.state == "disconnected")
-
-    def stop(self) -> None:
-        assert self._broker is not None
-        asyncio.run_coroutine_threadsafe(self._broker.shutdown(), self._loop).result(10)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
-        self._loop.close()
-
-
-@pytest.fixture
-def mosquito(tmp_path: Path) -> Iterator[Mosquito]:
-    broker = Mosquito(tmp_path)
-    yield broker
-    broker.stop()
-
-
-def test_what_mqtt_acknowledged_survives_a_kill(bench: Bench, mosquito: Mosquito) -> None:
-    bench.publish(everything("air:m/q"))
-    reader = bench.reader(TOPIC, DEAD_LETTERS)
-    config = f"""
-sources:
-  - kind: mqtt
-    name: q
-    port: {mosquito.port}
-    topic: plant/{{stream}}/t
-    username: edge
-    password: ${{MQTT_PASSWORD}}
-"""
-    edge = bench.edge("m", config, MQTT_PASSWORD="secret").start()
-    wait_for("the subscription", lambda: b"subscribed" in edge.process.log.read_bytes())
-    client = paho.Client(CallbackAPIVersion.VERSION2, "sender")
-    client.username_pw_set("edge", "secret")
-    client.connect("127.0.0.1", mosquito.port)
-    client.loop_start()
-    n = 600
-    for i in range(n):
-        client.publish("plant/air/t", orjson.dumps(reading(i)), qos=1).wait_for_publish(10)
-        if i == 200:
-            wait_for("acknowledgements", lambda: mosquito.unacknowledged() == 0)
-            edge.kill()
-            wait_for("the session is free", mosquito.away)
-        if i == 400:
-            edge.start()
-    client.publish("plant/water/t", b'{"level": 1}', qos=1).wait_for_publish(10)
-    client.loop_stop()
-    client.disconnect()
-    await_all(reader, n)
-    dead = wait_for("the dead letter", lambda: [m for m in reader.read() if m.topic == DEAD_LETTERS])
-    assert dead[0].value == b'{"level": 1}'
-    assert dead[0].headers["reason"] == "unknown_stream"
-    assert "no stream 'water' in the plan" in dead[0].headers["error"]
-    edge.stop()
 
 
 # ---- Kafka away, and plans

@@ -82,8 +82,9 @@ class Producer:
         value: bytes,
         key: bytes | None,
         partition: int,
-        on_delivery: Callable[[Any, Any], None] | None,
-        timestamp: int,
+        callback: None = None,
+        on_delivery: Callable[[Any, Any], None] | None = None,
+        timestamp: int = 0,
         headers: object = None,
     ) -> None:
         self.queue.append(Queued(topic, partition, value, on_delivery))

@@ -28,20 +28,26 @@ class Sender(Protocol):
 
 
 class Sent(NamedTuple):
-    """One record, and whom its safety concerns."""
+    """Records of one sender, in order, that are reported together, and their bytes."""
 
     sender: Sender
-    record: Record
+    records: Sequence[Record]
+    size: int
+
+
+def sent(sender: Sender, records: Sequence[Record]) -> Sent:
+    """With the bytes of their values."""
+    return Sent(sender, records, sum([len(record.value) for record in records]))
 
 
 class Lane:
     """The records of one output partition: an idempotent producer confirms them in order and without gaps."""
 
-    __slots__ = ("pending", "sent", "settled")
+    __slots__ = ("pending", "posted", "settled")
 
     def __init__(self) -> None:
         self.pending: deque[Sent] = deque()
-        self.sent = 0
+        self.posted = 0  # how many bundles there ever were
         self.settled = 0
 
 
@@ -55,49 +61,47 @@ class OnWay:
         self.records = 0
         self.bytes = 0
 
-    def lane(self, topic: str, partition: int) -> Lane:
-        """The lane of an output partition."""
-        place = topic, partition
-        lane = self._lanes.get(place)
-        if lane is None:
-            lane = self._lanes[place] = Lane()
-        return lane
+    def post(self, topic: str, partition: int, bundle: Sent) -> tuple[Lane, int]:
+        """Add a bundle to the lane of an output partition; returns by what it is known there."""
+        lane = self._lanes.setdefault((topic, partition), Lane())
+        lane.pending.append(bundle)
+        lane.posted += 1
+        self._count(bundle, 1)
+        return lane, lane.posted
 
-    def count(self, records: int, size: int) -> None:
-        """So many records and bytes more are on their way."""
-        self.records += records
-        self.bytes += size
-
-    def single(self, sent: Sent) -> int:
+    def post_single(self, single: Sent) -> int:
         """Add a record that is judged alone; returns by what it is known."""
         self._numbers += 1
-        self._single[self._numbers] = sent
-        self.count(1, len(sent.record.value))
+        self._single[self._numbers] = single
+        self._count(single, 1)
         return self._numbers
 
     def settle(self, lane: Lane, upto: int) -> Sequence[Sent]:
-        """The first `upto` records that the lane ever had are in Kafka: those that weren't known to be."""
-        pop = lane.pending.popleft
-        found = [pop() for _ in range(upto - lane.settled)]
-        if found:
-            lane.settled = upto
-            self.count(-len(found), -sum(len(sent.record.value) for sent in found))
+        """The first `upto` bundles that the lane ever had are in Kafka: those that weren't known to be."""
+        found = [lane.pending.popleft() for _ in range(upto - lane.settled)]
+        lane.settled = max(upto, lane.settled)
+        for bundle in found:
+            self._count(bundle, -1)
         return found
 
     def settle_single(self, number: int) -> Sent | None:
         """A record that is judged alone has been; None where it was taken away before."""
-        sent = self._single.pop(number, None)
-        if sent is not None:
-            self.count(-1, -len(sent.record.value))
-        return sent
+        single = self._single.pop(number, None)
+        if single is not None:
+            self._count(single, -1)
+        return single
 
-    def take_all(self) -> list[Sent]:
+    def take_all(self) -> list[tuple[Sender, Record]]:
         """Everything, in order within each partition; nothing is on its way afterwards."""
-        found = [sent for lane in self._lanes.values() for sent in lane.pending]
+        found = [bundle for lane in self._lanes.values() for bundle in lane.pending]
         found += self._single.values()
         for lane in self._lanes.values():
             lane.pending.clear()
-            lane.settled = lane.sent
+            lane.settled = lane.posted
         self._lanes, self._single = {}, {}
         self.records = self.bytes = 0
-        return found
+        return [(bundle.sender, record) for bundle in found for record in bundle.records]
+
+    def _count(self, bundle: Sent, sign: int) -> None:
+        self.records += sign * len(bundle.records)
+        self.bytes += sign * bundle.size

@@ -12,7 +12,8 @@ again, each record in a request of its own: now the refusal names the culprit, w
 from __future__ import annotations
 
 import time
-from collections import deque
+from bisect import bisect_right
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,7 +29,7 @@ from tamis.telemetry.logs import get_logger
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.aside import LetterFiles, letter_of, size_of
 from tamis_edge.core.records import ANY_PARTITION, Record
-from tamis_edge.on_way import Lane, OnWay, Sender, Sent
+from tamis_edge.on_way import Lane, OnWay, Sender, Sent, sent
 from tamis_edge.spool import Spool
 
 _log = get_logger("edge.publisher")
@@ -38,7 +39,7 @@ QUEUE_BYTES = 64 * 2**20  # the same for records that are large
 AWAY = 3.0  # seconds without any delivery while records are on their way, after which Kafka counts as away
 LOG_LEVEL = 2  # librdkafka writes to stderr by itself; what matters of it comes as errors
 DRAIN = 5_000  # records read from the spool at a time
-REPORT_EVERY = 500  # records of a partition: how finely it is known what Kafka has
+REPORT_EVERY = 500  # records of a partition that are reported together
 # What Kafka adds to a record in its own format.
 OVERHEAD = 512
 
@@ -227,44 +228,46 @@ class Publisher:
         count = min(len(out), QUEUE - self._on_way.records)
         room = QUEUE_BYTES - self._on_way.bytes
         records = [out.popleft() for _ in range(count)]
-        sizes = accumulate(len(record.value) for record in records)
-        fit = max(1, sum(total <= room for total in sizes))
+        sizes = list(accumulate([len(record.value) for record in records]))
+        fit = max(1, bisect_right(sizes, room))
         out.extendleft(reversed(records[fit:]))
         return records[:fit]
 
     def _post(self, sender: Sender, records: Sequence[Record]) -> None:
         """Hand records to the producer, in order; there is room for them."""
-        least = min(self._limits.values(), default=MAX_RECORD_BYTES - OVERHEAD)
-        if any(size_of(record) >= least for record in records):
+        # A tuple's key is in its value too: no record is much larger than twice its value.
+        largest = max([len(record.value) for record in records])
+        if 2 * largest + OVERHEAD >= min(self._limits.values(), default=MAX_RECORD_BYTES - OVERHEAD):
             records = [record for record in records if not self._too_large(sender, record)]
-        last = {(record.topic, record.partition): i for i, record in enumerate(records)}
-        self._on_way.count(len(records), sum(len(record.value) for record in records))
-        lane_of, produce = self._on_way.lane, self._producer.produce
-        for i, record in enumerate(records):
-            _, topic, partition, key, value, arrival, headers = record
-            if headers is not None or partition == ANY_PARTITION:
+        places: dict[tuple[str, int], list[Record]] = defaultdict(list)
+        for record in records:
+            places[record.topic, record.partition].append(record)
+        for (topic, partition), some in places.items():
+            if partition == ANY_PARTITION:
                 # Apart: which lane it takes isn't known here.
-                self._on_way.count(-1, -len(value))
-                self._post_alone(Sent(sender, record))
+                for record in some:
+                    self._post_alone(sender, record)
                 continue
-            lane = lane_of(topic, partition)
-            lane.pending.append(Sent(sender, record))
-            lane.sent += 1
-            if last[topic, partition] == i or lane.sent % REPORT_EVERY == 0:
-                report = partial(self._reached, lane, lane.sent)
-            else:
-                report = None
-            try:
-                produce(topic, value, key, partition, on_delivery=report, timestamp=arrival)
-            except (KafkaException, BufferError) as error:
-                self._not_taken(error)
+            for start in range(0, len(some), REPORT_EVERY):
+                self._post_bundle(topic, partition, sent(sender, some[start : start + REPORT_EVERY]))
 
-    def _post_alone(self, sent: Sent) -> None:
+    def _post_bundle(self, topic: str, partition: int, bundle: Sent) -> None:
+        """Hand over records of one partition, whose last is reported."""
+        produce = self._producer.produce
+        report = partial(self._reached, *self._on_way.post(topic, partition, bundle))
+        last = len(bundle.records) - 1
+        try:
+            # By position: names cost the client as much as the record.
+            for i, (_, _, _, key, value, arrival, _) in enumerate(bundle.records):
+                produce(topic, value, key, partition, None, report if i == last else None, arrival)
+        except (KafkaException, BufferError) as error:
+            self._not_taken(error)
+
+    def _post_alone(self, sender: Sender, record: Record) -> None:
         """Hand a record to the producer that is judged by itself."""
-        record = sent.record
-        if self._too_large(sent.sender, record):
+        if self._too_large(sender, record):
             return
-        number = self._on_way.single(sent)
+        number = self._on_way.post_single(sent(sender, [record]))
         try:
             self._producer.produce(
                 record.topic,
@@ -285,7 +288,7 @@ class Publisher:
         if size < limit:
             return False
         self._set_aside(
-            Sent(sender, record), Reason.TOO_LARGE, f"{size} bytes; {record.topic} takes less than {limit}"
+            sender, record, Reason.TOO_LARGE, f"{size} bytes; {record.topic} takes less than {limit}"
         )
         return True
 
@@ -322,25 +325,28 @@ class Publisher:
             self._failed(error, message)
             return
         self._last_delivery = self._clock()
-        for sender, record in self._on_way.settle(lane, upto):
-            sender.safe(record.token)
+        for bundle in self._on_way.settle(lane, upto):
+            safe = bundle.sender.safe
+            for record in bundle.records:
+                safe(record.token)
 
     def _judged(self, number: int, error: KafkaError | None, message: Message) -> None:
         if error is not None and not (self._one_by_one and error.code() in _REFUSALS):
             self._failed(error, message)
             return
         self._last_delivery = self._clock()
-        sent = self._on_way.settle_single(number)
-        if sent is None:
+        single = self._on_way.settle_single(number)
+        if single is None:
             return
+        sender, (record,), _ = single
         if error is None:
-            sent.sender.safe(sent.record.token)
+            sender.safe(record.token)
             return
-        topic, reason = sent.record.topic, Reason.REFUSED
+        topic, reason = record.topic, Reason.REFUSED
         if error.code() in (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE):
             reason = Reason.TOO_LARGE
-            self._limits[topic] = min(self._limits.get(topic, MAX_RECORD_BYTES), size_of(sent.record))
-        self._set_aside(sent, reason, f"Kafka refuses it for {topic}: {error.str()}")
+            self._limits[topic] = min(self._limits.get(topic, MAX_RECORD_BYTES), size_of(record))
+        self._set_aside(sender, record, reason, f"Kafka refuses it for {topic}: {error.str()}")
 
     def _failed(self, error: KafkaError, message: Message | None) -> None:
         code = error.code()
@@ -379,12 +385,11 @@ class Publisher:
         self._one_by_one, self._broken = one_by_one, False
         self._producer = self._connect()
         self._last_delivery = self._clock()
-        for sent in left:
-            self._post_alone(sent)
+        for sender, record in left:
+            self._post_alone(sender, record)
 
-    def _set_aside(self, sent: Sent, reason: Reason, why: str) -> None:
+    def _set_aside(self, sender: Sender, record: Record, reason: Reason, why: str) -> None:
         """Keep a reading's record elsewhere: among the dead letters, or in a file if it is one already."""
-        sender, record = sent
         if not sender.carries_tuple(record.token):
             # Without progress the fleet would stand still and nobody know why.
             self.fault = f"{record.topic}: {why}"
@@ -398,4 +403,4 @@ class Publisher:
         else:
             _log.error("Kafka refuses a tuple for good, set aside", topic=record.topic, reason=why)
             self._metrics.inc("tamis_dead_letters_total", service="edge", reason=reason.value)
-            self._post_alone(Sent(sender, letter_of(record, reason, why)))
+            self._post_alone(sender, letter_of(record, reason, why))

@@ -42,6 +42,10 @@ class Message:
         return b"{}"
 
 
+def take(owner: KafkaTopic, *messages: Message) -> None:
+    owner._take(messages, 5)  # type: ignore[arg-type]
+
+
 def caught_up(shard: KafkaShard) -> bool:
     return shard.caught_up
 
@@ -62,19 +66,37 @@ def test_a_partition_is_caught_up_though_its_end_was_told_before_its_last_readin
     partition: tuple[KafkaTopic, KafkaShard],
 ) -> None:
     owner, shard = partition
-    for message in (Message(0), Message(1), Message(2, end=True)):
-        owner._take(message, 5)  # type: ignore[arg-type]
+    take(owner, Message(0), Message(1), Message(2, end=True))
     assert not caught_up(shard)
     assert shard.poll(10, 5) is not None
     assert caught_up(shard)
-    owner._take(Message(2), 6)  # type: ignore[arg-type]
+    take(owner, Message(2))
     assert shard.poll(10, 6) is not None
     assert not caught_up(shard)  # the end was not told since
 
 
+def test_what_is_told_between_messages_keeps_its_place(partition: tuple[KafkaTopic, KafkaShard]) -> None:
+    owner, shard = partition
+    take(owner, Message(0), Message(1, end=True), Message(1))
+    assert not shard.at_end
+    assert (shard.next, shard.waiting, shard.bytes) == (2, 2, 4)
+    found = shard.poll(10, 5)
+    assert found is not None
+    assert (found.offsets.tolist(), found.payloads) == ([0, 1], [b"{}"] * 2)
+    take(owner, *(Message(i) for i in range(2, 9)))
+    parts = [shard.poll(3, 5) for _ in range(4)]
+    assert [None if part is None else part.offsets.tolist() for part in parts] == [
+        [2, 3, 4],
+        [5, 6, 7],
+        [8],
+        None,
+    ]
+    assert (shard.waiting, shard.bytes) == (0, 0)
+
+
 def test_a_partition_that_is_read_again_is_not_caught_up(partition: tuple[KafkaTopic, KafkaShard]) -> None:
     owner, shard = partition
-    owner._take(Message(0, end=True), 5)  # type: ignore[arg-type]
+    take(owner, Message(0, end=True))
     assert caught_up(shard)
     shard.paused = True  # so that stopping asks the broker for nothing
     shard.stop()

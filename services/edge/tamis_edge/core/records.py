@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import repeat
 from typing import NamedTuple
 
 import orjson
@@ -31,6 +34,20 @@ class Record(NamedTuple):
     value: bytes
     arrival: int
     headers: list[tuple[str, bytes]] | None = None
+
+
+def records(
+    tokens: Iterable[int],
+    topic: str,
+    *,
+    partitions: Iterable[int],
+    keys: Iterable[bytes],
+    values: Iterable[bytes],
+    arrivals: Iterable[int],
+) -> Iterator[Record]:
+    """Records of one topic from columns; to call `Record` for each would cost half of what encoding does."""
+    rows = zip(tokens, repeat(topic), partitions, keys, values, arrivals, repeat(None), strict=False)
+    return map(partial(tuple.__new__, Record), rows)
 
 
 def tail(shard: str, version: int, activation: int, late: bool) -> bytes:

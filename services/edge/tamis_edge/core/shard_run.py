@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from itertools import repeat
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from tamis.omission.ticks import NEVER
 from tamis.planning.plan import Plan, StreamPlan
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.keys import Int64s
-from tamis_edge.core.records import ANY_PARTITION, Record, encode, message_columns, tail
+from tamis_edge.core.records import ANY_PARTITION, Record, encode, message_columns, records, tail
 from tamis_edge.core.rows import Batch, Chunk, Rows
 from tamis_edge.core.shedding import Shedder, Spans
 from tamis_edge.core.topic_run import TopicRun
@@ -338,14 +337,13 @@ class ShardRun:
             self._tokens = tokens[-1]
             self._unsafe.update(zip(tokens, batch.offsets[places].tolist(), strict=True))
             self.out.extend(
-                map(
-                    Record,
+                records(
                     tokens,
-                    repeat(topic.plan.name),
-                    topic.keys.partitions(codes).tolist(),
-                    keys,
-                    values,
-                    (batch.arrivals[places] // 1000).tolist(),
+                    topic.plan.name,
+                    partitions=topic.keys.partitions(codes).tolist(),
+                    keys=keys,
+                    values=values,
+                    arrivals=(batch.arrivals[places] // 1000).tolist(),
                 )
             )
 

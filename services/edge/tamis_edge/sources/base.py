@@ -47,6 +47,20 @@ class Payloads:
     payloads: Sequence[bytes]
     streams: Sequence[str] = ()
 
+    @classmethod
+    def concat(cls, parts: Sequence[Payloads]) -> Payloads:
+        """One after the other."""
+        return cls(
+            np.concatenate([part.offsets for part in parts]),
+            np.concatenate([part.arrivals for part in parts]),
+            [payload for part in parts for payload in part.payloads],
+        )
+
+    def split(self, rows: int) -> tuple[Payloads, Payloads]:
+        """The first so many readings, and the others."""
+        first = Payloads(self.offsets[:rows], self.arrivals[:rows], self.payloads[:rows])
+        return first, Payloads(self.offsets[rows:], self.arrivals[rows:], self.payloads[rows:])
+
     @property
     def size(self) -> int:
         return sum(map(len, self.payloads))

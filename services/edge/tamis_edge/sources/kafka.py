@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 import numpy as np
@@ -56,8 +56,8 @@ class KafkaShard:
         )
         self.at_end = False  # the partition has no more than what was handed over or waits in the buffer
         self._owner, self._commit = owner, commit
-        self.buffer: deque[tuple[int, int, bytes]] = deque()
-        self.bytes = 0  # of what waits in the buffer
+        self.buffer: deque[Payloads] = deque()
+        self.waiting = self.bytes = 0  # readings in the buffer, and their bytes
         self.next: int | None = None  # the offset that should come next; None: whatever is first
         self.heard = 0.0  # when the partition was last heard of, monotonic seconds
         self.started = False
@@ -82,24 +82,46 @@ class KafkaShard:
         self.started = self.at_end = False
         self._owner.pause(self)
         self.buffer.clear()
-        self.bytes = 0
+        self.waiting = self.bytes = 0
+
+    def put(self, offsets: list[int], values: list[bytes], now: int) -> None:
+        """Buffer readings that came together."""
+        size = sum(map(len, values))
+        self.at_end, self.heard = False, time.monotonic()
+        self.next = offsets[-1] + 1
+        self.waiting += len(offsets)
+        self.bytes += size
+        step = len(offsets) if size < READ_BYTES // 4 else 1
+        for start in range(0, len(offsets), step):
+            some = np.array(offsets[start : start + step], np.int64)
+            self.buffer.append(Payloads(some, np.full(len(some), now), values[start : start + step]))
 
     def poll(self, limit: int, now: int) -> Payloads | None:
-        taken: list[tuple[int, int, bytes]] = []
-        size = 0
-        while self.buffer and len(taken) < limit and size < READ_BYTES:
-            taken.append(self.buffer.popleft())
-            size += len(taken[-1][2])
-        if not taken:
+        parts: list[Payloads] = []
+        count = size = 0
+        while self.buffer and count < limit and size < READ_BYTES:
+            part = self.buffer.popleft()
+            if count + len(part.offsets) > limit:
+                part, rest = part.split(limit - count)
+                self.buffer.appendleft(rest)
+            parts.append(part)
+            count += len(part.offsets)
+            size += part.size
+        if not parts:
             return None
+        self.waiting -= count
         self.bytes -= size
-        offsets, arrivals, values = zip(*taken, strict=True)
-        return Payloads(np.array(offsets, np.int64), np.array(arrivals, np.int64), values)
+        return parts[0] if len(parts) == 1 else Payloads.concat(parts)
 
     @property
     def full(self) -> bool:
         """So much waits that the partition should pause."""
-        return len(self.buffer) > BUFFER or self.bytes > READ_BYTES
+        return self.waiting > BUFFER or self.bytes > READ_BYTES
+
+    @property
+    def nearly_empty(self) -> bool:
+        """So little waits that the partition should go on."""
+        return self.waiting < BUFFER // 4 and self.bytes < READ_BYTES // 4
 
     def commit(self, commit: Commit, final: bool) -> Future[None]:
         return self._owner.commit(self, commit)
@@ -157,8 +179,7 @@ class KafkaTopic:
         try:
             messages = self._consumer.consume(AT_ONCE, timeout=0)
             self._full = len(messages) == AT_ONCE
-            for message in messages:
-                self._take(message, now)
+            self._take(messages, now)
         except KafkaException as error:
             # The group could not say where its partitions stand: join it anew.
             _log.warning("joining the group again", topic=self._source.topic, error=str(error))
@@ -168,12 +189,7 @@ class KafkaTopic:
         for shard in self._shards.values():
             if shard.started and not shard.paused and shard.full:
                 self.pause(shard)
-            elif (
-                shard.started
-                and shard.paused
-                and len(shard.buffer) < BUFFER // 4
-                and shard.bytes < READ_BYTES // 4
-            ):
+            elif shard.started and shard.paused and shard.nearly_empty:
                 self.resume(shard, None)
             elif shard.started and not shard.paused and not shard.at_end and not shard.buffer:
                 self._ask_for_end(shard)
@@ -244,26 +260,37 @@ class KafkaTopic:
 
     # ---- callbacks, all from within consume()
 
-    def _take(self, message: Message, now: int) -> None:
-        error = message.error()
-        partition = message.partition()
-        shard = None if partition is None else self._shards.get(partition)
-        if error is not None:
-            if error.code() == KafkaError._PARTITION_EOF:
-                if shard is not None:
-                    shard.at_end, shard.heard = True, time.monotonic()
-            elif error.code() == KafkaError._AUTO_OFFSET_RESET and shard is not None:
-                self._find_again(shard)
+    def _take(self, messages: Sequence[Message], now: int) -> None:
+        """Buffer messages by their partition; what is told between them is in its place."""
+        groups: dict[int | None, list[Message]] = defaultdict(list)
+        for message in messages:
+            if message.error() is None:
+                groups[message.partition()].append(message)
             else:
-                _log.warning("reading a topic failed", topic=self._source.topic, error=str(error))
-        elif shard is not None and shard.started:
-            offset = message.offset()
-            assert offset is not None
-            shard.at_end = False
-            value = message.value() or b""
-            shard.buffer.append((offset, now, value))
-            shard.bytes += len(value)
-            shard.next, shard.heard = offset + 1, time.monotonic()
+                partition = message.partition()
+                self._put(partition, groups.pop(partition, []), now)
+                self._told(message)
+        for partition, some in groups.items():
+            self._put(partition, some, now)
+
+    def _put(self, partition: int | None, messages: Sequence[Message], now: int) -> None:
+        shard = None if partition is None else self._shards.get(partition)
+        if shard is not None and shard.started and messages:
+            offsets = [message.offset() or 0 for message in messages]
+            shard.put(offsets, [message.value() or b"" for message in messages], now)
+
+    def _told(self, message: Message) -> None:
+        """What isn't a reading: the end of a partition, or an error."""
+        error, partition = message.error(), message.partition()
+        assert error is not None
+        shard = None if partition is None else self._shards.get(partition)
+        if error.code() == KafkaError._PARTITION_EOF:
+            if shard is not None:
+                shard.at_end, shard.heard = True, time.monotonic()
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET and shard is not None:
+            self._find_again(shard)
+        else:
+            _log.warning("reading a topic failed", topic=self._source.topic, error=str(error))
 
     def _find_again(self, shard: KafkaShard) -> None:
         """The partition doesn't have the offset that comes next: go on with the first that it has."""

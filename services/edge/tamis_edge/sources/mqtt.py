@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -77,6 +78,7 @@ class MqttShards:
             self._client.tls_set()
         self._client.reconnect_delay_set(1, 10)
         self._client.on_connect = self._connected
+        self._client.on_connect_fail = self._unreachable
         self._client.on_disconnect = self._disconnected
         self._client.on_message = self._message
 
@@ -149,6 +151,11 @@ class MqttShards:
             return
         client.subscribe(self._filter, qos=1)
         _log.info("subscribed", source=self._source.name, topic=self._filter)
+
+    def _unreachable(self, _: paho.Client, __: Any) -> None:
+        # Called where the client handles the error, which it doesn't hand over.
+        error = str(sys.exception())
+        _log.warning("can't reach the MQTT broker", source=self._source.name, error=error)
 
     def _disconnected(
         self, _: paho.Client, __: Any, ___: paho.DisconnectFlags, reason: ReasonCode, ____: Properties | None
