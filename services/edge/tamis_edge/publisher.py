@@ -390,8 +390,9 @@ class Publisher:
 
     def _set_aside(self, sender: Sender, record: Record, reason: Reason, why: str) -> None:
         """Keep a reading's record elsewhere: among the dead letters, or in a file if it is one already."""
-        if not sender.carries_tuple(record.token):
-            # Without progress the fleet would stand still and nobody know why.
+        tells = record.key is None and record.topic != DEAD_LETTERS
+        if tells or not sender.carries_tuple(record.token):
+            # Without progress, or word of what was shed, the fleet would stand still and nobody know why.
             self.fault = f"{record.topic}: {why}"
             return
         place = "file" if record.topic == DEAD_LETTERS else "dead_letters"

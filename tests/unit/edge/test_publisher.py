@@ -214,10 +214,15 @@ def test_a_record_beyond_every_topic_goes_to_a_file_unseen_by_kafka(tmp_path: Pa
 
 def test_refused_progress_and_other_errors_end_the_edge(tmp_path: Path, broker: Broker) -> None:
     found, _ = opened(tmp_path)
-    shard = Shard()
-    shard.put(-1, 0, b"bad progress")
-    work(found, broker, shard, 3)
-    assert found.fault is not None and TOPIC in found.fault
+    for record in (
+        Record(-1, TOPIC, 0, b"k", b"bad progress", 5),
+        Record(1, TOPIC, 0, None, b"bad word of what was shed", 5),
+    ):
+        found, _ = opened(tmp_path)
+        shard = Shard(deque([record]))
+        work(found, broker, shard, 3)
+        assert found.fault is not None and TOPIC in found.fault
+        assert shard.done == []
     found, _ = opened(tmp_path / "other")
     broker.judge = lambda topic, value: KafkaError(  # type: ignore[method-assign]
         KafkaError.TOPIC_AUTHORIZATION_FAILED
