@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from tamis.cli import main
@@ -12,12 +13,25 @@ from tamis.cli import main
 README = Path(__file__).resolve().parents[2] / "README.md"
 
 
-def test_the_first_query_is_explained_as_shown(tmp_path: Path) -> None:
-    text = README.read_text()
-    sql = re.search(r"```sql\n(.*?)```", text, re.DOTALL)
-    shown = re.search(r"```text\n(alert condensation.*?)```", text, re.DOTALL)
-    assert sql and shown
-    (tmp_path / "alerts.sql").write_text(sql[1])
-    result = CliRunner().invoke(main, ["explain", str(tmp_path / "alerts.sql")])
+FIRST = README.parent / "demo" / "first"
+
+
+def shown(pattern: str) -> str:
+    """The block of the README that the pattern stands for."""
+    found = re.search(pattern, README.read_text(), re.DOTALL)
+    assert found
+    return found[1]
+
+
+def test_the_first_query_is_the_file_and_is_explained_as_shown() -> None:
+    assert shown(r"```sql\n(.*?)```") == (FIRST / "alerts.sql").read_text()
+    result = CliRunner().invoke(main, ["explain", str(FIRST / "alerts.sql")])
     assert result.exit_code == 0
-    assert result.output.rstrip() == shown[1].rstrip()
+    assert result.output.rstrip() == shown(r"```text\n(alert condensation.*?)```").rstrip()
+
+
+def test_the_first_query_is_verified_as_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(README.parent)
+    arguments = shown(r"```sh\ntamis (verify demo/first[^\n]*)\n```").split()
+    result = CliRunner().invoke(main, arguments)
+    assert (result.exit_code, result.stdout) == (0, shown(r"```text\n(condensation  640.*?)```"))

@@ -13,7 +13,7 @@ from tamis.fleet.registry_client import apply_sql
 @click.command(
     epilog="""\b
 Examples:
-  tamis apply alerts.sql
+  tamis apply demo/first/alerts.sql
   echo 'SHOW ALERTS' | tamis apply -
 """
 )

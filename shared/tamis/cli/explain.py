@@ -17,8 +17,8 @@ from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain
 @click.command(
     epilog="""\b
 Examples:
-  tamis explain alerts.sql
-  tamis explain alerts.sql --query condensation --json | jq .queries[0].memory
+  tamis explain demo/first/alerts.sql
+  tamis explain demo/first/alerts.sql --query condensation --json
 """
 )
 @click.argument("source", metavar="FILE.sql")

@@ -29,9 +29,10 @@ _FINEST = 9
 @click.command(
     epilog="""\b
 Examples:
-  tamis omit --interval 30s --sides above --value temp --key station readings.csv -o kept.csv
-  tamis omit --interval 120 --time t --value power --stats power.parquet -o kept.parquet
-  cat readings.ndjson | tamis omit --interval 1m --value temp --format ndjson - > kept.ndjson
+  tamis omit --interval 30s --sides above --value temp --key station demo/first/air.csv -o kept.csv
+  tamis omit --interval 12 --time reading --value temperature --key mote_id --stats \\
+    demo/data/suthaharan-single-hop.csv -o kept.parquet
+  cat demo/first/surface.csv | tamis omit --interval 1m --value temp --key station --format csv - > kept.csv
 """
 )
 @click.argument("source", metavar="INPUT")

@@ -25,8 +25,10 @@ _TYPES = {
 @click.command(
     epilog="""\b
 Examples:
-  tamis run alerts.sql --input air=air.csv --input surface=surface.csv -o alarms.csv
-  tamis run alerts.sql --query condensation --input readings=motes.parquet --format ndjson | head
+  tamis run demo/first/alerts.sql --input air=demo/first/air.csv --input surface=demo/first/surface.csv \\
+    -o alarms.csv
+  cat demo/first/air.csv | tamis run demo/first/alerts.sql --query condensation --format csv \\
+    --input air=- --input surface=demo/first/surface.csv
 """
 )
 @recorded

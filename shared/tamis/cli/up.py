@@ -21,7 +21,7 @@ REGISTRY_PORT = 8181
 @click.command(
     epilog="""\b
 Examples:
-  tamis up alerts.sql
+  tamis up demo/first/alerts.sql
   tamis up streams.sql alerts.sql --edge kitchen.yaml --directory ./fleet
 """
 )

@@ -23,8 +23,9 @@ from tamis.verification import Alarms, Verdict, compare, plain_join
 @click.command(
     epilog="""\b
 Examples:
-  tamis verify alerts.sql --input air=air.csv --input surface=surface.parquet
-  tamis verify alerts.sql --input readings=indoors.csv --input readings=outdoors.csv --json
+  tamis verify demo/first/alerts.sql --input air=demo/first/air.csv --input surface=demo/first/surface.csv
+  tamis verify demo/first/alerts.sql --input air=demo/first/air.csv --input surface=demo/first/surface.csv \\
+    --json
 """
 )
 @recorded

@@ -1,0 +1,63 @@
+"""Every subcommand's help has an example; those that need no fleet work when they are pasted into a shell in
+the repository.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from tamis.cli import main
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+NAMES = main.list_commands(click.Context(main))
+# What talks to a registry or to Kafka, or runs until it is stopped.
+FLEET = {"alerts", "apply", "demo", "drop", "edge", "get", "joiner", "kafka", "registry", "up", "watch"}
+ANSWERS = {"match"}  # exits with 1 where the answer is no
+
+
+def examples(name: str) -> list[str]:
+    """The examples of a subcommand's help, as they stand there."""
+    lines = CliRunner().invoke(main, [name, "--help"], terminal_width=500).output.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.strip() in ("Example:", "Examples:"))
+    block = []
+    for line in lines[start + 1 :]:
+        if not line.strip():
+            break
+        block.append(line.strip())
+    return "\n".join(block).replace("\\\n", "").splitlines()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_has_an_example_of_the_command(name: str) -> None:
+    assert examples(name) and all(f"tamis {name}" in example for example in examples(name))
+
+
+PASTED = [(name, example) for name in NAMES if name not in FLEET for example in examples(name)]
+
+
+@pytest.mark.parametrize(("name", "example"), PASTED, ids=[example for _, example in PASTED])
+def test_an_example_works_when_pasted(name: str, example: str, tmp_path: Path) -> None:
+    (tmp_path / "demo").symlink_to(REPOSITORY / "demo")
+    command = tmp_path / "bin" / "tamis"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -W error -m tamis.cli "$@"\n')
+    command.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", example],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode in ({0, 1} if name in ANSWERS else {0}), done.stderr
+    assert done.stdout or any(tmp_path.glob("*.csv")) or any(tmp_path.glob("*.parquet"))
