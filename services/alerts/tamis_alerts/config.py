@@ -1,23 +1,13 @@
-"""Where notifications go: a YAML file, each mistake named with its field."""
+"""Where notifications go: a YAML file, each mistake named with its line."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Literal
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, HttpUrl, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, HttpUrl
 
-from tamis.errors import InputError
-
-
-def _from_environment(value: object) -> object:
-    if not isinstance(value, str) or not value.startswith("${") or not value.endswith("}"):
-        raise ValueError("a secret is not written here: write ${NAME} and set that environment variable")
-    if value[2:-1] not in os.environ:
-        raise ValueError(f"the environment variable {value[2:-1]} is not set")
-    return os.environ[value[2:-1]]
+from tamis.settings.file import Secret, read_yaml
 
 
 class _Part(BaseModel):
@@ -39,7 +29,7 @@ class Webhook(_Part):
 
     kind: Literal["webhook"]
     url: HttpUrl
-    secret: Annotated[SecretStr, BeforeValidator(_from_environment)] | None = None
+    secret: Secret | None = None
 
 
 class Alertmanager(_Part):
@@ -58,17 +48,7 @@ class AlertsConfig(BaseModel):
 
 
 def load_config(path: Path | None) -> AlertsConfig:
-    """The configuration of a YAML file; without one, the log alone."""
+    """The configuration of a YAML file; without one, the log alone. Raises InputError for what is wrong."""
     if path is None:
         return AlertsConfig()
-    try:
-        return AlertsConfig.model_validate(yaml.safe_load(path.read_text()) or {})
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"can't be read: {error}", where=str(path)) from error
-    except ValidationError as error:
-        faults = [
-            f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-            for fault in error.errors(include_url=False, include_input=False)
-        ]
-        hint = "services/alerts/example.yaml shows every field"
-        raise InputError("\n".join(faults), where=str(path), hint=hint) from None
+    return read_yaml(path, AlertsConfig, "services/alerts/example.yaml")

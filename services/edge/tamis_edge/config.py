@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from tamis.errors import InputError
+from tamis.settings.file import Secret, read_yaml
 from tamis_edge.decode.columns import TimeUnit
 from tamis_edge.decode.decoder import FieldMap
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 STREAM = "{stream}"
 
 
@@ -35,20 +24,7 @@ def _check_name(name: str) -> str:
     return name
 
 
-def _from_environment(value: object) -> object:
-    # Where secrets stay out of files they stay out of repositories and backups.
-    if value is None:
-        return None
-    match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
-        raise ValueError("a secret is not written here: write ${NAME} and set that environment variable")
-    if match[1] not in os.environ:
-        raise ValueError(f"the environment variable {match[1]} is not set")
-    return os.environ[match[1]]
-
-
 Name = Annotated[str, AfterValidator(_check_name)]
-Secret = Annotated[SecretStr, BeforeValidator(_from_environment)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 
 
@@ -191,25 +167,7 @@ def load_config(path: Path | None) -> EdgeConfig:
     """
     if path is None:
         return EdgeConfig()
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"can't read the configuration: {error}", where=str(path)) from error
-    try:
-        tree = yaml.compose(text, yaml.SafeLoader)
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InputError(f"not YAML: {error}", where=str(path)) from error
-    try:
-        config = EdgeConfig.model_validate_json(_as_json(values)) if values is not None else EdgeConfig()
-    except ValidationError as error:
-        faults = [
-            f"line {_line(tree, fault['loc'])}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-            for fault in error.errors(include_url=False, include_input=False)
-        ]
-        raise InputError(
-            "\n".join(faults), where=str(path), hint="services/edge/example.yaml shows every field"
-        ) from None
+    config = read_yaml(path, EdgeConfig, "services/edge/example.yaml")
     sources = [
         source.model_copy(update={"path": path.parent / source.path})
         if isinstance(source, FileSource)
@@ -217,28 +175,6 @@ def load_config(path: Path | None) -> EdgeConfig:
         for source in config.sources
     ]
     return config.model_copy(update={"sources": sources})
-
-
-def _as_json(values: Any) -> str:
-    # Strict mode takes paths and nested models from JSON, but not from Python values.
-    import orjson
-
-    return orjson.dumps(values).decode()
-
-
-def _line(node: yaml.Node | None, place: tuple[int | str, ...]) -> int:
-    """The line of the field at `place`, or of the innermost part of it that is there."""
-    line = 1
-    for step in place:
-        if isinstance(node, yaml.MappingNode):
-            found = next(((k, v) for k, v in node.value if k.value == step), None)
-            if found is None:
-                continue  # a step that pydantic adds, such as the kind of a source
-            line, node = found[0].start_mark.line + 1, found[1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
-            node = node.value[step]
-            line = node.start_mark.line + 1
-    return line
 
 
 def override(
