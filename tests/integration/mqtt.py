@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import socket
 import ssl
@@ -103,6 +104,8 @@ class Mosquitto:
         assert MOSQUITTO is not None
         (self.port,) = free_ports(1)
         lines = [f"listener {self.port} 127.0.0.1", "allow_anonymous true", "max_queued_messages 0"]
+        if os.geteuid() == 0:
+            lines.append("user root")  # as another it could not read the key
         if tls is not None:
             lines += [f"certfile {tls.certificate}", f"keyfile {tls.key}"]
         config = directory / "mosquitto.conf"
