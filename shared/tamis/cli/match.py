@@ -11,7 +11,6 @@ from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
 from tamis.predicates import match
-from tamis.predicates.matching import METHODS
 from tamis.predicates.predicate import Predicate
 from tamis.query.condition import read_condition
 
@@ -29,7 +28,7 @@ Examples:
 @click.option(
     "--schema", metavar="FILE.sql", help="Streams whose columns have types; without it numbers are DOUBLE."
 )
-@click.option("--method", type=click.Choice(list(METHODS)), default="exact", show_default=True)
+@click.option("--method", type=click.Choice(["exact", "hsr", "hcr"]), default="exact", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def command(
     stream_predicate: str, query_predicate: str, schema: str | None, method: str, as_json: bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from tamis.predicates.ranges import ANYTHING, Range
@@ -41,24 +41,6 @@ def inside(inner: Box, outer: Box) -> bool:
         if mine[0] < lower or mine[1] > upper:
             return False
     return True
-
-
-def split(whole: Box, part: Box) -> list[Box]:
-    """`whole` without `part`, as disjoint boxes, one for each side of `part` that lies within `whole`
-    (kuntschke-2006, section 3.5); [whole] where they don't meet.
-    """
-    if meet(whole, part) is None:
-        return [whole]
-    out: list[Box] = []
-    rest = dict(whole)
-    for name, (lower, upper) in part.items():
-        mine = rest.get(name, ANYTHING)
-        if mine[0] < lower:
-            out.append({**rest, name: (mine[0], lower)})
-        if upper < mine[1]:
-            out.append({**rest, name: (upper, mine[1])})
-        rest[name] = (max(lower, mine[0]), min(upper, mine[1]))
-    return out
 
 
 def trimmed(box: Box) -> Box:
@@ -102,18 +84,3 @@ def _merged_along(name: str, boxes: list[Box]) -> list[Box]:
                 union.append((lower, upper))
         out += [trimmed({**dict(rest), name: found}) for found in union]
     return out
-
-
-def covered(box: Box, by: Sequence[Box]) -> bool:
-    """Whether the union of `by` holds all of `box`: exact, depth first, by splitting off one box after the
-    other (kuntschke-2006, Algorithm 11, with its erratum mended: a part that meets none of them is a miss).
-    """
-    stack = [(box, 0)]
-    while stack:
-        part, at = stack.pop()
-        while at < len(by) and meet(part, by[at]) is None:
-            at += 1
-        if at == len(by):
-            return False
-        stack += [(piece, at + 1) for piece in split(part, by[at])]
-    return True

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.sql_text import to_sql
-from tamis.predicates.boxes import EVERYTHING, Box, covered, merged
+from tamis.predicates.boxes import EVERYTHING, Box, merged
+from tamis.predicates.cover import covered
 from tamis.predicates.normal_form import BUDGET, boxes
 from tamis.predicates.ranges import IS_NULL, LOW, NOT_NULL, NULL, Range, Value, bounds_text
 

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
 from tamis.predicates.boxes import Box
-from tamis.predicates.matching.exact import exact, implied
+from tamis.predicates.cover import covered
+from tamis.predicates.cover.split import breadth_first, depth_first, mixed, narrowing
+from tamis.predicates.matching.exact import exact
 from tamis.predicates.matching.heuristics import complex_relaxation, simple_relaxation
 from tamis.predicates.predicate import Predicate
 from tamis.predicates.ranges import IS_NULL, NOT_NULL
@@ -18,12 +21,21 @@ from tamis.predicates.ranges import IS_NULL, NOT_NULL
 Boxes = tuple[Box, ...]
 
 METHODS: Mapping[str, Callable[[Boxes, Boxes, Mapping[str, Type]], Boxes | None]] = {
-    "exact": exact,
-    "hsr": simple_relaxation,
-    "hcr": complex_relaxation,
+    "exact": exact(narrowing, check=True),
+    "hsr": partial(simple_relaxation, check=True),
+    "hcr": partial(complex_relaxation, check=True),
+    "hsr-unchecked": partial(simple_relaxation, check=False),
+    "hcr-unchecked": partial(complex_relaxation, check=False),
+    "bfs": exact(breadth_first, check=True),
+    "dfs": exact(depth_first, check=True),
+    "mix": exact(mixed, check=True),
+    "bfs-unchecked": exact(breadth_first, check=False),
+    "dfs-unchecked": exact(depth_first, check=False),
+    "mix-unchecked": exact(mixed, check=False),
 }
 """Each takes the boxes of stream and query and the types of their attributes, and returns None where it finds
-that the query implies the stream, else boxes that cover both.
+that the query implies the stream, else boxes that cover both. The first three are for use; the others are the
+paper's: strategies of splitting, and all without the quick check (Algorithm 1).
 """
 
 
@@ -38,8 +50,8 @@ class Match:
 def match(stream: Predicate, query: Predicate, method: str = "exact") -> Match:
     """Match a query with a stream by one of `METHODS`.
 
-    `exact` finds every implication and relaxes to the union of both. The heuristics find only boxes of the
-    query that lie in one box of the stream; `hcr` widens boxes instead of adding them, so that it may
+    `exact` (and `bfs`, `dfs`, `mix`) finds every implication and relaxes to the union of both. The
+    heuristics find only boxes of the query that lie in one box of the stream; `hcr` widens boxes instead of adding them, so that it may
     cover more than both. Raises `InputError` for an unknown method, and where the two take an attribute
     for different types.
 
@@ -60,7 +72,7 @@ def match(stream: Predicate, query: Predicate, method: str = "exact") -> Match:
 def implies(p: Predicate, q: Predicate) -> bool:
     """Whether every tuple that satisfies `p` satisfies `q`: exact. Raises `InputError` as `match` does."""
     _common_types(q, p)
-    return all(implied(box, q.boxes) for box in p.boxes)
+    return all(covered(box, q.boxes) for box in p.boxes)
 
 
 def _common_types(stream: Predicate, query: Predicate) -> dict[str, Type]:

@@ -13,30 +13,32 @@ from tamis.predicates.ranges import ANYTHING, HIGH, LOW, Range
 
 
 def simple_relaxation(
-    stream: tuple[Box, ...], query: tuple[Box, ...], types: Mapping[str, Type]
+    stream: tuple[Box, ...], query: tuple[Box, ...], types: Mapping[str, Type], *, check: bool
 ) -> tuple[Box, ...] | None:
-    """HSR with quick check (Algorithm 2): what isn't in a box of the stream is added."""
+    """HSR (Algorithm 2): what isn't in a box of the stream is added; without the check, all is."""
     added: list[Box] = []
     for box in query:
-        if not any(inside(box, other) for other in (*stream, *added)):
+        if not check or not any(inside(box, other) for other in (*stream, *added)):
             added.append(box)
     return (*stream, *added) if added else None
 
 
 def complex_relaxation(
-    stream: tuple[Box, ...], query: tuple[Box, ...], types: Mapping[str, Type]
+    stream: tuple[Box, ...], query: tuple[Box, ...], types: Mapping[str, Type], *, check: bool
 ) -> tuple[Box, ...] | None:
-    """HCR with quick check (Algorithm 3): for what isn't in a box of the stream, the box is widened that then
+    """HCR (Algorithm 3): for what isn't in a box of the stream, the box is widened that then
     has the fewest unbounded ends, and of those the one whose volume grows least.
     """
     relaxed = list(stream)
     for box in query:
-        if any(inside(box, other) for other in relaxed):
+        if check and any(inside(box, other) for other in relaxed):
             continue
         if not relaxed:
             relaxed.append(box)
             continue
         wider = [_widened(other, box, types) for other in relaxed]
+        if any(wide == other for (_, wide), other in zip(wider, relaxed, strict=True)):
+            continue  # it holds the box as it is
         best = min(range(len(wider)), key=lambda at: wider[at][0])
         relaxed[best] = wider[best][1]
     return None if tuple(relaxed) == stream else tuple(relaxed)

@@ -1,0 +1,32 @@
+"""Whether a union of boxes covers another box: what implication, exact matching and tautologies come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tamis.errors import RefusedError
+from tamis.predicates.boxes import Box, inside
+from tamis.predicates.cover.codes import Int32s, codes
+from tamis.predicates.cover.split import COVERED, SPENT, narrowing
+
+Strategy = Callable[[Int32s, Int32s, Int32s, Int32s, int], int]
+
+# Parts that are looked at before giving up, tens of seconds: the problem is NP-hard (section 2.2 of the paper).
+BUDGET = 100_000_000
+
+
+def covered(box: Box, by: Sequence[Box], strategy: Strategy = narrowing, check: bool = True) -> bool:
+    """Whether the union of `by` holds all of `box`; `check` looks for one that does first (Algorithm 1).
+
+    Raises `RefusedError` where the answer isn't found within `BUDGET` parts.
+    """
+    if check and any(inside(box, other) for other in by):
+        return True
+    one, others = codes([box], by)
+    answer = strategy(one.lower[0], one.upper[0], others.lower, others.upper, BUDGET)
+    if answer == SPENT:
+        raise RefusedError(
+            f"whether {len(by)} clauses cover another one isn't known after {BUDGET} steps",
+            hint="use a simpler predicate, or match by a heuristic",
+        )
+    return answer == COVERED
