@@ -14,6 +14,7 @@ from tamis.evaluation import kernels
 from tamis.expressions import libm  # noqa: F401
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
+from tamis.predicates import implies, parse
 
 
 def warm() -> None:
@@ -27,6 +28,8 @@ def warm() -> None:
         state.flush()
     rows = np.arange(2)
     kernels.expand(*kernels.windows(rows, rows, rows, rows, rows))
+    stream, query = parse("a < 1 OR a >= 1 AND b < 1 OR a >= 1 AND b >= 1"), parse("a > 0 AND b > 0")
+    implies(query, stream)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from tamis.predicates.cover.split import COVERED, SPENT, narrowing
 
 Strategy = Callable[[Int32s, Int32s, Int32s, Int32s, int], int]
 
-# Parts that are looked at before giving up, tens of seconds: the problem is NP-hard (section 2.2 of the paper).
+# Parts that are looked at before giving up, tens of seconds: the problem is NP-hard (section 2.2).
 BUDGET = 100_000_000
 
 

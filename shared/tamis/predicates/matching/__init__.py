@@ -51,9 +51,9 @@ def match(stream: Predicate, query: Predicate, method: str = "exact") -> Match:
     """Match a query with a stream by one of `METHODS`.
 
     `exact` (and `bfs`, `dfs`, `mix`) finds every implication and relaxes to the union of both. The
-    heuristics find only boxes of the query that lie in one box of the stream; `hcr` widens boxes instead of adding them, so that it may
-    cover more than both. Raises `InputError` for an unknown method, and where the two take an attribute
-    for different types.
+    heuristics find only boxes of the query that lie in one box of the stream; `hcr` widens boxes instead
+    of adding them, so that it may cover more than both. Raises `InputError` for an unknown method and
+    where the two take an attribute for different types, `RefusedError` where an exact answer takes too long.
 
     >>> from tamis.predicates import parse
     >>> found = match(parse("a BETWEEN 1 AND 2 OR a BETWEEN 3 AND 4"), parse("a IN (1, 2, 3, 5)"))
