@@ -8,6 +8,7 @@ import json
 import threading
 
 import httpx
+import numpy as np
 import pytest
 
 from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
@@ -85,3 +86,19 @@ def test_a_dead_thread_is_told_and_the_service_no_longer_alive() -> None:
     health.beat()
     assert health.liveness() == (False, "the writer died")
     assert not health.readiness()[0]
+
+
+def test_many_observations_count_as_each_would() -> None:
+    values = np.array([0.0, 0.05, 0.050001, 0.3, 7.0, 300.0, 301.0, 1e9])
+    one, many = Metrics("edge"), Metrics("edge")
+    for value in values.tolist():
+        one.observe("tamis_edge_hold_seconds", value, edge="e", stream="s")
+    many.observe_many("tamis_edge_hold_seconds", values[:3], edge="e", stream="s")
+    many.observe_many("tamis_edge_hold_seconds", values[3:], edge="e", stream="s")
+
+    def told(metrics: Metrics) -> dict[bytes, float]:
+        lines = [line.rsplit(b" ", 1) for line in metrics.exposition().splitlines()]
+        return {name: float(value) for name, value in lines if name.startswith(b"tamis_edge_hold_seconds_")}
+
+    assert told(many) == pytest.approx(told(one))
+    assert len(told(one)) > 10

@@ -71,7 +71,7 @@ class EdgeTelemetry:
             if amount := getattr(counts, decision):
                 self._metrics.inc("tamis_edge_tuples_total", amount, decision=decision, **labels)
         for holds in counts.holds:
-            self._metrics.observe_many("tamis_edge_hold_seconds", (holds / 1e6).tolist(), **labels)
+            self._metrics.observe_many("tamis_edge_hold_seconds", holds / 1e6, **labels)
         if counts.shed:
             self._metrics.inc("tamis_edge_shed_tuples_total", counts.shed, **labels)
         if counts.published_bytes:

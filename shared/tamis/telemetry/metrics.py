@@ -4,9 +4,10 @@ catalogue is an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from importlib.metadata import version
 
+import numpy as np
+import numpy.typing as npt
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from tamis.telemetry.catalogue import CATALOGUE
@@ -55,12 +56,16 @@ class Metrics:
         histogram = self._histograms[name]
         (histogram.labels(**labels) if labels else histogram).observe(value)
 
-    def observe_many(self, name: str, values: Iterable[float], **labels: str) -> None:
-        """Count many observations of the same labels in a histogram, looking these up once."""
+    def observe_many(self, name: str, values: npt.NDArray[np.float64], **labels: str) -> None:
+        """Count many observations of the same labels in a histogram; not NaN."""
         histogram = self._histograms[name]
         child = histogram.labels(**labels) if labels else histogram
-        for value in values:
-            child.observe(value)
+        # The client takes them one by one only, for more than it takes to publish a tuple each.
+        first = np.searchsorted(child._upper_bounds, values)
+        counts = np.bincount(first, minlength=len(child._upper_bounds)).tolist()
+        child._sum.inc(float(values.sum()))
+        for bucket, count in zip(child._buckets, counts, strict=True):
+            bucket.inc(count)
 
     def clear(self, name: str) -> None:
         """Forget all label sets of a gauge, so that what is gone doesn't stay on show."""
