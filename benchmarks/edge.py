@@ -25,9 +25,7 @@ from tamis.fleet.scrape import Scrape
 from tamis.messaging.topics import stream_topic
 from tamis.planning.build import build_plan
 from tamis.planning.plan import Plan
-from tamis.query.catalog import apply
-from tamis.query.model import Catalog
-from tamis.query.parse import parse
+from tamis.query.parse import catalog_of
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
@@ -302,9 +300,7 @@ def _decide(plan: Plan, decoded: Sequence[Decoded]) -> None:
 
 
 def _plan() -> Plan:
-    catalog = Catalog()
-    for statement in parse(SQL, catalog):
-        apply(catalog, statement)
+    catalog = catalog_of(SQL)
     built = build_plan(
         1,
         catalog,

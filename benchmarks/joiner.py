@@ -33,9 +33,7 @@ from tamis.messaging.topics import ALARMS, DEAD_LETTERS, FRONTIERS, PLANS, STREA
 from tamis.planning.build import build_plan
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import encode_plan
-from tamis.query.catalog import apply
-from tamis.query.model import Catalog
-from tamis.query.parse import parse
+from tamis.query.parse import catalog_of
 
 NAME = "joiner"
 KEYS = 10_000
@@ -156,9 +154,7 @@ def _records(tuples: int) -> Iterator[tuple[str, bytes | None, bytes, int]]:
 
 
 def _plan() -> Plan:
-    catalog = Catalog()
-    for statement in parse(SQL, catalog):
-        apply(catalog, statement)
+    catalog = catalog_of(SQL)
     shards = {"air": "air", "surface": "surface"}
     built = build_plan(
         1,

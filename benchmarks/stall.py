@@ -23,9 +23,7 @@ from tamis.messaging.topics import PLANS
 from tamis.planning.build import build_plan
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import encode_plan
-from tamis.query.catalog import apply
-from tamis.query.model import Catalog
-from tamis.query.parse import parse
+from tamis.query.parse import catalog_of
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
@@ -205,9 +203,7 @@ def _drive(scenario: Scenario, options: str, keys: int) -> Curve:
 
 
 def _plan(scenario: Scenario, options: str) -> Plan:
-    catalog = Catalog()
-    for statement in parse(scenario.sql.format(options), catalog):
-        apply(catalog, statement)
+    catalog = catalog_of(scenario.sql.format(options))
     shards = {_shard(name): name for name in (scenario.live, scenario.stalled)}
     return build_plan(
         1,

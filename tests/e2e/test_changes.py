@@ -20,9 +20,7 @@ from tamis.messaging.compacted import CompactedReader
 from tamis.messaging.records import Frontier
 from tamis.messaging.topics import ALARMS, DEAD_LETTERS, FRONTIERS
 from tamis.planning.build import build_plan
-from tamis.query.catalog import apply
-from tamis.query.model import Catalog
-from tamis.query.parse import parse
+from tamis.query.parse import catalog_of
 from tamis.recordings import Recording, read_recording
 from tamis.settings import KafkaSettings
 from tamis.verification import Reference, Verdict, compare, plain_join
@@ -111,9 +109,7 @@ def judge(
     promised: Callable[[Times, Times], NDArray[np.bool_]],
 ) -> Verdict:
     """Missed: of the combinations that were promised. Extra: against all of the full join."""
-    catalog = Catalog()
-    for statement in parse(STREAMS + sql, catalog):
-        apply(catalog, statement)
+    catalog = catalog_of(STREAMS + sql)
     query = catalog.alerts[name].query
     built = build_plan(1, catalog, partitions=2, versions={}, topic_numbers={})
     raised = alarms_of(query, recordings, [alarm["tuples"] for alarm in alarms])
@@ -182,9 +178,7 @@ def test_queries_change_under_load_and_nothing_promised_is_missed(tmp_path: Path
         codes = story.fleet.stop()
     assert codes == dict.fromkeys(codes, 0)
     assert dead == POISON
-    catalog = Catalog()
-    for statement in parse(STREAMS, catalog):
-        apply(catalog, statement)
+    catalog = catalog_of(STREAMS)
     recordings = {
         stream: read_recording(catalog.streams[stream], [str(path)])
         for stream, path in feeder.write(tmp_path).items()

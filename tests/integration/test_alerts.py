@@ -26,9 +26,7 @@ from tamis.messaging.topics import ALARMS, EPISODES, FRONTIERS, PLANS
 from tamis.planning.build import build_plan
 from tamis.planning.plan import Definition, Input, Plan, TimeBound
 from tamis.planning.plan_json import encode_plan
-from tamis.query.catalog import apply as carry_out
-from tamis.query.model import Catalog
-from tamis.query.parse import parse
+from tamis.query.parse import catalog_of
 
 SECOND = 1_000_000
 TOPIC = "tamis.stream.air.1"
@@ -106,9 +104,7 @@ class World:
 
     def apply(self, version: int, sql: str, versions: Mapping[str, int]) -> None:
         """Write the plan of a text of SQL, as the registry does."""
-        catalog = Catalog()
-        for statement in parse(sql, catalog):
-            carry_out(catalog, statement)
+        catalog = catalog_of(sql)
         made = build_plan(version, catalog, partitions=PARTITIONS, versions=versions, topic_numbers={}).plan
         for partition in range(PARTITIONS):
             self.producer.produce(PLANS, encode_plan(made), b"plan", partition=partition)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.oracle.brackets import SEED, cases
-from tests.unit.planning.catalogs import catalog_of
 
 from tamis.evaluation.temporal_join import Tuples, combinations
 from tamis.expressions.nodes import Type
@@ -22,6 +21,7 @@ from tamis.expressions.vectors import Vector
 from tamis.omission import retained
 from tamis.planning.build import build_plan
 from tamis.planning.plan import Definition
+from tamis.query.parse import catalog_of
 
 OPERATORS: dict[str, Callable[[int, int], bool]] = {
     "<": operator.lt,

@@ -14,9 +14,7 @@ import pytest
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.planning.build import build_plan
-from tamis.query.catalog import apply
-from tamis.query.model import Catalog
-from tamis.query.parse import parse
+from tamis.query.parse import catalog_of
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
@@ -80,9 +78,7 @@ def readings(source: random.Random, count: int) -> dict[str, list[Any]]:
 
 def published(select: str, columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
     """The rows on the derived stream's topic, after the readings went through an edge in three batches."""
-    catalog = Catalog()
-    for statement in parse(f"{BASE}CREATE STREAM derived AS {select};", catalog):
-        apply(catalog, statement)
+    catalog = catalog_of(f"{BASE}CREATE STREAM derived AS {select};")
     plan = build_plan(
         1,
         catalog,

@@ -6,9 +6,9 @@ import random
 from itertools import pairwise
 
 import pytest
-from tests.unit.planning.catalogs import catalog_of
 
 from tamis.planning.verdict import judge
+from tamis.query.parse import catalog_of
 
 S = 1_000_000
 

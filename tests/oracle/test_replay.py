@@ -23,9 +23,8 @@ from tamis.evaluation import replay as replay_module
 from tamis.evaluation.replay import Replay, replay
 from tamis.omission import kernel
 from tamis.planning.plan import Definition
-from tamis.query.catalog import apply
 from tamis.query.model import Catalog
-from tamis.query.parse import parse
+from tamis.query.parse import catalog_of
 from tamis.recordings import Recording
 from tamis.verification import plain_join, prune, reference
 
@@ -35,9 +34,7 @@ FIRST = int(os.environ.get("TAMIS_SEED", "0"))
 
 def _loaded(seed: int, folder: Path) -> tuple[str, Catalog, dict[str, Recording]]:
     case = RandomFile(seed)
-    catalog = Catalog()
-    for statement in parse(case.sql, catalog):
-        apply(catalog, statement)
+    catalog = catalog_of(case.sql)
     alerts = list(catalog.alerts.values())
     read = {source.stream for alert in alerts for source in alert.query.sources}
     files = {name: paths for name, paths in case.write(folder).items() if name in read}

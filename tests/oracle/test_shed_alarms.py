@@ -18,9 +18,7 @@ from tamis.messaging.topics import PLANS
 from tamis.planning.build import build_plan
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import encode_plan
-from tamis.query.catalog import apply
-from tamis.query.model import Catalog
-from tamis.query.parse import parse
+from tamis.query.parse import catalog_of
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
@@ -44,9 +42,7 @@ Tuple = tuple[str, int, float]  # key, time, value
 
 
 def the_plan() -> Plan:
-    catalog = Catalog()
-    for statement in parse(SQL, catalog):
-        apply(catalog, statement)
+    catalog = catalog_of(SQL)
     shards = {"a:e/http": "a", "b:e/http": "b"}
     return build_plan(
         1,

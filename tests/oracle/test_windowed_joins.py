@@ -19,9 +19,8 @@ from tamis.cli.verify import verify
 from tamis.evaluation import replay as replay_module
 from tamis.evaluation.replay import Replay, replay
 from tamis.omission.windows import retained_in_windows
-from tamis.query.catalog import apply
 from tamis.query.model import Catalog
-from tamis.query.parse import parse
+from tamis.query.parse import catalog_of
 from tamis.recordings import Recording
 
 LONG = [pytest.param(1), pytest.param(40, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
@@ -30,9 +29,7 @@ FIRST = SEED * 10_000_000
 
 def _loaded(seed: int, folder: Path) -> tuple[str, Catalog, dict[str, Recording]]:
     case = WindowedFile(seed)
-    catalog = Catalog()
-    for statement in parse(case.sql, catalog):
-        apply(catalog, statement)
+    catalog = catalog_of(case.sql)
     alerts = list(catalog.alerts.values())
     read = {source.stream for alert in alerts for source in alert.query.sources}
     files = {name: paths for name, paths in case.write(folder).items() if name in read}

@@ -25,9 +25,8 @@ from tamis.messaging.records import Frontier
 from tamis.planning.build import build_plan
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import encode_plan
-from tamis.query.catalog import apply
 from tamis.query.model import Catalog
-from tamis.query.parse import parse
+from tamis.query.parse import catalog_of
 from tamis.recordings import Recording, read_recording
 from tamis.verification import compare, plain_join
 from tamis.verification.compare import alarms_of
@@ -45,9 +44,7 @@ FIRST = SEED * 10_000_000 + 6_000_000
 def _loaded(seed: int, folder: Path) -> tuple[str, Catalog, dict[str, Recording], Plan]:
     """A random file, its recordings (one shard a stream), and the plan for its fleet of one partition."""
     case = WindowedFile(seed)
-    parsed = Catalog()
-    for statement in parse(case.sql, parsed):
-        apply(parsed, statement)
+    parsed = catalog_of(case.sql)
     catalog = Catalog(parsed.streams, {}, parsed.functions, parsed.alerts)
     read = {source.stream for alert in catalog.alerts.values() for source in alert.query.sources}
     recordings = {}

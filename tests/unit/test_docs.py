@@ -37,6 +37,13 @@ def test_metrics_page_is_the_catalogue() -> None:
     assert rows("metrics.md") == expected
 
 
+def test_the_index_leads_to_every_page() -> None:
+    docs = REPOSITORY / "docs"
+    linked = re.findall(r"\]\(([^)#\s]+\.md)", (docs / "index.md").read_text())
+    there = {str(page.relative_to(docs)) for page in docs.rglob("*.md")} - {"index.md"}
+    assert sorted(linked) == sorted(there)
+
+
 @pytest.mark.parametrize(
     "page", [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))], ids=str
 )

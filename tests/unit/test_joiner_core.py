@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -415,3 +416,20 @@ def test_lost_records_are_those_before_the_least_offset() -> None:
     assert start == {A: {0: 5, 1: 7}, "x": {0: 1}}
     assert offsets_of(sources, "endOffset") == {}
     assert lost(start, {A: {0: 5, 1: 9}}) == {(A, 1): 2}
+
+
+def test_the_tuples_of_a_derived_stream_are_for_others() -> None:
+    """They have columns of their own, here without the time, and nothing of them is kept or set aside."""
+    run = Driver()
+    both = plan(1, joins("q", 1, "a", "b"), since={"e/a": 1, "e/b": 1})
+    select = (("place", Column("", "k", Type.VARCHAR)),)
+    warm = TopicPlan(topics.stream_topic("warm", 1), ("k",), (), (), select)
+    base, *others = both.streams
+    made = replace(both, streams=(replace(base, topics=(*base.topics, warm)), *others))
+    computed = orjson.dumps({"place": "x", "_": {"shard": "e/a", "plan": 1, "activation": 0}})
+    out = run(
+        made, warm=[computed, progress_record("e/a", 1, 0, 5)], a=[tuple_of("a", 1)], b=[tuple_of("b", 1)]
+    )
+    assert len(out.alarms) == 1
+    assert out.dead == []
+    assert not any("warm" in name for name in run.state if name.startswith("slice/"))

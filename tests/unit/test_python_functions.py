@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from tests.fixtures import installed
-from tests.unit.planning.catalogs import NEAR, TWO, catalog_of
+from tests.unit.planning.catalogs import NEAR, TWO
 
 from tamis.cli import main
 from tamis.errors import InputError
@@ -26,7 +26,7 @@ from tamis.expressions.sql_text import to_sql
 from tamis.expressions.vectors import Vector
 from tamis.planning.explain import SourceExplanation, explain
 from tamis.query.model import FunctionDef
-from tamis.query.parse import parse
+from tamis.query.parse import catalog_of, parse
 
 FUNCTIONS = """
 CREATE FUNCTION wear(x DOUBLE) RETURNS DOUBLE LANGUAGE PYTHON AS 'wear' MONOTONE INCREASING;

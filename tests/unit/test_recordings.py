@@ -11,9 +11,8 @@ import pyarrow.parquet
 import pytest
 
 from tamis.errors import InputError
-from tamis.query.catalog import apply
-from tamis.query.model import Catalog, StreamDef
-from tamis.query.parse import parse
+from tamis.query.model import StreamDef
+from tamis.query.parse import catalog_of
 from tamis.recordings import Recording, read_recording, read_rows, write_table
 
 SQL = """CREATE STREAM s (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE CHECK (x BETWEEN 0 AND 10), n INT, b BIGINT,
@@ -22,9 +21,7 @@ HEADER = "k,ts,x,n,b,ok,w"
 
 
 def stream() -> StreamDef:
-    catalog = Catalog()
-    for statement in parse(SQL, catalog):
-        apply(catalog, statement)
+    catalog = catalog_of(SQL)
     return catalog.streams["s"]
 
 

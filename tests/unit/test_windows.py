@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 import pytest
 from click.testing import CliRunner
-from tests.unit.planning.catalogs import TWO, catalog_of
+from tests.unit.planning.catalogs import TWO
 
 from tamis.cli import main
 from tamis.errors import InputError
@@ -22,6 +22,7 @@ from tamis.planning.build import build_plan
 from tamis.planning.plan import Definition, Plan
 from tamis.planning.plan_json import decode_plan, encode_plan
 from tamis.query.model import Window
+from tamis.query.parse import catalog_of
 from tamis_alerts.core.rules import rules_of
 from tamis_joiner.core.alarms import alarm_records
 from tamis_joiner.core.decode import Mark

@@ -22,9 +22,7 @@ from tamis.messaging.compacted import CompactedReader
 from tamis.messaging.records import END_OF_TIME, Frontier
 from tamis.messaging.topics import ALARMS, EPISODES, FRONTIERS
 from tamis.planning.build import build_plan
-from tamis.query.catalog import apply
-from tamis.query.model import Catalog
-from tamis.query.parse import parse
+from tamis.query.parse import catalog_of
 from tamis.recordings import read_recording
 from tamis.settings import KafkaSettings
 from tamis.verification import Verdict, compare, plain_join
@@ -105,9 +103,7 @@ def total() -> int:
 
 def check(outcome: Outcome) -> list[Verdict]:
     """Hold the alarms that came out of Kafka against the plain join of all readings."""
-    catalog = Catalog()
-    for statement in parse(ALERTS.read_text(), catalog):
-        apply(catalog, statement)
+    catalog = catalog_of(ALERTS.read_text())
     built = build_plan(1, catalog, partitions=PARTITIONS, versions={}, topic_numbers={})
     definitions = {d.alert: d for d in built.plan.definitions}
     recordings = {

@@ -69,6 +69,18 @@ def parse(
     return statements
 
 
+def catalog_of(*texts: str, file: str | None = None) -> Catalog:
+    """What stands once all statements of the texts are carried out, one text after the other.
+
+    Raises `SqlErrors` as `parse` does.
+    """
+    catalog = Catalog()
+    for text in texts:
+        for statement in parse(text, catalog, file=file):
+            apply(catalog, statement)
+    return catalog
+
+
 def _cursor(context: Context, piece: Piece) -> Cursor:
     """The tokens of a statement with their offsets in the whole text."""
     try:

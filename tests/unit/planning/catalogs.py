@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from tamis.planning.verdict import Verdict, judge
-from tamis.query.catalog import apply
-from tamis.query.model import Catalog
-from tamis.query.parse import parse
+from tamis.query.parse import catalog_of
 
 TWO = """
 CREATE STREAM a (k INT KEY, ts TIMESTAMP, x DOUBLE, y DOUBLE, pos DOUBLE CHECK (pos BETWEEN 0.1 AND 100),
@@ -18,15 +16,6 @@ CREATE STREAM c (k INT KEY, ts TIMESTAMP, x DOUBLE, WATERMARK FOR ts AS ts - INT
 """
 NEAR = "a.k = b.k AND a.ts - b.ts BETWEEN INTERVAL '-5' SECOND AND INTERVAL '5' SECOND"
 SECOND = 1_000_000
-
-
-def catalog_of(*texts: str) -> Catalog:
-    """The catalogue after these statements."""
-    catalog = Catalog()
-    for text in texts:
-        for statement in parse(text, catalog):
-            apply(catalog, statement)
-    return catalog
 
 
 def verdict_of(condition: str, *, on: str = NEAR, sources: str = "a JOIN b", streams: str = TWO) -> Verdict:

@@ -11,12 +11,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from tests.unit.planning.catalogs import catalog_of
-
 from tamis.expressions.sql_text import to_sql
 from tamis.planning.omission import Omission
 from tamis.planning.verdict import Verdict, judge
 from tamis.query.model import Catalog
+from tamis.query.parse import catalog_of
 
 ROOT = Path(__file__).parents[3]
 FILE = ROOT / "tests/fixtures/conditions/practice.toml"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.planning.catalogs import SECOND, TWO, catalog_of, verdict_of
+from tests.unit.planning.catalogs import SECOND, TWO, verdict_of
 
 from tamis.errors import RefusedError
 from tamis.expressions.sql_text import to_sql
 from tamis.planning.verdict import accepted
+from tamis.query.parse import catalog_of
 
 
 @pytest.mark.parametrize(

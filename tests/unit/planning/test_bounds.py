@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.planning.catalogs import NEAR, TWO, catalog_of, verdict_of
+from tests.unit.planning.catalogs import NEAR, TWO, verdict_of
 
 from tamis.errors import RefusedError
 from tamis.planning.verdict import accepted, judge
+from tamis.query.parse import catalog_of
 
 DECLARED = """
 CREATE STREAM a (k INT KEY, ts TIMESTAMP, x DOUBLE, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)

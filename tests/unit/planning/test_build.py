@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.planning.catalogs import NEAR, TWO, catalog_of
+from tests.unit.planning.catalogs import NEAR, TWO
 
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr
@@ -11,6 +11,7 @@ from tamis.expressions.sql_text import to_sql
 from tamis.planning.build import Built, Retiring, build_plan
 from tamis.planning.plan import Plan, TopicPlan
 from tamis.query.model import Catalog
+from tamis.query.parse import catalog_of
 
 
 def alert(name: str, condition: str, options: str = "", on: str = NEAR) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from tests.unit.planning.catalogs import NEAR, TWO, catalog_of, verdict_of
+from tests.unit.planning.catalogs import NEAR, TWO, verdict_of
 
 from tamis.expressions.nodes import Column, Expr, Literal, Type
 from tamis.expressions.signatures import call
@@ -15,6 +15,7 @@ from tamis.planning.omission import Omission
 from tamis.planning.regions import Prover
 from tamis.planning.subdivide import ALL_WORK, Effort
 from tamis.planning.verdict import judge
+from tamis.query.parse import catalog_of
 
 WEATHER = """
 CREATE STREAM air (k INT KEY, ts TIMESTAMP, temp DOUBLE CHECK (temp BETWEEN -60 AND 70),

@@ -96,7 +96,7 @@ def test_wrong_input_is_exit_code_2_with_all_errors(tmp_path: Path) -> None:
     )
     assert wrong.exit_code == 2
     assert wrong.stdout == ""
-    assert wrong.stderr.count("line ") == 2
+    assert wrong.stderr.count(".sql:") == 2
     assert CliRunner().invoke(main, ["explain", str(tmp_path / "none.sql")]).exit_code == 2
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.planning.catalogs import NEAR, catalog_of
+from tests.unit.planning.catalogs import NEAR
 
 from tamis.errors import InputError
 from tamis.expressions.nodes import Column, Type
@@ -13,7 +13,7 @@ from tamis.planning.explain import Explanation, explain
 from tamis.planning.grid import NoGridError, gridded
 from tamis.planning.intervals import span
 from tamis.planning.plan_json import decode_plan, encode_plan
-from tamis.query.parse import parse
+from tamis.query.parse import catalog_of, parse
 
 STREAMS = """
 CREATE STREAM a (k INT KEY, ts TIMESTAMP, x DOUBLE CHECK (x BETWEEN 0 AND 10), free DOUBLE,

@@ -6,12 +6,13 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.unit.planning.catalogs import NEAR, TWO, catalog_of
+from tests.unit.planning.catalogs import NEAR, TWO
 
 from tamis.errors import InputError
 from tamis.planning.build import build_plan
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import LARGEST, MOST, decode_plan, encode_plan
+from tamis.query.parse import catalog_of
 
 
 def plan() -> Plan:

@@ -11,18 +11,15 @@ from pathlib import Path
 import pytest
 
 from tamis.errors import SqlErrors
-from tamis.query.catalog import apply
 from tamis.query.model import Catalog
-from tamis.query.parse import parse
+from tamis.query.parse import catalog_of, parse
 
 SQL = Path(__file__).parents[2] / "fixtures" / "sql"
 
 
 def base() -> Catalog:
     """The catalogue that base.sql makes."""
-    catalog = Catalog()
-    for statement in parse((SQL / "base.sql").read_text(encoding="utf-8"), catalog):
-        apply(catalog, statement)
+    catalog = catalog_of((SQL / "base.sql").read_text(encoding="utf-8"))
     return catalog
 
 
