@@ -17,7 +17,8 @@ COVERED, OPEN, SPENT = 1, 0, -1
 
 
 @numba.njit(cache=True, nogil=True)
-def _meets(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s) -> bool:
+def meets(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s) -> bool:
+    """Whether two boxes meet."""
     for d in range(len(lo)):  # noqa: SIM110 - a generator isn't compiled
         if lo[d] >= upper[d] or hi[d] <= lower[d]:
             return False
@@ -25,7 +26,7 @@ def _meets(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s) -> bool:
 
 
 @numba.njit(cache=True, nogil=True)
-def _split(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, los: Int32s, his: Int32s, n: int) -> int:
+def split(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, los: Int32s, his: Int32s, n: int) -> int:
     """Write the parts of a box outside of another that it meets behind row `n`; returns the new number of
     rows. `lo` and `hi` are narrowed to what lies inside.
     """
@@ -44,7 +45,7 @@ def _split(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, los: Int32s, hi
 
 
 @numba.njit(cache=True, nogil=True)
-def _room(rows: Int32s, wanted: int) -> Int32s:
+def room(rows: Int32s, wanted: int) -> Int32s:
     """The same rows with room for as many as are wanted."""
     if wanted <= len(rows):
         return rows
@@ -67,9 +68,9 @@ def breadth_first(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, budget: 
         next_los, next_his = np.empty((n + 2 * d, d), np.int32), np.empty((n + 2 * d, d), np.int32)
         m = 0
         for part in range(n):
-            next_los, next_his = _room(next_los, m + 2 * d + 1), _room(next_his, m + 2 * d + 1)
-            if _meets(los[part], his[part], lower[box], upper[box]):
-                m = _split(los[part], his[part], lower[box], upper[box], next_los, next_his, m)
+            next_los, next_his = room(next_los, m + 2 * d + 1), room(next_his, m + 2 * d + 1)
+            if meets(los[part], his[part], lower[box], upper[box]):
+                m = split(los[part], his[part], lower[box], upper[box], next_los, next_his, m)
             else:
                 next_los[m], next_his[m] = los[part], his[part]
                 m += 1
@@ -95,12 +96,12 @@ def depth_first(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, budget: in
             return SPENT
         n -= 1
         part_lo, part_hi, box = los[n].copy(), his[n].copy(), at[n, 0]
-        while box < boxes and not _meets(part_lo, part_hi, lower[box], upper[box]):
+        while box < boxes and not meets(part_lo, part_hi, lower[box], upper[box]):
             box += 1
         if box == boxes:
             return OPEN
-        los, his, at = _room(los, n + 2 * d), _room(his, n + 2 * d), _room(at, n + 2 * d)
-        m = _split(part_lo, part_hi, lower[box], upper[box], los, his, n)
+        los, his, at = room(los, n + 2 * d), room(his, n + 2 * d), room(at, n + 2 * d)
+        m = split(part_lo, part_hi, lower[box], upper[box], los, his, n)
         at[n:m, 0] = box + 1
         n = m
     return COVERED
@@ -128,12 +129,12 @@ def mixed(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, budget: int) -> 
             return SPENT
         old_los, old_his = los[begin:n].copy(), his[begin:n].copy()
         n = begin
-        begins, at = _room(begins, groups + members + 1), _room(at, groups + members + 1)
+        begins, at = room(begins, groups + members + 1), room(at, groups + members + 1)
         for part in range(members):
-            los, his = _room(los, n + 2 * d + 1), _room(his, n + 2 * d + 1)
+            los, his = room(los, n + 2 * d + 1), room(his, n + 2 * d + 1)
             first = n
-            if _meets(old_los[part], old_his[part], lower[box], upper[box]):
-                n = _split(old_los[part], old_his[part], lower[box], upper[box], los, his, n)
+            if meets(old_los[part], old_his[part], lower[box], upper[box]):
+                n = split(old_los[part], old_his[part], lower[box], upper[box], los, his, n)
             else:
                 los[n], his[n] = old_los[part], old_his[part]
                 n += 1
@@ -157,7 +158,7 @@ def narrowing(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, budget: int)
     known = np.empty(max(4 * boxes, 16), np.int32)
     m = 0
     for box in range(boxes):
-        if _meets(lo, hi, lower[box], upper[box]):
+        if meets(lo, hi, lower[box], upper[box]):
             known[m] = box
             m += 1
     los[0], his[0], runs[0, 0], runs[0, 1] = lo, hi, 0, m
@@ -181,12 +182,12 @@ def narrowing(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, budget: int)
                 best, most = known[i], share
         if most >= 1.0:
             continue
-        los, his = _room(los, n + 2 * d), _room(his, n + 2 * d)
+        los, his = room(los, n + 2 * d), room(his, n + 2 * d)
         if n + 2 * d > len(runs):
             more = np.empty((2 * (n + 2 * d), 2), np.int64)
             more[: len(runs)] = runs
             runs = more
-        parts = _split(part_lo, part_hi, lower[best], upper[best], los, his, n)
+        parts = split(part_lo, part_hi, lower[best], upper[best], los, his, n)
         end = behind
         for part in range(n, parts):
             if end + behind - first > len(known):
@@ -196,7 +197,7 @@ def narrowing(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, budget: int)
             start = end
             for i in range(first, behind):
                 box = known[i]
-                if box != best and _meets(los[part], his[part], lower[box], upper[box]):
+                if box != best and meets(los[part], his[part], lower[box], upper[box]):
                     known[end] = box
                     end += 1
             if end == start:
