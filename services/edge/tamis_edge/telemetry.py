@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from tamis.telemetry.metrics import Metrics
-from tamis_edge.core.shard_run import START_OF_TIME, Counts
+from tamis_edge.core.counts import Counts
+from tamis_edge.core.shard_run import START_OF_TIME
 from tamis_edge.journal import Journal
 from tamis_edge.spool import Spool
 from tamis_edge.worker import Worker

@@ -8,7 +8,7 @@ again.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,29 +18,15 @@ from tamis.messaging.topics import DEAD_LETTERS
 from tamis.omission.ticks import NEVER
 from tamis.planning.plan import Plan, StreamPlan
 from tamis_edge.core.commit import Commit
+from tamis_edge.core.counts import Counts
 from tamis_edge.core.keys import Int64s
+from tamis_edge.core.progress import Progress, Said
 from tamis_edge.core.records import ANY_PARTITION, Record, encode, message_columns, records, tail
 from tamis_edge.core.rows import Batch, Chunk, Rows
 from tamis_edge.core.shedding import Shedder, Spans
 from tamis_edge.core.topic_run import TopicRun
 
 START_OF_TIME = -(2**62)  # before every event time, and far enough from int64's end to subtract from
-# Microseconds after which progress is repeated though unchanged, so that it outlives the topic's retention.
-REFRESH = 30_000_000
-
-
-@dataclass(slots=True)
-class Counts:
-    """Tuples by what became of them, and bytes published, since the last look."""
-
-    published: int = 0
-    omitted: int = 0
-    filtered: int = 0
-    late: int = 0
-    dead: int = 0
-    shed: int = 0  # retained, and dropped at random, counted for each topic
-    published_bytes: int = 0
-    holds: list[Int64s] = field(default_factory=list)  # microseconds from arrival to publication
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +36,7 @@ class _Snapshot:
     """
 
     commit: Commit
-    progress: dict[tuple[str, int], int]
+    progress: Progress
     final: bool
 
 
@@ -91,9 +77,8 @@ class ShardRun:
         self._finals: set[int] = set()
         self._finals_version = 0
         self._making: _Snapshot | None = None
-        self._told: dict[tuple[str, int], tuple[int, int]] = {}  # (topic, partition) -> (version, event time)
-        self._told_at = 0
-        self._reached: dict[tuple[str, int], int] = {}  # progress of the last commit
+        self._said = Said()
+        self._reached: Progress = {}  # of the last commit
         self._shedder, self._spans = shedder, Spans()
         self._stream: StreamPlan | None = None
         self._partitions = plan.partitions
@@ -229,7 +214,7 @@ class ShardRun:
 
     def retract(self, token: int) -> None:
         """This progress or final record was not sent: another has to be made."""
-        self._told.clear()
+        self._said.take_back()
         self._finals.clear()
 
     def commit(self) -> Commit | None:
@@ -259,13 +244,9 @@ class ShardRun:
         commit = self.durable = making.commit
         self.acknowledged = (commit.version, commit.activation)
         self._reached = making.progress
-        if now - self._told_at >= REFRESH:
-            self._told, self._told_at = {}, now
-        for (topic, partition), time in making.progress.items():
-            if self._told.get((topic, partition)) != (commit.version, time):
-                self._told[topic, partition] = (commit.version, time)
-                value = progress_record(self.shard, commit.version, commit.activation, time)
-                self.out.append(Record(self._token(), topic, partition, None, value, now // 1000))
+        for topic, partition, time in self._said.news(making.progress, commit.version, now):
+            value = progress_record(self.shard, commit.version, commit.activation, time)
+            self.out.append(Record(self._token(), topic, partition, None, value, now // 1000))
         if making.final and not self._finals and self.final_version < commit.version == self.version:
             self._send_finals(now)
 
@@ -300,7 +281,7 @@ class ShardRun:
     def _held(self) -> dict[TopicRun, tuple[Int64s, Int64s]]:
         return {topic: topic.held() for topic in self._topics.values()}
 
-    def _progress(self, held: dict[TopicRun, tuple[Int64s, Int64s]]) -> dict[tuple[str, int], int]:
+    def _progress(self, held: dict[TopicRun, tuple[Int64s, Int64s]]) -> Progress:
         """The least event time that can still be published, by topic and output partition."""
         if self.watermark == START_OF_TIME:
             return {}
