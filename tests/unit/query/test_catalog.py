@@ -11,7 +11,7 @@ from tests.unit.query.test_mistakes import base
 from tamis.errors import SqlError, SqlErrors
 from tamis.query.catalog import apply, readers
 from tamis.query.model import AlertDef, Catalog
-from tamis.query.parse import parse
+from tamis.query.parse import catalog_of, parse
 
 DOCS = Path(__file__).parents[3] / "docs" / "sql.md"
 
@@ -67,4 +67,6 @@ def test_a_stream_and_its_readers_drop_in_one_text() -> None:
 
 def test_the_examples_of_the_documentation_parse() -> None:
     blocks = re.findall(r"```sql\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
-    assert [len(parse(block, Catalog())) for block in blocks] == [4]
+    catalog = catalog_of(*blocks)  # each sees those before it
+    assert list(catalog.streams) == ["air", "surface"] and list(catalog.derived) == ["warm"]
+    assert list(catalog.alerts) == ["hot", "condensation"]
