@@ -44,11 +44,12 @@ def test_selectivity_is_the_share_of_independent_values() -> None:
     for _ in range(30):
         seen = {name: sorted(float(r.randint(0, 6)) for _ in range(8)) for name in names}
         null = {name: r.choice((0.0, 0.25)) for name in names}
-        sql = " OR ".join(
-            f"({r.choice(names)} {r.choice(('<', '>=', '='))} {r.randint(0, 6)} "
-            f"AND {r.choice(names)} IS NOT NULL OR {r.choice(names)} IS NULL AND {r.choice(names)} <> {r.randint(0, 6)})"
-            for _ in range(r.randint(1, 3))
-        )
+        parts = []
+        for _ in range(r.randint(1, 3)):
+            a, b, c, d = (r.choice(names) for _ in range(4))
+            op, x, y = r.choice(("<", ">=", "=")), r.randint(0, 6), r.randint(0, 6)
+            parts.append(f"{a} {op} {x} AND {b} IS NOT NULL OR {c} IS NULL AND {d} <> {y}")
+        sql = " OR ".join(f"({part})" for part in parts)
         predicate: Predicate = parse(sql, types)
         # Every combination of the values, NULL as often as it is.
         axes = [
