@@ -13,10 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
+from tamis.errors import RefusedError
 from tamis.expressions.nodes import Call, Expr
 from tamis.planning.omission import Omission, bare
 from tamis.planning.plan import Entry, Input, Sides
+from tamis.predicates import Predicate, implies
+
+# Clauses of a filter: with as many on both sides a comparison takes milliseconds.
+MOST_CLAUSES = 50
 
 
 @dataclass(frozen=True)
@@ -76,13 +82,29 @@ def _merge(a: Entry, b: Entry) -> Entry:
 
 
 def _within(entry: Entry, other: Entry) -> bool:
-    """Whether all that passes the filter of `entry` passes that of `other`, as their conjuncts say."""
+    """Whether all that passes the filter of `entry` passes that of `other`: exact where both compare
+    attributes with constants, else as their conjuncts say.
+    """
+    if other.filter is None or entry.filter == other.filter:
+        return True
+    if entry.filter is None:
+        return False
+    narrow, wide = _boxes(entry.filter), _boxes(other.filter)
+    if narrow is not None and wide is not None:
+        return implies(narrow, wide)
     return set(_conjuncts(other.filter)) <= set(_conjuncts(entry.filter))
 
 
-def _conjuncts(filter_: Expr | None) -> tuple[Expr, ...]:
-    if filter_ is None:
-        return ()
+@lru_cache(10_000)
+def _boxes(filter_: Expr) -> Predicate | None:
+    """The filter as boxes; None where it isn't one of them, or one of too many to compare in passing."""
+    try:
+        return Predicate.of(filter_, budget=MOST_CLAUSES)
+    except RefusedError:
+        return None
+
+
+def _conjuncts(filter_: Expr) -> tuple[Expr, ...]:
     if isinstance(filter_, Call) and filter_.op == "and":
         return tuple(part for arg in filter_.args for part in _conjuncts(arg))
     return (filter_,)

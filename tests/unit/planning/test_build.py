@@ -86,6 +86,27 @@ def test_a_reader_of_every_tuple_serves_those_of_narrower_filters() -> None:
     assert (text(second.filter), second.serves) == ("y > 3 AND x > 1", 4)
 
 
+@pytest.mark.parametrize(
+    ("wide", "narrow", "entries"),
+    [
+        ("x NOT BETWEEN -5 AND 20", "x > 30 OR x < -10", 1),
+        ("x > 1 OR x <= 1 AND y > 3", "y BETWEEN 4 AND 9 AND x IS NOT NULL", 1),
+        ("y > 3 OR y < 3", "y IN (1, 2, 4)", 1),
+        ("y > 3", "y >= 2 AND y < 10", 2),
+        ("x > 1", "y > 3", 2),
+        ("x + y > 1", "x + y > 1 AND x < 5", 1),  # by its conjuncts: it isn't one attribute's comparison
+    ],
+)
+def test_which_filters_are_narrower(wide: str, narrow: str, entries: int) -> None:
+    single = "CREATE ALERT {} AS SELECT k FROM a WHERE {};"
+    catalog = catalog_of(TWO, single.format("narrow", narrow), single.format("wide", wide))
+    found = topic(build(catalog).plan, "a").entries
+    assert len(found) == entries
+    if entries == 1:
+        (alone,) = topic(build(catalog_of(TWO, single.format("wide", wide))).plan, "a").entries
+        assert found[0].filter == alone.filter
+
+
 def test_what_keeps_all_has_no_value() -> None:
     catalog = catalog_of(TWO, "CREATE ALERT q WITH (max_delay = '5 seconds') AS SELECT k FROM a WHERE x > 3")
     (entry,) = topic(build(catalog).plan, "a").entries
