@@ -22,8 +22,10 @@ from tamis.query.refusals import function as refused_function
 # What sqlglot says that it expected.
 _WANTED = re.compile(r"Expect(?:ing|ed) ([^<]{1,40}?)(?: but got .*)?$", re.DOTALL)
 
-# Syntax errors of one SELECT that are told at once: each takes another run of the parser.
+# Syntax errors of one SELECT that are told at once, and how many tokens are read again for them in all: each
+# takes another run of the parser, which reads some 20,000 tokens a second.
 MOST_MENDED = 20
+MOST_REREAD = 40_000
 
 
 class BareNames:
@@ -56,7 +58,7 @@ def read_select(context: Context, cursor: Cursor) -> exp.Expr:
     if not tokens or tokens[0].text.upper() not in ("SELECT", "WITH", "("):
         cursor.at -= len(tokens)
         raise cursor.unexpected("SELECT", "write SELECT column, … FROM stream WHERE condition")
-    for left in reversed(range(MOST_MENDED + 1)):
+    for left in reversed(range(min(MOST_MENDED, MOST_REREAD // len(tokens)) + 1)):
         try:
             node = parse_select(tokens)
             break

@@ -18,6 +18,7 @@ from tamis.query.catalog import apply
 from tamis.query.limits import MOST_TOKENS
 from tamis.query.model import AlertDef, Catalog, Drop, Explain, SetPaused, Show, StreamDef
 from tamis.query.parse import MOST_ERRORS, parse
+from tamis.query.syntax import MOST_MENDED, MOST_REREAD
 from tamis.query.text import LARGEST_TEXT
 
 SQL = Path(__file__).parents[2] / "fixtures" / "sql"
@@ -109,6 +110,21 @@ def test_a_statement_has_a_largest_length() -> None:
     values = ", ".join(str(n) for n in range(MOST_TOKENS // 2))
     with pytest.raises(SqlErrors, match="at most 20000 words"):
         parse(f"CREATE ALERT q AS SELECT n FROM air WHERE n IN ({values})", base())
+
+
+def test_many_syntax_errors_in_a_large_select_are_told_in_time() -> None:
+    began = time.monotonic()
+    conditions = " AND ".join("rh 5" if n % 150 == 0 else f"rh > {n}" for n in range(4500))
+    with pytest.raises(SqlErrors) as raised:
+        parse(f"CREATE ALERT q AS SELECT n FROM air WHERE {conditions}", base())
+    assert len(raised.value.errors) == 1 + MOST_REREAD // (4 * 4500)
+    with pytest.raises(SqlErrors) as raised:
+        parse(
+            f"CREATE ALERT q AS SELECT n FROM air WHERE {conditions[:1200]} AND {'rh 5 AND ' * 40} rh > 5",
+            base(),
+        )
+    assert len(raised.value.errors) == 1 + MOST_MENDED
+    assert time.monotonic() - began < 20
 
 
 def test_a_file_of_noise_gives_a_message_that_ends() -> None:
