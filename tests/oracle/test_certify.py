@@ -111,6 +111,23 @@ def comparison(rng: random.Random) -> Expr:
     if style < 0.6:
         shape = rng.choice(["abs", "exp", "neg"])
         return call(op, call(shape, call(rng.choice("+-*"), own, rest)), term(rng, "b", 1))
+    if style < 0.64:  # one stream's factors and terms, scattered
+        factors = [own, rest, term(rng, "a", 0)]
+        rng.shuffle(factors)
+        product = call(rng.choice("**/"), call(rng.choice("**/"), factors[0], factors[1]), factors[2])
+        if rng.random() < 0.4:
+            product = call(rng.choice("+-"), product, call("*", column("a", "y"), rest))
+        return call(op, product, number(rng.choice([0, 1, -1, 2])))
+    if style < 0.68:  # a step at a constant
+        at = number(rng.choice([0, 1, -1, 1.5]))
+        step = call(rng.choice(["<", "<=", ">", ">=", "="]), column("a", "x"), at)
+        slope, beside = rng.choice([1, 2, 0.5, -1]), rng.random() < 0.5
+        other = call("+", call("*", number(slope), column("a", "x")), number(rng.choice([0, 1, -1, 2])))
+        values: list[Expr] = [column("a", "x"), other]
+        rng.shuffle(values)
+        if beside:
+            values = [call(rng.choice("+-"), value, column("b", "u")) for value in values]
+        return call(op, call("case", step, *values), number(1) if beside else rest)
     if style < 0.7:
         square = call("power", call("-", own, rest), number(2))
         return call(op, call("*", square, term(rng, "b", 0)), number(rng.choice([0, 1, 2])))

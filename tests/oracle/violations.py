@@ -100,7 +100,8 @@ def _with_null(true: Array) -> tuple[Array, Array]:
 @dataclass(frozen=True)
 class Claim:
     """For all `rest` fixed, the quiet values of `value` lie as `sides` has it. `domains` has both ends of
-    every column; text columns take whole numbers as names.
+    every column; text columns take whole numbers as names. Columns of the rest that are `nullable` are NULL
+    at times.
     """
 
     condition: Expr
@@ -109,6 +110,7 @@ class Claim:
     own: tuple[Column, ...]
     rest: tuple[Column, ...]
     domains: Mapping[Column, tuple[float, float]]
+    nullable: frozenset[Column] = frozenset()
 
     def _spread(self, names: tuple[Column, ...], shares: Array) -> dict[Column, Array]:
         """Places from shares of each side, whole where the column is."""
@@ -123,6 +125,8 @@ class Claim:
         """A violation among random fixings of the rest and dense places along the stream's own values."""
         rng = np.random.default_rng(seed)
         rest = self._spread(self.rest, _shares(rng, len(self.rest), (fixings, 1)))
+        for column in self.nullable & rest.keys():
+            rest[column] = np.where(rng.random((fixings, 1)) < 0.2, np.nan, rest[column])
         if len(self.own) == 1:
             line = np.linspace(0.0, 1.0, density)[None, None, :] + np.zeros((1, fixings, 1))
             wiggle = rng.random((1, fixings, density)) / density
@@ -147,7 +151,7 @@ class Claim:
         place = {c: float(np.broadcast_to(v, shape)[i, j]) for c, v in row.items()}
         return f"alarm at {value[i, j]}, quiet from {bottom[i, 0]} to {top[i, 0]}: {place}"
 
-    def searched(self, seed: int, rounds: int = 25) -> str | None:
+    def searched(self, seed: int, rounds: int = 20) -> str | None:
         """A violation that an optimiser finds: an alarm, and quiet values on the wrong side of it."""
         roles = {"above": 2, "below": 2, "both": 3}[self.sides]
         size = len(self.rest) + roles * len(self.own)
@@ -206,8 +210,10 @@ def claim_of(
     fixed: tuple[Column, ...],
     domains: Mapping[Column, tuple[float, float]],
     alias: str = "a",
+    nullable: frozenset[Column] = frozenset(),
 ) -> Claim:
     """The claim of a certificate of source `alias`."""
     used = list(dict.fromkeys([*columns(condition), *columns(value)]))
     own = tuple(c for c in used if c.alias == alias and c not in fixed)
-    return Claim(condition, value, sides, own, tuple(c for c in used if c not in own), domains)
+    rest = tuple(c for c in used if c not in own)
+    return Claim(condition, value, sides, own, rest, domains, nullable)

@@ -1,0 +1,177 @@
+"""Rules broken on purpose: the search for a place that gives a certificate the lie finds each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.oracle.violations import claim_of
+from tests.unit.planning.catalogs import NEAR
+
+from tamis.expressions.nodes import columns, conjunction
+from tamis.planning import jets, regions, scalar, shapes, subdivide
+from tamis.planning.intervals import ONE, ZERO
+from tamis.planning.jets import Jet
+from tamis.planning.shapes import Region, Shape
+from tamis.planning.verdict import judge
+from tamis.query.parse import catalog_of
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+def quotient_without_sign(patch: pytest.MonkeyPatch) -> None:
+    """x / b rises in x, whatever the sign of b."""
+    patch.setattr(regions, "_quotient", lambda args, signs: args[0].shape)
+
+
+def product_without_sign(patch: pytest.MonkeyPatch) -> None:
+    """x * b rises in x, whatever the sign of b."""
+    true = shapes.scaled
+    patch.setattr(shapes, "scaled", lambda shape, sign: true(shape, 1 if sign is None else sign))
+
+
+def difference_as_sum(patch: pytest.MonkeyPatch) -> None:
+    """a - b goes as a + b."""
+    patch.setattr(shapes, "flipped", lambda shape: shape)
+
+
+def and_as_or(patch: pytest.MonkeyPatch) -> None:
+    """What an AND leaves is an interval, where what each leaves is."""
+    patch.setattr(shapes, "intersection", shapes.union)
+
+
+def sum_of_quasiconvex(patch: pytest.MonkeyPatch) -> None:
+    """Quasiconvex functions add up to one."""
+
+    def summed(parts: list[Shape]) -> Shape:
+        return shapes.closed(shapes.common([p for p in parts if p != shapes.CONSTANT]))
+
+    patch.setattr(shapes, "summed", summed)
+
+
+def bends_are_smooth(patch: pytest.MonkeyPatch) -> None:
+    """A bend of ABS has a second derivative of 0."""
+    true = jets._abs
+
+    def absolute(*args: Any) -> Jet:
+        found = true(*args)
+        return Jet(found.value, found.first, ZERO, found.varies, found.sure)
+
+    patch.setitem(jets._RULES, "abs", absolute)
+
+
+def steps_are_free(patch: pytest.MonkeyPatch) -> None:
+    """A CASE rises where its pieces do, whatever the steps between them."""
+    patch.setattr(regions.Prover, "_steps", lambda *_: True)
+
+
+def null_by_choice(patch: pytest.MonkeyPatch) -> None:
+    """The values of a CASE over the scalar may be NULL for different rests."""
+    patch.setattr(regions, "alike", lambda *_: True)
+    patch.setattr(jets, "alike", lambda *_: True)
+    true = subdivide.whole
+    patch.setattr(regions, "whole", lambda expr, box, variable, strict=False: true(expr, box, variable))
+
+
+def any_slope_at_the_level(patch: pytest.MonkeyPatch) -> None:
+    """The slope at the threshold doesn't matter either."""
+    for shape in (Shape.RISING, Shape.FALLING):
+        patch.setitem(subdivide._AT_ZERO, shape, lambda j: np.ones(np.shape(j.first.lo), np.bool_))
+
+
+def crossings_alone_matter(patch: pytest.MonkeyPatch) -> None:
+    """A number is quasiconvex where it is never level at the threshold itself."""
+
+    def test(j: Jet) -> Any:
+        return ~j.value.holds(0.0) | (j.first.lo > 0) | (j.first.hi < 0)
+
+    patch.setitem(subdivide._AT_ZERO, Shape.QUASICONVEX, test)
+
+
+def zero_divides(patch: pytest.MonkeyPatch) -> None:
+    """A divisor never is 0."""
+    true = jets._quotient
+
+    def quotient(expr: Any, args: tuple[Jet, ...], _doubt: jets.Doubt) -> Jet:
+        return true(expr, args, jets.Doubt())
+
+    patch.setitem(jets._RULES, "/", quotient)
+
+
+def many_values_are_one(patch: pytest.MonkeyPatch) -> None:
+    """The first scalar of a stream is its only one."""
+    patch.setattr(scalar._Grouping, "free", lambda self, expr: any(c.name == "x" for c in columns(expr)))
+
+
+def inside_out(patch: pytest.MonkeyPatch) -> None:
+    """An interval of alarms will do, too."""
+    true = shapes.region
+    patch.setattr(shapes, "region", lambda r: true(r | Region.OUTSIDE if Region.INTERVAL in r else true(r)))
+
+
+def squares_rise(patch: pytest.MonkeyPatch) -> None:
+    """An even power rises wherever its base does."""
+    patch.setattr(regions, "_raised", lambda a, n: shapes.risen(a.shape))
+
+
+def slopes_of_inverses(patch: pytest.MonkeyPatch) -> None:
+    """1 / x rises."""
+    patch.setattr(jets, "_inverse_first", lambda b: ONE)
+
+
+# Each with a condition that tells it from the true rule.
+STREAMS = """
+CREATE STREAM a (k INT KEY, ts TIMESTAMP, x DOUBLE CHECK (x BETWEEN -3 AND 3),
+  y DOUBLE CHECK (y BETWEEN 0 AND 2),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND);
+CREATE STREAM b (k INT KEY, ts TIMESTAMP, u DOUBLE CHECK (u BETWEEN -2 AND 3),
+  neg DOUBLE CHECK (neg BETWEEN -3 AND -1), pos DOUBLE CHECK (pos BETWEEN 1 AND 3),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND);
+"""
+BROKEN: list[tuple[Break, str]] = [
+    (quotient_without_sign, "a.x / b.neg > 1"),
+    (product_without_sign, "a.x * b.u > 1"),
+    (difference_as_sum, "b.u - a.x > 1"),
+    (and_as_or, "a.x > b.u AND a.x < b.pos"),
+    (sum_of_quasiconvex, "sqrt(abs(a.x - b.pos)) + sqrt(abs(a.x + b.pos)) > 1.9"),
+    (bends_are_smooth, "0 - abs(a.x - b.u) > -1"),
+    (steps_are_free, "CASE WHEN a.x > 1 THEN a.x - 2 + b.u ELSE a.x + b.u END > 0"),
+    (null_by_choice, "CASE WHEN a.x < 1 THEN a.x ELSE a.x + b.pos END > -1"),
+    (any_slope_at_the_level, "a.x * b.u > 1"),
+    (crossings_alone_matter, "0 - power(a.x - b.u, 2) > -1"),
+    (zero_divides, "1 / (a.x - b.u) > 1"),
+    (many_values_are_one, "a.x > b.u AND a.y > b.pos"),
+    (inside_out, "ABS(a.x - b.u) < 1"),
+    (squares_rise, "power(a.x - b.u, 2) > 1"),
+    (slopes_of_inverses, "1 / (a.y + b.pos) + 0.01 * a.y > 0.4"),
+]
+
+
+def lie(condition: str) -> str | None:
+    """How a's certificate is wrong; None where it isn't, or there is none."""
+    catalog = catalog_of(STREAMS, f"CREATE ALERT q AS SELECT a.k FROM a JOIN b ON {NEAR} WHERE {condition}")
+    judged = judge(catalog.alerts["q"], catalog)
+    found = judged.omissions[0]
+    whole = conjunction(judged.analysis.conditions)
+    if found.value is None or found.sides is None or whole is None:
+        return None
+    ends = {"x": (-3.0, 3.0), "y": (0.0, 2.0), "u": (-2.0, 3.0), "neg": (-3.0, -1.0), "pos": (1.0, 3.0)}
+    used = frozenset(columns(whole))
+    claim = claim_of(
+        whole,
+        found.value,
+        found.sides,
+        fixed=(),
+        domains={c: ends[c.name] for c in used},
+        nullable=frozenset(c for c in used if c.alias == "b"),
+    )
+    return claim.sampled(1, fixings=300) or claim.searched(1)
+
+
+@pytest.mark.parametrize(("rule", "condition"), BROKEN, ids=lambda x: getattr(x, "__name__", ""))
+def test_a_broken_rule_is_seen(rule: Break, condition: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lie(condition) is None
+    rule(monkeypatch)
+    assert lie(condition) is not None, "the search does not tell it from the true rule"
