@@ -93,8 +93,8 @@ def high_forgotten() -> Patches:
     """A restart doesn't know the greatest event time that was read (`durable_high`)."""
     begin = ShardRun.__init__
 
-    def mutant(self: ShardRun, shard: str, stream: str, commit: Commit, plan: Plan) -> None:
-        begin(self, shard, stream, replace(commit, high=-1), plan)
+    def mutant(self: ShardRun, shard: str, stream: str, commit: Commit, *rest: Any) -> None:
+        begin(self, shard, stream, replace(commit, high=-1), *rest)
 
     return [(ShardRun, "__init__", mutant)]
 
