@@ -38,7 +38,7 @@ def stores(rows: Sequence[Row]) -> None:
         axes.set_yscale("log")
         axes.set_title(stream)
         axes.set_xlabel("disorder σ (ticks; ten ticks per tuple)")
-    panels[0].set_ylabel("time per tuple (µs)")
+    panels[0].set_ylabel("CPU time per tuple (µs)")
     _legend_below(figure, panels[0])
     _save(figure, "omission-stores.png")
 
@@ -100,8 +100,8 @@ def growth(rows: Sequence[Row]) -> None:
     for axes in (by_tuples, by_keys, kept):
         axes.set_xscale("log")
         axes.legend(fontsize="small")
-    by_tuples.set(xlabel="tuples", ylabel="seconds", title="time by tuples")
-    by_keys.set(xlabel="keys", ylabel="time per tuple (ns)", title=f"time by keys, {most:,} tuples")
+    by_tuples.set(xlabel="tuples", ylabel="CPU time (s)", title="time by tuples")
+    by_keys.set(xlabel="keys", ylabel="CPU time per tuple (ns)", title=f"time by keys, {most:,} tuples")
     by_keys.set_ylim(bottom=0)
     kept.set(xlabel="keys", ylabel="most tuples kept at a time", title=f"state, {most:,} tuples")
     _save(figure, "omission-growth.png")

@@ -49,7 +49,7 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"interval": INTERVAL, "repeats": repeats, "batch": BATCH, "sides": "both", "quick": quick},
         (
-            f"kernel, stream form: seconds in all, medians of {repeats} runs by turns on one core",
+            f"kernel, stream form: CPU seconds in all, medians of {repeats} runs by turns on one core",
             "every key a random walk, the keys by turns",
             f"{INTERVAL} tuples of a key in an omission interval; stream form: batches of {BATCH:,}",
             "most tuples kept: by the stream form between two batches, undecided ones and brackets",
