@@ -86,6 +86,14 @@ def test_times_and_intervals_at_the_ends_of_int64(interval: int) -> None:
     assert dropped.tolist() == [i for i in range(4) if not expected[i]]
 
 
+def test_at_the_end_of_the_clock_only_what_is_due_is_published() -> None:
+    for delay, published in ((None, []), (10**30, []), (5, [1])):
+        state = OmissionState(10, "above", delay)
+        state.offer([0, 0], [0, 1], [2.0, 1.0], [0, 1], 0)
+        assert state.decide(0, 0).published.tolist() == [0]
+        assert state.decide(0, LAST).published.tolist() == published
+
+
 def test_only_closed_windows_shorter_than_the_gap_see_what_lies_in_it() -> None:
     assert retained([0, 1, 4], [5.0, 1.0, 5.0], 4, sides="above").tolist() == [True, False, True]
     assert retained([0, 1, 4], [5.0, 1.0, 5.0], 3, sides="above").tolist() == [True, True, True]

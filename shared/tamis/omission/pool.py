@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from tamis.omission.columns import Flags, Floats, Int64s
+from tamis.omission.columns import Bools, Flags, Floats, Int64s
 from tamis.omission.ticks import NEVER
 
 ABOVE, BELOW, RETAINED = np.uint8(1), np.uint8(2), np.uint8(4)
@@ -124,10 +124,23 @@ def with_keys(keys: Keys, codes: Int64s, order: Int64s) -> Keys:
     return Keys(*(np.insert(column, at, rows, axis=0) for column, rows in zip(keys, empty, strict=True)))
 
 
-def without_empty(keys: Keys) -> Keys:
-    """`keys` that have live tuples."""
-    some = keys.counts.any(axis=1)
-    return Keys(*(column[some] for column in keys))
+def with_tuples(keys: Keys) -> Bools:
+    """Which of `keys` have live tuples."""
+    above, below, ahead = keys.counts.T
+    some: Bools = (above | below | ahead) > 0
+    return some
+
+
+def moved(keys: Keys, places: Int64s, more: int) -> tuple[Int64s, int]:
+    """All lists at the front of a new column with `more` places, or twice as many as are in use, behind them;
+    where these begin."""
+    counts = keys.counts.ravel()
+    ends = counts.cumsum()
+    starts, used = ends - counts, int(counts.sum())
+    to = np.empty(2 * (used + more), np.int64)
+    to[:used] = places[np.repeat(keys.starts.ravel() - starts, counts) + np.arange(used)]
+    keys.starts[:], keys.rooms[:] = starts.reshape(keys.starts.shape), keys.counts
+    return to, used
 
 
 class Fresh(NamedTuple):

@@ -30,36 +30,36 @@ import numpy as np
 from numba import njit
 
 from tamis.omission.columns import Int64s
-from tamis.omission.pool import AHEAD, AT_ONCE, LISTS, RETAINED, SIDES, Fresh, Keys, Out, Pool, Work
+from tamis.omission.pool import AHEAD, AT_ONCE, LISTS, RETAINED, SIDES, Fresh, Out, Pool, Work
 from tamis.omission.ticks import NEVER
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Numba's cache looks for changes only in the file of the function that is called: what these functions call
-# is therefore in this file as well. `advance` keeps all arrays alive: counting references to them in what it
-# calls would take ten times as long as all else.
-inlined: Callable[[F], F] = njit(cache=True, forceinline=True, _nrt=False)  # type: ignore[call-overload]
+# is therefore in this file as well. Nothing here allocates, and the caller keeps all arrays alive: counting
+# references to them would take ten times as long as all else.
+compiled: Callable[[F], F] = njit(cache=True, _nrt=False)  # type: ignore[call-overload]
 
 
-@inlined
+@compiled
 def _apart(start: np.int64, end: np.int64, interval: np.uint64) -> bool:
     """Whether `end` lies more than `interval` after `start`, which isn't later."""
     return bool(np.uint64(end) - np.uint64(start) > interval)
 
 
-@inlined
+@compiled
 def _held(pool: Pool, slot: int) -> bool:
     return bool(not pool.needs[slot] & RETAINED)
 
 
-@inlined
+@compiled
 def _publish(pool: Pool, slot: int, out: Out) -> None:
     pool.needs[slot] |= RETAINED
     out.published[out.counts[0]] = pool.ids[slot]
     out.counts[0] += 1
 
 
-@inlined
+@compiled
 def _let_go(pool: Pool, slot: int, side: int, out: Out) -> None:
     """This side doesn't need the tuple any more; what none needs is forgotten, and dropped if it is held."""
     needs = pool.needs[slot] & ~(1 << side)
@@ -73,7 +73,7 @@ def _let_go(pool: Pool, slot: int, side: int, out: Out) -> None:
         pool.free[pool.taken[0]] = slot
 
 
-@inlined
+@compiled
 def _cover(pool: Pool, slot: int, side: int, left: int, right: int, out: Out) -> None:
     """A held tuple is bracketed on this side: by `left` and `right`, or by one at its time alone (-1 for the
     other)."""
@@ -87,7 +87,7 @@ def _cover(pool: Pool, slot: int, side: int, left: int, right: int, out: Out) ->
     _let_go(pool, slot, side, out)
 
 
-@inlined
+@compiled
 def _stays(pool: Pool, under: int, side: int, value: float, at: np.int64, held: bool) -> bool:
     """Whether `under` stays on a side's stack when a tuple of this value, time and state comes to lie on
     it.
@@ -101,7 +101,7 @@ def _stays(pool: Pool, under: int, side: int, value: float, at: np.int64, held: 
     return bool(beside or held)
 
 
-@inlined
+@compiled
 def _expire(work: Work, k: int, now: np.int64, over: bool) -> None:
     """Forget what no window that ends at `now` or later holds, or all if it is over; publish the bottoms."""
     keys, pool, places = work.keys, work.pool, work.places
@@ -123,7 +123,7 @@ def _expire(work: Work, k: int, now: np.int64, over: bool) -> None:
     keys.expiry[k] = expiry
 
 
-@inlined
+@compiled
 def _push(work: Work, k: int, slot: int) -> None:
     """Put a tuple behind the watermark on the stacks of its sides."""
     keys, pool, places, out = work.keys, work.pool, work.places, work.out
@@ -153,7 +153,7 @@ def _push(work: Work, k: int, slot: int) -> None:
         keys.counts[k, side] = count
 
 
-@inlined
+@compiled
 def _look_ahead(work: Work, k: int, begin: int, end: int) -> None:
     """Settle `work.line[begin:end]`, a key's tuples ahead of the watermark in order of time."""
     keys, pool, places, out = work.keys, work.pool, work.places, work.out
@@ -206,7 +206,7 @@ def _look_ahead(work: Work, k: int, begin: int, end: int) -> None:
         keys.counts[k, side] = count
 
 
-@inlined
+@compiled
 def _overdue(work: Work, slots: Int64s) -> np.int64:
     """Publish the held ones of `slots` that are due; when the next of them is."""
     pool = work.pool
@@ -221,7 +221,7 @@ def _overdue(work: Work, slots: Int64s) -> np.int64:
     return least
 
 
-@inlined
+@compiled
 def _line_up(work: Work, k: int, fresh: Fresh, begin: int, end: int) -> int:
     """Give rows `begin` to `end` of `fresh`, key `k`'s, slots, and put them in `work.line`, in order of time,
     with those that were ahead of the watermark; how many these are."""
@@ -248,27 +248,7 @@ def _line_up(work: Work, k: int, fresh: Fresh, begin: int, end: int) -> int:
     return size
 
 
-@njit(cache=True)
-def _moved(keys: Keys, places: Int64s, more: int) -> tuple[Int64s, int]:
-    """All lists at the front of a new column with `more` places, or twice as many as are in use, behind them;
-    where these begin."""
-    used = 0
-    for k in range(len(keys.codes)):
-        for which in range(LISTS):
-            used += keys.counts[k, which]
-    to = np.empty(2 * (used + more), np.int64)
-    used = 0
-    for k in range(len(keys.codes)):
-        for which in range(LISTS):
-            start, count = keys.starts[k, which], keys.counts[k, which]
-            for i in range(count):
-                to[used + i] = places[start + i]
-            keys.starts[k, which], keys.rooms[k, which] = used, count
-            used += count
-    return to, used
-
-
-@inlined
+@compiled
 def _settle_key(work: Work, k: int, size: int, behind: int) -> None:
     """Settle a key whose lists have room: of its `size` tuples in line, `behind` are behind the watermark."""
     keys, pool, places, line, watermark = work.keys, work.pool, work.places, work.line, work.watermark
@@ -297,7 +277,7 @@ def _settle_key(work: Work, k: int, size: int, behind: int) -> None:
         keys.wake[k] = min(keys.wake[k], pool.times[places[start]])
 
 
-@inlined
+@compiled
 def _make_room(work: Work, k: int, behind: int, ahead: int, used: int) -> int:
     """Have room for so many more on each of key `k`'s stacks, and on the list of those ahead, which is empty;
     how many places are in use then."""
@@ -314,11 +294,14 @@ def _make_room(work: Work, k: int, behind: int, ahead: int, used: int) -> int:
     return used
 
 
-@inlined
-def _settle(work: Work, fresh: Fresh, k: int, row: int, used: int) -> tuple[int, int, int, int]:
+@compiled
+def settle(work: Work, fresh: Fresh, k: int, row: int, used: int) -> tuple[int, int, int, int]:
     """Settle key `k` and those after it, with the new tuples from place `row` of their order on, until one
-    lacks places: returns the key and row to go on with, how many places are in use, and how many are
-    needed.
+    lacks places.
+
+    `work.keys` has those of `fresh`, and `work.pool` room for it. None of `fresh` is behind the watermark of
+    the last decision. Returns the key (or their number) and row to go on with, how many places are in use,
+    and how many more are needed.
     """
     keys, pool, line, watermark = work.keys, work.pool, work.line, work.watermark
     for key in range(k, len(keys.codes)):
@@ -340,36 +323,3 @@ def _settle(work: Work, fresh: Fresh, k: int, row: int, used: int) -> tuple[int,
         used = _make_room(work, key, behind, size - behind, used)
         _settle_key(work, key, size, behind)
     return len(keys.codes), row, used, 0
-
-
-@njit(cache=True)
-def advance(
-    keys: Keys,
-    pool: Pool,
-    places: Int64s,
-    used: int,
-    fresh: Fresh,
-    interval: np.uint64,
-    watermark: np.int64,
-    now: np.int64,
-) -> tuple[Int64s, int, Int64s, Int64s]:
-    """Decide what `fresh` tuples, the watermark and the clock decide.
-
-    `keys` has those of `fresh`, and `pool` room for it; of `places`, where the lists are, `used` are in
-    use. None of `fresh` is behind the watermark of the last call. Returns `places` and `used` anew, and the
-    handles published and dropped now.
-    """
-    most = pool.taken[0] + len(fresh.ids)
-    out = Out(np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(2, np.int64))
-    most = 0
-    for k in range(len(keys.codes)):
-        most = max(most, keys.counts[k, AHEAD])
-    most += len(fresh.ids)
-    line, stack, ends = np.empty(most, np.int64), np.empty((3, most), np.int64), np.empty((2, 2), np.int64)
-    k = row = 0
-    while True:
-        work = Work(keys, pool, places, out, line, stack, ends, interval, watermark, now)
-        k, row, used, most = _settle(work, fresh, k, row, used)
-        if k == len(keys.codes):
-            return places, used, out.published[: out.counts[0]], out.dropped[: out.counts[1]]
-        places, used = _moved(keys, places, most)

@@ -20,18 +20,23 @@ from tamis.omission.columns import (
 )
 from tamis.omission.pool import (
     ABOVE,
+    AHEAD,
     BELOW,
     RETAINED,
     SIDES,
     Fresh,
+    Keys,
+    Out,
+    Work,
     empty_pool,
     held_slots,
+    moved,
     no_keys,
     with_keys,
     with_room,
-    without_empty,
+    with_tuples,
 )
-from tamis.omission.settle import advance
+from tamis.omission.settle import settle
 from tamis.omission.ticks import NEVER, as_delay, as_span
 
 
@@ -70,10 +75,12 @@ class OmissionState:
     all. What is published hits every window of length `interval` as `retained` says, whatever the order of
     arrival, the batches and the watermarks; in order it is the same number of tuples.
 
-    >>> state = OmissionState(10, "above") >>> state.offer([7, 7, 7], [0, 2, 4], [5.0, 1.0, 3.0], [0, 1, 2],
-    now=0) >>> state.decide(watermark=4, now=0)  # 1 lies between two greater ones, 3 may still get a
-    greater one behind Decided(published=array([0]), dropped=array([1])) >>> state.decide(watermark=11,
-    now=0) Decided(published=array([2]), dropped=array([], dtype=int64))
+    >>> state = OmissionState(10, "above")
+    >>> state.offer([7, 7, 7], [0, 2, 4], [5.0, 1.0, 3.0], [0, 1, 2], now=0)
+    >>> state.decide(watermark=4, now=0)  # 1 has greater ones on both sides, 3 may still get one on its right
+    Decided(published=array([0]), dropped=array([1]))
+    >>> state.decide(watermark=11, now=0)
+    Decided(published=array([2]), dropped=array([], dtype=int64))
     """
 
     def __init__(self, interval: int, sides: Sides = "both", max_delay: int | None = None) -> None:
@@ -134,20 +141,42 @@ class OmissionState:
             order = np.arange(len(fresh.ids))
         self._keys = with_keys(self._keys, fresh.codes, order)
         self._pool = with_room(self._pool, len(order), self._delay != NEVER)
-        self._places, self._used, published, dropped = advance(
-            self._keys,
-            self._pool,
-            self._places,
-            self._used,
-            Fresh(*fresh, order),
-            self._interval,
-            self._watermark,
-            np.int64(now),
-        )
+        published, dropped = self._settle(Fresh(*fresh, order), now)
         # Empty keys go when they are half of all, so that removing them costs no more than they did.
-        if 2 * np.count_nonzero(self._keys.counts.any(axis=1)) < len(self._keys.codes):
-            self._keys = without_empty(self._keys)
+        if 2 * np.count_nonzero(with_tuples(self._keys)) < len(self._keys.codes):
+            self._keys = Keys(*(column[with_tuples(self._keys)] for column in self._keys))
         return Decided(np.sort(np.concatenate([late, published])), np.sort(dropped))
+
+    def _settle(self, fresh: Fresh, now: int) -> tuple[Int64s, Int64s]:
+        """Handles published and dropped now that `fresh` has come."""
+        keys, rows = self._keys, len(fresh.ids)
+        most = self.size() + rows
+        out = Out(np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(2, np.int64))
+        most = rows + int(keys.counts[:, AHEAD].max(initial=0))
+        line, stack, ends = (
+            np.empty(most, np.int64),
+            np.empty((3, most), np.int64),
+            np.empty((2, 2), np.int64),
+        )
+        k = row = 0
+        while True:
+            work = Work(
+                keys,
+                self._pool,
+                self._places,
+                out,
+                line,
+                stack,
+                ends,
+                self._interval,
+                self._watermark,
+                # A deadline at the end of time never comes.
+                np.int64(min(now, int(NEVER) - 1)),
+            )
+            k, row, self._used, lacking = settle(work, fresh, k, row, self._used)
+            if k == len(keys.codes):
+                return out.published[: out.counts[0]], out.dropped[: out.counts[1]]
+            self._places, self._used = moved(keys, self._places, lacking)
 
     def note_published(self, ids: npt.ArrayLike) -> None:
         """Tuples that another entry published: no longer held here, and retained as far as ties go.

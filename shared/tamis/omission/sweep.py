@@ -16,8 +16,9 @@ apart, is in no window without one of them; and what brackets is either retained
 **The pass.** "Nearest greater to the left" is a monotonic stack of values. A tuple waits on the stack of
 each side that still asks for it. It is looked at when a tuple at time t takes its place there (greater: its
 bracket is complete; equal: its place is taken): if by then its reach has passed (t - l > L, or its deadline
-lies before t), it was retained; if not, this side no longer asks, and the bracket takes over its deadline
-on this side. What no side asks for is dropped. Every tuple enters and leaves each stack once: linear time.
+lies before t), it was retained; if not, this side no longer asks, and the right bracket takes over its
+deadline on this side, if that is earlier (the left bracket, being older, has an earlier one itself). What
+no side asks for is dropped. Every tuple enters and leaves each stack once: linear time.
 """
 
 from __future__ import annotations
@@ -115,8 +116,6 @@ def sweep(
                     else:
                         asks[q] = ask & ~bit
                         if delays:
-                            at = base + left[base + q]
-                            due[at] = min(due[at], due[base + q])
                             due[base + i] = min(due[base + i], due[base + q])
                 top -= 1
                 if other == value:
