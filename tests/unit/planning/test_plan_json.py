@@ -55,7 +55,7 @@ def test_every_field_must_be_there_with_its_type_and_no_other() -> None:
     tried = 0
     for path in places(good):
         for name in list(at(good, path)):
-            if path not in maps:
+            if path not in maps and name != "certificate":  # which plans of the first release lack
                 broken = orjson.loads(orjson.dumps(good))
                 del at(broken, path)[name]
                 with pytest.raises(InputError):
