@@ -59,7 +59,13 @@ SPECS: tuple[TopicSpec, ...] = (
     TopicSpec(PLANS, None, True, 7 * DAY_MS, '"plan"', "one plan version, the same in every partition"),
     TopicSpec(STATEMENTS, 1, True, None, "kind and name", "one statement in force, or the fleet's settings"),
     TopicSpec(
-        ACKS, 1, True, None, "shard", "the plan version that the shard obeys, its activation, its state"
+        ACKS,
+        1,
+        True,
+        None,
+        "shard",
+        "the plan version that the shard obeys, its activation, its state, and for how long its source has "
+        "been silent",
     ),
     TopicSpec(ALARMS, None, False, 7 * DAY_MS, "alert and key", "one alarm"),
     TopicSpec(
