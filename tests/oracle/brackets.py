@@ -18,7 +18,7 @@ SEED = int(os.environ.get("TAMIS_SEED", "1"))
 
 
 def cases(share: float) -> int:
-    """How many random cases a test tries: its share of TAMIS_CASES."""
+    """How many random cases a test tries: `share` times TAMIS_CASES, 24,000 unless it says otherwise."""
     return max(1, int(int(os.environ.get("TAMIS_CASES", "24000")) * share))
 
 
