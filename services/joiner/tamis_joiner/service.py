@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -61,14 +62,23 @@ class Joiner:
         server.start()
         log.info("telemetry", url=server.url)
         try:
-            partitions = self._partitions()
-            if partitions is not None:
-                self._claim_checkpoint(partitions)
-                with self._observing(partitions), self._spark(partitions) as spark:
-                    self._follow(self._start(spark, partitions))
+            with ThreadPoolExecutor(1) as beside:
+                # Spark starts while the registry makes the topics.
+                waiting = beside.submit(self._partitions)
+                try:
+                    with self._spark() as spark:
+                        self._work(spark, waiting.result())
+                finally:
+                    self._stopping.set()
         finally:
             server.stop()
         log.info("stopped")
+
+    def _work(self, spark: SparkSession, partitions: int | None) -> None:
+        if partitions is not None:
+            self._claim_checkpoint(partitions)
+            with self._observing(partitions):
+                self._follow(self._start(spark, partitions))
 
     def _partitions(self) -> int | None:
         """The fleet's partition count, once the registry has made the topics; None when told to stop."""
@@ -80,6 +90,7 @@ class Joiner:
                 try:
                     found = consumer.list_topics(topics.PLANS, timeout=5.0).topics[topics.PLANS]
                     if found.error is None:
+                        self._health.not_ready("Spark is starting")
                         return len(found.partitions)
                     why = f"there is no topic {topics.PLANS} yet; the registry makes it"
                 except KafkaException as error:
@@ -110,10 +121,9 @@ class Joiner:
             )
 
     @contextmanager
-    def _spark(self, partitions: int) -> Iterator[SparkSession]:
-        self._health.not_ready("Spark is starting")
-        log.info("starting Spark", master=self._settings.master, partitions=partitions)
-        spark = stream.session(partitions, self._settings.master, self._settings.memory)
+    def _spark(self) -> Iterator[SparkSession]:
+        log.info("starting Spark", master=self._settings.master)
+        spark = stream.session(self._settings.master, self._settings.memory)
         gateway: Any = spark.sparkContext._gateway
         try:
             yield spark

@@ -13,14 +13,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tamis.fleet.jars import jars
 from tamis.messaging import topics
 from tamis.settings import KafkaSettings
+from tamis_joiner.packing import PACKED, RECORD, pack
 from tamis_joiner.placement import group_numbers
-from tamis_joiner.processor import INPUT, OUTPUT, GroupProcessor
+from tamis_joiner.processor import OUTPUT, GroupProcessor
 
 QUERY = "tamis-joiner"
 
 _MB = 1024 * 1024
 
-# Each setting has a reason; the figures are measured (decision record on the joiner's query).
+# Each setting has a reason; the figures are measured (decision record 16).
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -45,35 +46,53 @@ _SETTINGS = {
     "spark.sql.streaming.pollingDelay": "50ms",
     # The service looks at them several times a second.
     "spark.sql.streaming.numRecentProgressUpdates": "10",
+    # What Spark remembers of jobs, tasks and plans for a page that is off, by default up to 100,000 tasks.
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.retainedExecutions": "10",
+    # A batch's shuffle files go with it, not when the JVM next collects what is old.
+    "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
     # Batches to go back to; a retry needs the last one.
     "spark.sql.streaming.minBatchesToRetain": "20",
     # Spark shows a query's options when it fails, and knows neither JAAS nor a private key in PEM as secrets.
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore",
     # Tasks are as short as the wait for a "better" place would be.
     "spark.locality.wait": "0",
+    # Python workers are forked with all that they need, and don't look at it after each task.
+    "spark.python.daemon.module": "tamis_joiner.daemon",
 }
 
+# Without Java's second compiler, which costs more in the first minutes than it saves: the joins are Python's
+# columns. On a loaded machine Spark was there after 12 s, not 34.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
+# Spark starts its JVM by another one, which lives for half a second.
+_LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-def session(kafka_partitions: int, master: str, memory: str) -> SparkSession:
+
+def session(master: str, memory: str, java_options: str = JAVA_OPTIONS) -> SparkSession:
     """Start Spark in this process. `memory` is the driver's heap, which can't change once its JVM runs."""
     # Only a local master keeps everything on this machine; a cluster's executors must reach the driver.
     local = master.startswith("local")
     if local:
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LAUNCHER_OPTS"] = _LAUNCHER_OPTIONS
     settings = dict(_SETTINGS)
     if not local:
         del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
     builder = SparkSession.builder.appName(QUERY).master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
+    if java_options:
+        builder = builder.config("spark.driver.extraJavaOptions", java_options)
+        builder = builder.config("spark.executor.extraJavaOptions", java_options)
     # Not `spark.jars`: Spark uses its file system to fetch those, and that is among them.
     classpath = os.pathsep.join(str(jar) for jar in jars("spark"))
     spark = (
         builder.config("spark.driver.memory", memory)
         .config("spark.driver.extraClassPath", classpath)
         .config("spark.executor.extraClassPath", classpath)
-        .config("spark.sql.shuffle.partitions", str(kafka_partitions))
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
@@ -107,7 +126,7 @@ def records(spark: SparkSession, kafka: KafkaSettings, partitions: int, batch: i
     )
     return reader.load().select(
         group.cast("int").alias("group"),
-        *(F.unix_micros("timestamp").alias(name) if name == "arrived" else F.col(name) for name in INPUT),
+        *(F.unix_micros("timestamp").alias(name) if name == "arrived" else F.col(name) for name in RECORD),
     )
 
 
@@ -115,10 +134,18 @@ def start(
     spark: SparkSession, kafka: KafkaSettings, partitions: int, checkpoint: Path, batch: int
 ) -> StreamingQuery:
     """Start the query. `batch` caps the records of a batch; `checkpoint` holds offsets and state."""
+    context = spark.sparkContext
+    # Each topic partition that has records would be a task, which costs more than to read a few of them. A
+    # cluster's executors may not be there yet when the query starts, so what they can do isn't asked for.
+    local = str(context.master).startswith("local")
+    tasks = min(partitions, context.defaultParallelism) if local else partitions
+    spark.conf.set("spark.sql.shuffle.partitions", partitions)
     joined = (
         records(spark, kafka, partitions, batch)
+        .coalesce(tasks)
+        .mapInArrow(pack, PACKED)
         .groupBy("group")
-        .transformWithStateInPandas(
+        .transformWithState(
             statefulProcessor=GroupProcessor(group_numbers(partitions)),
             outputStructType=OUTPUT,
             outputMode="Append",
