@@ -206,6 +206,9 @@ class EmbeddedKafka:
         command = [
             find_java(),
             f"-Xmx{self._heap}",
+            # One node on one machine is seldom busy for long: Java's second compiler would cost its first
+            # minutes more than it ever gives back.
+            "-XX:TieredStopAtLevel=1",
             "-XX:+ExitOnOutOfMemoryError",
             f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}",
             "-cp",

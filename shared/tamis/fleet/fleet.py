@@ -79,15 +79,12 @@ class Fleet:
         self.registry_url = ""
 
     def start(self, sql: Mapping[str, str], stopping: threading.Event | None = None) -> None:
-        """Broker, registry, the statements of `sql` (text by file name); then what reads the alarms; the
-        edges last, so that nothing waits. Returns early when `stopping` is set.
+        """Broker, registry, the statements of `sql` (text by file name), and beside them the joiner, whose
+        Spark takes longest; then alerts; the edges last, so that nothing waits. Returns early when
+        `stopping` is set.
         """
         began = time.monotonic()
-        self.start_registry(stopping)
-        if stopping is not None and stopping.is_set():
-            return
-        for file, text in sql.items():
-            self.apply(text, file)
+        self.bootstrap = self.broker.start()
         self._add(
             "joiner",
             [
@@ -98,15 +95,26 @@ class Fleet:
                 f"local[{self.spec.cores}]",
             ],
         )
+        self.processes["joiner"].start()
+        self.start_registry(stopping)
+        if stopping is not None and stopping.is_set():
+            return
+        for file, text in sql.items():
+            self.apply(text, file)
         self._add("alerts", ["alerts"])
+        self.processes["alerts"].start()
+        self._wait_ready(["joiner", "alerts"], began, stopping)
+        edges = [edge.name for edge in self.spec.edges]
         for edge in self.spec.edges:
             self._add_edge(edge)
-        for group in (["joiner", "alerts"], [edge.name for edge in self.spec.edges]):
-            for name in group:
-                self.processes[name].start()
-            for name in group:
-                self.processes[name].wait_ready(READY_SECONDS, stopping)
-                self._say(f"{name} ready after {time.monotonic() - began:.0f} s")
+        for name in edges:
+            self.processes[name].start()
+        self._wait_ready(edges, began, stopping)
+
+    def _wait_ready(self, names: Sequence[str], began: float, stopping: threading.Event | None) -> None:
+        for name in names:
+            self.processes[name].wait_ready(READY_SECONDS, stopping)
+            self._say(f"{name} ready after {time.monotonic() - began:.0f} s")
 
     def start_registry(self, stopping: threading.Event | None = None) -> None:
         """The broker, and the registry that creates the topics. Returns early when `stopping` is set."""
