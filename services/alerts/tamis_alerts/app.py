@@ -62,6 +62,9 @@ def build(app: faust.App, parts: Parts) -> None:
         extra_topic_configs={"max.message.bytes": str(MAX_RECORD_BYTES)},
     )
     states, told = table("episodes"), table("told")
+    for kept in (states, told):
+        # The broker's default: Faust's setting for all topics can't say so, and is 1.
+        kept.changelog_topic.replicas = -1
     turn, idle = asyncio.Lock(), Idle(FORGET_SECONDS)
 
     async def apply(key: bytes, state: KeyState, events: Sequence[Episode]) -> None:

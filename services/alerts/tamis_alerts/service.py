@@ -87,7 +87,6 @@ async def _run(parts: _Parts, health: Health, partitions: int, stopping: threadi
         value_serializer="raw",
         web_enabled=False,
         topic_partitions=partitions,
-        topic_replication_factor=-1,  # the broker's default
         # Workers share partitions as they are: no topic for electing a leader is needed.
         topic_disable_leader=True,
         broker_commit_interval=0.2,
