@@ -243,6 +243,8 @@ def meaning(expr: Expr, row: Row) -> Value:
         return None
     if expr.op == "not":
         return not args[0]
+    if expr.op in ("=", "!="):
+        return _COMPARE[expr.op](*args)  # by value: 2^53 + 1 is no DOUBLE
     doubles = any(arg.type is Type.DOUBLE for arg in expr.args) or expr.type is Type.DOUBLE
     if doubles:
         args = [_as(Type.DOUBLE, arg) for arg in args]

@@ -5,7 +5,7 @@ Every operator is total: it never raises, whatever the row, so DuckDB may reorde
 - Integers are computed as HUGEINT, which holds every sum, difference and product of two BIGINTs, and cast
   back with TRY_CAST: NULL where they overflow.
 - A function of Python is one of DuckDB: `tamis_` and its name, of DOUBLEs.
-- A BIGINT and a DOUBLE are equal by value: 2^53 + 1 is no DOUBLE. Their order is that of DOUBLEs.
+- A whole number and a DOUBLE are equal by value: 2^53 + 1 is no DOUBLE. Their order is that of DOUBLEs.
 - Doubles are IEEE's (DuckDB's default, `ieee_floating_point_ops`): functions answer with NaN or an infinity.
   That is made NULL by a list of one and a lambda, which mentions its operand once; a CASE would double the
   text at each level. As in `evaluate`, it is done only where a value that isn't finite would not stay so.
@@ -114,13 +114,13 @@ def _whole(args: Sequence[Expr]) -> int | None:
     for index, other in ((0, 1), (1, 0)):
         arg = args[index]
         small = isinstance(arg, Literal) and isinstance(arg.value, int) and abs(arg.value) <= _EXACT
-        if arg.type is Type.BIGINT and args[other].type is Type.DOUBLE and not small:
+        if arg.type.integral and args[other].type is Type.DOUBLE and not small:
             return index
     return None
 
 
 def _equal(exprs: Sequence[Expr], texts: Sequence[str], whole: int) -> str:
-    """Equality of a BIGINT and a DOUBLE by value; DuckDB's own rounds the BIGINT."""
+    """Equality of a whole number and a DOUBLE by value; DuckDB's own rounds the whole number."""
     test = "(CAST({0} AS DOUBLE) = {1} AND {0} = TRY_CAST({1} AS HUGEINT))"
     if all(isinstance(expr, Column) for expr in exprs):
         return test.format(texts[whole], texts[1 - whole])  # which DuckDB can hash

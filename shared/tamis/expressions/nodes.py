@@ -14,7 +14,8 @@ Meaning, the same in every evaluator:
   finite is NULL: division by zero, `ln` of what has none, overflow.
 - TIMESTAMP and INTERVAL are integers of microseconds: TIMESTAMP ± INTERVAL is a TIMESTAMP, TIMESTAMP -
   TIMESTAMP an INTERVAL.
-- An integer and a DOUBLE are compared as DOUBLE, two integers as integers, strings by code points.
+- An integer and a DOUBLE are equal by value (2^53 + 1 is no DOUBLE) and ordered as DOUBLE, two integers as
+  integers, strings by code points.
 - `exp`, `ln`, `log10` and `power` are the C library's, since NumPy's own differ from them in the last bit.
 """
 
