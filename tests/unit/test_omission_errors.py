@@ -136,6 +136,17 @@ def test_a_new_extreme_leaves_at_once_and_the_rest_waits() -> None:
     assert state.next_deadline() is None and state.oldest_held_time() is None
 
 
+def test_a_deadline_passes_to_a_left_bracket_that_came_later() -> None:
+    state = OmissionState(4, "above", 10)
+    arrivals = [(0, 0, 9.0, [0], []), (0, 4, 1.0, [], []), (8, 3, 5.0, [], []), (9, 5, 5.0, [3], [1])]
+    for i, (now, time, value, published, dropped) in enumerate(arrivals):
+        state.offer([0], [time], [value], [i], now)
+        assert [x.tolist() for x in state.decide(-100, now)] == [published, dropped]
+    # The tuple at 4 is dropped; in the window from 0.5 to 4.5 only the one at 3 can stand for it.
+    assert state.next_deadline() == 10
+    assert state.decide(-100, 10).published.tolist() == [2]
+
+
 def test_what_another_entry_publishes_is_no_longer_held_and_counts() -> None:
     state = OmissionState(10, "above")
     state.offer([0, 0], [0, 1], [5.0, 4.0], [0, 1], 0)
