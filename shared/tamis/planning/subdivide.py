@@ -130,6 +130,7 @@ def never_negative(expr: Expr, box: Box, effort: Effort) -> bool:
 
     if not np.all(test(jet(expr, places(box), nowhere, Doubt()))):
         return False
+    effort.used = effort.used or bool(box)
     return _cover(expr, box, nowhere, effort, test)
 
 
