@@ -11,7 +11,7 @@ from tests.oracle.violations import claim_of
 from tests.unit.planning.catalogs import NEAR
 
 from tamis.expressions.nodes import columns, conjunction
-from tamis.planning import jets, regions, scalar, shapes, subdivide
+from tamis.planning import composition, jets, regions, scalar, shapes, subdivide
 from tamis.planning.intervals import ONE, ZERO
 from tamis.planning.jets import Jet
 from tamis.planning.shapes import Region, Shape
@@ -23,7 +23,7 @@ Break = Callable[[pytest.MonkeyPatch], None]
 
 def quotient_without_sign(patch: pytest.MonkeyPatch) -> None:
     """x / b rises in x, whatever the sign of b."""
-    patch.setattr(regions, "_quotient", lambda args, signs: args[0].shape)
+    patch.setattr(composition, "_quotient", lambda args, signs: args[0].shape)
 
 
 def product_without_sign(patch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def inside_out(patch: pytest.MonkeyPatch) -> None:
 
 def squares_rise(patch: pytest.MonkeyPatch) -> None:
     """An even power rises wherever its base does."""
-    patch.setattr(regions, "_raised", lambda a, n: shapes.risen(a.shape))
+    patch.setattr(composition, "_raised", lambda a, n: shapes.risen(a.shape))
 
 
 def slopes_of_inverses(patch: pytest.MonkeyPatch) -> None:

@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-import numpy as np
-
-from tamis.expressions import opaque
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type, columns
 from tamis.planning import intervals as iv
 from tamis.planning import shapes
-from tamis.planning.intervals import Interval
+from tamis.planning.composition import Fact, compose
 from tamis.planning.jets import (
     DIFFERENCE,
     Box,
@@ -29,20 +26,11 @@ from tamis.planning.jets import (
     combine,
     combine_case,
     is_null_literal,
-    whole_exponent,
 )
 from tamis.planning.pieces import Piece, pieces
 from tamis.planning.scalar import added, scaled, substituted, terms
 from tamis.planning.shapes import ALWAYS, CONSTANT, VARIABLE, Region, Shape
 from tamis.planning.subdivide import Effort, enclose, never_negative, slopes, whole
-
-
-@dataclass(frozen=True)
-class Fact:
-    """What is known of a number over the whole box."""
-
-    jet: Jet
-    shape: Shape
 
 
 @dataclass(frozen=True)
@@ -201,7 +189,7 @@ class Prover:
             facts.append(Prover(box, self._variable, self._effort).fact(piece.value))
         ups = [self._steps(a, b, 1) for a, b in pairwise(inside)]
         downs = [self._steps(a, b, -1) for a, b in pairwise(inside)]
-        shape = in_pieces([f.shape for f in facts], ups, downs)
+        shape = shapes.in_pieces([f.shape for f in facts], ups, downs)
         value = iv.hull(*(f.jet.value for f in facts))
         return Fact(Jet(value, iv.WHOLE, iv.WHOLE, True), shape)
 
@@ -243,39 +231,6 @@ class Prover:
         return expr == self._variable
 
 
-def in_pieces(parts: list[Shape], up: list[bool], down: list[bool]) -> Shape:
-    """The shape of what has one shape in each of several pieces side by side; `up` and `down` say for each
-    cut between them whether the step there is one that goes along with rising, or with falling.
-
-    What falls and then rises is quasiconvex, whatever the step between the two.
-    """
-    out = Shape.NONE
-    if all(Shape.RISING in p for p in parts) and all(up):
-        out |= Shape.RISING
-    if all(Shape.FALLING in p for p in parts) and all(down):
-        out |= Shape.FALLING
-    if _turns(parts, up, down):
-        out |= Shape.QUASICONVEX
-    if _turns([shapes.flipped(p) for p in parts], down, up):
-        out |= Shape.QUASICONCAVE
-    return shapes.closed(out)
-
-
-def _turns(parts: list[Shape], up: list[bool], down: list[bool]) -> bool:
-    """Is there a piece before which all falls, and from which on all rises?"""
-    for at in range(len(parts)):
-        before = all(Shape.FALLING in p for p in parts[:at]) and all(down[: at - 1] if at else [])
-        behind = all(Shape.RISING in p for p in parts[at + 1 :]) and all(up[at + 1 :])
-        if not (before and behind):
-            continue
-        steps = (at == 0 or down[at - 1]) and (at == len(parts) - 1 or up[at])
-        if Shape.QUASICONVEX in parts[at] and steps:
-            return True
-        if at and Shape.RISING in parts[at] and (at == len(parts) - 1 or up[at]):
-            return True
-    return False
-
-
 def _signs(jet_: Jet) -> Shape:
     """What the derivatives' enclosures over the whole box say."""
     out = Shape.NONE
@@ -288,124 +243,3 @@ def _signs(jet_: Jet) -> Shape:
     if jet_.second.hi <= 0:
         out |= Shape.CONCAVE
     return out
-
-
-def _sign(span: Interval) -> int | None:
-    return 1 if np.all(span.lo >= 0) else -1 if np.all(span.hi <= 0) else None
-
-
-def compose(expr: Call, args: list[Fact]) -> Shape:
-    """The shape of an operator with the variable in it, from the shapes and the ranges of its arguments."""
-    a = args[0]
-    b = args[1] if len(args) > 1 else a
-    signs = [_sign(f.jet.value) for f in args]
-    match expr.op:
-        case "+":
-            return shapes.summed([a.shape, b.shape])
-        case "-" | "difference":
-            return shapes.summed([a.shape, shapes.flipped(b.shape)])
-        case "neg":
-            return shapes.flipped(a.shape)
-        case "abs":
-            return shapes.absolute(a.shape, signs[0])
-        case "*":
-            return _product(expr, args, signs)
-        case "/":
-            return _quotient(args, signs)
-        case "sqrt" | "ln" | "log10":
-            return shapes.risen(a.shape, Shape.CONCAVE)
-        case "exp":
-            return shapes.risen(a.shape, Shape.CONVEX)
-        case "power":
-            return _power(expr, args)
-        case "greatest":
-            return shapes.greatest([f.shape for f in args])
-        case "least":
-            return shapes.least([f.shape for f in args])
-        case "python":
-            return _declared(expr, args)
-        case _:
-            return Shape.NONE
-
-
-def _declared(expr: Call, args: list[Fact]) -> Shape:
-    """The shape of a function of Python, from what is declared of the arguments with the variable in them."""
-    moving = [(s, f) for s, f in zip(opaque.shapes_of(expr), args[2:], strict=True) if f.jet.varies]
-    if len(moving) > 1:
-        directed = [shapes.scaled(f.shape, _DIRECTIONS[s]) for s, f in moving if s in _DIRECTIONS]
-        rays = shapes.common(directed) & (Shape.RISING | Shape.FALLING)
-        return shapes.closed(rays) if len(directed) == len(moving) else Shape.NONE
-    ((shape, fact),) = moving
-    if shape in _DIRECTIONS:
-        return shapes.risen(shapes.scaled(fact.shape, _DIRECTIONS[shape]))
-    if fact.shape & shapes.MONOTONE != shapes.MONOTONE:
-        return Shape.NONE
-    return {opaque.MONOTONE: shapes.MONOTONE, opaque.QUASICONVEX: Shape.QUASICONVEX}.get(shape, Shape.NONE)
-
-
-_DIRECTIONS = {opaque.RISING: 1, opaque.FALLING: -1}
-
-
-def _product(expr: Call, args: list[Fact], signs: list[int | None]) -> Shape:
-    a, b = args
-    if not b.jet.varies:
-        return shapes.scaled(a.shape, signs[1])
-    if not a.jet.varies:
-        return shapes.scaled(b.shape, signs[0])
-    if expr.args[0] == expr.args[1]:
-        return _raised(a, 2)
-    return shapes.product(a.shape, signs[0], b.shape, signs[1])
-
-
-def _quotient(args: list[Fact], signs: list[int | None]) -> Shape:
-    a, b = args
-    if not b.jet.varies:
-        return shapes.scaled(a.shape, signs[1])
-    turned = signs[1] == -1
-    divisor = shapes.flipped(b.shape) if turned else b.shape
-    if not a.jet.varies:
-        out = shapes.scaled(shapes.inverted(divisor), signs[0])
-    else:
-        out = shapes.quotient(a.shape, signs[0], divisor)
-    return shapes.flipped(out) if turned else out
-
-
-def _raised(a: Fact, n: int) -> Shape:
-    """The shape of a to the whole power n > 0."""
-    sign = _sign(a.jet.value)
-    if n % 2 == 0:
-        base = shapes.absolute(a.shape, sign)
-        return shapes.risen(base, Shape.CONVEX)
-    return shapes.risen(a.shape, {1: Shape.CONVEX, -1: Shape.CONCAVE}.get(sign or 0, Shape.NONE))
-
-
-def _power(expr: Call, args: list[Fact]) -> Shape:
-    a, b = args
-    n = whole_exponent(expr)
-    if n is not None:
-        if n == 0:
-            return CONSTANT
-        if n > 0:
-            return _raised(a, n)
-        sign = _sign(a.jet.value)
-        if sign is None:
-            return Shape.NONE
-        under = _raised(a, -n)  # its sign is known: no 0 inside
-        if n % 2 == 0 or sign == 1:
-            return shapes.inverted(under)
-        return shapes.flipped(shapes.inverted(shapes.flipped(under)))
-    if np.any(a.jet.value.lo < 0):
-        return Shape.NONE
-    if not b.jet.varies:
-        exponent = b.jet.value
-        out = shapes.scaled(shapes.risen(a.shape), _sign(exponent))
-        if exponent.lo >= 1 and Shape.CONVEX in a.shape:
-            out |= Shape.CONVEX
-        if exponent.lo >= 0 and exponent.hi <= 1 and Shape.CONCAVE in a.shape:
-            out |= Shape.CONCAVE
-        return shapes.closed(out)
-    if not a.jet.varies:
-        base = a.jet.value
-        sign = 1 if base.lo >= 1 else -1 if base.hi <= 1 else None
-        return shapes.risen(shapes.scaled(b.shape, sign), Shape.CONVEX)
-    return Shape.NONE

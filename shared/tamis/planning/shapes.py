@@ -152,6 +152,39 @@ def least(shapes: list[Shape]) -> Shape:
     return flipped(greatest([flipped(s) for s in shapes]))
 
 
+def in_pieces(parts: list[Shape], up: list[bool], down: list[bool]) -> Shape:
+    """The shape of what has one shape in each of several pieces side by side; `up` and `down` say for each
+    cut between them whether the step there is one that goes along with rising, or with falling.
+
+    What falls and then rises is quasiconvex, whatever the step between the two.
+    """
+    out = Shape.NONE
+    if all(Shape.RISING in p for p in parts) and all(up):
+        out |= Shape.RISING
+    if all(Shape.FALLING in p for p in parts) and all(down):
+        out |= Shape.FALLING
+    if _turns(parts, up, down):
+        out |= Shape.QUASICONVEX
+    if _turns([flipped(p) for p in parts], down, up):
+        out |= Shape.QUASICONCAVE
+    return closed(out)
+
+
+def _turns(parts: list[Shape], up: list[bool], down: list[bool]) -> bool:
+    """Is there a piece before which all falls, and from which on all rises?"""
+    for at in range(len(parts)):
+        before = all(Shape.FALLING in p for p in parts[:at]) and all(down[: at - 1] if at else [])
+        behind = all(Shape.RISING in p for p in parts[at + 1 :]) and all(up[at + 1 :])
+        if not (before and behind):
+            continue
+        steps = (at == 0 or down[at - 1]) and (at == len(parts) - 1 or up[at])
+        if Shape.QUASICONVEX in parts[at] and steps:
+            return True
+        if at and Shape.RISING in parts[at] and (at == len(parts) - 1 or up[at]):
+            return True
+    return False
+
+
 class Region(Flag):
     """What is known of a set of values of the variable, for every value of the rest; the empty set is all
     of it.
