@@ -142,6 +142,8 @@ class Bench:
         new = [NewTopic(name, partitions, 1) for name in topics if name not in there]
         for done in admin.create_topics(new).values() if new else ():
             done.result()
+        wanted = {topic.topic for topic in new}
+        wait_for("new topics", lambda: wanted <= admin.list_topics(timeout=10).topics.keys())
 
     def publish(self, plan: Plan, create: bool = True) -> None:
         """Make the plan's topics and write it into every partition of the plan topic."""

@@ -46,6 +46,8 @@ def create(bench: Bench, name: str, partitions: int, most: int) -> None:
     admin = AdminClient({"bootstrap.servers": bench.bootstrap, "log_level": 0})
     made = admin.create_topics([NewTopic(name, partitions, 1, config={"max.message.bytes": str(most)})])
     made[name].result()
+    # Until the broker says that it is there, the bench would create it once more.
+    wait_for(name, lambda: name in admin.list_topics(timeout=10).topics)
 
 
 def produce_large(bench: Bench, name: str, value: bytes) -> None:
