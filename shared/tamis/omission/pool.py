@@ -131,18 +131,6 @@ def with_tuples(keys: Keys) -> Bools:
     return some
 
 
-def moved(keys: Keys, places: Int64s, more: int) -> tuple[Int64s, int]:
-    """All lists at the front of a new column with `more` places, or twice as many as are in use, behind them;
-    where these begin."""
-    counts = keys.counts.ravel()
-    ends = counts.cumsum()
-    starts, used = ends - counts, int(counts.sum())
-    to = np.empty(2 * (used + more), np.int64)
-    to[:used] = places[np.repeat(keys.starts.ravel() - starts, counts) + np.arange(used)]
-    keys.starts[:], keys.rooms[:] = starts.reshape(keys.starts.shape), keys.counts
-    return to, used
-
-
 class Fresh(NamedTuple):
     """Columns of new tuples: key code, handle, event time, value, deadline, and which sides need them; and
     the order of key, then time."""

@@ -30,14 +30,14 @@ import numpy as np
 from numba import njit
 
 from tamis.omission.columns import Int64s
-from tamis.omission.pool import AHEAD, AT_ONCE, LISTS, RETAINED, SIDES, Fresh, Out, Pool, Work
+from tamis.omission.pool import AHEAD, AT_ONCE, LISTS, RETAINED, SIDES, Fresh, Keys, Out, Pool, Work
 from tamis.omission.ticks import NEVER
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Numba's cache looks for changes only in the file of the function that is called: what these functions call
-# is therefore in this file as well. Nothing here allocates, and the caller keeps all arrays alive: counting
-# references to them would take ten times as long as all else.
+# is therefore in this file as well. `advance` keeps all arrays alive: counting references to them in what it
+# calls would take ten times as long as all else.
 compiled: Callable[[F], F] = njit(cache=True, _nrt=False)  # type: ignore[call-overload]
 
 
@@ -248,6 +248,26 @@ def _line_up(work: Work, k: int, fresh: Fresh, begin: int, end: int) -> int:
     return size
 
 
+@njit(cache=True)
+def _moved(keys: Keys, places: Int64s, more: int) -> tuple[Int64s, int]:
+    """All lists at the front of a new column with `more` places, or twice as many as are in use, behind them;
+    where these begin."""
+    used = 0
+    for k in range(len(keys.codes)):
+        for which in range(LISTS):
+            used += keys.counts[k, which]
+    to = np.empty(2 * (used + more), np.int64)
+    used = 0
+    for k in range(len(keys.codes)):
+        for which in range(LISTS):
+            start, count = keys.starts[k, which], keys.counts[k, which]
+            for i in range(count):
+                to[used + i] = places[start + i]
+            keys.starts[k, which], keys.rooms[k, which] = used, count
+            used += count
+    return to, used
+
+
 @compiled
 def _settle_key(work: Work, k: int, size: int, behind: int) -> None:
     """Settle a key whose lists have room: of its `size` tuples in line, `behind` are behind the watermark."""
@@ -295,13 +315,10 @@ def _make_room(work: Work, k: int, behind: int, ahead: int, used: int) -> int:
 
 
 @compiled
-def settle(work: Work, fresh: Fresh, k: int, row: int, used: int) -> tuple[int, int, int, int]:
+def _settle(work: Work, fresh: Fresh, k: int, row: int, used: int) -> tuple[int, int, int, int]:
     """Settle key `k` and those after it, with the new tuples from place `row` of their order on, until one
-    lacks places.
-
-    `work.keys` has those of `fresh`, and `work.pool` room for it. None of `fresh` is behind the watermark of
-    the last decision. Returns the key (or their number) and row to go on with, how many places are in use,
-    and how many more are needed.
+    lacks places: returns the key and row to go on with, how many places are in use, and how many are
+    needed.
     """
     keys, pool, line, watermark = work.keys, work.pool, work.line, work.watermark
     for key in range(k, len(keys.codes)):
@@ -323,3 +340,36 @@ def settle(work: Work, fresh: Fresh, k: int, row: int, used: int) -> tuple[int, 
         used = _make_room(work, key, behind, size - behind, used)
         _settle_key(work, key, size, behind)
     return len(keys.codes), row, used, 0
+
+
+@njit(cache=True)
+def advance(
+    keys: Keys,
+    pool: Pool,
+    places: Int64s,
+    used: int,
+    fresh: Fresh,
+    interval: np.uint64,
+    watermark: np.int64,
+    now: np.int64,
+) -> tuple[Int64s, int, Int64s, Int64s]:
+    """Decide what `fresh` tuples, the watermark and the clock decide.
+
+    `keys` has those of `fresh`, and `pool` room for it; of `places`, where the lists are, `used` are in
+    use. None of `fresh` is behind the watermark of the last call. Returns `places` and `used` anew, and the
+    handles published and dropped now.
+    """
+    most = pool.taken[0] + len(fresh.ids)
+    out = Out(np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(2, np.int64))
+    most = 0
+    for k in range(len(keys.codes)):
+        most = max(most, keys.counts[k, AHEAD])
+    most += len(fresh.ids)
+    line, stack, ends = np.empty(most, np.int64), np.empty((3, most), np.int64), np.empty((2, 2), np.int64)
+    k = row = 0
+    while True:
+        work = Work(keys, pool, places, out, line, stack, ends, interval, watermark, now)
+        k, row, used, most = _settle(work, fresh, k, row, used)
+        if k == len(keys.codes):
+            return places, used, out.published[: out.counts[0]], out.dropped[: out.counts[1]]
+        places, used = _moved(keys, places, most)

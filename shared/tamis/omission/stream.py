@@ -20,23 +20,19 @@ from tamis.omission.columns import (
 )
 from tamis.omission.pool import (
     ABOVE,
-    AHEAD,
     BELOW,
     RETAINED,
     SIDES,
     Fresh,
     Keys,
-    Out,
-    Work,
     empty_pool,
     held_slots,
-    moved,
     no_keys,
     with_keys,
     with_room,
     with_tuples,
 )
-from tamis.omission.settle import settle
+from tamis.omission.settle import advance
 from tamis.omission.ticks import NEVER, as_delay, as_span
 
 
@@ -141,42 +137,21 @@ class OmissionState:
             order = np.arange(len(fresh.ids))
         self._keys = with_keys(self._keys, fresh.codes, order)
         self._pool = with_room(self._pool, len(order), self._delay != NEVER)
-        published, dropped = self._settle(Fresh(*fresh, order), now)
+        self._places, self._used, published, dropped = advance(
+            self._keys,
+            self._pool,
+            self._places,
+            self._used,
+            Fresh(*fresh, order),
+            self._interval,
+            self._watermark,
+            # A deadline at the end of time never comes.
+            np.int64(min(now, int(NEVER) - 1)),
+        )
         # Empty keys go when they are half of all, so that removing them costs no more than they did.
         if 2 * np.count_nonzero(with_tuples(self._keys)) < len(self._keys.codes):
             self._keys = Keys(*(column[with_tuples(self._keys)] for column in self._keys))
         return Decided(np.sort(np.concatenate([late, published])), np.sort(dropped))
-
-    def _settle(self, fresh: Fresh, now: int) -> tuple[Int64s, Int64s]:
-        """Handles published and dropped now that `fresh` has come."""
-        keys, rows = self._keys, len(fresh.ids)
-        most = self.size() + rows
-        out = Out(np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(2, np.int64))
-        most = rows + int(keys.counts[:, AHEAD].max(initial=0))
-        line, stack, ends = (
-            np.empty(most, np.int64),
-            np.empty((3, most), np.int64),
-            np.empty((2, 2), np.int64),
-        )
-        k = row = 0
-        while True:
-            work = Work(
-                keys,
-                self._pool,
-                self._places,
-                out,
-                line,
-                stack,
-                ends,
-                self._interval,
-                self._watermark,
-                # A deadline at the end of time never comes.
-                np.int64(min(now, int(NEVER) - 1)),
-            )
-            k, row, self._used, lacking = settle(work, fresh, k, row, self._used)
-            if k == len(keys.codes):
-                return out.published[: out.counts[0]], out.dropped[: out.counts[1]]
-            self._places, self._used = moved(keys, self._places, lacking)
 
     def note_published(self, ids: npt.ArrayLike) -> None:
         """Tuples that another entry published: no longer held here, and retained as far as ties go.
