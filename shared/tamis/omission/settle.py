@@ -129,9 +129,18 @@ def _push(work: Work, k: int, slot: int) -> None:
     keys, pool, places, out = work.keys, work.pool, work.places, work.out
     at, value, held = pool.times[slot], pool.values[slot], _held(pool, slot)
     for side in range(AHEAD):
-        if not pool.needs[slot] & (1 << side):
-            continue
         start, count = keys.starts[k, side], keys.counts[k, side]
+        if not pool.needs[slot] & (1 << side):
+            # Its own brackets are nearer to what may still come than the published ones that it exceeds.
+            while count:
+                under = places[start + count - 1]
+                exceeds = (value > pool.values[under]) if side == 0 else (value < pool.values[under])
+                if _held(pool, under) or not exceeds:
+                    break
+                _let_go(pool, under, side, out)
+                count -= 1
+            keys.counts[k, side] = count
+            continue
         while count and not _stays(pool, places[start + count - 1], side, value, at, held):
             count -= 1
             under = places[start + count]
