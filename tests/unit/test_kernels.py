@@ -15,7 +15,7 @@ from tamis.omission.window_stream import WindowState
 
 def test_the_filter_and_the_join_need_no_further_compilation() -> None:
     warm()
-    compiled: list[Any] = [settle.settle, panes.extremes, kernels.windows, kernels.expand]
+    compiled: list[Any] = [settle.advance, panes.extremes, kernels.windows, kernels.expand]
     before = [list(kernel.signatures) for kernel in compiled]
     random = np.random.default_rng(1)
     for sides, delay in (("above", None), ("below", 5), ("both", 0)):
