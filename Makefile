@@ -8,6 +8,9 @@ SERVICES := alerts edge joiner registry
 READY := .venv/.ready
 JARS := .venv/.jars
 KERNELS := .venv/.kernels
+QUICK := .venv/.quick-tests
+# All that a quick test may look at.
+SOURCES := $(shell find $(CODE) deploy demo docs *.md *.toml *.lock Makefile -type f -not -path '*/__pycache__/*' -not -path 'benchmarks/results/*')
 
 .PHONY: help setup check test demo bench soundness lock clean
 
@@ -37,12 +40,17 @@ check: setup ## format, lint, types, doctests and quick tests
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy $(CODE)
-	$(BIN)/pytest -n 2 --doctest-modules shared services tests/unit
+	$(MAKE) --no-print-directory $(QUICK)
 
-# What computes shares the cores; what starts brokers and Spark has them to itself.
-test: setup ## all tests but the long soundness search
-	$(BIN)/pytest -n 2 --doctest-modules shared services tests/unit tests/model tests/oracle
-	$(BIN)/pytest tests/integration tests/e2e
+# They are run again when something has changed: `make test` right after `make check` needn't repeat them.
+$(QUICK): $(READY) $(JARS) $(KERNELS) $(SOURCES)
+	$(BIN)/pytest -n 2 --doctest-modules shared services tests/unit
+	touch $@
+
+# What starts brokers and Spark waits half of the time, so two of its files go side by side; the longest first.
+test: setup $(QUICK) ## all tests but the long soundness search
+	$(BIN)/pytest -n 2 tests/model tests/oracle
+	$(BIN)/pytest -n 2 --dist loadfile tests/e2e tests/integration
 
 demo: setup ## the whole fleet on real sensor data, then a report
 	$(BIN)/tamis demo

@@ -163,7 +163,7 @@ def plan() -> Plan:
     return Plan(version=1, partitions=PARTITIONS, definitions=(definition,))
 
 
-def until(what: Callable[[], bool], seconds: float = 30) -> None:
+def until(what: Callable[[], bool], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline, "did not happen in time"
