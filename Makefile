@@ -47,10 +47,11 @@ $(QUICK): $(READY) $(JARS) $(KERNELS) $(SOURCES)
 	$(BIN)/pytest -n 2 --doctest-modules shared services tests/unit
 	touch $@
 
-# What starts brokers and Spark waits half of the time, so two of its files go side by side; the longest first.
+# What starts a broker waits half of the time, so it goes beside what computes; the longest file first. A whole
+# fleet has the cores to itself: its tests ask how long it takes to stop.
 test: setup $(QUICK) ## all tests but the long soundness search
-	$(BIN)/pytest -n 2 tests/model tests/oracle
-	$(BIN)/pytest -n 2 --dist loadfile tests/e2e tests/integration
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder tests/oracle/test_schedules.py tests/model tests/oracle tests/integration
+	$(BIN)/pytest tests/e2e
 
 demo: setup ## the whole fleet on real sensor data, then a report
 	$(BIN)/tamis demo
