@@ -37,17 +37,27 @@ def still_needed(definition: Definition, successor: int, state: State, seen: See
         if ack is None:
             return f"shard {shard.name} has not taken up plan {needed} yet"
         last = max(last, ack.activation)
+    reach = span(definition)
     for partition in range(state.partitions):
-        reason = _needed_in(partition, definition, last, state, seen.frontiers.get(partition))
+        frontier = seen.frontiers.get(partition)
+        reason = _needed_in(partition, definition, state, frontier, last=last, reach=reach)
         if reason is not None:
             return reason
     return None
 
 
 def _needed_in(
-    partition: int, definition: Definition, last: int, state: State, frontier: Frontier | None
+    partition: int,
+    definition: Definition,
+    state: State,
+    frontier: Frontier | None,
+    *,
+    last: int,
+    reach: int | None,
 ) -> str | None:
-    """The same for one output partition; `last` is the greatest activation of a listed shard."""
+    """The same for one output partition; `last` is the greatest activation of a listed shard, `reach` the
+    definition's span.
+    """
     topics = frontier.topics if frontier else {}
     for source in definition.inputs:
         topic = topics.get(source.topic)
@@ -58,7 +68,6 @@ def _needed_in(
                     return f"the final record of shard {shard.name} in partition {partition} is not taken yet"
         if topic is not None:
             last = max(last, topic.left)
-    reach = span(definition)
     for source in definition.inputs:
         topic = topics.get(source.topic)
         if topic and topic.left == NOTHING_LEFT and not state.listed([source.stream]):
