@@ -14,6 +14,7 @@ import orjson
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from tests.unit.edge.plans import air, entry, plan, topic
 
 from tamis.fleet.broker import EmbeddedKafka
 from tamis.fleet.ports import free_ports
@@ -37,6 +38,11 @@ def wait_for(what: str, condition: Callable[[], Any], seconds: float = 20.0) -> 
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {seconds:g} s")
         time.sleep(0.05)
+
+
+def everything(*shards: str, version: int = 1, delay: int = 0, **fields: Any) -> Plan:
+    """A plan that retains every tuple, so that each can be looked for."""
+    return plan(air([topic([entry(0)])], delay, **fields), shards, version, PARTITIONS)
 
 
 @dataclass

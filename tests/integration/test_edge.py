@@ -18,7 +18,7 @@ import pyarrow.parquet
 import pytest
 from confluent_kafka import Message as KafkaMessage
 from confluent_kafka import Producer
-from tests.integration.edges import PARTITIONS, Bench, Reader, wait_for
+from tests.integration.edges import PARTITIONS, Bench, Reader, everything, wait_for
 from tests.unit.edge.plans import TOPIC, air, entry, plan, topic
 
 from tamis.fleet.broker import EmbeddedKafka
@@ -44,11 +44,6 @@ def bench(shared: EmbeddedKafka, tmp_path: Path) -> Iterator[Bench]:
     found.wipe()
     yield found
     found.close()
-
-
-def everything(*shards: str, version: int = 1, delay: int = 0, **fields: Any) -> Plan:
-    """A plan that retains every tuple, so that each can be looked for."""
-    return plan(air([topic([entry(0)])], delay, **fields), shards, version, PARTITIONS)
 
 
 def reading(i: int, stations: int = 5) -> dict[str, Any]:

@@ -11,12 +11,11 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from tests.integration.edges import PARTITIONS, Bench, Message, Reader, wait_for
-from tests.unit.edge.plans import TOPIC, air, entry, plan, topic
+from tests.integration.edges import PARTITIONS, Bench, Message, Reader, everything, wait_for
+from tests.unit.edge.plans import TOPIC
 
 from tamis.fleet.broker import EmbeddedKafka
 from tamis.messaging.topics import ACKS, DEAD_LETTERS, MAX_RECORD_BYTES
-from tamis.planning.plan import Plan
 
 T0 = 1_700_000_000_000_000
 MIB = 2**20
@@ -35,10 +34,6 @@ def bench(shared: EmbeddedKafka, tmp_path: Path) -> Iterator[Bench]:
     found.wipe()
     yield found
     found.close()
-
-
-def everything(*shards: str, **fields: Any) -> Plan:
-    return plan(air([topic([entry(0)])], **fields), shards, 1, PARTITIONS)
 
 
 def create(bench: Bench, name: str, partitions: int, most: int) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import orjson
 import pytest
-from tests.integration.edges import Bench, RunningEdge, wait_for
+from tests.integration.edges import Bench, RunningEdge, everything, wait_for
 from tests.integration.mqtt import MOSQUITTO, Amqtt, Certificate, Mosquitto, sender
-from tests.integration.test_edge import await_all, everything, reading
+from tests.integration.test_edge import await_all, reading
 from tests.unit.edge.plans import TOPIC
 
 from tamis.fleet.broker import EmbeddedKafka

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.edges import PARTITIONS, Bench, Reader, RunningEdge, wait_for
-from tests.unit.edge.plans import TOPIC, air, entry, plan, topic
+from tests.integration.edges import PARTITIONS, Bench, Reader, RunningEdge, everything, wait_for
+from tests.unit.edge.plans import TOPIC
 
 from tamis.fleet.broker import EmbeddedKafka
 from tamis.messaging.records import canonical_key
@@ -36,11 +36,6 @@ def bench(shared: EmbeddedKafka, tmp_path: Path) -> Iterator[Bench]:
     found.wipe()
     yield found
     found.close()
-
-
-def everything(*shards: str) -> Plan:
-    """A plan that retains every tuple, so that each can be looked for."""
-    return plan(air([topic([entry(0)])]), shards, 1, PARTITIONS)
 
 
 def station(i: int) -> str:
