@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -16,6 +17,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from faust.types import TP
+from pydantic import HttpUrl
 
 from tamis.fleet.broker import EmbeddedKafka
 from tamis.fleet.ports import free_ports
@@ -27,6 +30,11 @@ from tamis.planning.build import build_plan
 from tamis.planning.plan import Definition, Input, Plan, TimeBound
 from tamis.planning.plan_json import encode_plan
 from tamis.query.parse import catalog_of
+from tamis.settings import KafkaSettings, ServiceSettings
+from tamis.telemetry import Health, Metrics
+from tamis_alerts.config import AlertsConfig, Webhook
+from tamis_alerts.faust_consumer import Consumer
+from tamis_alerts.service import Setup, run
 
 SECOND = 1_000_000
 TOPIC = "tamis.stream.air.1"
@@ -222,6 +230,43 @@ def test_nothing_is_lost_or_told_twice_over_kills(world: World) -> None:
     marks = [h["idempotency-key"] for path, h, _ in world.webhook.posted if path == "/hook"]
     assert len(set(marks)) == 2 * len(keys)
     assert len(marks) - len(set(marks)) <= 1
+
+
+def test_nothing_is_passed_over_while_it_starts(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Faust fetches while it seeks, then empties its queues: a slow seek would lose what was fetched."""
+    keys = [f"k{n}" for n in range(20)]
+    world.alarm("k0", 1)  # one partition has a committed offset, the other has none
+    world.producer.flush(10)
+    until(lambda: world.hooks() == [("k0", "opened")])
+    assert world.process.stop() == 0
+    for key in keys:
+        world.alarm(key, 60)
+    world.producer.flush(10)
+    seek = Consumer.seek_to_committed
+
+    async def slow(self: Consumer) -> Mapping[TP, int]:
+        found = await seek(self)
+        await asyncio.sleep(3)
+        return found
+
+    monkeypatch.setattr(Consumer, "seek_to_committed", slow)
+    setup = Setup(
+        AlertsConfig(sinks=[Webhook(kind="webhook", url=HttpUrl(f"{world.webhook.url}/hook"))]),
+        KafkaSettings(bootstrap=world.bootstrap),
+        ServiceSettings(data=tmp_path),
+        Metrics("alerts"),
+    )
+    stopping = threading.Event()
+    running = threading.Thread(target=lambda: asyncio.run(run(setup, Health(), PARTITIONS, stopping)))
+    running.start()
+    try:
+        until(lambda: len(world.hooks()) > len(keys), 60)
+    finally:
+        stopping.set()
+        running.join(30)
+    assert sorted(world.hooks()) == sorted([("k0", "opened"), *((key, "opened") for key in keys)])
 
 
 @pytest.mark.parametrize("statement", ["DROP ALERT hot", "PAUSE ALERT hot"])

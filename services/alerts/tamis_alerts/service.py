@@ -20,6 +20,7 @@ from tamis.settings import KafkaSettings, ServiceSettings
 from tamis.telemetry import Health, Metrics, TelemetryServer, get_logger
 from tamis_alerts.app import Parts, build
 from tamis_alerts.config import AlertsConfig
+from tamis_alerts.faust_consumer import begin_where_committed
 from tamis_alerts.sinks import Sinks
 from tamis_alerts.view import FleetView
 
@@ -29,7 +30,9 @@ log = get_logger("alerts.service")
 
 
 @dataclass(frozen=True)
-class _Parts:
+class Setup:
+    """What a run of the application is made of."""
+
     config: AlertsConfig
     kafka: KafkaSettings
     settings: ServiceSettings
@@ -48,8 +51,8 @@ def serve(config: AlertsConfig, kafka: KafkaSettings, settings: ServiceSettings)
     try:
         partitions = _wait_for_topics(kafka, health, stopping)
         if partitions:
-            parts = _Parts(config, kafka, settings, metrics)
-            asyncio.run(_run(parts, health, partitions, stopping))
+            setup = Setup(config, kafka, settings, metrics)
+            asyncio.run(run(setup, health, partitions, stopping))
     finally:
         telemetry.stop()
 
@@ -75,13 +78,17 @@ def _wait_for_topics(kafka: KafkaSettings, health: Health, stopping: threading.E
     return 0
 
 
-async def _run(parts: _Parts, health: Health, partitions: int, stopping: threading.Event) -> None:
-    kafka = parts.kafka
+async def run(setup: Setup, health: Health, partitions: int, stopping: threading.Event) -> None:
+    """Run the Faust application until `stopping` is set. `partitions`: of the topic of alarms.
+
+    Raises RuntimeError when the application ends by itself.
+    """
+    kafka = setup.kafka
     app = faust.App(
         GROUP,
         broker=[f"kafka://{server.strip()}" for server in kafka.bootstrap.split(",")],
         broker_credentials=_credentials(kafka),
-        datadir=str(parts.settings.data / "faust"),
+        datadir=str(setup.settings.data / "faust"),
         store="memory://",
         key_serializer="raw",
         value_serializer="raw",
@@ -92,6 +99,7 @@ async def _run(parts: _Parts, health: Health, partitions: int, stopping: threadi
         broker_commit_interval=0.2,
         producer_max_request_size=MAX_RECORD_BYTES,
         stream_wait_empty=False,
+        table_standby_replicas=0,  # `begin_where_committed` asks for it, and the tables are small
         broker_max_poll_interval=300.0,
         # A worker that was killed holds its partitions until its session ends: Faust's default is a minute.
         broker_session_timeout=10.0,
@@ -99,9 +107,10 @@ async def _run(parts: _Parts, health: Health, partitions: int, stopping: threadi
     )
     view = FleetView(kafka.client_config(), GROUP)
     await asyncio.to_thread(view.start)
-    sinks = Sinks(parts.config.sinks, parts.metrics)
-    build(app, Parts(view, sinks, parts.metrics))
+    sinks = Sinks(setup.config.sinks, setup.metrics)
+    build(app, Parts(view, sinks, setup.metrics))
     app.finalize()
+    begin_where_committed(app)
     await app.start()
     try:
         while not stopping.is_set():
