@@ -36,6 +36,18 @@ def close_alert(name: str, threshold: float, *, replace: bool = False) -> str:
     WHERE a.temp - s.temp > {threshold};"""
 
 
+def swell_alert(name: str, threshold: float) -> str:
+    """An alert on air that is warmer than the surface by more than `threshold` within one of the windows of
+    twenty seconds that start every ten."""
+    windows = "INTERVAL '10' SECOND, INTERVAL '20' SECOND"
+    return f"""
+    CREATE ALERT {name} AS
+    SELECT a.station, a.window_start, a.ts, a.temp - s.temp AS difference
+    FROM HOP(air, ts, {windows}) a JOIN HOP(surface, ts, {windows}) s
+      ON a.station = s.station AND a.window_start = s.window_start
+    WHERE a.temp - s.temp > {threshold};"""
+
+
 class Feeder:
     """Random walks of temperature, one reading a second, station and stream, from event time 0 on."""
 

@@ -1,4 +1,5 @@
-"""Queries come, change and go under load, with poison among the readings and the broker away for a while."""
+"""Queries come, change and go under load, one with windows stays; with poison among the readings and the
+broker away for a while."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import orjson
 import pytest
 from confluent_kafka import Consumer
 from numpy.typing import NDArray
-from tests.e2e.feeder import SECOND, STREAMS, Feeder, close_alert
+from tests.e2e.feeder import SECOND, STREAMS, Feeder, close_alert, swell_alert
 
 from tamis.fleet.fleet import EdgeSpec, Fleet, FleetSpec
 from tamis.messaging.compacted import CompactedReader
@@ -52,7 +53,8 @@ class Story:
 
     def start(self) -> str:
         """Start all; where readings are posted."""
-        self.fleet.start({"streams.sql": STREAMS, "warm.sql": close_alert("warm", 9.0)})
+        alerts = {"warm.sql": close_alert("warm", 9.0), "swell.sql": swell_alert("swell", 10.0)}
+        self.fleet.start({"streams.sql": STREAMS, **alerts})
         return self.fleet.http_sources["edge"]
 
     def apply(self, sql: str) -> None:
@@ -112,7 +114,8 @@ def judge(
     catalog = catalog_of(STREAMS + sql)
     query = catalog.alerts[name].query
     built = build_plan(1, catalog, partitions=2, versions={}, topic_numbers={})
-    raised = alarms_of(query, recordings, [alarm["tuples"] for alarm in alarms])
+    starts = None if query.window is None else [alarm["window"]["start"] for alarm in alarms]
+    raised = alarms_of(query, recordings, [alarm["tuples"] for alarm in alarms], starts)
     everything = plain_join(query, recordings)
     times = {
         a: recordings[s].columns["ts"].data[everything.rows[a]] for a, s in (("a", "air"), ("s", "surface"))
@@ -122,6 +125,7 @@ def judge(
         {alias: rows[kept] for alias, rows in everything.rows.items()},
         everything.late[kept],
         everything.near[kept],
+        None if everything.starts is None else everything.starts[kept],
     )
     found = {
         which: compare(
@@ -202,3 +206,14 @@ def test_queries_change_under_load_and_nothing_promised_is_missed(tmp_path: Path
     # Every alarm of the old definition is one of the new one's too: its threshold is lower.
     new = judge(close_alert("warm", 5.0), "warm", recordings, alarms["warm"], both)
     assert new.extra == 0
+
+    # With windows, from the beginning to the end: all of it.
+    swell = judge(
+        swell_alert("swell", 10.0),
+        "swell",
+        recordings,
+        alarms["swell"],
+        lambda a, s: np.ones(len(a), np.bool_),
+    )
+    assert swell.extra == 0
+    assert swell.alarms < swell.reference_alarms, "windows must keep readings off Kafka"
