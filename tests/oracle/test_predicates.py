@@ -1,5 +1,5 @@
-"""Predicates against brute force over points: every end point of the constants, its neighbours, what lies
-between them, and NULL. The oracle evaluates its own tree in three-valued logic and shares no code.
+"""Predicates from SQL text against brute force over points: every end point of the constants, its neighbours,
+what lies between them, and NULL. The oracle evaluates its own tree in three-valued logic and shares no code.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def test_every_answer_is_that_of_all_points(block: int, whole: bool) -> None:
     kind = Type.BIGINT if whole else Type.DOUBLE
     types = dict.fromkeys(NAMES, kind)
     seen = {"implied": 0, "missed by hsr": 0}
-    for case in range(cases(1 / 24 / BLOCKS)):
+    for case in range(cases(1 / 96 / BLOCKS)):
         seed = SEED * 1_000_003 + block * 100_003 + case
         r = random.Random(seed)
         made = dice(r, whole)
@@ -166,7 +166,7 @@ def test_every_answer_is_that_of_all_points(block: int, whole: bool) -> None:
         judge((p, one.true), (q, other.true), columns, where)
         seen["implied"] += truth
         seen["missed by hsr"] += truth and not match(q, p, "hsr").implied
-    if cases(1 / 24 / BLOCKS) >= 200:
+    if cases(1 / 96 / BLOCKS) >= 50:
         assert min(seen.values()) > 0
 
 

@@ -30,6 +30,15 @@ def meet(one: Box, other: Box) -> Box | None:
     return out
 
 
+def meets(one: Box, other: Box) -> bool:
+    """Whether some tuple is in both."""
+    for name, (lower, upper) in other.items():
+        mine = one.get(name, ANYTHING)
+        if mine[0] >= upper or lower >= mine[1]:
+            return False
+    return True
+
+
 def inside(inner: Box, outer: Box) -> bool:
     """Whether `outer` holds all of `inner`.
 

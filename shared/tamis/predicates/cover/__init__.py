@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tamis.errors import RefusedError
-from tamis.predicates.boxes import Box, inside
+from tamis.predicates.boxes import Box, inside, meets
 from tamis.predicates.cover.codes import Int32s, codes
 from tamis.predicates.cover.split import COVERED, SPENT, narrowing
 
@@ -22,6 +22,10 @@ def covered(box: Box, by: Sequence[Box], strategy: Strategy = narrowing, check: 
     """
     if check and any(inside(box, other) for other in by):
         return True
+    if strategy is narrowing:
+        by = [other for other in by if meets(box, other)]
+        if len(by) <= check:  # the one that is left doesn't hold the box
+            return False
     one, others = codes([box], by)
     answer = strategy(one.lower[0], one.upper[0], others.lower, others.upper, BUDGET)
     if answer == SPENT:

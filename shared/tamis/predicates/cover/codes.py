@@ -23,15 +23,18 @@ class Codes(NamedTuple):
 
 def codes(*sides: Sequence[Box]) -> tuple[Codes, ...]:
     """The boxes of each side, over the attributes that any of them names, ascending (at least one)."""
-    cuts = cuts_of(*sides)
-    shapes = [(len(boxes), len(cuts)) for boxes in sides]
-    found = tuple(Codes(np.empty(shape, np.int32), np.empty(shape, np.int32)) for shape in shapes)
-    for d, (name, ends) in enumerate(cuts.items()):
+    lower: tuple[list[list[int]], ...] = tuple([] for _ in sides)
+    upper: tuple[list[list[int]], ...] = tuple([] for _ in sides)
+    for name, ends in cuts_of(*sides).items():
         number = {cut: at for at, cut in enumerate(ends)}
-        for made, boxes in zip(found, sides, strict=True):
-            made.lower[:, d] = [number[box.get(name, ANYTHING)[0]] for box in boxes]
-            made.upper[:, d] = [number[box.get(name, ANYTHING)[1]] for box in boxes]
-    return found
+        for at, boxes in enumerate(sides):
+            ranges = [box.get(name, ANYTHING) for box in boxes]
+            lower[at].append([number[found[0]] for found in ranges])
+            upper[at].append([number[found[1]] for found in ranges])
+    return tuple(
+        Codes(np.array(lo, np.int32).T.copy(), np.array(hi, np.int32).T.copy())
+        for lo, hi in zip(lower, upper, strict=True)
+    )
 
 
 def cuts_of(*sides: Sequence[Box]) -> dict[str, list[Cut]]:
