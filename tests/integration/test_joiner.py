@@ -9,7 +9,7 @@ import os
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
+from tamis.expressions.opaque import opaque
 from tamis.fleet.broker import EmbeddedKafka
 from tamis.fleet.ports import free_ports
 from tamis.fleet.process import ServiceProcess
@@ -188,7 +189,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
             "TAMIS_DATA": str(folder),
             "TAMIS_TELEMETRY_PORT": str(port),
             "TAMIS_JOINER_MEMORY": "1g",
+            "TAMIS_FUNCTIONS": "plant_functions",
+            "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]),
         }
+        (folder / "plant_functions.py").write_text("def twice(v):\n    return v * 2\n")
         joiner = ServiceProcess("joiner", ["joiner"], environment, folder / "joiner.log", f"{url}/readyz")
         joiner.start()
         made = Bench(broker.bootstrap, joiner, url, random.Random(11))
@@ -269,6 +273,35 @@ def test_new_topic_and_plan_while_running(bench: Bench) -> None:
     assert len(expected) > 10
     bench.until(lambda: len(bench.raised("gust")) >= len(expected))
     assert bench.raised("gust") == expected
+
+
+def test_functions_of_python_run_where_spark_does(bench: Bench) -> None:
+    """One that is installed is called in Spark's workers; one that isn't costs no other alert anything."""
+    left, right = Column("l", "v", Type.DOUBLE), Column("r", "v", Type.DOUBLE)
+    total = Call("+", (opaque("twice", "+", (left,)), right), Type.DOUBLE)
+    worn = Call(">", (total, Literal(18.0, Type.DOUBLE)), Type.BOOLEAN)
+    lost = Call(">", (opaque("nowhere", "+", (left,)), right), Type.BOOLEAN)
+    alerts = [sum_alert("warm", 1, "air", "soil", 12.0), sum_alert("gust", 2, "air", "wind", 11.0)]
+    alerts.append(replace(sum_alert("worn", 3, "air", "soil", 0.0), condition=worn))
+    alerts.append(replace(sum_alert("lost", 3, "air", "soil", 0.0), condition=lost))
+    since = {name: len(bench.sent[name]) for name in ("air", "soil")}
+    bench.plan(plan(3, ["air", "soil", "wind"], alerts))
+    bench.tuples(100, ["air", "soil"], 3)
+    expected = {
+        (a, s)
+        for a in bench.sent["air"][since["air"] :]
+        for s in bench.sent["soil"][since["soil"] :]
+        if a[0] == s[0] and abs(a[1] - s[1]) <= 2 * SECOND and 2 * a[2] + s[2] > 18
+    }
+    assert len(expected) > 5
+    bench.until(lambda: len(bench.raised("worn")) >= len(expected))
+    assert bench.raised("worn") == expected
+    bench.progress(["air", "soil"], 3)
+    bench.until(lambda: all("lost" in f.unable for f in bench.frontiers.values()))
+    (why,) = {f.unable["lost"] for f in bench.frontiers.values()}
+    assert "'nowhere' isn't installed here; set TAMIS_FUNCTIONS" in why
+    warm = reference(bench.sent["air"], bench.sent["soil"], 12.0)
+    bench.until(lambda: len(bench.raised("warm")) >= len(warm))
 
 
 def test_killed_in_mid_stream_it_misses_nothing(bench: Bench) -> None:

@@ -68,6 +68,9 @@ def test_the_joiner_goes_on_with_other_alerts_and_tells(name: str, words: str) -
     assert [alarm["alert"] for alarm in alarms(out)] == ["good"]
     told = report(send(a=[]))
     assert list(told.unable) == ["bad"] and words in told.unable["bad"]
+    # Tuples that meet nothing don't show that it works.
+    told = report(send(a=[tuple_of("a", 3_600_000_000)]))
+    assert name == "broken" or list(told.unable) == ["bad"]
     # Installed, it raises what comes next.
     fixed = replace(bad, condition=good.condition)
     out = send(plan(2, fixed, good), b=[tuple_of("b", 1, 2)])

@@ -65,6 +65,7 @@ class Group:
         self._frontiers = Frontiers()
         self._synopses = Synopses()
         self._parking = Parking()
+        self._missing: frozenset[str] = frozenset()  # alerts whose functions aren't installed here
         self._unable: dict[str, str] = {}  # why an alert isn't evaluated
         self._shed = Shed()
         self._counts = Counts()
@@ -207,6 +208,7 @@ class Group:
     def _set_plan(self, plan: Plan) -> None:
         self._plan = plan
         self._unable = unable(plan)
+        self._missing = frozenset(self._unable)
         self._partners = partners(plan)
         self._topics = topics_of(plan)
 
@@ -241,7 +243,9 @@ class Group:
         live = self._synopses.live
         for definition in self._plan.definitions if self._plan else ():
             names = {source.topic for source in definition.inputs}
-            if not names & changed or not names <= live.keys():
+            # One with a missing function would seem to work where no tuples meet.
+            waits = definition.alert in self._missing
+            if waits or not names & changed or not names <= live.keys():
                 continue
             by_alias = {source.alias: live[source.topic] for source in definition.inputs}
             raised: list[tuple[bytes, bytes]] = []
