@@ -1,13 +1,15 @@
-"""Faust's consumer of Kafka without two ways of passing records over that its start-up has.
+"""Faust's consumer of Kafka, mended: it passes records over, and may crash, while it starts.
 
 When Faust has read its tables it lets its fetcher loose on the alarms, then seeks to the committed offsets,
 then empties the queues of its agents; what came between the last two was taken and is gone. And where
-nothing is committed yet it seeks nowhere, so that what came before is gone as well. (Faust 0.15, and
-https://github.com/faust-streaming/faust/issues/596.)
+nothing is committed yet it seeks nowhere, so that what came before is gone as well. (Faust 0.15; its issue
+596 tells of the first.) A check for stuck streams, run every half a second, ends the application when it
+meets a partition whose position is still being asked for.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import faust
@@ -23,7 +25,13 @@ class Consumer(aiokafka.Consumer):
         await super().perform_seek()
         unread = [tp for tp in self.assignment() if not self._is_changelog_tp(tp) and not self.committed(tp)]
         if unread:
-            await self._thread.seek_to_beginning(*(self._new_topicpartition(*tp) for tp in unread))
+            beginnings = await self.earliest_offsets(*(self._new_topicpartition(*tp) for tp in unread))
+            await self.seek_wait(beginnings)
+
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """Log a stream that is stuck; not before its position is known."""
+        with suppress(AssertionError):
+            super().verify_event_path(now, tp)
 
     def committed(self, tp: TP) -> int | None:
         """The offset that this consumer knows to be committed; None where there is none."""
