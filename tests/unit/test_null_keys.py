@@ -12,6 +12,7 @@ from tamis.cli import main
 from tamis.expressions.nodes import Call, Column, Literal, Type
 from tamis.expressions.vectors import Vector
 from tamis.planning.plan import Entry, TopicPlan
+from tamis_edge.core.dispatch import Dispatch
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.topic_run import TopicRun
 
@@ -46,7 +47,9 @@ def test_an_edge_sends_it_where_there_is_no_omission() -> None:
         "temp": Vector.from_list([6.0, 7.0, 1.0], Type.DOUBLE),
     }
     run = TopicRun(topic, 1)
-    run.obey(topic)
-    masks = run.passes(Batch(columns, times, times, times))
-    assert masks[plain].tolist() == [True, True, False]
-    assert masks[omitting].tolist() == [True, False, False]
+    dispatch = Dispatch([warm, None])
+    run.obey(topic, dispatch.rows)
+    batch = Batch(columns, times, times, times)
+    wanted = run.passes(batch, dispatch.over(batch))
+    assert wanted.whole.tolist() == [True, True, False]
+    assert [mask.tolist() for mask in wanted.deciding] == [[True, False, False]]

@@ -15,6 +15,7 @@ from tamis.expressions import libm  # noqa: F401
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
 from tamis.predicates import implies, parse
+from tamis.predicates.evaluation import Dispatcher
 
 
 def warm() -> None:
@@ -30,6 +31,7 @@ def warm() -> None:
     kernels.expand(*kernels.windows(rows, rows, rows, rows, rows))
     stream, query = parse("a < 1 OR a >= 1 AND b < 1 OR a >= 1 AND b >= 1"), parse("a > 0 AND b > 0")
     implies(query, stream)
+    Dispatcher([stream, query]).which({"a": np.zeros(1), "b": np.zeros(1)})
 
 
 if __name__ == "__main__":

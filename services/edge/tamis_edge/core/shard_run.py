@@ -19,6 +19,7 @@ from tamis.omission.ticks import NEVER
 from tamis.planning.plan import Plan, StreamPlan
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.counts import Counts
+from tamis_edge.core.dispatch import Dispatch
 from tamis_edge.core.keys import Int64s
 from tamis_edge.core.progress import Progress, Said
 from tamis_edge.core.records import ANY_PARTITION, Record, encode, message_columns, records, tail
@@ -73,6 +74,7 @@ class ShardRun:
         self._tokens = 0
         self._rows = Rows()
         self._topics: dict[str, TopicRun] = {}
+        self._dispatch = Dispatch(())
         self._unsafe: dict[int, int] = {}  # token -> source offset
         self._finals: set[int] = set()
         self._finals_version = 0
@@ -101,17 +103,20 @@ class ShardRun:
                 self._publish(topic, topic.end())
             self._topics, self._rows = {}, Rows()
         plans = {} if stream is None else {topic.name: topic for topic in stream.topics}
+        filters = {entry.filter for topic in plans.values() for entry in topic.entries}
+        if filters != self._dispatch.filters:
+            self._dispatch = Dispatch(filters)
         for name, topic in list(self._topics.items()):
             new = plans.get(name)
             if new is None or new.partition_key != topic.plan.partition_key:
                 self._publish(topic, topic.end())
                 del self._topics[name]
             else:
-                self._publish(topic, topic.obey(new))
+                self._publish(topic, topic.obey(new, self._dispatch.rows))
         for name, new in plans.items():
             if name not in self._topics:
                 topic = self._topics[name] = TopicRun(new, plan.partitions)
-                topic.obey(new)
+                topic.obey(new, self._dispatch.rows)
         self._stream, self._partitions = stream, plan.partitions
         if plan.version != self.version:
             self.version, self.activation = plan.version, self.high + 1
@@ -134,26 +139,25 @@ class ShardRun:
         concerned = np.zeros(n, np.bool_)
         codes: dict[int, Int64s] = {}
         work = []
+        passing = self._dispatch.over(batch)
         for topic in self._topics.values():
-            masks = topic.passes(batch)
-            any_entry = np.zeros(n, np.bool_)
-            for mask in masks.values():
-                any_entry |= mask
+            wanted = topic.passes(batch, passing)
+            any_entry = wanted.any()
             rows = np.flatnonzero(any_entry)
             code = np.full(n, -1, np.int64)
             key = [batch.columns[name].take(rows) for name in topic.plan.partition_key]
             code[rows] = topic.keys.codes(key, len(rows))
             codes[topic.serial] = code
             concerned |= any_entry
-            work.append((topic, masks, any_entry))
+            work.append((topic, wanted, any_entry))
         self.counts.filtered += n - int(np.count_nonzero(concerned))
         self.counts.late += int(np.count_nonzero(concerned & late))
         if concerned.any():
             chunk = Chunk(ids, batch, codes, np.zeros(n, np.bool_))
             self._rows.append(chunk if concerned.all() else chunk.take(concerned))
-        for topic, masks, any_entry in work:
+        for topic, wanted, any_entry in work:
             self._publish(topic, ids[any_entry & late], late=True)
-            in_time = {entry: mask & ~late for entry, mask in masks.items()} if late.any() else masks
+            in_time = wanted.only(~late) if late.any() else wanted
             self._publish(topic, topic.offer(ids, batch, codes[topic.serial], in_time, now))
         self.watermark = int(reached[-1])
         self.high = max(self.high, int(batch.times.max()))

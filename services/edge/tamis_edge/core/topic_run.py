@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tamis.expressions.evaluate import evaluate, holds
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Expr
 from tamis.expressions.opaque import FunctionError
 from tamis.expressions.vectors import Columns, Vector
@@ -15,6 +16,7 @@ from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
 from tamis.planning.plan import Entry, TopicPlan
 from tamis.telemetry.logs import get_logger
+from tamis_edge.core.dispatch import Bools
 from tamis_edge.core.keys import Int64s, KeyTable, MessageKeys
 from tamis_edge.core.rows import Batch, Rows
 
@@ -37,6 +39,27 @@ def _state(entry: Entry) -> OmissionState | WindowState:
     return WindowState(entry.window.slide, entry.window.size, entry.sides, entry.max_delay)
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which tuples of a batch a topic is concerned with: `whole`, those of which all go out at once, and for
+    each entry with omission, in the topic's order, those that it has to decide.
+    """
+
+    whole: Bools
+    deciding: Sequence[Bools]
+
+    def any(self) -> Bools:
+        """Those that the topic is concerned with at all."""
+        out = self.whole.copy()
+        for mask in self.deciding:
+            out |= mask
+        return out
+
+    def only(self, rows: Bools) -> Wanted:
+        """The same for some rows."""
+        return Wanted(self.whole & rows, [mask & rows for mask in self.deciding])
+
+
 def view(batch: Batch) -> Columns:
     """The batch's columns as expressions of entries and checks name them."""
     return {("", name): column for name, column in batch.columns.items()}
@@ -54,19 +77,27 @@ class TopicRun:
         self.plan = plan
         self.keys = MessageKeys(partitions)
         self._runs: dict[Entry, _Run] = {}
+        self._whole = np.empty(0, np.int64)
+        self._filters: list[int] = []
         self._omission_keys: dict[tuple[str, ...], KeyTable] = {plan.partition_key: self.keys}
 
-    def obey(self, plan: TopicPlan) -> Int64s:
+    def obey(self, plan: TopicPlan, filters: Mapping[Expr | None, int]) -> Int64s:
         """Take up the topic's new entries, without brackets, and end those that are gone; what the latter
-        hold is to be published.
+        hold is to be published. `filters`: the rows of their filters in what `passes` gets.
         """
-        ended = [self._runs.pop(entry) for entry in list(self._runs) if entry not in plan.entries]
+        deciding = [entry for entry in plan.entries if entry.interval > 0]
+        kept = set(deciding)
+        ended = [self._runs.pop(entry) for entry in list(self._runs) if entry not in kept]
         self.plan = plan
-        for entry in plan.entries:
+        # Of entries without omission only the union matters: none of them ever holds anything.
+        whole = {entry.filter for entry in plan.entries if entry.interval == 0}
+        self._whole = np.array(sorted(filters[filter_] for filter_ in whole), np.int64)
+        for entry in deciding:
             if entry not in self._runs:
                 table = self._omission_keys.setdefault(entry.omission_key, KeyTable())
                 self._runs[entry] = _Run(_state(entry), table)
-        used = {plan.partition_key, *(entry.omission_key for entry in plan.entries)}
+        self._filters = [filters[entry.filter] for entry in self._runs]
+        used = {plan.partition_key, *(entry.omission_key for entry in deciding)}
         self._omission_keys = {key: table for key, table in self._omission_keys.items() if key in used}
         return self._noted([run.state.flush() for run in ended])
 
@@ -76,45 +107,34 @@ class TopicRun:
         self._runs = {}
         return self._noted(held)
 
-    def passes(self, batch: Batch) -> dict[Entry, np.ndarray]:
-        """For each entry a mask of the tuples that it is concerned with: those that pass its filter.
+    def passes(self, batch: Batch, passing: Bools) -> Wanted:
+        """The tuples that pass the filters of its entries. `passing`: by filter, where it holds.
 
         A tuple with NULL in the partition key joins nothing, so entries with omission, which serve joins, do
         without it. Without omission it may be the result of an alert over this stream alone.
         """
-        n = len(batch)
-        keyed = np.ones(n, np.bool_)
+        keyed = np.ones(len(batch), np.bool_)
         for name in self.plan.partition_key:
             null = batch.columns[name].null
             if null is not None:
                 keyed &= ~null
-        columns = view(batch)
-        filters: dict[Expr | None, np.ndarray] = {None: np.ones(n, np.bool_)}
-        for entry in self._runs:
-            if entry.filter not in filters and entry.filter is not None:
-                filters[entry.filter] = _passing(entry.filter, columns, n)
-        return {
-            entry: filters[entry.filter] & keyed if entry.interval else filters[entry.filter]
-            for entry in self._runs
-        }
+        whole = np.logical_or.reduce(passing[self._whole], axis=0)
+        return Wanted(whole, [passing[row] & keyed for row in self._filters])
 
-    def offer(
-        self, ids: Int64s, batch: Batch, codes: Int64s, masks: dict[Entry, np.ndarray], now: int
-    ) -> Int64s:
-        """Show tuples that aren't late to the entries whose mask is true; returns those to be published
-        whatever omission says. `codes`: of the partition key, where a mask is true.
+    def offer(self, ids: Int64s, batch: Batch, codes: Int64s, wanted: Wanted, now: int) -> Int64s:
+        """Show tuples that aren't late to the entries that want them; returns those to be published whatever
+        omission says. `codes`: of the partition key, where the topic is concerned.
 
-        These have no place in an order: their value is NULL, or not exact as DOUBLE.
+        Some have no place in an order: their value is NULL, or not exact as DOUBLE.
         """
-        at_once = []
+        at_once = [ids[wanted.whole]]
         columns = view(batch)
-        for entry, run in self._runs.items():
-            mask = masks[entry]
+        for (entry, run), mask in zip(self._runs.items(), wanted.deciding, strict=True):
             if not mask.any():
                 continue
             rows = np.flatnonzero(mask)
             values = np.zeros(len(batch), np.float64)
-            if entry.value is not None and entry.interval > 0:
+            if entry.value is not None:
                 value = _value(entry.value, columns, len(batch))
                 outside = np.zeros(len(batch), np.bool_) if value.null is None else value.null
                 if value.data.dtype.kind == "i":
@@ -182,15 +202,6 @@ class TopicRun:
             for run in self._runs.values():
                 run.state.note_published(ids)
         return ids
-
-
-def _passing(filter_: Expr, columns: Columns, count: int) -> np.ndarray:
-    """Where a filter holds; everywhere where a function of Python fails, and the joiner sees to the rest."""
-    try:
-        return holds(filter_, columns, count)
-    except FunctionError as error:
-        _log.error("a filter can't be evaluated: every tuple passes", error=str(error))
-        return np.ones(count, np.bool_)
 
 
 def _value(expr: Expr, columns: Columns, count: int) -> Vector:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tamis.expressions.nodes import Type
 from tamis.predicates.boxes import Box
-from tamis.predicates.evaluation.bitmap import Bitmap
+from tamis.predicates.evaluation.bitmap import Bitmap, mark_owners
 from tamis.predicates.evaluation.keys import KeyOrder
 from tamis.predicates.evaluation.scan import scan
 from tamis.predicates.predicate import Predicate
@@ -75,11 +75,10 @@ class Dispatcher:
     def which(self, columns: Columns) -> Bools:
         """Which active subscribers want which tuples: shape (n, subscribers)."""
         keys = self._keys(columns)
-        bits = np.unpackbits(self._bitmap.which(keys).view(np.uint8), axis=1, bitorder="little")
-        out = np.zeros((keys.shape[1], self._subscribers), np.bool_)
-        for box, owner in enumerate(self._owners.tolist()):
-            out[:, owner] |= bits[:, box].astype(np.bool_)
-        return out
+        # Subscriber by subscriber in memory: what one of them wants is looked at as a column.
+        out = np.zeros((self._subscribers, keys.shape[1]), np.bool_)
+        mark_owners(self._bitmap.which(keys), self._owners, out)
+        return out.T
 
     def _bounds(self, boxes: Sequence[Box]) -> tuple[Int64s, Int64s]:
         shape = len(boxes), len(self._names)

@@ -107,3 +107,31 @@ def _which(keys: Int64s, ends: Int64s, begins: Int64s, sets: Words, active: Word
             for d in range(dimensions):
                 found &= sets[rows[d], word]
             out[i, word] = found
+
+
+@numba.njit(cache=True, nogil=True)
+def mark_owners(sets: Words, owners: Int64s, out: Bools) -> None:
+    """Set `out`, of shape (subscribers, n), where one of a subscriber's boxes is in a tuple's set."""
+    for i in range(sets.shape[0]):
+        for word in range(sets.shape[1]):
+            left = sets[i, word]
+            box = np.int64(word * 64)
+            while left != 0:
+                skip = np.uint64(0)
+                if left & np.uint64(0xFFFF_FFFF) == 0:
+                    skip += np.uint64(32)
+                if (left >> skip) & np.uint64(0xFFFF) == 0:
+                    skip += np.uint64(16)
+                if (left >> skip) & np.uint64(0xFF) == 0:
+                    skip += np.uint64(8)
+                if (left >> skip) & np.uint64(0xF) == 0:
+                    skip += np.uint64(4)
+                if (left >> skip) & np.uint64(0x3) == 0:
+                    skip += np.uint64(2)
+                if (left >> skip) & np.uint64(0x1) == 0:
+                    skip += np.uint64(1)
+                box += np.int64(skip)
+                if box < len(owners):  # the last word may have bits of no box
+                    out[owners[box], i] = True
+                left = (left >> skip) >> np.uint64(1)
+                box += 1

@@ -1,0 +1,85 @@
+"""The filters of all queries of a stream in one pass, beside each in turn."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from benchmarks.harness import Cell, Result, Say, medians
+from benchmarks.sharing.filters import FIRST, LAST, filters, names
+from tamis.expressions.evaluate import holds
+from tamis.expressions.nodes import Expr
+from tamis.expressions.vectors import Vector
+from tamis_edge.core.dispatch import Bools, Dispatch
+from tamis_edge.core.rows import Batch
+from tamis_edge.core.topic_run import view
+
+NAME = "sharing.dispatch"
+COUNTS = (1, 10, 100, 500)
+SHARES = (0.001, 0.1)
+DIMENSIONS = 3
+BATCH = 2_000
+COLUMNS = ("filters", "share of each", "one pass, ns/tuple", "each in turn, ns/tuple", "ratio")
+
+
+def run(quick: bool, say: Say) -> Result:
+    """Measure. A quick run is for looking whether it works: its figures are of too little."""
+    random = np.random.default_rng(1)
+    batch = _batch(random)
+    repeats = 1 if quick else 15
+    rows: list[dict[str, Cell]] = []
+    for share in SHARES:
+        for count in COUNTS[:2] if quick else COUNTS:
+            say(f"{count} filters of {share:.1%} each")
+            rows.append(_row(filters(random, count, DIMENSIONS, share), share, batch, repeats))
+    return Result(
+        NAME,
+        "Filters of many queries on one stream",
+        COLUMNS,
+        rows,
+        {"dimensions": DIMENSIONS, "batch": BATCH, "repeats": repeats, "quick": quick},
+        (
+            f"CPU time, medians of {repeats} runs by turns on one core, batches of {BATCH:,} tuples",
+            "what is found: which filters hold, and the tuples for which at least one does",
+            f"every filter is a box over {DIMENSIONS} attributes",
+            "in turn: the product's evaluation of expressions over columns, which still takes what is no box",
+        ),
+    )
+
+
+def _row(given: list[Expr], share: float, batch: Batch, repeats: int) -> dict[str, Cell]:
+    dispatch = Dispatch(given)
+    _in_one_pass(dispatch, batch)
+    works = {"pass": partial(_in_one_pass, dispatch, batch), "turn": partial(_in_turn, given, batch)}
+    found = medians(works, repeats)
+    (together, some), (apart, same) = found["pass"], found["turn"]
+    if not np.array_equal(some, same):
+        raise AssertionError("both ways must find the same")
+    per_tuple = 1e9 / len(batch)
+    return {
+        "filters": len(given),
+        "share of each": share,
+        "one pass, ns/tuple": together * per_tuple,
+        "each in turn, ns/tuple": apart * per_tuple,
+        "ratio": apart / together,
+    }
+
+
+def _in_one_pass(dispatch: Dispatch, batch: Batch) -> Bools:
+    found: Bools = np.logical_or.reduce(dispatch.over(batch), axis=0)
+    return found
+
+
+def _in_turn(given: list[Expr], batch: Batch) -> Bools:
+    columns = view(batch)
+    out = np.zeros(len(batch), np.bool_)
+    for filter_ in given:
+        out |= holds(filter_, columns, len(batch))
+    return out
+
+
+def _batch(random: np.random.Generator) -> Batch:
+    columns = {name: Vector(random.uniform(FIRST, LAST, BATCH)) for name in names(DIMENSIONS)}
+    places = np.arange(BATCH)
+    return Batch(columns, places, places, places)

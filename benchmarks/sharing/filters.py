@@ -1,0 +1,38 @@
+"""Random filters over declared attributes, as queries on a sensor stream have them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tamis.expressions.nodes import Expr, Type
+from tamis.query.condition import read_condition
+
+# Every attribute's declared domain.
+FIRST, LAST = 0.0, 100.0
+
+
+def names(dimensions: int) -> list[str]:
+    """The attributes."""
+    return [f"x{number}" for number in range(dimensions)]
+
+
+def stream(name: str, dimensions: int) -> str:
+    """The statement that makes the stream."""
+    columns = ", ".join(f"{x} DOUBLE CHECK ({x} BETWEEN {FIRST} AND {LAST})" for x in names(dimensions))
+    return f"CREATE STREAM {name} (k VARCHAR KEY, ts TIMESTAMP, {columns}, WATERMARK FOR ts AS ts);"
+
+
+def filter_sql(random: np.random.Generator, dimensions: int, share: float) -> str:
+    """A box that holds `share` of evenly spread tuples, somewhere."""
+    width = (LAST - FIRST) * share ** (1 / dimensions)
+    firsts = random.uniform(FIRST, LAST - width, dimensions)
+    return " AND ".join(
+        f"{x} BETWEEN {first:.3f} AND {first + width:.3f}"
+        for x, first in zip(names(dimensions), firsts, strict=True)
+    )
+
+
+def filters(random: np.random.Generator, count: int, dimensions: int, share: float) -> list[Expr]:
+    """The same as expressions over bare columns."""
+    types = dict.fromkeys(names(dimensions), Type.DOUBLE)
+    return [read_condition(filter_sql(random, dimensions, share), types) for _ in range(count)]
