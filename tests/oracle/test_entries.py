@@ -2,17 +2,18 @@
 are held, and each has its promise from its own activation on.
 
 A query rests on the tuples that pass its filter and that the shard took while the query was in its plan. In
-every window of its omission interval, of one omission key, that holds such tuples, one of those published
-at the query's plan version or above has their greatest value, and one their least (cai-2021, theorem 3.1).
-The entries are the planner's; nothing here knows how queries share them.
+every window of its omission interval (or of its own: tumbling, hopping), of one omission key, that holds
+such tuples, one of those published at the query's plan version or above has their greatest value, and one
+their least (cai-2021, theorem 3.1). The entries are the planner's; nothing here knows how queries share them.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import orjson
@@ -21,10 +22,13 @@ from tests.oracle.brackets import SEED, Recording, cases, fewest, signs
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Vector
+from tamis.omission import OmissionState
 from tamis.omission.columns import Sides
+from tamis.omission.window_stream import WindowState
 from tamis.planning.entries import Reader, entries
 from tamis.planning.omission import Omission
 from tamis.planning.plan import Entry, Input, Plan, StreamColumn, StreamPlan, TopicPlan
+from tamis.query.model import Window
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
@@ -87,6 +91,7 @@ class Query:
     sides: Sides
     max_delay: int | None
     version: int
+    window: Window | None = None  # of which `interval` is the size
     over: list[Reading] = field(default_factory=list)
     after: list[Reading] = field(default_factory=list)
 
@@ -96,7 +101,7 @@ class Query:
         key = ("k", "site") if self.by_site else ("k",)
         wanted, _ = FILTERS[self.filter]
         value, _ = VALUES[self.value]
-        omission = Omission("a", self.interval, key, value, self.sides, None, wanted, wanted, "")
+        omission = Omission("a", self.interval, key, value, self.sides, None, wanted, wanted, "", self.window)
         return Reader(
             Input("a", "air", TOPIC, "ts", ("k",), wanted, self.interval),
             omission,
@@ -133,9 +138,12 @@ class Query:
                 lost += int((over & ~keep).sum())
                 continue
             times, values = self.recording(rows).arrays
-            # Closed windows that begin on a tick or between two: they hold one tick more, or just as many.
             first = np.arange(times.min() - self.interval, times.max() + 1)[:, None]
-            for ticks in (self.interval, self.interval + 1):
+            # Closed windows that begin on a tick or between two: they hold one tick more, or just as many.
+            lengths: tuple[int, ...] = (self.interval, self.interval + 1)
+            if self.window is not None:
+                first, lengths = first[first % self.window.slide == 0][:, None], (self.interval,)
+            for ticks in lengths:
                 holds = (first <= times) & (times < first + ticks)
                 for sign in signs(self.sides):
                     wanted = np.where(holds & over, sign * values, -np.inf).max(axis=1)
@@ -157,6 +165,7 @@ class Kind:
     filters: list[int]
     values: list[int]
     keep_all: float
+    windows: float = 0.0
 
 
 def kind(r: random.Random) -> Kind:
@@ -165,15 +174,22 @@ def kind(r: random.Random) -> Kind:
         r.sample(range(len(FILTERS)), r.choice([1, 1, 2])),
         r.sample(range(len(VALUES)), r.choice([1, 1, 2])),
     )
-    return Kind(*some, r.choice([0, 0, 0.2]))
+    return Kind(*some, r.choice([0, 0, 0.2]), r.choice([0, 0, 0.5]))
 
 
 def query(r: random.Random, version: int, of: Kind) -> Query:
+    interval = 0 if r.random() < of.keep_all else r.choice([4, 7, 15, 30])
+    window = None
+    if interval and r.random() < of.windows:
+        slide = r.choice([3, 5, 8])
+        interval = slide * r.choice([1, 1, 2, 3])
+        window = Window(slide, interval)
     return Query(
         filter=r.choice(of.filters),
         value=r.choice(of.values),
         by_site=r.random() < 0.2,
-        interval=0 if r.random() < of.keep_all else r.choice([4, 7, 15, 30]),
+        interval=interval,
+        window=window,
         sides=r.choice(["both", "above", "below"]),
         max_delay=r.choice([None] * 8 + [0, 9]),
         version=version,
@@ -220,50 +236,85 @@ def take_out(run: ShardRun, published: dict[int, int]) -> None:
             published[value["id"]] = max(published.get(value["id"], 0), value["_"]["plan"])
 
 
+@dataclass
+class Played:
+    """What came of one shard's life: all its queries, and what it published."""
+
+    every: list[Query]
+    published: dict[int, int]
+    changes: int = 0
+    held: int = 0  # changes of plan while something was held
+
+
+def play(r: random.Random) -> Played:
+    """A shard from its first tuple to its last, under plans that change now and then."""
+    delay = r.choice([0, 0, 3])
+    rows = readings(r, r.randint(20, 60), delay)
+    version = 1
+    now = 0
+    of = kind(r)
+    live = [query(r, 1, of) for _ in range(r.randint(1, 3))]
+    played = Played(list(live), {})
+    run = ShardRun(SHARD, "air", Commit(), plan_of(live, version, delay))
+    while rows:
+        if r.random() < 0.15:
+            version += 1
+            live = [q for q in live if r.random() < 0.7]
+            while len(live) < 6 and r.random() < 0.5:
+                live.append(query(r, version, of))
+                played.every.append(live[-1])
+            played.held += run.held > 0
+            played.changes += 1
+            run.obey(plan_of(live, version, delay))
+        some, rows = rows[: (size := r.choice([1, 2, 5]))], rows[size:]
+        now += r.randint(0, 4)
+        run.take(batch(some, now), now)
+        for one in played.every:
+            (one.over if one in live else one.after).extend(row for row in some if not row.late)
+        take_out(run, played.published)
+    run.finish()
+    run.settle(now)
+    take_out(run, played.published)
+    assert run.held == 0
+    return played
+
+
 @pytest.mark.parametrize("times", LONG)
 def test_every_query_has_its_promise_while_others_come_and_go(times: int) -> None:
     r = random.Random(f"entries {SEED}")
     held = changed = 0
     for case in range(cases(0.02) * times):
-        delay = r.choice([0, 0, 3])
-        rows = readings(r, r.randint(20, 60), delay)
-        version = 1
-        now = 0
-        of = kind(r)
-        live = [query(r, 1, of) for _ in range(r.randint(1, 3))]
-        every = list(live)
-        published: dict[int, int] = {}
-        run = ShardRun(SHARD, "air", Commit(), plan_of(live, version, delay))
-        while rows:
-            if r.random() < 0.15:
-                version += 1
-                live = [q for q in live if r.random() < 0.7]
-                while len(live) < 6 and r.random() < 0.5:
-                    live.append(query(r, version, of))
-                    every.append(live[-1])
-                held += run.held > 0
-                changed += 1
-                run.obey(plan_of(live, version, delay))
-            some, rows = rows[: (size := r.choice([1, 2, 5]))], rows[size:]
-            now += r.randint(0, 4)
-            run.take(batch(some, now), now)
-            for one in every:
-                (one.over if one in live else one.after).extend(row for row in some if not row.late)
-            take_out(run, published)
-        run.finish()
-        run.settle(now)
-        take_out(run, published)
-        assert run.held == 0
-        for one in every:
-            assert one.missing(published) == 0, (SEED, case, one)
+        played = play(r)
+        held, changed = held + played.held, changed + played.changes
+        for one in played.every:
+            assert one.missing(played.published) == 0, (SEED, case, one)
     assert changed > case and held > changed / 4
+
+
+@pytest.mark.parametrize("state", [OmissionState, WindowState])
+def test_an_entry_that_forgets_what_it_holds_is_found_out(
+    state: type[OmissionState | WindowState], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the same oracle."""
+    honest = state.flush
+
+    def forgetful(self: OmissionState | WindowState) -> Any:
+        return honest(self)[:0]  # type: ignore[arg-type]
+
+    monkeypatch.setattr(state, "flush", forgetful)
+    r = random.Random(f"forgetful {SEED}")
+    lost = 0
+    for _ in range(80):
+        played = play(r)
+        lost += any(one.missing(played.published) for one in played.every)
+    assert lost > 0
 
 
 def test_no_more_is_kept_than_all_queries_would_have_kept_by_themselves() -> None:
     r = random.Random(f"union {SEED}")
     total = alone = 0
     for case in range(cases(0.01)):
-        of = kind(r)
+        of = replace(kind(r), windows=0.0)
         queries = [query(r, 1, of) for _ in range(r.randint(1, 4))]
         for one in queries:
             one.max_delay = None
@@ -290,10 +341,10 @@ def test_no_more_is_kept_than_all_queries_would_have_kept_by_themselves() -> Non
 def test_each_query_finds_an_entry_that_serves_it(times: int) -> None:
     r = random.Random(f"served {SEED}")
     for case in range(cases(0.02) * times):
-        of = Kind(list(range(len(FILTERS))), [0, 1], 0.2)
+        of = Kind(list(range(len(FILTERS))), [0, 1], 0.2, 0.3)
         queries = [query(r, r.randint(1, 9), of) for _ in range(r.randint(1, 8))]
         found = entries([q.reader for q in queries])
-        assert len({(e.filter, e.omission_key, e.value) for e in found}) == len(found)
+        assert len({(e.filter, e.omission_key, e.value, e.window) for e in found}) == len(found)
         for one in queries:
             assert any(serves(entry, one) for entry in found), (SEED, case, one, found)
         for entry in found:
@@ -309,7 +360,8 @@ def serves(entry: Entry, one: Query) -> bool:
         return entry.filter is None or entry.filter == asked.entry_filter or one.filter == len(FILTERS) - 1
     delay = entry.max_delay
     return (
-        (entry.filter, entry.omission_key, entry.value) == (asked.entry_filter, asked.key, asked.value)
+        (entry.filter, entry.omission_key, entry.value, entry.window)
+        == (asked.entry_filter, asked.key, asked.value, one.window)
         and 0 < entry.interval <= one.interval
         and entry.sides in {"both", one.sides}
         and (one.max_delay is None or (delay is not None and delay <= one.max_delay))

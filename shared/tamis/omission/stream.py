@@ -69,7 +69,8 @@ class OmissionState:
     `interval`: ticks of event time, 0 publishes all. `max_delay`: the longest that a tuple waits, in ticks
     of the caller's clock; None for no such cap (then it waits until the watermark decides), 0 publishes
     all. What is published hits every window of length `interval` as `retained` says, whatever the order of
-    arrival, the batches and the watermarks; in order it is the same number of tuples.
+    arrival, the batches and the watermarks; in order it is the same number of tuples. Of ties it retains the
+    fewest; for `ties="strict"` the stream form is Algorithm 1 itself (`tamis.omission.algorithm_one`).
 
     >>> state = OmissionState(10, "above")
     >>> state.offer([7, 7, 7], [0, 2, 4], [5.0, 1.0, 3.0], [0, 1, 2], now=0)
