@@ -1,0 +1,146 @@
+"""How many entries the synopses of a query can ever have: the number of buckets that there can be.
+
+For each occurrence and cell the product of how many values each part of a bucket can have (see
+`evaluate.synopsis`). Parts are counted in the cheaper of two ways: by the coordinates, or by the values of
+the attributes that make them, where a value beyond a coordinate's cap is as good as any other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tamis.bounded.closure import Bound, Closure
+from tamis.bounded.coordinates import Cell, Coordinate, cells
+from tamis.bounded.evaluate.synopsis import Layout, layout
+from tamis.bounded.normal_form import Conjunction
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One part of a product: how many values, and of what."""
+
+    count: Bound
+    of: str
+
+
+@dataclass(frozen=True)
+class Term:
+    """The entries of one occurrence in one cell, or (without alias) the rows that DISTINCT remembers."""
+
+    alias: str | None
+    factors: tuple[Factor, ...]
+
+    @property
+    def count(self) -> Bound:
+        """The product."""
+        return math.prod(factor.count for factor in self.factors)
+
+    @property
+    def text(self) -> str:
+        """As a formula."""
+        what = f"entries of {self.alias}" if self.alias is not None else "rows already given"
+        said = " * ".join(f"{factor.count} ({factor.of})" for factor in self.factors) or "1"
+        return f"{said} {what}"
+
+
+def terms(query: Conjunction, closure: Closure) -> tuple[Term, ...]:
+    """The summands of the bound of a bounded query; none for a single stream without DISTINCT."""
+    found: list[Term] = []
+    if len(query.streams) > 1:
+        for occurrence, alias in enumerate(query.aliases):
+            for cell in cells(query, closure, occurrence):
+                found.append(Term(alias, _factors(query, cell, occurrence)))
+    if query.distinct:
+        found.append(Term(None, tuple(_kept(query, closure, query.projected))))
+    return tuple(found)
+
+
+def entries(query: Conjunction, closure: Closure) -> Bound:
+    """The bound as a number; infinity only where a query isn't bounded."""
+    return sum((term.count for term in terms(query, closure)), 0)
+
+
+def _factors(query: Conjunction, cell: Cell, occurrence: int) -> tuple[Factor, ...]:
+    own = set(query.own(occurrence))
+    needed = [node for node in query.needed if node in own]
+    laid = layout(cell)
+    by_value = _by_value(query, cell, needed, laid.finite)
+    by_coordinate = [*_kept(query, cell.closure, needed), *_by_coordinate(query, laid.finite)]
+    cheaper = min((by_value, by_coordinate), key=lambda way: math.prod(factor.count for factor in way))
+    return (*cheaper, *_endless(query, cell, laid))
+
+
+def _kept(query: Conjunction, closure: Closure, nodes: Iterable[int]) -> list[Factor]:
+    """The values of attributes; those at a fixed distance are counted once."""
+    found: list[Factor] = []
+    counted: list[int] = []
+    for node in nodes:
+        if any(closure.fixed(node, other) for other in counted):
+            continue
+        counted.append(node)
+        count = closure.values(node) + query.nodes[node - 1].nullable
+        if count > 1:
+            found.append(Factor(count, f"values of {query.name(node)}"))
+    return found
+
+
+def _by_coordinate(query: Conjunction, finite: Sequence[Coordinate]) -> list[Factor]:
+    side = {1: "upper", -1: "lower"}
+    return [Factor(one.count, f"{side[one.sign]} limits of {query.name(one.node)}") for one in finite]
+
+
+def _by_value(
+    query: Conjunction, cell: Cell, needed: Sequence[int], finite: Sequence[Coordinate]
+) -> list[Factor]:
+    found = _kept(query, cell.closure, needed)
+    counted = list(needed)
+    for node in dict.fromkeys(x for one in finite for x, _ in one.terms):
+        if any(cell.closure.fixed(node, other) for other in counted):
+            continue
+        counted.append(node)
+        low, high = cell.closure.lower(node), cell.closure.upper(node)
+        signs = {one.sign for one in finite for x, _ in one.terms if x == node}
+        if signs == {1}:
+            high = min(high, max(one.cap - w for one in finite for x, w in one.terms if x == node))
+        elif signs == {-1}:
+            low = max(low, min(w - one.cap for one in finite for x, w in one.terms if x == node))
+        if high - low + 1 > 1:
+            found.append(Factor(high - low + 1, f"values of {query.name(node)}"))
+    return found
+
+
+def _endless(query: Conjunction, cell: Cell, laid: Layout) -> list[Factor]:
+    found = []
+    for one, leader, zone in laid.followers:
+        count = _window(cell, one, leader) + (one.cap - zone + 1 if one.cap != math.inf else 0)
+        found.append(
+            Factor(count, f"distances of limits of {query.name(one.node)}, {query.name(leader.node)}")
+        )
+    if laid.up is not None and laid.down is not None:
+        found.append(Factor(1 + _both(cell, laid.up, laid.down), f"limits of {query.name(laid.down.node)}"))
+    return found
+
+
+def _window(cell: Cell, one: Coordinate, leader: Coordinate) -> Bound:
+    """How many distances of a coordinate from its leader there are where both grow together."""
+    rows, mine, its = cell.closure.rows, dict(one.terms), dict(leader.terms)
+    most: Bound = one.cap - leader.cap if leader.cap != math.inf else -math.inf
+    for node, weight in its.items():
+        least = -(rows[0][node] if one.sign == 1 else rows[node][0])  # of sign * value
+        reached = mine.get(node, one.cap - least if one.cap != math.inf else math.inf)
+        most = max(most, reached - weight)
+    shared = [its[node] - weight for node, weight in mine.items() if node in its]
+    return most + max(shared) + 1 if shared else 0
+
+
+def _both(cell: Cell, up: Coordinate, down: Coordinate) -> Bound:
+    """How many values the leading lower limit has where the leading upper limit is below its cap."""
+    rows = cell.closure.rows
+    least = down.cap
+    for x, up_weight in up.terms:
+        for z, down_weight in down.terms:
+            highest = min(rows[z][x] + up.cap - 1 - up_weight, rows[z][0])
+            least = min(least, down_weight - highest)
+    return down.cap - least + 1

@@ -1,0 +1,1 @@
+"""Evaluating bounded queries tuple by tuple with synopses: `coordinates`, `synopsis`, `join`, `evaluator`."""

@@ -1,0 +1,81 @@
+"""A bounded conjunction, tuple by tuple: arasu-2004, section 7."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tamis.bounded.closure import Closure
+from tamis.bounded.coordinates import cells
+from tamis.bounded.evaluate.join import Condition, Join
+from tamis.bounded.evaluate.synopsis import Entry, Synopsis, Values
+from tamis.bounded.normal_form import Conjunction, Difference
+
+Row = tuple[tuple[object, ...], int]  # the payloads by occurrence, and how many rows these stand for
+
+
+class Evaluator:
+    """Evaluates one conjunction without contradiction. `holds` is a condition beyond its differences.
+
+    The synopses are bounded where `decide.violation` finds none; the results are right in any case.
+    """
+
+    def __init__(self, query: Conjunction, closure: Closure, holds: Condition | None = None) -> None:
+        self.query, self.holds = query, holds
+        self.synopses = [
+            Synopsis(
+                cells(query, closure, i) if len(query.streams) > 1 else (),
+                query.distinct,
+                tuple(node for node in query.needed if query.occurrence(node) == i),
+            )
+            for i in range(len(query.streams))
+        ]
+        self._join = Join(query)
+        self._filters = [self._filter(closure, i) for i in range(len(query.streams))]
+
+    @property
+    def entries(self) -> int:
+        """How many entries the synopses have now."""
+        return sum(map(len, self.synopses))
+
+    def push(self, occurrence: int, values: Values, payload: object) -> Iterator[Row]:
+        """A tuple at one occurrence: what it adds to the result. `values` stand at its nodes' numbers (others
+        are not read), None for NULL; a NULL that the query compares must be left out before.
+
+        Take all rows before the next tuple is pushed. A tuple of a self-join is pushed at each occurrence.
+        """
+        if not self._passes(occurrence, values):
+            return
+        new = Entry(values, payload)
+        for chosen in self._join.rows(occurrence, new, self.synopses):
+            if self.holds is None or self.holds(chosen):
+                count = 1
+                for entry in chosen:
+                    count *= entry.count
+                yield tuple(entry.payload for entry in chosen), count
+        self.synopses[occurrence].insert(values, payload)
+
+    def _filter(self, closure: Closure, occurrence: int) -> list[Difference]:
+        """All that follows of the tuples of one occurrence alone."""
+        own = (0, *self.query.own(occurrence))
+        return [
+            Difference(a, b, int(closure.between(a, b)))
+            for a in own
+            for b in own
+            if a != b and closure.finite(a, b)
+        ]
+
+    def _passes(self, occurrence: int, values: Sequence[int | None]) -> bool:
+        query = self.query
+        for one in self._filters[occurrence]:
+            left = 0 if one.left == 0 else values[one.left]
+            right = 0 if one.right == 0 else values[one.right]
+            if left is not None and right is not None and left - right > one.bound:
+                return False
+        for other in query.unequal:
+            node = other.left or other.right
+            if query.occurrence(node) == occurrence:
+                left = 0 if other.left == 0 else values[other.left]
+                right = 0 if other.right == 0 else values[other.right]
+                if left is not None and right is not None and left - right == other.offset:
+                    return False
+        return True

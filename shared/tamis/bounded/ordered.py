@@ -1,0 +1,131 @@
+"""Locally totally ordered (LTO) queries: all that can be derived from a query, and the verdict by them.
+
+The exponential way of arasu-2004, section 5, which checks the polynomial one of `decide` and shares with it
+only the closure of difference bounds. A query is split by conditions on single streams until, in each part,
+
+- every attribute that isn't bounded lies above all constants or below all of them, by more than M, or
+  is bounded; and
+- two such attributes of one stream on one side are at an exact distance of at most M, or further apart,
+
+where M is the sum of the sizes of all offsets (0 where there is none: then this is definition 5.1). A part
+that is contradictory is dropped.
+
+In a part, two attributes are of one class where their distance is fixed. A comparison between two classes is
+redundant where it follows by way of a third class or of the constants (definition 4.1, with distances).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from tamis.bounded.closure import Closure
+from tamis.bounded.decide import Violation
+from tamis.bounded.normal_form import Conjunction
+
+
+def derive(query: Conjunction, closure: Closure) -> Iterator[Closure]:
+    """The closures of all LTO queries that are derived from a query: exponentially many."""
+    margin = _margin(query)
+    constants = [
+        d.bound if d.right == 0 else -d.bound for d in query.differences if (d.left == 0) != (d.right == 0)
+    ] or [0]
+    low, high = min(constants) - margin, max(constants) + margin
+    free = [node for node in range(1, query.size) if not closure.bounded(node)]
+    pairs = [(a, b) for a, b in combinations(free, 2) if query.occurrence(a) == query.occurrence(b)]
+    for sided in _sides(closure, free, low, high):
+        yield from _apart(sided, pairs, margin, low, high)
+
+
+def violated(query: Conjunction, part: Closure) -> Violation | None:
+    """The condition of theorem 5.6 or 5.10 that an LTO query breaks, by their definitions; None for none."""
+    if len(query.streams) == 1 and not query.distinct:
+        return None
+    for node in query.needed:
+        if not part.bounded(node):
+            return Violation("C1", query.occurrence(node), node)
+    nodes = range(1, query.size)
+    cross = [
+        (a, b)
+        for a in nodes
+        for b in nodes
+        if query.occurrence(a) != query.occurrence(b) and part.finite(a, b)
+    ]
+    for a, b in cross:
+        if part.fixed(a, b) and not part.bounded(a):
+            return Violation("C2", query.occurrence(a), a)
+    nonredundant = [(a, b) for a, b in cross if not _redundant(part, a, b)]
+    for occurrence in range(len(query.streams)):
+        greatest = {b for _, b in nonredundant if query.occurrence(b) == occurrence and not part.bounded(b)}
+        least = {a for a, _ in nonredundant if query.occurrence(a) == occurrence and not part.bounded(a)}
+        most = 1 if query.distinct else 0
+        if _classes(part, greatest) + _classes(part, least) > most:
+            return Violation("C3", occurrence)
+    return None
+
+
+def violation_by_derivation(query: Conjunction, closure: Closure) -> Violation | None:
+    """The condition that some derived LTO query breaks (theorem 5.3); None where all keep them."""
+    if len(query.streams) == 1 and not query.distinct:
+        return None
+    for part in derive(query, closure):
+        found = violated(query, part)
+        if found is not None:
+            return found
+    return None
+
+
+def _margin(query: Conjunction) -> int:
+    sizes = [abs(d.bound) for d in query.differences if d.left and d.right]
+    return 0 if all(d.bound in (0, -1) for d in query.differences if d.left and d.right) else sum(sizes)
+
+
+def _sides(closure: Closure, free: list[int], low: int, high: int) -> Iterator[Closure]:
+    if not free:
+        yield closure
+        return
+    node, rest = free[0], free[1:]
+    for lower, upper in ((None, low - 1), (low, high), (high + 1, None)):
+        part = closure.copy()
+        if (upper is None or part.add(node, 0, upper)) and (lower is None or part.add(0, node, -lower)):
+            yield from _sides(part, rest, low, high)
+
+
+def _apart(
+    part: Closure, pairs: list[tuple[int, int]], margin: int, low: int, high: int
+) -> Iterator[Closure]:
+    if not pairs:
+        yield part
+        return
+    (a, b), rest = pairs[0], pairs[1:]
+    if not (_beyond(part, a, b, low, high)):
+        yield from _apart(part, rest, margin, low, high)
+        return
+    exact = [(distance, distance) for distance in range(-margin, margin + 1)]
+    for least, most in [(None, -margin - 1), *exact, (margin + 1, None)]:
+        split = part.copy()
+        if (most is None or split.add(a, b, most)) and (least is None or split.add(b, a, -least)):
+            yield from _apart(split, rest, margin, low, high)
+
+
+def _beyond(part: Closure, a: int, b: int, low: int, high: int) -> bool:
+    """Are both above all constants, or both below?"""
+    above = part.lower(a) > high and part.lower(b) > high
+    return above or (part.upper(a) < low and part.upper(b) < low)
+
+
+def _redundant(part: Closure, a: int, b: int) -> bool:
+    """Does `a - b <= c` follow by way of the constants or of another class?"""
+    return any(
+        part.between(a, other) + part.between(other, b) <= part.between(a, b)
+        for other in range(len(part.rows))
+        if other == 0 or not (part.fixed(a, other) or part.fixed(other, b))
+    )
+
+
+def _classes(part: Closure, nodes: set[int]) -> int:
+    left, count = sorted(nodes), 0
+    while left:
+        left = [node for node in left[1:] if not part.fixed(left[0], node)]
+        count += 1
+    return count

@@ -1,0 +1,83 @@
+"""After every tuple the bounded evaluator has given what the plain join gives of the tuples so far, and has
+no more entries than was promised.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from tests.oracle.bounded_queries import query
+from tests.oracle.brackets import SEED, cases
+
+from tamis.bounded.bound import entries
+from tamis.bounded.closure import Closure
+from tamis.bounded.decide import violation
+from tamis.bounded.evaluate.evaluator import Evaluator
+from tamis.bounded.normal_form import Conjunction
+
+Tuples = list[list[int]]
+
+
+@pytest.mark.parametrize("offset", [0, 2])
+def test_every_prefix_has_the_rows_of_the_plain_join(offset: int) -> None:
+    r = random.Random(SEED + offset)
+    productive = 0
+    for asked, closure in itertools.islice(_bounded(r, offset), cases(0.003)):
+        bound = entries(asked, closure)
+        assert bound < math.inf, (SEED, asked)
+        productive += _play(r, asked, Evaluator(asked, closure), int(bound))
+    assert productive
+
+
+def _bounded(r: random.Random, offset: int) -> Iterator[tuple[Conjunction, Closure]]:
+    """Bounded queries that compare streams, a quarter of them with self-joins."""
+    while True:
+        asked = query(r, largest_offset=offset, self_joins=r.random() < 0.25)
+        closure = asked.closure()
+        cross = any(
+            d.left and d.right and asked.occurrence(d.left) != asked.occurrence(d.right)
+            for d in asked.differences
+        )
+        if cross and closure is not None and violation(asked, closure) is None:
+            yield asked, closure
+
+
+def _play(r: random.Random, asked: Conjunction, evaluator: Evaluator, bound: int) -> bool:
+    """Random tuples of random streams; whether any row arose."""
+    tuples: list[Tuples] = [[] for _ in asked.streams]
+    given: Counter[tuple[int, ...]] = Counter()
+    spread = r.choice((3, 6, 12, 40))
+    for step in range(r.choice((8, 16, 24))):
+        stream = r.choice(asked.streams)
+        occurrences = [i for i, name in enumerate(asked.streams) if name == stream]
+        width = max(len(asked.own(i)) for i in occurrences)
+        fresh = [r.randint(-spread, spread) for _ in range(width)]
+        for i in occurrences:
+            values = [0] * asked.size
+            for node, value in zip(asked.own(i), fresh, strict=False):
+                values[node] = value
+            for payloads, count in evaluator.push(i, values, values):
+                row = tuple(payloads[asked.occurrence(k)][k] for k in asked.projected)  # type: ignore[index]
+                given[row] += count
+            tuples[i].append(values)
+        kept = evaluator.entries + (len(given) if asked.distinct else 0)
+        assert kept <= bound, (SEED, asked, kept, bound)
+        if step % 4 == 3 or math.prod(map(len, tuples)) < 500:
+            wanted = _plain(asked, tuples)
+            same = set(given) == set(wanted) if asked.distinct else given == wanted
+            assert same, (SEED, asked, step, given, wanted)
+    return bool(given)
+
+
+def _plain(asked: Conjunction, tuples: list[Tuples]) -> Counter[tuple[int, ...]]:
+    found: Counter[tuple[int, ...]] = Counter()
+    for combination in itertools.product(*tuples):
+        values = [sum(column) for column in zip(*combination, strict=True)]
+        if all(values[one.left] - values[one.right] <= one.bound for one in asked.differences):
+            found[tuple(values[node] for node in asked.projected)] += 1
+    return found
