@@ -23,7 +23,7 @@ from tamis.fleet.ports import free_ports
 from tamis.fleet.process import ServiceProcess
 from tamis.fleet.scrape import Scrape
 from tamis.messaging.topics import stream_topic
-from tamis.planning.build import build_plan
+from tamis.planning.build import first_plan
 from tamis.planning.plan import Plan
 from tamis.query.parse import catalog_of
 from tamis_edge.core.commit import Commit
@@ -300,14 +300,4 @@ def _decide(plan: Plan, decoded: Sequence[Decoded]) -> None:
 
 
 def _plan() -> Plan:
-    catalog = catalog_of(SQL)
-    built = build_plan(
-        1,
-        catalog,
-        partitions=PARTITIONS,
-        versions={},
-        topic_numbers={},
-        since={"air": 1},
-        shard_streams={"air": "air"},
-    )
-    return built.plan
+    return first_plan(catalog_of(SQL), partitions=PARTITIONS, shards={"air": "air"})

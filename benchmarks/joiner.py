@@ -30,7 +30,7 @@ from tamis.fleet.process import ServiceProcess
 from tamis.messaging.compacted import CompactedReader
 from tamis.messaging.records import canonical_key, progress_record
 from tamis.messaging.topics import ALARMS, DEAD_LETTERS, FRONTIERS, PLANS, STREAM_PREFIX, stream_topic
-from tamis.planning.build import build_plan
+from tamis.planning.build import first_plan
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import encode_plan
 from tamis.query.parse import catalog_of
@@ -154,18 +154,7 @@ def _records(tuples: int) -> Iterator[tuple[str, bytes | None, bytes, int]]:
 
 
 def _plan() -> Plan:
-    catalog = catalog_of(SQL)
-    shards = {"air": "air", "surface": "surface"}
-    built = build_plan(
-        1,
-        catalog,
-        partitions=PARTITIONS,
-        versions={},
-        topic_numbers={},
-        since=dict.fromkeys(shards, 1),
-        shard_streams=shards,
-    )
-    return built.plan
+    return first_plan(catalog_of(SQL), partitions=PARTITIONS, shards={"air": "air", "surface": "surface"})
 
 
 @contextmanager

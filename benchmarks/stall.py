@@ -20,7 +20,7 @@ from tamis.expressions.vectors import Vector
 from tamis.fleet.demo_data import RECORDING, SPACING, START
 from tamis.messaging.records import Frontier
 from tamis.messaging.topics import PLANS
-from tamis.planning.build import build_plan
+from tamis.planning.build import first_plan
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import encode_plan
 from tamis.query.parse import catalog_of
@@ -203,17 +203,8 @@ def _drive(scenario: Scenario, options: str, keys: int) -> Curve:
 
 
 def _plan(scenario: Scenario, options: str) -> Plan:
-    catalog = catalog_of(scenario.sql.format(options))
     shards = {_shard(name): name for name in (scenario.live, scenario.stalled)}
-    return build_plan(
-        1,
-        catalog,
-        partitions=1,
-        versions={},
-        topic_numbers={},
-        since=dict.fromkeys(shards, 1),
-        shard_streams=shards,
-    ).plan
+    return first_plan(catalog_of(scenario.sql.format(options)), shards=shards)
 
 
 def _shard(stream_: str) -> str:

@@ -20,7 +20,7 @@ from tamis.fleet.fleet import EdgeSpec, Fleet, FleetSpec
 from tamis.messaging.compacted import CompactedReader
 from tamis.messaging.records import Frontier
 from tamis.messaging.topics import ALARMS, DEAD_LETTERS, FRONTIERS
-from tamis.planning.build import build_plan
+from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis.recordings import Recording, read_recording
 from tamis.settings import KafkaSettings
@@ -113,7 +113,7 @@ def judge(
     """Missed: of the combinations that were promised. Extra: against all of the full join."""
     catalog = catalog_of(STREAMS + sql)
     query = catalog.alerts[name].query
-    built = build_plan(1, catalog, partitions=2, versions={}, topic_numbers={})
+    (definition,) = first_plan(catalog, partitions=2).definitions
     starts = None if query.window is None else [alarm["window"]["start"] for alarm in alarms]
     raised = alarms_of(query, recordings, [alarm["tuples"] for alarm in alarms], starts)
     everything = plain_join(query, recordings)
@@ -131,7 +131,7 @@ def judge(
         which: compare(
             name,
             query,
-            definition=built.plan.definitions[0],
+            definition=definition,
             recordings=recordings,
             reference=reference,
             alarms=raised,

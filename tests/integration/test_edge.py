@@ -7,7 +7,6 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,29 +20,12 @@ from confluent_kafka import Producer
 from tests.integration.edges import PARTITIONS, Bench, Reader, everything, wait_for
 from tests.unit.edge.plans import TOPIC, air, entry, plan, topic
 
-from tamis.fleet.broker import EmbeddedKafka
 from tamis.messaging.records import END_OF_TIME, Ack
 from tamis.messaging.topics import ACKS, DEAD_LETTERS
 from tamis.planning.plan import Entry, Plan
 from tamis_edge.core.partitioner import partition_of
 
 T0 = 1_700_000_000_000_000
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    # The names of the fleet's topics are fixed: a broker that other tests use as well won't do.
-    with EmbeddedKafka(tmp_path_factory.mktemp("edges")) as broker:
-        yield broker
-
-
-@pytest.fixture
-def bench(shared: EmbeddedKafka, tmp_path: Path) -> Iterator[Bench]:
-    found = Bench(shared, tmp_path)
-    shared.start()  # where a test that stopped it has failed
-    found.wipe()
-    yield found
-    found.close()
 
 
 def reading(i: int, stations: int = 5) -> dict[str, Any]:

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import orjson
-import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.integration.edges import PARTITIONS, Bench, Message, Reader, everything, wait_for
 from tests.unit.edge.plans import TOPIC
 
-from tamis.fleet.broker import EmbeddedKafka
 from tamis.messaging.topics import ACKS, DEAD_LETTERS, MAX_RECORD_BYTES
 
 T0 = 1_700_000_000_000_000
 MIB = 2**20
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    with EmbeddedKafka(tmp_path_factory.mktemp("limits")) as broker:
-        yield broker
-
-
-@pytest.fixture
-def bench(shared: EmbeddedKafka, tmp_path: Path) -> Iterator[Bench]:
-    found = Bench(shared, tmp_path)
-    shared.start()
-    found.wipe()
-    yield found
-    found.close()
 
 
 def create(bench: Bench, name: str, partitions: int, most: int) -> None:

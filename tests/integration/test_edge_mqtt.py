@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import orjson
 import pytest
 from tests.integration.edges import Bench, RunningEdge, everything, wait_for
@@ -12,22 +9,7 @@ from tests.integration.mqtt import MOSQUITTO, Amqtt, Certificate, Mosquitto, sen
 from tests.integration.test_edge import await_all, reading
 from tests.unit.edge.plans import TOPIC
 
-from tamis.fleet.broker import EmbeddedKafka
 from tamis.messaging.topics import DEAD_LETTERS
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    with EmbeddedKafka(tmp_path_factory.mktemp("mqtt")) as broker:
-        yield broker
-
-
-@pytest.fixture
-def bench(shared: EmbeddedKafka, tmp_path: Path) -> Iterator[Bench]:
-    found = Bench(shared, tmp_path)
-    found.wipe()
-    yield found
-    found.close()
 
 
 def edge_of(bench: Bench, port: int, more: str = "", **environment: str) -> RunningEdge:

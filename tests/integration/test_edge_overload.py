@@ -5,14 +5,10 @@ are paused and nothing is lost; where it is told to shed, what is lost is counte
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 from tests.integration.edges import PARTITIONS, Bench, Reader, RunningEdge, everything, wait_for
 from tests.unit.edge.plans import TOPIC
 
-from tamis.fleet.broker import EmbeddedKafka
 from tamis.messaging.records import canonical_key
 from tamis.messaging.topics import ACKS, DEAD_LETTERS
 from tamis.planning.plan import Plan
@@ -21,21 +17,6 @@ from tamis_edge.core.partitioner import partition_of
 T0 = 1_700_000_000_000_000
 APART = 5_000  # microseconds between readings
 SIZE = 20  # readings of a request
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    with EmbeddedKafka(tmp_path_factory.mktemp("overload")) as broker:
-        yield broker
-
-
-@pytest.fixture
-def bench(shared: EmbeddedKafka, tmp_path: Path) -> Iterator[Bench]:
-    found = Bench(shared, tmp_path)
-    shared.start()
-    found.wipe()
-    yield found
-    found.close()
 
 
 def station(i: int) -> str:

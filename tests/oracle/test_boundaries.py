@@ -19,7 +19,7 @@ from tamis.evaluation.temporal_join import Tuples, combinations
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.omission import retained
-from tamis.planning.build import build_plan
+from tamis.planning.build import first_plan
 from tamis.planning.plan import Definition
 from tamis.query.parse import catalog_of
 
@@ -43,8 +43,7 @@ def defined(low: str, lo: int, high: str, hi: int) -> Definition:
         f" AND s.ts {low} r.ts {'-' if lo < 0 else '+'} INTERVAL '{abs(lo)} us'"
         f" AND s.ts {high} r.ts {'-' if hi < 0 else '+'} INTERVAL '{abs(hi)} us'"
     )
-    plan = build_plan(1, catalog_of(STREAMS, alert), partitions=1, versions={}, topic_numbers={}).plan
-    return plan.definitions[0]
+    return first_plan(catalog_of(STREAMS, alert)).definitions[0]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
-from tamis.planning.build import build_plan
+from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
@@ -79,15 +79,7 @@ def readings(source: random.Random, count: int) -> dict[str, list[Any]]:
 def published(select: str, columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
     """The rows on the derived stream's topic, after the readings went through an edge in three batches."""
     catalog = catalog_of(f"{BASE}CREATE STREAM derived AS {select};")
-    plan = build_plan(
-        1,
-        catalog,
-        partitions=2,
-        versions={},
-        topic_numbers={},
-        since={SHARD: 1},
-        shard_streams={SHARD: "air"},
-    ).plan
+    plan = first_plan(catalog, partitions=2, shards={SHARD: "air"})
     run = ShardRun(SHARD, "air", Commit(), plan)
     vectors = {name: Vector.from_list(values, TYPES[name]) for name, values in columns.items()}
     count = len(columns["ts"])

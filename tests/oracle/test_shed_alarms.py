@@ -15,8 +15,7 @@ from tests.oracle.brackets import SEED, cases
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging.topics import PLANS
-from tamis.planning.build import build_plan
-from tamis.planning.plan import Plan
+from tamis.planning.build import first_plan
 from tamis.planning.plan_json import encode_plan
 from tamis.query.parse import catalog_of
 from tamis_edge.core.commit import Commit
@@ -39,23 +38,7 @@ WHERE a.x + b.x > 11;
 """
 TYPES = {"k": Type.VARCHAR, "ts": Type.TIMESTAMP, "x": Type.DOUBLE}
 Tuple = tuple[str, int, float]  # key, time, value
-
-
-def the_plan() -> Plan:
-    catalog = catalog_of(SQL)
-    shards = {"a:e/http": "a", "b:e/http": "b"}
-    return build_plan(
-        1,
-        catalog,
-        partitions=1,
-        versions={},
-        topic_numbers={},
-        since=dict.fromkeys(shards, 1),
-        shard_streams=shards,
-    ).plan
-
-
-PLAN = the_plan()
+PLAN = first_plan(catalog_of(SQL), shards={"a:e/http": "a", "b:e/http": "b"})
 
 
 @dataclass(frozen=True)

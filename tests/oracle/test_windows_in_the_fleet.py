@@ -22,7 +22,7 @@ from tests.oracle.random_windows import WindowedFile
 
 from tamis.messaging import topics
 from tamis.messaging.records import Frontier
-from tamis.planning.build import build_plan
+from tamis.planning.build import first_plan
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import encode_plan
 from tamis.query.model import Catalog
@@ -55,16 +55,7 @@ def _loaded(seed: int, folder: Path) -> tuple[str, Catalog, dict[str, Recording]
         _write(rows, path, "ndjson", case._schema(iso=False))
         recordings[name] = read_recording(catalog.streams[name], [str(path)])
     shards = {f"{name}:e/file": name for name in recordings}
-    plan = build_plan(
-        1,
-        catalog,
-        partitions=1,
-        versions={},
-        topic_numbers={},
-        since=dict.fromkeys(shards, 1),
-        shard_streams=shards,
-    ).plan
-    return case.sql, catalog, recordings, plan
+    return case.sql, catalog, recordings, first_plan(catalog, shards=shards)
 
 
 class Fleet:

@@ -18,7 +18,7 @@ from tamis.expressions.nodes import Column, Type
 from tamis.expressions.vectors import Vector
 from tamis.omission.window_stream import WindowState
 from tamis.omission.windows import panes_in, retained_in_windows
-from tamis.planning.build import build_plan
+from tamis.planning.build import first_plan
 from tamis.planning.plan import Definition, Plan
 from tamis.planning.plan_json import decode_plan, encode_plan
 from tamis.query.model import Window
@@ -49,15 +49,7 @@ TUMBLE = "TUMBLE({}, ts, INTERVAL '1' MINUTE)"
 
 
 def plan(*alerts: str) -> Plan:
-    return build_plan(
-        1,
-        catalog_of(TWO, *alerts),
-        partitions=1,
-        versions={},
-        topic_numbers={},
-        since={"a:e/f": 1, "b:e/f": 1},
-        shard_streams={"a:e/f": "a", "b:e/f": "b"},
-    ).plan
+    return first_plan(catalog_of(TWO, *alerts), shards={"a:e/f": "a", "b:e/f": "b"})
 
 
 def test_a_plan_with_windows_survives_and_one_without_has_no_word_of_them() -> None:

@@ -10,7 +10,7 @@ from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
 from tamis.evaluation.replay import Replay, replay
 from tamis.expressions.nodes import Column, Expr, Type, columns
-from tamis.planning.build import build_plan
+from tamis.planning.build import first_plan
 from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef
 from tamis.recordings import Format, Recording, format_of, write_table
 from tamis.recordings.values import iso_text
@@ -50,7 +50,7 @@ def command(
     recordings = read_recordings(catalog, [chosen], files_of(inputs, source), form)
     alert = chosen if isinstance(chosen, AlertDef) else AlertDef(chosen.name, chosen.query)
     alone = Catalog(catalog.streams, {}, catalog.functions, {alert.name: alert})
-    plan = build_plan(1, alone, partitions=1, versions={}, topic_numbers={}).plan
+    plan = first_plan(alone)
     found = replay(plan.definitions[0], plan.streams, recordings)
     write_table(_table(found, recordings), output, output_form)
 

@@ -14,7 +14,7 @@ from tamis.cli._recorded import files_of, read_recordings, recorded
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
 from tamis.evaluation.replay import replay
-from tamis.planning.build import build_plan
+from tamis.planning.build import first_plan
 from tamis.query.model import AlertDef, Catalog
 from tamis.recordings import Format, Recording
 from tamis.verification import Alarms, Verdict, compare, plain_join
@@ -60,7 +60,7 @@ def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdi
     Raises NotAcceptedError where an alert is not accepted.
     """
     running = Catalog(catalog.streams, {}, catalog.functions, catalog.alerts)  # what is paused, too
-    plan = build_plan(1, running, partitions=1, versions={}, topic_numbers={}).plan
+    plan = first_plan(running)
     verdicts = []
     for definition in plan.definitions:
         alert: AlertDef = catalog.alerts[definition.alert]

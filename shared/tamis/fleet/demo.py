@@ -21,7 +21,7 @@ from tamis.fleet.scrape import Scrape
 from tamis.messaging.compacted import CompactedReader
 from tamis.messaging.records import END_OF_TIME, Frontier
 from tamis.messaging.topics import ALARMS, EPISODES, FRONTIERS
-from tamis.planning.build import build_plan
+from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis.recordings import read_recording
 from tamis.settings import KafkaSettings
@@ -104,8 +104,7 @@ def total() -> int:
 def check(outcome: Outcome) -> list[Verdict]:
     """Hold the alarms that came out of Kafka against the plain join of all readings."""
     catalog = catalog_of(ALERTS.read_text())
-    built = build_plan(1, catalog, partitions=PARTITIONS, versions={}, topic_numbers={})
-    definitions = {d.alert: d for d in built.plan.definitions}
+    definitions = {d.alert: d for d in first_plan(catalog, partitions=PARTITIONS).definitions}
     recordings = {
         STREAM: read_recording(catalog.streams[STREAM], [str(place.recording) for place in outcome.places])
     }

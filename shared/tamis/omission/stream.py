@@ -54,6 +54,21 @@ class _Offer(NamedTuple):
     needs: Flags
 
 
+def offered(
+    key_codes: npt.ArrayLike, times: npt.ArrayLike, values: npt.ArrayLike, ids: npt.ArrayLike
+) -> tuple[Int64s, Int64s, Floats, Int64s]:
+    """The columns of an offer, checked, as the kernels take them. Raises `InputError`."""
+    codes, at, handles = int64s("key_codes", key_codes), int64s("times", times), int64s("ids", ids)
+    value = finite_order("values", values)
+    same_length(key_codes=codes, times=at, values=value, ids=handles)
+    return codes, at, value, handles
+
+
+def due_at(now: int, delay: np.int64) -> np.int64:
+    """When a tuple is due that comes now, `NEVER` where that is beyond the end of time."""
+    return NEVER if now > NEVER - delay else np.int64(now + delay)
+
+
 def _joined(offers: list[_Offer]) -> _Offer:
     if not offers:
         none = np.empty(0, np.int64)
@@ -107,16 +122,10 @@ class OmissionState:
         unique, ascending; `now`: the caller's clock at their arrival. Late ones (behind the watermark of the
         last decision) are published and forgotten by the next. Raises `InputError`.
         """
-        codes, at, value, handles = (
-            int64s("key_codes", key_codes),
-            int64s("times", times),
-            finite_order("values", values),
-            int64s("ids", ids),
-        )
-        same_length(key_codes=codes, times=at, values=value, ids=handles)
+        codes, at, value, handles = offered(key_codes, times, values, ids)
         n = len(handles)
         if n:
-            due = NEVER if now > NEVER - self._delay else np.int64(now + self._delay)
+            due = due_at(now, self._delay)
             self._offered.append(_Offer(codes, handles, at, value, np.full(n, due), np.full(n, self._needs)))
 
     def decide(self, watermark: int, now: int) -> Decided:

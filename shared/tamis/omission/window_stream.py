@@ -21,12 +21,10 @@ from tamis.omission.columns import (
     Sides,
     by_key_and_time,
     check_rule,
-    finite_order,
     int64s,
-    same_length,
 )
 from tamis.omission.panes import DROPPED, HELD, PUBLISHED, RETAINED, extremes
-from tamis.omission.stream import Decided, OmissionState
+from tamis.omission.stream import Decided, OmissionState, due_at, offered
 from tamis.omission.ticks import NEVER, as_delay
 from tamis.omission.windows import panes_in
 
@@ -92,16 +90,10 @@ class WindowState:
         now: int,
     ) -> None:
         """As `OmissionState.offer`."""
-        codes, at, value, handles = (
-            int64s("key_codes", key_codes),
-            int64s("times", times),
-            finite_order("values", values),
-            int64s("ids", ids),
-        )
-        same_length(key_codes=codes, times=at, values=value, ids=handles)
+        codes, at, value, handles = offered(key_codes, times, values, ids)
         n = len(handles)
         if n:
-            due = NEVER if now > NEVER - self._delay else np.int64(now + self._delay)
+            due = due_at(now, self._delay)
             above, below = (np.full(n, due if asked else NEVER) for asked in (self._above, self._below))
             panes, clocks, fate = at // self._slide, np.full(n, now, np.int64), np.full(n, HELD)
             self._offered.append(_Rows(codes, panes, handles, at, value, above, below, clocks, fate))

@@ -110,6 +110,24 @@ def build_plan(
     return Built(plan, numbers)
 
 
+def first_plan(catalog: Catalog, *, partitions: int = 1, shards: Mapping[str, str] | None = None) -> Plan:
+    """The plan of a fleet that begins with everything in `catalog`; `shards`: the stream of each shard.
+
+    Raises NotAcceptedError where an alert or a derived stream of the catalogue is not accepted.
+    """
+    listed = shards or {}
+    built = build_plan(
+        1,
+        catalog,
+        partitions=partitions,
+        versions={},
+        topic_numbers={},
+        since=dict.fromkeys(listed, 1),
+        shard_streams=listed,
+    )
+    return built.plan
+
+
 def _stream(stream: StreamDef, readers: Iterable[Reader], derived: list[TopicPlan]) -> StreamPlan:
     return StreamPlan(
         name=stream.name,
