@@ -1,14 +1,19 @@
-"""Boxes: a range for each attribute that has a condition; and exact set operations on lists of them."""
+"""Boxes: a range for each attribute that has a condition, and for each pair of attributes that are compared;
+and exact set operations on lists of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from tamis.predicates.ranges import ANYTHING, Range
+from tamis.predicates.differences import Difference, Form
+from tamis.predicates.ranges import ANYTHING, NOT_NULL, Range
 
 Box = Mapping[str, Range]
-"""A conjunction of ranges by attribute; an attribute that it lacks may be anything, NULL too. Never empty."""
+"""A conjunction of ranges by attribute or `Difference`; one that it lacks may be anything, NULL too. No range
+is empty.
+"""
 
 # Boxes of which each is compared with each, and boxes times the square of dimensions that are merged: both
 # take some tens of milliseconds.
@@ -53,8 +58,16 @@ def inside(inner: Box, outer: Box) -> bool:
 
 
 def trimmed(box: Box) -> Box:
-    """The same without the attributes that may be anything."""
-    return {name: found for name, found in box.items() if found != ANYTHING}
+    """The same without the attributes that may be anything. Two attributes that stand to each other in any
+    way are only not NULL.
+    """
+    out = {name: found for name, found in box.items() if found != ANYTHING}
+    for name, found in box.items():
+        if found == NOT_NULL and isinstance(name, Difference) and name.form is not Form.ROUNDED:
+            less = {other: mine for other, mine in out.items() if other != name}
+            both = meet(less, {name.left: NOT_NULL, name.right: NOT_NULL})
+            out = out if both is None else dict(both)
+    return out
 
 
 def merged(boxes: Iterable[Box]) -> list[Box]:

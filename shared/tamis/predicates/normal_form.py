@@ -9,6 +9,7 @@ from tamis.errors import RefusedError
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type
 from tamis.expressions.sql_text import to_sql
 from tamis.predicates.boxes import EVERYTHING, Box, meet, merged
+from tamis.predicates.differences import comparison, rounded
 from tamis.predicates.ranges import IS_NULL, NOT_NULL, Range, compare, complement
 
 # Clauses that a predicate may have while it is multiplied out: more are no use to anybody, and take minutes.
@@ -21,7 +22,7 @@ def boxes(condition: Expr, budget: int = BUDGET) -> list[Box]:
     """Boxes whose union is where `condition` is true: not false and not NULL.
 
     Raises `RefusedError` past `budget` clauses, naming how many there were, and for a condition that isn't
-    made of comparisons of one attribute with a constant.
+    made of comparisons of one attribute with a constant, or of two attributes with a constant offset.
     """
     return _Reader(budget).read(condition, negated=False)
 
@@ -41,6 +42,10 @@ class _Reader:
                 return self._all(parts) if (op == "and") != negated else self._some(parts)
             case Call("is_null", (Column(name=name),)):
                 return [{name: NOT_NULL if negated else IS_NULL}]
+            case Call("is_null", (Call("-", (Column() as x, Column() as y)),)) if negated and (
+                x.type is y.type is Type.DOUBLE and x.name != y.name
+            ):
+                return [{rounded(x.name, y.name): NOT_NULL}]
             case Column(name=name, type=Type.BOOLEAN):
                 return _where(name, compare("=", not negated, Type.BOOLEAN))
             case Literal(value=bool(value)):
@@ -51,9 +56,14 @@ class _Reader:
                 return _comparison(op, column, constant, negated)
             case Call(op, (Literal() as constant, Column() as column)) if op in COMPARISONS:
                 return _comparison(_TURNED.get(op, op), column, constant, negated)
+            case Call(op, (one, other)) if op in COMPARISONS:
+                found = comparison(op, one, other, negated)
+                if found is not None:
+                    return list(found)
         raise RefusedError(
-            f"'{to_sql(expr, qualify=False)}' is not a comparison of an attribute with a constant",
-            hint="write comparisons such as temp < 5 with AND, OR, NOT, IN, BETWEEN and IS NULL",
+            f"'{to_sql(expr, qualify=False)}' is not a comparison of an attribute with a constant or another "
+            "attribute",
+            hint="write comparisons such as temp < 5 or a < b + 3 with AND, OR, NOT, IN, BETWEEN and IS NULL",
         )
 
     def _some(self, parts: list[list[Box]]) -> list[Box]:

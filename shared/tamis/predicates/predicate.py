@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,11 @@ import numpy.typing as npt
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.sql_text import to_sql
 from tamis.predicates.boxes import EVERYTHING, Box, merged
-from tamis.predicates.cover import covered
+from tamis.predicates.cover import covered, possible
+from tamis.predicates.differences import Difference, conditions
+from tamis.predicates.evaluation import Dispatcher
 from tamis.predicates.normal_form import BUDGET, boxes
-from tamis.predicates.ranges import IS_NULL, LOW, NOT_NULL, NULL, Range, Value, bounds_text
+from tamis.predicates.ranges import IS_NULL, NOT_NULL, NULL, Value, bounds_text
 
 Bools = npt.NDArray[np.bool_]
 Columns = Mapping[str, npt.NDArray[np.generic]]
@@ -33,7 +35,7 @@ class Predicate:
     @staticmethod
     def of(condition: Expr, budget: int = BUDGET) -> Predicate:
         """The canonical form of a condition over the columns of one stream. Raises `RefusedError`."""
-        found = boxes(condition, budget)
+        found = [box for box in boxes(condition, budget) if possible(box)]
         if len(found) > 1 and covered(EVERYTHING, found):
             found = [EVERYTHING]
         return Predicate(tuple(found), _types(condition))
@@ -68,16 +70,18 @@ class Predicate:
         """Which rows satisfy it. `columns`: arrays of shape (n,) by attribute, at least those that its boxes
         name; NaN, infinities and None are NULL. Raises `KeyError` for an attribute that is missing.
         """
-        size = len(next(iter(columns.values()))) if columns else 0
-        result = np.zeros(size, np.bool_)
-        for box in self.boxes:
-            holds = (_in_range(columns[name], found, self.types[name]) for name, found in box.items())
-            result |= reduce(np.logical_and, holds, np.ones(size, np.bool_))
-        return result
+        return self._dispatcher.any(columns)
+
+    @cached_property
+    def _dispatcher(self) -> Dispatcher:
+        return Dispatcher([self])
 
     def _box(self, box: Box) -> list[Expr]:
         out: list[Expr] = []
         for name, found in sorted(box.items()):
+            if isinstance(name, Difference):
+                out += conditions(name, found, box, self.types)
+                continue
             kind = self.types[name]
             column = Column("", name, kind)
             null = Call("is_null", (column,), Type.BOOLEAN)
@@ -112,29 +116,3 @@ def _types(expr: Expr) -> dict[str, Type]:
     if isinstance(expr, Call):
         return {name: kind for arg in expr.args for name, kind in _types(arg).items()}
     return {}
-
-
-def _in_range(values: npt.NDArray[np.generic], found: Range, kind: Type) -> Bools:
-    lower, upper = found
-    if kind is Type.VARCHAR:  # NumPy's own texts lose a NUL at the end
-        cuts = (((0, value) if value is not None else NULL) for value in values.tolist())
-        return np.fromiter((lower <= cut < upper for cut in cuts), np.bool_, len(values))
-    numbers: npt.NDArray[np.generic] = values
-    if kind is Type.DOUBLE or values.dtype.kind == "f":
-        numbers = values.astype(np.float64)
-        null: Bools = ~np.isfinite(numbers)
-    elif values.dtype.kind == "O":
-        null = np.array([value is None for value in values.tolist()], np.bool_)
-        numbers = np.where(null, 0, values).astype(np.int64)
-    else:
-        null = np.zeros(len(values), np.bool_)
-    holds: Bools = ~null
-    if len(lower) == 2:
-        holds &= np.greater_equal(numbers, lower[1])
-    if len(upper) == 2:
-        holds &= np.less(numbers, upper[1])
-    elif upper == LOW:
-        holds[:] = False
-    if lower == NULL:
-        holds |= null
-    return holds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,11 +21,13 @@ class Codes(NamedTuple):
     upper: Int32s
 
 
-def codes(*sides: Sequence[Box]) -> tuple[Codes, ...]:
-    """The boxes of each side, over the attributes that any of them names, ascending (at least one)."""
+def codes(*sides: Sequence[Box], cuts: Mapping[str, Sequence[Cut]] | None = None) -> tuple[Codes, ...]:
+    """The boxes of each side, over the attributes that any of them names, ascending (at least one). `cuts`:
+    what `cuts_of` says of them, where it is known.
+    """
     lower: tuple[list[list[int]], ...] = tuple([] for _ in sides)
     upper: tuple[list[list[int]], ...] = tuple([] for _ in sides)
-    for name, ends in cuts_of(*sides).items():
+    for name, ends in (cuts or cuts_of(*sides)).items():
         number = {cut: at for at, cut in enumerate(ends)}
         for at, boxes in enumerate(sides):
             ranges = [box.get(name, ANYTHING) for box in boxes]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tamis.expressions.nodes import Type
 from tamis.predicates.boxes import Box
+from tamis.predicates.differences import Difference
 from tamis.predicates.evaluation.bitmap import Bitmap, mark_owners
-from tamis.predicates.evaluation.keys import KeyOrder
+from tamis.predicates.evaluation.keys import KeyOrder, differences
 from tamis.predicates.evaluation.scan import scan
-from tamis.predicates.predicate import Predicate
 from tamis.predicates.ranges import ANYTHING
 
 Int64s = npt.NDArray[np.int64]
@@ -27,6 +28,16 @@ COST_OF_DIMENSION = 5.0
 COST_OF_WORD = 3.5
 
 
+class Boxes(Protocol):
+    """A predicate: its boxes, and the type of each attribute that they name."""
+
+    @property
+    def boxes(self) -> Sequence[Box]: ...
+
+    @property
+    def types(self) -> Mapping[str, Type]: ...
+
+
 class Dispatcher:
     """The predicates of many subscribers of one stream, evaluated together.
 
@@ -34,12 +45,15 @@ class Dispatcher:
     after the other while few looks decide most tuples (a wide predicate), and by the index otherwise.
     """
 
-    def __init__(self, predicates: Sequence[Predicate]) -> None:
-        self._types = _types(predicates)
+    def __init__(self, predicates: Sequence[Boxes]) -> None:
+        types = {name: kind for predicate in predicates for name, kind in predicate.types.items()}
         self._names = sorted({name for p in predicates for box in p.boxes for name in box})
         boxes = [(at, box) for at, p in enumerate(predicates) for box in p.boxes]
         self._orders = {
-            name: KeyOrder.of(self._types[name], (cut for _, box in boxes for cut in box.get(name, ANYTHING)))
+            name: KeyOrder.of(
+                name.type if isinstance(name, Difference) else types[name],
+                (cut for _, box in boxes for cut in box.get(name, ANYTHING)),
+            )
             for name in self._names
         }
         self._owners = np.array([at for at, _ in boxes], np.int64)
@@ -94,12 +108,8 @@ class Dispatcher:
         size = len(next(iter(columns.values()))) if columns else 0
         keys = np.empty((len(self._names), size), np.int64)
         for d, name in enumerate(self._names):
-            keys[d] = self._orders[name].of_values(columns[name])
+            order = self._orders[name]
+            keys[d] = order.of_values(
+                differences(name, columns, order) if isinstance(name, Difference) else columns[name]
+            )
         return keys
-
-
-def _types(predicates: Sequence[Predicate]) -> dict[str, Type]:
-    types: dict[str, Type] = {}
-    for predicate in predicates:
-        types |= predicate.types
-    return types

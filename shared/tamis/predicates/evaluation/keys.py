@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.expressions.nodes import Type
+from tamis.predicates.differences import Difference, Form
 from tamis.predicates.ranges import Cut
 
 Int64s = npt.NDArray[np.int64]
@@ -41,7 +42,7 @@ class KeyOrder:
         ends = sorted({cut[1] for cut in cuts if len(cut) == 2})
         # The outermost integers stand where NULL, LOW and HIGH do, which matters only if a range ends there.
         coded = kind is Type.VARCHAR or (
-            kind is not Type.DOUBLE and (ends[:1] == [LOW_KEY] or ends[-1:] == [HIGH_KEY])
+            kind is not Type.DOUBLE and bool(ends) and (ends[0] <= LOW_KEY or ends[-1] >= HIGH_KEY)
         )
         return KeyOrder(kind, ends if coded else None)
 
@@ -73,6 +74,35 @@ class KeyOrder:
 def _listed(values: npt.NDArray[np.generic]) -> list[Any]:
     """The values, None for NULL."""
     return [None if isinstance(v, float) and not math.isfinite(v) else v for v in values.tolist()]
+
+
+def differences(
+    d: Difference, columns: Mapping[str, npt.NDArray[np.generic]], order: KeyOrder
+) -> npt.NDArray[np.generic]:
+    """The values of a difference, as a column."""
+    left, right = columns[d.left], columns[d.right]
+    if d.form is not Form.WHOLE:
+        one, other = _finite(left), _finite(right)
+        with np.errstate(all="ignore"):
+            if d.form is Form.ROUNDED:
+                return one - other
+            other = other + d.offset
+            signs = np.subtract(one > other, one < other, dtype=np.float64)
+            return np.where(np.isfinite(one) & np.isfinite(other), signs, np.nan)
+    if left.dtype.kind == right.dtype.kind == "i" and order.points is None:
+        x, y = left.astype(np.int64), right.astype(np.int64)
+        found = x - y
+        past = ((x < 0) != (y < 0)) & ((found < 0) != (x < 0))  # no int64: beyond all ends
+        return np.where(past, np.where(x < 0, LOW_KEY, HIGH_KEY - 1), found)
+    pairs = zip(_listed(left), _listed(right), strict=True)
+    exact = [None if a is None or b is None else int(a) - int(b) for a, b in pairs]
+    return np.array(exact, np.object_)
+
+
+def _finite(values: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
+    """As DOUBLEs; None and infinities are NaN."""
+    numbers = values.astype(np.float64)
+    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def double_keys(numbers: npt.NDArray[np.float64]) -> Int64s:

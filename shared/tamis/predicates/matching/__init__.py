@@ -13,6 +13,7 @@ from tamis.expressions.nodes import Type
 from tamis.predicates.boxes import Box
 from tamis.predicates.cover import covered
 from tamis.predicates.cover.split import breadth_first, depth_first, mixed, narrowing
+from tamis.predicates.differences import Difference
 from tamis.predicates.matching.exact import exact
 from tamis.predicates.matching.heuristics import complex_relaxation, simple_relaxation
 from tamis.predicates.predicate import Predicate
@@ -92,5 +93,7 @@ def _common_types(stream: Predicate, query: Predicate) -> dict[str, Type]:
 
 
 def _matters(name: str, predicate: Predicate) -> bool:
-    """Whether the attribute is compared with a constant, not only with NULL."""
-    return any(box[name] not in (IS_NULL, NOT_NULL) for box in predicate.boxes if name in box)
+    """Whether the attribute is compared with a constant or another attribute, not only with NULL."""
+    return any(box[name] not in (IS_NULL, NOT_NULL) for box in predicate.boxes if name in box) or any(
+        name in (d.left, d.right) for box in predicate.boxes for d in box if isinstance(d, Difference)
+    )

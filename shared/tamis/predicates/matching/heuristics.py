@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from tamis.expressions.nodes import Type
 from tamis.predicates.boxes import Box, inside, trimmed
+from tamis.predicates.differences import Difference
 from tamis.predicates.ranges import ANYTHING, HIGH, LOW, Range
 
 
@@ -55,15 +56,18 @@ def _widened(box: Box, by: Box, types: Mapping[str, Type]) -> tuple[tuple[int, f
         theirs = by.get(name, ANYTHING)
         wide = min(mine[0], theirs[0]), max(mine[1], theirs[1])
         if wide != mine:
-            others = [_length(found, types[n]) for n, found in out.items() if n != name]
+            others = [_length(found, _kind(n, types)) for n, found in out.items() if n != name]
             extent = math.prod(length for length in others if 0 < length < math.inf)
-            more = (
-                _length(wide, types[name]) - _length(mine, types[name]) if _finite(mine, types[name]) else 0.0
-            )
+            kind = _kind(name, types)
+            more = _length(wide, kind) - _length(mine, kind) if _finite(mine, kind) else 0.0
             growth += more * extent
             out[name] = wide
     ends = sum((found[0] <= LOW) + (found[1] == HIGH) for found in out.values())
     return (ends, growth), trimmed(out)
+
+
+def _kind(name: str, types: Mapping[str, Type]) -> Type:
+    return name.type if isinstance(name, Difference) else types[name]
 
 
 def _finite(found: Range, kind: Type) -> bool:

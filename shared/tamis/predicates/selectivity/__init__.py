@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tamis.predicates.cover.codes import Codes, codes, cuts_of
+from tamis.predicates.cover.codes import codes, cuts_of
+from tamis.predicates.differences import Difference
 from tamis.predicates.predicate import Predicate
 from tamis.predicates.selectivity.distributions import Distribution, Observed, Uniform
 from tamis.predicates.selectivity.measure import measure
@@ -17,7 +18,8 @@ __all__ = ["Distribution", "Observed", "Uniform", "selectivity"]
 
 
 def selectivity(predicate: Predicate, distributions: Mapping[str, Distribution]) -> float:
-    """The share of tuples that satisfy `predicate`, from 0 to 1: exact for independent attributes.
+    """The share of tuples that satisfy `predicate`, from 0 to 1: exact for independent attributes. Where two
+    attributes are compared with each other, that comparison is taken to hold: at most so many.
 
     Raises `KeyError` for an attribute without distribution.
 
@@ -25,12 +27,15 @@ def selectivity(predicate: Predicate, distributions: Mapping[str, Distribution])
     >>> selectivity(parse("a < 5 OR b < 5"), {"a": Uniform(0, 10), "b": Uniform(0, 10)})
     0.75
     """
-    if predicate.always or predicate.never:
-        return 1.0 if predicate.always else 0.0
-    boxes: Codes
-    (boxes,) = codes(predicate.boxes)
-    cuts = cuts_of(predicate.boxes)
+    boxes = [
+        {name: found for name, found in box.items() if not isinstance(name, Difference)}
+        for box in predicate.boxes
+    ]
+    if not all(boxes):
+        return 1.0
+    cuts = cuts_of(boxes)
+    (coded,) = codes(boxes, cuts=cuts)
     cumulative = np.zeros((len(cuts), max(map(len, cuts.values()))))
     for d, (name, ends) in enumerate(cuts.items()):
         cumulative[d, : len(ends)] = [distributions[name].below(end) for end in ends]
-    return min(measure(boxes.lower, boxes.upper, cumulative), 1.0)
+    return min(measure(coded.lower, coded.upper, cumulative), 1.0)

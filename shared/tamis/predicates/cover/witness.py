@@ -1,0 +1,156 @@
+"""A tuple that is in a box and in none of others, sought among very many near their ends: where DOUBLEs are
+rounded, it is what shows that they don't cover it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tamis.expressions.nodes import Type
+from tamis.predicates.boxes import Box
+from tamis.predicates.cover.codes import cuts_of
+from tamis.predicates.differences import Difference, Form
+from tamis.predicates.ranges import ANYTHING, HIGH, LOW, NULL, Cut, Range
+
+Bools = npt.NDArray[np.bool_]
+Column = npt.NDArray[Any]  # of float64 or int64
+
+POINTS, ROUNDS = 4096, 24
+# Integers are sought where no difference overflows.
+FAR = 2**61
+
+
+def outside(box: Box, others: Sequence[Box], numeric: frozenset[str]) -> dict[str, float | int] | None:
+    """The values of `numeric`, the attributes that are compared with each other and not NULL, in a tuple
+    that satisfies `box` and none of `others`; None where none was found. Always tries the same tuples.
+    """
+    return _Search((box, *others), numeric).run()
+
+
+class _Search:
+    """Points as columns: values of what is compared, numbers of cuts of all else."""
+
+    def __init__(self, boxes: Sequence[Box], numeric: frozenset[str]) -> None:
+        self._boxes = boxes
+        names = {name for box in boxes for name in box if isinstance(name, Difference)}
+        self._differences = sorted(d for d in names if d.left in numeric and d.right in numeric)
+        self._kinds = {end: d.kind for d in self._differences for end in (d.left, d.right)}
+        self._cuts = {name: sorted({*cuts, *ANYTHING}) for name, cuts in cuts_of(boxes).items()}
+        self._r = np.random.default_rng(1)
+        self._points = {
+            name: self._first(name)
+            for name in sorted({*self._cuts, *self._kinds})
+            if not isinstance(name, Difference)
+        }
+
+    def run(self) -> dict[str, float | int] | None:
+        """Let attributes follow each other, with errors, until a point is outside of the others."""
+        with np.errstate(all="ignore"):
+            for _ in range(ROUNDS):
+                self._clip()
+                left = self._holds(self._boxes[0])
+                for other in self._boxes[1:]:
+                    left &= ~self._holds(other)
+                if left.any():
+                    first = int(left.argmax())
+                    return {name: self._points[name][first].item() for name in self._kinds}
+                self._step()
+        return None
+
+    def _first(self, name: str) -> Column:
+        """Ends, their neighbours, offsets and numbers of all sizes."""
+        cuts = self._cuts.get(name, [])
+        kind = self._kinds.get(name)
+        if kind is None:
+            return self._r.integers(0, max(len(cuts) - 1, 1), POINTS)
+        values = [cut[1] for cut in cuts if len(cut) == 2]
+        if kind is Type.DOUBLE:
+            pool = np.array([0.0, *values, *(d.offset for d in self._differences)])
+            near = self._r.choice([-np.inf, 0.0, np.inf], POINTS)
+            ends = np.nextafter(self._r.choice(pool, POINTS), np.where(near == 0, 0.0, near))
+            sizes = 10.0 ** self._r.uniform(-3, 18, POINTS) * self._r.choice([-1.0, 1.0], POINTS)
+            doubles: Column = np.where(self._r.random(POINTS) < 0.5, ends, sizes)
+            return doubles
+        pool = np.array([min(max(int(value), -FAR), FAR) for value in (0, *values)], np.int64)
+        whole: Column = self._r.choice(pool, POINTS) + self._r.integers(-3, 4, POINTS)
+        return whole
+
+    def _step(self) -> None:
+        """In half of the points one attribute becomes what a comparison with another says, or nearly."""
+        d = self._differences[self._r.integers(len(self._differences))]
+        left, right = self._points[d.left], self._points[d.right]
+        offset = d.offset
+        if d.form is Form.ROUNDED:
+            ends = [cut[1] for cut in self._cuts[d] if len(cut) == 2]
+            offset = float(self._r.choice(ends)) if ends else 0.0
+        new: Column
+        if self._r.random() < 0.5:
+            name, old, new = d.left, left, right + offset
+        else:
+            name, old, new = d.right, right, left - offset
+        if d.kind is Type.DOUBLE:
+            for _ in range(2):
+                new = np.nextafter(new, self._r.choice([-np.inf, np.inf], POINTS))
+        else:
+            new = new.astype(np.int64) + self._r.integers(-2, 3, POINTS)
+        self._points[name] = np.where(self._r.random(POINTS) < 0.5, old, new)
+
+    def _clip(self) -> None:
+        """Into the ranges of the first box, as far as that can be."""
+        for name, (lower, upper) in self._boxes[0].items():
+            if name in self._kinds:
+                column = self._points[name]
+                if len(lower) == 2:
+                    column = np.maximum(column, lower[1])
+                if len(upper) == 2:
+                    last = (
+                        np.nextafter(upper[1], -np.inf) if self._kinds[name] is Type.DOUBLE else upper[1] - 1
+                    )
+                    column = np.minimum(column, last)
+                self._points[name] = column
+
+    def _holds(self, box: Box) -> Bools:
+        holds = np.ones(POINTS, np.bool_)
+        for name, found in box.items():
+            if isinstance(name, Difference):
+                if name not in self._differences:
+                    return np.zeros(POINTS, np.bool_)  # one of the two is NULL
+                left, right = self._points[name.left], self._points[name.right]
+                if name.form is Form.ORDER:
+                    holds &= _in_range(_order(left, right + name.offset), found)
+                else:
+                    holds &= _in_range(left - right, found)
+            elif name in self._kinds:
+                holds &= _in_range(self._points[name], found) & (found[1] != LOW)
+            else:
+                numbers = {cut: at for at, cut in enumerate(self._cuts[name])}
+                at = self._points[name]
+                holds &= (at >= numbers[found[0]]) & (at < numbers[found[1]])
+        for name, kind in self._kinds.items():
+            if kind is Type.DOUBLE:
+                holds &= np.isfinite(self._points[name])
+        return holds
+
+
+def _order(left: Column, right: Column) -> Column:
+    return np.where(np.isfinite(right), (left > right).astype(np.int64) - (left < right), np.nan)
+
+
+def _in_range(values: Column, found: Range) -> Bools:
+    """Whether values are in a range; what isn't finite is NULL."""
+    lower, upper = found
+    holds: Bools = np.isfinite(values)
+    if lower not in (NULL, LOW):
+        holds &= values >= _end(lower)
+    if upper not in (LOW, HIGH):
+        holds &= values < _end(upper)
+    return holds
+
+
+def _end(cut: Cut) -> float | int:
+    value: float | int = cut[1]
+    return value

@@ -1,0 +1,317 @@
+"""Comparisons between two attributes: `a < b + 3`, `a = b`, `a - b <= 2` (constraint tuples of goldin-1997).
+
+A difference is one more dimension of a box: what it may be is a range, as of an attribute. So boxes are met,
+merged and evaluated as ever; that dimensions then depend on each other is what `cover.zones` knows.
+
+Three forms, each exactly what SQL's arithmetic gives:
+
+- WHOLE, of integers: left - right in all integers, which no overflow bounds.
+- ORDER, of DOUBLEs: how left stands to right + offset as rounded: less, equal or greater (below 0, 0, above).
+- ROUNDED, of DOUBLEs: left - right as rounded; NULL where it overflows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from tamis.errors import RefusedError
+from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
+from tamis.predicates.ranges import (
+    HIGH,
+    LOW,
+    NOT_NULL,
+    Cut,
+    Range,
+    above,
+    below,
+    bounds_text,
+    compare,
+)
+
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
+# Larger offsets serve nobody; without them no sum of a cut and an offset leaves what a literal can say, and
+# no sum of DOUBLEs overflows.
+MOST_WHOLE = 2**62
+MOST_DOUBLE = 1e290
+
+_NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+class Form(StrEnum):
+    """See the module."""
+
+    WHOLE = "whole"
+    ORDER = "order"
+    ROUNDED = "rounded"
+
+
+class Difference(str):
+    """The dimension of a box that compares two attributes; as a text, a name that no attribute can have."""
+
+    __slots__ = ("form", "kind", "left", "offset", "right")
+
+    left: str
+    right: str
+    kind: Type
+    form: Form
+    offset: float
+
+    def __new__(cls, left: str, right: str, kind: Type, form: Form, offset: float = 0.0) -> Difference:
+        """`kind`: the type of `left`; `offset` counts only for `Form.ORDER`."""
+        made = super().__new__(cls, f"\0{left}\0{right}\0{form}\0{offset!r}")
+        made.left, made.right, made.kind, made.form, made.offset = left, right, kind, form, offset
+        return made
+
+    @property
+    def type(self) -> Type:
+        """The type of its values."""
+        return Type.BIGINT if self.form is Form.WHOLE else Type.DOUBLE
+
+
+def rounded(one: str, other: str) -> Difference:
+    """The dimension of their difference as rounded, one way round: the other way is its negative, exactly."""
+    return Difference(min(one, other), max(one, other), Type.DOUBLE, Form.ROUNDED)
+
+
+class _Side(NamedTuple):
+    column: Column
+    offset: float | int
+
+
+def comparison(op: str, one: Expr, other: Expr, negated: bool) -> list[dict[str, Range]] | None:
+    """Where `one op other` is true (or false, `negated`), as boxes; None where the two aren't attributes
+    with constant offsets. Raises `RefusedError` where they are, but differ in type or are rounded twice.
+    """
+    op = _NEGATED[op] if negated else op
+    for left, right, turned in ((one, other, op), (other, one, _TURNED[op])):
+        match left, right:
+            case Call("-", (Column() as x, Column() as y)), Literal(value=int() | float() as value):
+                return _of_difference(turned, x, y, value)
+    first, second = _side(one), _side(other)
+    if first is None or second is None:
+        return None
+    return _of_sides(op, first, second)
+
+
+def _of_difference(op: str, x: Column, y: Column, value: float) -> list[dict[str, Range]]:
+    """`x - y op value`."""
+    kind = _one_type(x, y)
+    if kind is Type.DOUBLE:
+        if x.name == y.name:
+            raise _itself(x)
+        flip = x.name > y.name  # x - y and y - x are rounded alike
+        made = rounded(x.name, y.name)
+        ranges = compare(op, float(value), Type.DOUBLE)
+        return [{made: _negated(found) if flip else found} for found in ranges]
+    if not isinstance(value, int):
+        raise RefusedError(
+            f"'{x.name} - {y.name}' is a whole number, and {value!r} isn't",
+            hint="compare it with a whole number",
+        )
+    # Where x - y isn't an int64, it is NULL.
+    limits = (0, _LEAST), (0, _GREATEST + 1)
+    inside = ((max(lower, limits[0]), min(upper, limits[1])) for lower, upper in _integers(op, value))
+    return _whole(x, y, inside)
+
+
+def _of_sides(op: str, first: _Side, second: _Side) -> list[dict[str, Range]]:
+    """`x + p op y + q`."""
+    (x, p), (y, q) = first, second
+    kind = _one_type(x, y)
+    if kind is not Type.DOUBLE:
+        if abs(q - p) > MOST_WHOLE:
+            raise _too_large(q - p)
+        boxes = _whole(x, y, _integers(op, int(q - p)))
+        for side in (first, second):
+            boxes = [guarded for box in boxes if (guarded := _guarded(box, side)) is not None]
+        return boxes
+    if p and q:
+        raise RefusedError(
+            f"'{x.name} + {p}' and '{y.name} + {q}' are rounded, each by itself",
+            hint="put the offset on one side",
+        )
+    if p:
+        return _of_sides(_TURNED[op], second, first)
+    if x.name == y.name:
+        if q:
+            raise _itself(x)
+        return [{x.name: NOT_NULL}] if op in ("=", "<=", ">=") else []
+    if not q and x.name > y.name:
+        return _of_sides(_TURNED[op], second, first)
+    made = Difference(x.name, y.name, kind, Form.ORDER, float(q))
+    return [{made: found} for found in _integers(op, 0)]
+
+
+def _whole(x: Column, y: Column, ranges: Iterable[Range]) -> list[dict[str, Range]]:
+    ranges = [found for found in ranges if found[0] < found[1]]
+    if x.name == y.name:  # the difference is 0
+        return (
+            [{x.name: NOT_NULL}] if any(lower < (0, 1) and upper > (0, 0) for lower, upper in ranges) else []
+        )
+    made = Difference(min(x.name, y.name), max(x.name, y.name), x.type, Form.WHOLE)
+    return [{made: found if x.name == made.left else _turned(found)} for found in ranges]
+
+
+def _guarded(box: dict[str, Range], side: _Side) -> dict[str, Range] | None:
+    """Only where column + offset is an int64: elsewhere it is NULL. No calendar reaches a time that late."""
+    name, kind, offset = side.column.name, side.column.type, int(side.offset)
+    if kind is Type.TIMESTAMP:
+        return box
+    lower, upper = box.get(name, (LOW, HIGH))
+    if offset > 0:
+        upper = min(upper, above(_GREATEST - offset, kind))
+    elif offset < 0:
+        lower = max(lower, below(_LEAST - offset, kind))
+    if lower >= upper:
+        return None
+    return {**box, name: (lower, upper)} if offset or name in box else box
+
+
+def _integers(op: str, value: int) -> tuple[Range, ...]:
+    """Where `difference op value`, in all integers."""
+    at, behind = (0, value), (0, value + 1)
+    return {
+        "=": ((at, behind),),
+        "!=": ((LOW, at), (behind, HIGH)),
+        "<": ((LOW, at),),
+        "<=": ((LOW, behind),),
+        ">": ((behind, HIGH),),
+        ">=": ((at, HIGH),),
+    }[op]
+
+
+def _turned(found: Range) -> Range:
+    """Of right - left, where `found` is of left - right: integers."""
+    lower, upper = found
+    return (
+        LOW if upper == HIGH else (0, 1 - upper[1]),
+        HIGH if lower == LOW else (0, 1 - lower[1]),
+    )
+
+
+def _negated(found: Range) -> Range:
+    """The same of DOUBLEs."""
+    lower, upper = found
+    return (
+        LOW if upper == HIGH else above(-upper[1], Type.DOUBLE),
+        HIGH if lower == LOW else above(-lower[1], Type.DOUBLE),
+    )
+
+
+def _side(expr: Expr) -> _Side | None:
+    match expr:
+        case Column():
+            return _Side(expr, 0)
+        case Call("+", (Column() as column, Literal(value=int() | float() as value))) | Call(
+            "+", (Literal(value=int() | float() as value), Column() as column)
+        ):
+            return _offset(column, value)
+        case Call("-", (Column() as column, Literal(value=int() | float() as value))):
+            return _offset(column, -value)
+    return None
+
+
+def _offset(column: Column, value: float) -> _Side:
+    if column.type is not Type.DOUBLE and not isinstance(value, int):
+        raise RefusedError(
+            f"'{column.name}' is {column.type} and {value!r} isn't a whole number",
+            hint="compare attributes with whole offsets, or declare them DOUBLE",
+        )
+    if abs(value) > (MOST_DOUBLE if column.type is Type.DOUBLE else MOST_WHOLE):
+        raise _too_large(value)
+    return _Side(column, float(value) + 0.0 if column.type is Type.DOUBLE else value)
+
+
+def _one_type(x: Column, y: Column) -> Type:
+    if x.type is y.type is Type.DOUBLE or (x.type.integral and y.type.integral):
+        return x.type
+    raise RefusedError(
+        f"'{x.name}' is {x.type} and '{y.name}' is {y.type}", hint="compare two DOUBLEs, or two whole numbers"
+    )
+
+
+def _too_large(offset: float) -> RefusedError:
+    return RefusedError(f"the offset {offset!r} is too large", hint="compare attributes with smaller offsets")
+
+
+def _itself(x: Column) -> RefusedError:
+    return RefusedError(f"'{x.name}' is compared with itself", hint="compare two attributes")
+
+
+def conditions(
+    difference: Difference, found: Range, box: Mapping[str, Range], types: Mapping[str, Type]
+) -> list[Expr]:
+    """The comparisons that say that a difference is in a range. `box`: the ranges of the same clause."""
+    left = Column("", difference.left, types[difference.left])
+    right = Column("", difference.right, types[difference.right])
+    if difference.form is Form.ROUNDED:
+        minus = Call("-", (left, right), Type.DOUBLE)
+        if found == NOT_NULL:
+            return [Call("not", (Call("is_null", (minus,), Type.BOOLEAN),), Type.BOOLEAN)]
+        return [
+            _compare(op, minus, _literal(float(value), Type.DOUBLE))
+            for op, value in bounds_text(found, Type.DOUBLE)
+        ]
+    if difference.form is Form.ORDER:
+        op = {(LOW, (0, 0)): "<", (LOW, (0, 1)): "<=", ((0, 0), (0, 1)): "=", ((0, 0), HIGH): ">="}.get(
+            found, ">"
+        )
+        return [_compare(op, left, _plus(right, difference.offset))]
+    return _whole_conditions(left, right, found, box)
+
+
+def _whole_conditions(left: Column, right: Column, found: Range, box: Mapping[str, Range]) -> list[Expr]:
+    lower, upper = found
+    if lower != LOW and upper != HIGH:
+        if upper[1] == lower[1] + 1:
+            return [_compare("=", left, _plus(right, lower[1]))]
+        if lower[1] < _LEAST or upper[1] > _GREATEST + 1:
+            return _whole_conditions(right, left, _turned(found), box)
+        minus = Call("-", (left, right), Type.INTERVAL if left.type is Type.TIMESTAMP else Type.BIGINT)
+        ends = [(">=", lower[1])] if lower[1] > _LEAST else []
+        ends += [("<", upper[1])] if upper[1] <= _GREATEST else []
+        if not ends:
+            ends = [(">=", _LEAST)]
+        return [_compare(op, minus, _literal(value, minus.type)) for op, value in ends]
+    if upper == HIGH:
+        left, right, upper = right, left, _turned(found)[1]
+    # left - right < upper; where right + upper is no int64, a comparison with it is NULL.
+    if upper[1] == 1:
+        return [_compare("<=", left, right)]
+    safe = above(_GREATEST - upper[1], right.type)
+    fits = right.type is Type.TIMESTAMP or box.get(right.name, (LOW, HIGH))[1] <= safe
+    if upper[1] <= 0 or (upper[1] <= MOST_WHOLE and fits):
+        return [_compare("<", left, _plus(right, upper[1]))]
+    kind = Type.INTERVAL if left.type is Type.TIMESTAMP else Type.BIGINT
+    minus = Call("-", (right, left), kind)
+    near = _compare(">=", minus, _literal(1 - upper[1], kind))
+    return [Call("or", (near, _compare("<", left, right)), Type.BOOLEAN)]
+
+
+def _plus(column: Column, offset: float) -> Expr:
+    if not offset:
+        return column
+    kind = Type.INTERVAL if column.type is Type.TIMESTAMP else column.type
+    op = "+" if offset > 0 else "-"
+    return Call(op, (column, _literal(abs(offset), kind)), column.type)
+
+
+def _literal(value: float, kind: Type) -> Literal:
+    if kind is Type.DOUBLE and value.is_integer() and abs(value) < 2.0**53:
+        return Literal(int(value), Type.BIGINT)
+    return Literal(value, kind)
+
+
+def _compare(op: str, one: Expr, other: Expr) -> Call:
+    return Call(op, (one, other), Type.BOOLEAN)
+
+
+def largest_below(cut: Cut) -> float:
+    """The greatest DOUBLE below a cut of a rounded difference: -inf below LOW."""
+    if cut == LOW:
+        return -math.inf
+    return math.nextafter(math.inf if cut == HIGH else cut[1], -math.inf)
