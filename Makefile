@@ -12,12 +12,16 @@ QUICK := .venv/.quick-tests
 # All that a quick test may look at.
 SOURCES := $(shell find $(CODE) deploy demo docs *.md *.toml *.lock Makefile -type f -not -path '*/__pycache__/*' -not -path 'benchmarks/results/*')
 
-.PHONY: help setup check test demo bench soundness lock clean
+.PHONY: help setup check style types test parts fleets demo bench soundness lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-setup: $(READY) $(JARS) $(KERNELS) ## make .venv, fetch the jars of Spark's connector and the broker, compile the kernels
+# What doesn't wait for something else is done side by side: fetching and compiling, types and tests.
+BESIDE := $(MAKE) --no-print-directory -j2
+
+setup: $(READY) ## make .venv, fetch the jars of Spark's connector and the broker, compile the kernels
+	@$(BESIDE) $(JARS) $(KERNELS)
 
 # A venv that was half made by an interrupted run must not count as made: the stamp comes last.
 $(READY): requirements.lock pyproject.toml
@@ -37,21 +41,30 @@ $(KERNELS): $(READY) $(wildcard shared/tamis/omission/*.py shared/tamis/predicat
 	touch $@
 
 check: setup ## format, lint, types, doctests and quick tests
+	@$(BESIDE) style types $(QUICK)
+
+style: $(READY)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
+
+types: $(READY)
 	$(BIN)/mypy $(CODE)
-	$(MAKE) --no-print-directory $(QUICK)
 
 # They are run again when something has changed: `make test` right after `make check` needn't repeat them.
 $(QUICK): $(READY) $(JARS) $(KERNELS) $(SOURCES)
 	$(BIN)/pytest -n 2 --doctest-modules shared services tests/unit
 	touch $@
 
-# What starts a broker waits half of the time, so it goes beside what computes; the longest file first. A whole
-# fleet has the cores to itself: its tests ask how long it takes to stop.
 test: setup $(QUICK) ## all tests but the long soundness search
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder tests/oracle/test_schedules.py tests/model tests/oracle tests/integration
-	$(BIN)/pytest tests/e2e
+	@$(BESIDE) fleets parts
+
+# A whole fleet waits half of the time, and its tests ask how long it takes to stop: one at a time, and first at the cores.
+fleets: $(READY)
+	$(BIN)/pytest -v tests/e2e
+
+# The longest file first.
+parts: $(READY)
+	nice -n 5 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder tests/oracle/test_schedules.py tests/model tests/integration tests/oracle
 
 demo: setup ## the whole fleet on real sensor data, then a report
 	$(BIN)/tamis demo
