@@ -73,7 +73,7 @@ bench: setup ## measure throughput, latency and memory
 	$(BIN)/python -m benchmarks
 
 soundness: setup ## long randomised search for a missed or an extra alarm
-	$(BIN)/pytest tests/oracle -m soundness
+	$(BIN)/pytest -n 2 --maxschedchunk 1 --durations 20 tests/oracle -m soundness
 
 # Addresses of package registries stay out of the locks: where packages come from is the machine's business.
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet

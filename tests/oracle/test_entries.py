@@ -33,7 +33,7 @@ from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 
-LONG = [pytest.param(1), pytest.param(40, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
+LONG = [pytest.param(1), pytest.param(20, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
 SHARD, TOPIC = "air:edge/http", "tamis.stream.air.1"
 TYPES = {
     "id": Type.BIGINT,

@@ -29,7 +29,7 @@ T = TypeVar("T")
 ROWS = 50
 BATCH = 40  # expressions in one query of DuckDB, over the same rows
 ARROW = {Type.DOUBLE: pa.float64(), Type.BOOLEAN: pa.bool_(), Type.VARCHAR: pa.string()}
-LONG = [pytest.param(1), pytest.param(50, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
+LONG = [pytest.param(1), pytest.param(25, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
 
 
 @pytest.fixture(scope="module")

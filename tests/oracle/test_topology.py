@@ -18,7 +18,7 @@ from tests.oracle.topology_cases import everything_omits, one_tight_stream
 from tamis.planning.plan import TimeBound
 from tamis.planning.topology import omission_interval
 
-LONG = [pytest.param(1), pytest.param(40, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
+LONG = [pytest.param(1), pytest.param(20, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
 
 
 @pytest.mark.parametrize("times", LONG)

@@ -18,7 +18,7 @@ from tamis.evaluation import replay as replay_module
 from tamis.evaluation.replay import Replay, replay
 from tamis.omission.windows import retained_in_windows
 
-LONG = [pytest.param(1), pytest.param(40, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
+LONG = [pytest.param(1), pytest.param(20, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
 FIRST = SEED * 10_000_000
 
 
