@@ -21,26 +21,29 @@ def possible(box: Box) -> bool:
     return not compares(box) or possible_zone(box)
 
 
-def covered(box: Box, by: Sequence[Box], strategy: Strategy = narrowing, check: bool = True) -> bool:
-    """Whether the union of `by` holds all of `box`; `check` looks for one that does first (Algorithm 1).
-    Where attributes are compared with each other, there is one way whatever the strategy.
+def covered(box: Box, by: Sequence[Box]) -> bool:
+    """Whether the union of `by` holds all of `box`.
 
     Raises `RefusedError` where the answer isn't found within `BUDGET` parts, or hangs on how DOUBLEs are
     rounded.
     """
-    if check and any(inside(box, other) for other in by):
+    if any(inside(box, other) for other in by):
         return True
     if compares(box) or any(compares(other) for other in by):
         return zones_cover(box, by)
-    if strategy is narrowing:
-        by = [other for other in by if meets(box, other)]
-        if len(by) <= check:  # the one that is left doesn't hold the box
-            return False
-    one, others = codes([box], by)
-    answer = strategy(one.lower[0], one.upper[0], others.lower, others.upper, BUDGET)
+    by = [other for other in by if meets(box, other)]
+    if len(by) <= 1:  # the one that is left doesn't hold the box
+        return False
+    found = codes([box, *by])
+    return decided(narrowing, found.lower[0], found.upper[0], found.lower[1:], found.upper[1:])
+
+
+def decided(strategy: Strategy, lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s) -> bool:
+    """What a strategy answers about a box and others. Raises `RefusedError` past `BUDGET` parts."""
+    answer = strategy(lo, hi, lower, upper, BUDGET)
     if answer == SPENT:
         raise RefusedError(
-            f"whether {len(by)} clauses cover another one isn't known after {BUDGET} steps",
+            f"whether {len(lower)} clauses cover another one isn't known after {BUDGET} steps",
             hint="use a simpler predicate, or match by a heuristic",
         )
     return answer == COVERED

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tamis.expressions.nodes import Type
 from tamis.predicates.boxes import Box
-from tamis.predicates.cover.codes import cuts_of
+from tamis.predicates.cover.codes import codes
 from tamis.predicates.differences import Difference, Form
 from tamis.predicates.ranges import ANYTHING, HIGH, LOW, NULL, Cut, Range
 
@@ -39,7 +39,7 @@ class _Search:
         names = {name for box in boxes for name in box if isinstance(name, Difference)}
         self._differences = sorted(d for d in names if d.left in numeric and d.right in numeric)
         self._kinds = {end: d.kind for d in self._differences for end in (d.left, d.right)}
-        self._cuts = {name: sorted({*cuts, *ANYTHING}) for name, cuts in cuts_of(boxes).items()}
+        self._cuts = {name: sorted({*cuts, *ANYTHING}) for name, cuts in codes(boxes).cuts.items()}
         self._r = np.random.default_rng(1)
         self._points = {
             name: self._first(name)

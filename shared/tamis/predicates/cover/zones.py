@@ -20,7 +20,7 @@ from functools import lru_cache
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Type
 from tamis.predicates.boxes import Box, meet
-from tamis.predicates.cover.codes import cuts_of
+from tamis.predicates.cover.codes import codes
 from tamis.predicates.cover.witness import outside
 from tamis.predicates.differences import Difference, Form, largest_below
 from tamis.predicates.doubles import GREATEST_KEY, key_of_double, value_of_key
@@ -211,7 +211,7 @@ class _Numbers:
                     terms |= {term for term in _terms(d, box[d]) if term is not None}
         self._kinds = kinds
         self.terms = sorted(terms, key=lambda term: (term.base, term.form, term.offset))
-        cuts = cuts_of(self.boxes)
+        cuts = codes(self.boxes).cuts
         self._codes = {
             name: {cut: at for at, cut in enumerate(sorted({*ends, *ANYTHING}))}
             for name, ends in cuts.items()

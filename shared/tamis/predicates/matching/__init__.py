@@ -12,9 +12,10 @@ from tamis.errors import InputError
 from tamis.expressions.nodes import Type
 from tamis.predicates.boxes import Box
 from tamis.predicates.cover import covered
-from tamis.predicates.cover.split import breadth_first, depth_first, mixed, narrowing
+from tamis.predicates.cover.indexed import breadth_first_indexed, depth_first_indexed, mixed_indexed
+from tamis.predicates.cover.split import breadth_first, depth_first, mixed
 from tamis.predicates.differences import Difference
-from tamis.predicates.matching.exact import exact
+from tamis.predicates.matching.exact import by_splitting, exact
 from tamis.predicates.matching.heuristics import complex_relaxation, simple_relaxation
 from tamis.predicates.predicate import Predicate
 from tamis.predicates.ranges import IS_NULL, NOT_NULL
@@ -22,21 +23,25 @@ from tamis.predicates.ranges import IS_NULL, NOT_NULL
 Boxes = tuple[Box, ...]
 
 METHODS: Mapping[str, Callable[[Boxes, Boxes, Mapping[str, Type]], Boxes | None]] = {
-    "exact": exact(narrowing, check=True),
+    "exact": exact,
     "hsr": partial(simple_relaxation, check=True),
     "hcr": partial(complex_relaxation, check=True),
     "hsr-unchecked": partial(simple_relaxation, check=False),
     "hcr-unchecked": partial(complex_relaxation, check=False),
-    "bfs": exact(breadth_first, check=True),
-    "dfs": exact(depth_first, check=True),
-    "mix": exact(mixed, check=True),
-    "bfs-unchecked": exact(breadth_first, check=False),
-    "dfs-unchecked": exact(depth_first, check=False),
-    "mix-unchecked": exact(mixed, check=False),
+    "bfs": by_splitting(breadth_first, check=True),
+    "dfs": by_splitting(depth_first, check=True),
+    "mix": by_splitting(mixed, check=True),
+    "bfs-indexed": by_splitting(breadth_first_indexed, check=True),
+    "dfs-indexed": by_splitting(depth_first_indexed, check=True),
+    "mix-indexed": by_splitting(mixed_indexed, check=True),
+    "bfs-unchecked": by_splitting(breadth_first, check=False),
+    "dfs-unchecked": by_splitting(depth_first, check=False),
+    "mix-unchecked": by_splitting(mixed, check=False),
 }
 """Each takes the boxes of stream and query and the types of their attributes, and returns None where it finds
 that the query implies the stream, else boxes that cover both. The first three are for use; the others are the
-paper's: strategies of splitting, and all without the quick check (Algorithm 1).
+paper's: strategies of splitting, with an index over the stream's boxes, and all without the quick check
+(Algorithm 1).
 """
 
 

@@ -7,10 +7,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numba
+import numpy as np
+
 from tamis.expressions.nodes import Type
 from tamis.predicates.boxes import Box, inside, trimmed
-from tamis.predicates.differences import Difference
-from tamis.predicates.ranges import ANYTHING, HIGH, LOW, Range
+from tamis.predicates.cover.codes import Int32s
+from tamis.predicates.matching.coded import Floats, by_volume, coded
+from tamis.predicates.matching.exact import quick_check
 
 
 def simple_relaxation(
@@ -30,53 +34,65 @@ def complex_relaxation(
     """HCR (Algorithm 3): for what isn't in a box of the stream, the box is widened that then
     has the fewest unbounded ends, and of those the one whose volume grows least.
     """
-    relaxed = list(stream)
-    for box in query:
-        if check and any(inside(box, other) for other in relaxed):
+    if not stream:
+        return query or None
+    boxes = coded(stream, query, types)
+    lower, upper = boxes.lower.copy(), boxes.upper.copy()
+    changed = np.zeros(len(stream), np.bool_)
+    rows = by_volume(lower, upper, boxes.places, len(stream))
+    for row in range(len(stream), len(lower)):
+        if check and quick_check(lower[row], upper[row], lower, upper, rows) > 0:
             continue
-        if not relaxed:
-            relaxed.append(box)
-            continue
-        wider = [_widened(other, box, types) for other in relaxed]
-        if any(wide == other for (_, wide), other in zip(wider, relaxed, strict=True)):
-            continue  # it holds the box as it is
-        best = min(range(len(wider)), key=lambda at: wider[at][0])
-        relaxed[best] = wider[best][1]
-    return None if tuple(relaxed) == stream else tuple(relaxed)
+        best = _cheapest(lower[row], upper[row], lower[: len(stream)], upper[: len(stream)], boxes.places)
+        if best >= 0:
+            lower[best] = np.minimum(lower[best], lower[row])
+            upper[best] = np.maximum(upper[best], upper[row])
+            changed[best] = True
+    if not changed.any():
+        return None
+    return tuple(
+        trimmed(
+            {
+                name: (ends[lower[at, d]], ends[upper[at, d]])
+                for d, (name, ends) in enumerate(boxes.cuts.items())
+            }
+        )
+        if changed[at]
+        else box
+        for at, box in enumerate(stream)
+    )
 
 
-def _widened(box: Box, by: Box, types: Mapping[str, Type]) -> tuple[tuple[int, float], Box]:
-    """`box` widened to hold `by`, with its cost: unbounded ends, and growth of volume.
+@numba.njit(cache=True, nogil=True)
+def _cheapest(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, places: Floats) -> int:
+    """The box that is best widened to hold another; -1 where one holds it as it is.
 
-    A dimension that `by` lacks is unbounded there: so it becomes in `box` (erratum of Algorithm 8).
+    A dimension that one side lacks is unbounded there (erratum of Algorithm 8), and ranges without end
+    don't grow.
     """
-    out = dict(box)
-    growth = 0.0
-    for name, mine in box.items():
-        theirs = by.get(name, ANYTHING)
-        wide = min(mine[0], theirs[0]), max(mine[1], theirs[1])
-        if wide != mine:
-            others = [_length(found, _kind(n, types)) for n, found in out.items() if n != name]
-            extent = math.prod(length for length in others if 0 < length < math.inf)
-            kind = _kind(name, types)
-            more = _length(wide, kind) - _length(mine, kind) if _finite(mine, kind) else 0.0
-            growth += more * extent
-            out[name] = wide
-    ends = sum((found[0] <= LOW) + (found[1] == HIGH) for found in out.values())
-    return (ends, growth), trimmed(out)
-
-
-def _kind(name: str, types: Mapping[str, Type]) -> Type:
-    return name.type if isinstance(name, Difference) else types[name]
-
-
-def _finite(found: Range, kind: Type) -> bool:
-    return _length(found, kind) < math.inf
-
-
-def _length(found: Range, kind: Type) -> float:
-    """The extent of a range: infinite where an end is unbounded or values have no distance."""
-    lower, upper = found
-    if kind is Type.VARCHAR or len(lower) == 1 or len(upper) == 1:
-        return math.inf
-    return float(upper[1]) - float(lower[1])
+    boxes, dimensions = lower.shape
+    best, fewest, least = 0, 2 * dimensions + 1, math.inf
+    lengths = np.empty(dimensions)
+    for box in range(boxes):
+        ends, growth, holds = 0, 0.0, True
+        for d in range(dimensions):
+            lengths[d] = places[d, upper[box, d]] - places[d, lower[box, d]]
+        for d in range(dimensions):
+            first, behind = min(lower[box, d], lo[d]), max(upper[box, d], hi[d])
+            ends += (places[d, first] == -math.inf) + (places[d, behind] == math.inf)
+            if first == lower[box, d] and behind == upper[box, d]:
+                continue
+            holds = False
+            wide = places[d, behind] - places[d, first]
+            if lengths[d] < math.inf:  # and isn't NaN, as of texts
+                volume = 1.0
+                for other in range(dimensions):
+                    if other != d and 0.0 < lengths[other] < math.inf:
+                        volume *= lengths[other]
+                growth += (wide - lengths[d]) * volume
+            lengths[d] = wide
+        if holds:
+            return -1
+        if ends < fewest or (ends == fewest and growth < least):
+            best, fewest, least = box, ends, growth
+    return best

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tamis.predicates.cover.codes import codes, cuts_of
+from tamis.predicates.cover.codes import codes
 from tamis.predicates.differences import Difference
 from tamis.predicates.predicate import Predicate
 from tamis.predicates.selectivity.distributions import Distribution, Observed, Uniform
@@ -33,9 +33,8 @@ def selectivity(predicate: Predicate, distributions: Mapping[str, Distribution])
     ]
     if not all(boxes):
         return 1.0
-    cuts = cuts_of(boxes)
-    (coded,) = codes(boxes, cuts=cuts)
+    lower, upper, cuts = codes(boxes)
     cumulative = np.zeros((len(cuts), max(map(len, cuts.values()))))
     for d, (name, ends) in enumerate(cuts.items()):
         cumulative[d, : len(ends)] = [distributions[name].below(end) for end in ends]
-    return min(measure(coded.lower, coded.upper, cumulative), 1.0)
+    return min(measure(lower, upper, cumulative), 1.0)
