@@ -64,12 +64,13 @@ class Promises:
         if key is None or reading.late or reading.t < self.active(reading.shard, alert.version, alert):
             return False
         stream = self._world.shards[reading.shard].stream
-        topic = self._world.topic_of[stream, alert.by]
+        topics = self._world.topics_of[alert.name, alert.version, stream]
         partition = self._world.inputs.partition(key)
         return all(
             reading.t < low
             or had.get(reading.number, 0) >= alert.version
             or (back is not None and reading.t >= max(since, self.active(reading.shard, back, alert)))
+            for topic in topics
             for low, back, had, since in self._lost[reading.shard, topic, partition]
         )
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import functools
+import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import orjson
 
 from tamis.messaging.records import Ack, Frontier
 from tamis.planning import verdict
-from tamis.planning.build import build_plan
+from tamis.planning.build import Built, build_plan
 from tamis.planning.certify import Certificate, Unproven, certify
+from tamis.planning.sharing import Served, Topics
+from tamis.planning.traffic import Footprint
 from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
 from tamis_registry.core.change import Change
-from tamis_registry.core.planner import Planner
+from tamis_registry.core.planner import Build, Planner
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state import State, recover
 
@@ -45,7 +49,19 @@ def _explain(made: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, Any]:
     return {"name": made.name, "kind": "alert", "accepted": judged.refusal is None, "memory": memory}
 
 
-PLANNER = Planner(_explain, build_plan)
+def _scattering(r: random.Random) -> Build:
+    """Plans whose new readers go to any topic there is, or to one of their own: what is promised must not
+    rest on where a reader is served.
+    """
+
+    def anywhere(topics: Topics, need: Footprint, _: bool) -> tuple[Served | None, float]:
+        return r.choice([None, *topics.served]), need.share
+
+    def build(*args: Any, **named: Any) -> Built:
+        with patch.object(Topics, "choose", anywhere):
+            return build_plan(*args, **named)
+
+    return build
 
 
 class Office:
@@ -54,6 +70,9 @@ class Office:
     def __init__(self, world: World) -> None:
         self.world = world
         self.statements: dict[bytes, bytes] = {}
+        # For alerts alone one topic of a stream and key costs least: there would never be more.
+        build = _scattering(world.r) if world.r.random() < 0.5 else build_plan
+        self._planner = Planner(_explain, build)
         self.registry: Registry | None = None
         self.effects: list[Callable[[], None]] = []
         self._acks = self._frontiers = 0
@@ -66,7 +85,7 @@ class Office:
         before = recover(self.statements)
         state = before.draft() if before else State(world.inputs.partitions)
         greatest = max((orjson.loads(log[-1])["version"] for log in world.plans if log), default=0)
-        self.registry = Registry(PLANNER, state, before, greatest, world.now)
+        self.registry = Registry(self._planner, state, before, greatest, world.now)
         for ack in world.acks:
             self.registry.hear(ack, None)
         for frontier in world.frontiers:

@@ -61,7 +61,7 @@ class World:
         self.ended: set[Alert] = set()
         # What was seen
         self.history: dict[int, set[Key]] = {}
-        self.topic_of: dict[tuple[str, str], str] = {}  # stream and key column
+        self.topics_of: dict[tuple[str, int, str], set[str]] = {}  # definition and stream
         self.documents: dict[int, bytes] = {}
         self.published: dict[Place, int] = {}
         self.lows: list[Low] = []
@@ -106,9 +106,10 @@ class World:
             self.broken.append(("PLAN", f"version {plan.version} behind a later one"))
         self.plans[partition].append(document)
         self.history[plan.version] = {(d.alert, d.version) for d in plan.definitions}
-        for stream in plan.streams:
-            for topic in stream.topics:
-                self.topic_of[stream.name, topic.partition_key[0]] = topic.name
+        for definition in plan.definitions:
+            for source in definition.inputs:
+                of = self.topics_of.setdefault((definition.alert, definition.version, source.stream), set())
+                of.add(source.topic)
         self.say("plan", plan.version, "in", partition, sorted(self.history[plan.version]), plan.since)
 
     def write_final(self, topic: str, partition: int, shard: str, version: int) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tamis.messaging.topics import stream_topic
 from tamis.planning.plan import Plan
-from tamis_registry.core.state import Shard, Stored
+from tamis_registry.core.leases import SECOND, left
+from tamis_registry.core.state import Lease, Shard, Stored
 from tamis_registry.core.statements import Outcome
 from tamis_registry.core.status import View, alert_status, shard_state
 
@@ -67,9 +69,67 @@ def stream_document(view: View, stored: Stored) -> Document:
         "plan": stored.version,
         "topics": [topic.name for topic in planned.topics] if planned else [],
         "alerts": sorted(readers),
+        "subscribers": [
+            subscriber_document(view, lease)
+            for lease in view.state.leases.values()
+            if lease.stream == stored.name
+        ],
         "shards": [shard_document(view, s) for s in _shards(view) if s.stream == stored.name],
         "sql": stored.sql,
     }
+
+
+def subscriber_document(view: View, lease: Lease) -> Document:
+    """Who reads a stream from outside the fleet, and for how long without asking again."""
+    return {
+        "id": lease.id,
+        "consumer": lease.consumer,
+        "topic": _topic(lease),
+        "filter": lease.predicate or None,
+        "plan": lease.version,
+        "seconds": lease.seconds,
+        "expires_in": max(0, left(lease, view.seen, view.now) // SECOND),
+    }
+
+
+def lease_document(view: View, lease: Lease) -> Document:
+    """What a consumer outside the fleet has to know to read what it asked for."""
+    derived = view.state.catalog.derived.get(lease.stream)
+    base = lease.stream if derived is None else derived.query.sources[0].stream
+    shards = view.state.listed([_raw(view, base)])
+    stored = view.state.statements.get(f"{'stream' if derived is None else 'derived'}/{lease.stream}")
+    # A derived stream's topic has carried all of it since the stream was made.
+    version = lease.version if lease.subscription or stored is None else stored.version
+    found = {shard.name: view.seen.activation(shard.name, max(version, shard.since or 0)) for shard in shards}
+    return {
+        "stream": lease.stream,
+        "topic": _topic(lease),
+        "partitions": view.state.partitions,
+        "filter": lease.predicate or None,
+        "plan": version,
+        "activations": {
+            shard: {"plan": a[0], "event_time": a[1]} for shard, a in found.items() if a is not None
+        },
+        "waiting": [shard for shard, a in found.items() if a is None],
+        "lease": {
+            "id": lease.id,
+            "consumer": lease.consumer,
+            "seconds": lease.seconds,
+            "expires_in": max(0, left(lease, view.seen, view.now) // SECOND),
+        },
+    }
+
+
+def _topic(lease: Lease) -> str:
+    """The topic that serves a lease: a derived stream has one of its own, which is its first."""
+    return stream_topic(lease.stream, lease.topics.get("", 1))
+
+
+def _raw(view: View, stream: str) -> str:
+    """The raw stream below a stream."""
+    while (derived := view.state.catalog.derived.get(stream)) is not None:
+        stream = derived.query.sources[0].stream
+    return stream
 
 
 def shard_document(view: View, shard: Shard) -> Document:

@@ -36,4 +36,8 @@ def show(view: View, metrics: Metrics) -> None:
     metrics.clear("tamis_registry_topics")
     for stream_plan in view.plan.streams:
         metrics.set("tamis_registry_topics", len(stream_plan.topics), stream=stream_plan.name)
+    leases = Counter(lease.stream for lease in view.state.leases.values())
+    metrics.clear("tamis_registry_leases")
+    for stream, count in leases.items():
+        metrics.set("tamis_registry_leases", count, stream=stream)
     metrics.set("tamis_plan_version", view.plan.version, service="registry")

@@ -24,10 +24,12 @@ from tamis.web.body import read_body
 from tamis.web.guard import Guard
 from tamis.web.problems import MEDIA_TYPE, problem
 from tamis_registry import documents
+from tamis_registry.core import leases
 from tamis_registry.core.carry import Conflict
 from tamis_registry.core.change import Change
 from tamis_registry.core.errors import MissingError
 from tamis_registry.core.registry import Registry
+from tamis_registry.core.state import Lease
 from tamis_registry.core.statements import Outcome
 from tamis_registry.core.status import View
 from tamis_registry.problems import problem_of
@@ -43,6 +45,30 @@ File = Annotated[
         max_length=LONGEST_FILE,
         pattern=r"^[^\x00-\x1f\x7f]+$",
         description="How messages call the text: FILE:line:column",
+    ),
+]
+
+Predicate = Annotated[
+    str,
+    Query(
+        max_length=leases.LONGEST,
+        description="A condition over the stream's columns, as in WHERE; nothing: every tuple",
+    ),
+]
+Consumer = Annotated[
+    str,
+    Query(
+        max_length=100,
+        pattern=r"^[^\x00-\x1f\x7f]*$",
+        description="Who asks: consumers of one name and predicate share a lease",
+    ),
+]
+Term = Annotated[
+    int,
+    Query(
+        ge=leases.LEAST_SECONDS,
+        le=leases.MOST_SECONDS,
+        description="Seconds until the lease expires unless it is asked for again",
     ),
 ]
 
@@ -79,6 +105,7 @@ def application(worker: Worker, metrics: Metrics, health: Health, hosts: Sequenc
     _errors(app)
     _statements(app, worker, metrics)
     _reading(app, worker)
+    _subscribing(app, worker)
     return app
 
 
@@ -190,6 +217,20 @@ def _reading(app: FastAPI, worker: Worker) -> None:
         if document is None:
             raise MissingError(f"there is no plan {version}", hint="GET /v1/plans lists the newest")
         return Response(document, media_type="application/json")
+
+
+def _subscribing(app: FastAPI, worker: Worker) -> None:
+    @app.get("/v1/streams/{name}/topic", summary="The topic that serves a predicate, and a lease of it")
+    def topic(
+        name: Name, predicate: Predicate = "", consumer: Consumer = "", lease: Term = leases.SECONDS
+    ) -> Response:
+        def subscribe(registry: Registry, now: int) -> tuple[Lease, Change]:
+            wanted = leases.new_lease(name, predicate, consumer, lease, registry.state.catalog)
+            return registry.subscribe(wanted, now)
+
+        found = worker.submit(subscribe)
+        with worker.reading() as (registry, now):
+            return _json(documents.lease_document(registry.view(now), found))
 
 
 def _routes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
 from tamis.expressions.nodes import Expr, columns, conjunction
 from tamis.planning.omission import Omission
@@ -10,13 +10,11 @@ from tamis.planning.plan import Definition, Input
 from tamis.planning.verdict import Verdict
 from tamis.query.model import AlertDef
 
-TopicOf = Callable[[str, tuple[str, ...]], str]
 
-
-def define(alert: AlertDef, version: int, verdict: Verdict, topic_of: TopicOf) -> Definition:
-    """`alert` as plan `version` makes it; `topic_of(stream, partition key)` names its topics."""
+def define(alert: AlertDef, version: int, verdict: Verdict, topics: Mapping[str, str]) -> Definition:
+    """`alert` as plan `version` makes it; `topics` serve its sources."""
     analysis = verdict.analysis
-    inputs = tuple(_input(omission, alert, verdict, topic_of) for omission in verdict.omissions)
+    inputs = tuple(_input(omission, alert, verdict, topics[omission.alias]) for omission in verdict.omissions)
     return Definition(
         alert=alert.name,
         version=version,
@@ -34,7 +32,7 @@ def define(alert: AlertDef, version: int, verdict: Verdict, topic_of: TopicOf) -
     )
 
 
-def _input(omission: Omission, alert: AlertDef, verdict: Verdict, topic_of: TopicOf) -> Input:
+def _input(omission: Omission, alert: AlertDef, verdict: Verdict, topic: str) -> Input:
     analysis = verdict.analysis
     alias = omission.alias
     stream = analysis.streams[alias]
@@ -42,7 +40,7 @@ def _input(omission: Omission, alert: AlertDef, verdict: Verdict, topic_of: Topi
     return Input(
         alias=alias,
         stream=stream.name,
-        topic=topic_of(stream.name, partition),
+        topic=topic,
         time=analysis.times[alias],
         partition_key=partition,
         filter=omission.filter,

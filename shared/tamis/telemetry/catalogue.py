@@ -170,6 +170,9 @@ CATALOGUE: tuple[Metric, ...] = (
         ("kind", "outcome"),
         "registry",
     ),
+    Metric(
+        "tamis_registry_leases", "gauge", "Consumers outside the fleet with a lease", ("stream",), "registry"
+    ),
     Metric("tamis_registry_topics", "gauge", "Shared topics in service", ("stream",), "registry"),
     # joiner
     Metric("tamis_joiner_rows_total", "counter", "Records read from Kafka", (), "joiner"),

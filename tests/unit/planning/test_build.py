@@ -38,7 +38,7 @@ def test_one_alert() -> None:
     built = build(catalog_of(TWO, alert("q", "a.x > b.x AND a.y > 3", "WITH (max_delay = '5 seconds')")))
     plan = built.plan
     assert (plan.version, plan.partitions) == (1, 4)
-    assert built.topic_numbers == {("a", ("k",)): 1, ("b", ("k",)): 1}
+    assert built.topic_numbers == {("a", ("k",)): (1,), ("b", ("k",)): (1,)}
     a = topic(plan, "a")
     assert (a.name, a.partition_key, a.columns) == ("tamis.stream.a.1", ("k",), ("x", "y"))
     (entry,) = a.entries

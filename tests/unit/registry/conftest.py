@@ -12,7 +12,7 @@ import pytest
 
 from tamis.messaging.records import NOTHING_LEFT, Ack, Frontier, ShardState, StreamState
 from tamis.messaging.topics import stream_topic
-from tamis.planning.build import Built, Retiring, TopicKey
+from tamis.planning.build import Built, Retiring, Subscription, TopicKey
 from tamis.planning.plan import Definition, Input, Plan, StreamPlan, TimeBound, TopicPlan
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis_registry.core.change import Change
@@ -41,20 +41,25 @@ def build(
     *,
     partitions: int,
     versions: Mapping[str, int],
-    topic_numbers: Mapping[TopicKey, int],
+    topic_numbers: Mapping[TopicKey, tuple[int, ...]],
+    placed: Mapping[str, Mapping[str, int]],
     retiring: Sequence[Retiring],
+    subscriptions: Sequence[Subscription],
     since: Mapping[str, int],
     shard_streams: Mapping[str, str],
 ) -> Built:
     """One topic per stream, read by every definition whole."""
     running = [(old.alert, old.version) for old in retiring]
-    running += [(a, versions[name]) for name, a in catalog.alerts.items() if name not in catalog.paused]
+    running += [
+        (a, versions.get(name, version)) for name, a in catalog.alerts.items() if name not in catalog.paused
+    ]
     keys = {name: stream.key for name, stream in catalog.streams.items()}
     numbers = dict(topic_numbers)
     for name in sorted({source.stream for alert, _ in running for source in alert.query.sources}):
         if (name, keys[name]) not in numbers:
-            numbers[name, keys[name]] = 1 + max((n for (s, _), n in numbers.items() if s == name), default=0)
-    topics = {s: stream_topic(s, n) for (s, key), n in numbers.items() if key == keys.get(s)}
+            used = [n for (s, _), ns in numbers.items() for n in ns if s == name]
+            numbers[name, keys[name]] = (1 + max(used, default=0),)
+    topics = {s: stream_topic(s, ns[0]) for (s, key), ns in numbers.items() if key == keys.get(s)}
     streams = tuple(
         StreamPlan(
             name,

@@ -68,10 +68,12 @@ class Dispatch:
 
 
 def _boxes(filter_: Expr) -> Predicate | None:
+    """The filter as boxes over attributes; None where it isn't one, or compares attributes with each other."""
     try:
-        return Predicate.of(filter_, MOST_CLAUSES)
+        found = Predicate.of(filter_, MOST_CLAUSES)
     except RefusedError:
         return None
+    return found if all(isinstance(name, str) for box in found.boxes for name in box) else None
 
 
 def _array(column: Vector) -> npt.NDArray[np.generic]:

@@ -8,9 +8,11 @@ topics.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tamis.planning.plan import Plan
+from tamis.planning.sharing import Choice
 from tamis_registry.core.state import State
 
 
@@ -34,3 +36,5 @@ class Change:
     document: bytes = b""  # the plan as it is written
     finals: tuple[Final, ...] = ()
     why: tuple[str, ...] = field(default=(), compare=False)
+    # Of readers that are new, by source: by which topic they are served, and why.
+    choices: Mapping[str, Mapping[str, Choice]] = field(default_factory=dict, compare=False)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tamis.planning.build import Built, Retiring, TopicKey
+from tamis.planning.build import Built, Retiring, Subscription, TopicKey
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 
 
@@ -20,8 +20,10 @@ class Build(Protocol):
         *,
         partitions: int,
         versions: Mapping[str, int],
-        topic_numbers: Mapping[TopicKey, int],
+        topic_numbers: Mapping[TopicKey, tuple[int, ...]],
+        placed: Mapping[str, Mapping[str, int]],
         retiring: Sequence[Retiring],
+        subscriptions: Sequence[Subscription],
         since: Mapping[str, int],
         shard_streams: Mapping[str, str],
     ) -> Built: ...

@@ -10,7 +10,7 @@ from typing import Any
 
 from tamis.errors import TamisError
 from tamis.messaging.records import Ack, Frontier
-from tamis.planning.build import Retiring
+from tamis.planning.build import Built, Retiring
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import encode_plan
 from tamis.query.model import AlertDef, DerivedDef, FunctionDef, SetPaused, Statement, StreamDef
@@ -18,11 +18,12 @@ from tamis.query.parse import parse
 from tamis_registry.core import membership, topics
 from tamis_registry.core.carry import carry_out
 from tamis_registry.core.change import Change, Final
+from tamis_registry.core.leases import expired, take, understood
 from tamis_registry.core.planner import Planner
 from tamis_registry.core.retirement import still_needed
 from tamis_registry.core.seen import Seen
-from tamis_registry.core.state import State, difference
-from tamis_registry.core.statements import Fold, Outcome, explain_text, verdict
+from tamis_registry.core.state import Lease, State, difference
+from tamis_registry.core.statements import Fold, Outcome, explain_text, tell, verdict
 from tamis_registry.core.status import View
 
 
@@ -53,7 +54,7 @@ class Registry:
 
     def hear(self, ack: Ack, now: int | None) -> None:
         """A shard's acknowledgement; `now` None for one from before this process started."""
-        self.seen.acks[ack.shard] = ack
+        self.seen.hear(ack)
         if now is not None:
             self.seen.heard[ack.shard] = now
 
@@ -82,12 +83,37 @@ class Registry:
         draft = self.state.draft()
         fold = Fold(draft, self._planner, draft.version + 1)
         outcomes = [fold.take(statement) for statement in statements]
-        return outcomes, self._change(draft, now, tuple(o.statement for o in outcomes))
+        change = self._change(draft, now, tuple(o.statement for o in outcomes))
+        for outcome in outcomes:
+            if outcome.query is not None:
+                tell(outcome.query, change.choices.get(f"{outcome.name}@{change.state.version}", {}))
+        return outcomes, change
+
+    def subscribe(self, wanted: Lease, now: int) -> tuple[Lease, Change]:
+        """A lease that is asked for, now or again."""
+        draft = self.state.draft()
+        lease, what = take(draft, wanted, draft.version + 1)
+        self.seen.asked[wanted.id] = now
+        if what == "new" and lease.subscription is not None:
+            change = self._change(draft, now, (f"lease of {lease.stream}",))
+            return change.state.leases[lease.id], change
+        return lease, Change(draft, difference(self._found, draft) if what != "known" else {})
 
     def explain(self, text: str, file: str | None = None) -> list[dict[str, Any]]:
         """EXPLAIN's document of every query of a text; nothing changes."""
-        catalog = self.state.catalog.copy()
-        return explain_text(text, catalog, self._planner, file)
+        draft = self.state.draft()
+        queries = explain_text(text, draft.catalog, self._planner, file)
+        for query in queries:
+            if not query["accepted"]:
+                draft.catalog.alerts.pop(query["name"], None)
+        known = self.state.catalog.alerts
+        for name, alert in draft.catalog.alerts.items():
+            if alert is not known.get(name):
+                draft.statements.pop(f"alert/{name}", None)
+        choices = self._build(draft, n := draft.version + 1).choices
+        for query in queries:
+            tell(query, choices.get(f"{query['name']}@{n}", {}))
+        return queries
 
     def tick(self, now: int) -> Change | None:
         """What is due by itself: an old definition that may end; else shards that have ended, fell silent
@@ -104,6 +130,12 @@ class Registry:
             for key in ended:
                 del draft.retiring[key]
             return self._change(draft, now, tuple(f"{key} has ended" for key in ended))
+        over = expired(draft, self.seen, now)
+        if over:
+            for lease in over:
+                del draft.leases[lease.id]
+                self.seen.asked.pop(lease.id, None)
+            return self._change(draft, now, tuple(f"lease of {lease.stream} has expired" for lease in over))
         left = membership.delist_ended(draft, self.seen, n)
         gone = membership.declare_gone(draft, self.seen, now, n)
         came = membership.list_waiting(draft, self.seen, now, n)
@@ -129,7 +161,8 @@ class Registry:
     def _change(self, draft: State, now: int, why: tuple[str, ...], always: bool = False) -> Change:
         n = draft.version + 1
         membership.list_waiting(draft, self.seen, now, n)
-        plan = self._build(draft, n)
+        built = self._build(draft, n)
+        plan = built.plan
         if not always and replace(plan, version=self.plan.version) == self.plan:
             return Change(draft, difference(self._found, draft), why=why)
         draft.version = n
@@ -144,9 +177,10 @@ class Registry:
             document=encode_plan(plan),
             finals=finals,
             why=why,
+            choices=built.choices,
         )
 
-    def _build(self, draft: State, n: int) -> Plan:
+    def _build(self, draft: State, n: int) -> Built:
         listed = {name: shard for name, shard in draft.shards.items() if shard.since is not None}
         built = self._planner.build(
             n,
@@ -154,16 +188,18 @@ class Registry:
             partitions=draft.partitions,
             versions={s.name: s.version for s in draft.of_kind("alert") if s.alert},
             topic_numbers=topics.numbers(draft),
+            placed=topics.places(draft),
             retiring=[
                 Retiring(r.definition, r.version, r.successor)
                 for r in draft.retiring.values()
                 if r.definition
             ],
+            subscriptions=[lease.subscription for lease in draft.leases.values() if lease.subscription],
             since={name: shard.since for name, shard in listed.items() if shard.since is not None},
             shard_streams={name: shard.stream for name, shard in listed.items()},
         )
-        topics.remember(draft, built.topic_numbers)
-        return built.plan
+        topics.remember(draft, built)
+        return built
 
     def _parse_all(self) -> None:
         """Definitions are stored as SQL and parsed at each start, in the order in which they were made."""
@@ -182,6 +218,12 @@ class Registry:
             if stored.paused:
                 carry_out(catalog, SetPaused(stored.name, paused=True))
             self.state.statements[key] = replace(stored, definition=made)
+        for key, lease in list(self.state.leases.items()):
+            try:
+                self.state.leases[key] = understood(lease, catalog)
+            except TamisError:
+                # Its stream has gone or has changed: whoever asks for it again is told so.
+                del self.state.leases[key]
         for key, old in list(self.state.retiring.items()):
             without = catalog.copy()
             without.alerts.pop(old.alert, None)

@@ -8,6 +8,8 @@ from tamis.messaging.records import Ack, Frontier
 
 # Some heartbeats of an edge (one every 2 s): what restarts within it is no news.
 AWAY_AFTER = 15_000_000
+# Of a shard that are remembered: of what an older plan made a later activation is told, which is safe.
+MOST_ACTIVATIONS = 1_000
 
 
 @dataclass
@@ -16,12 +18,15 @@ class Seen:
     microseconds.
 
     `floor` is when the registry last began to listen: silence from before it proves nothing about a
-    shard, since nobody could have been heard. `heard` has only what came since the process started.
+    shard, since nobody could have been heard. `heard`, `asked` and, but for the newest of a
+    shard, `activations` have only what came since the process started.
     """
 
     floor: int = 0
     acks: dict[str, Ack] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
+    asked: dict[str, int] = field(default_factory=dict)  # lease -> when somebody last asked for it
+    activations: dict[str, dict[int, int]] = field(default_factory=dict)  # shard -> plan -> activation
     frontiers: dict[int, Frontier] = field(default_factory=dict)
 
     def unheard(self, shard: str, now: int) -> int:
@@ -53,6 +58,25 @@ class Seen:
             and frontier.plan >= gone
             and (topic not in frontier.topics or shard not in frontier.topics[topic].shards)
             for frontier in found
+        )
+
+    def hear(self, ack: Ack) -> None:
+        """A shard's acknowledgement."""
+        self.acks[ack.shard] = ack
+        if ack.state != "waiting":
+            found = self.activations.setdefault(ack.shard, {})
+            found.setdefault(ack.plan, ack.activation)
+            if len(found) > MOST_ACTIVATIONS:
+                del found[min(found)]
+
+    def activation(self, shard: str, version: int) -> tuple[int, int] | None:
+        """The plan by which the shard came to obey `version`, and from which event time; a later one where
+        the first was forgotten.
+        """
+        if self.obeys(shard, version) is None:
+            return None
+        return min(
+            (found for found in self.activations.get(shard, {}).items() if found[0] >= version), default=None
         )
 
     def obeys(self, shard: str, version: int) -> Ack | None:

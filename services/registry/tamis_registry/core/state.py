@@ -13,6 +13,7 @@ from typing import Any, Literal
 import orjson
 
 from tamis.errors import InputError
+from tamis.planning.subscriptions import Subscription
 from tamis.query.model import AlertDef, Catalog, DerivedDef, FunctionDef, StreamDef
 
 FLEET = b"fleet"
@@ -26,6 +27,8 @@ class Stored:
     """A statement in force. `version` is the plan version that made it, `order` its place among all.
 
     `refusal` says why a statement that was once accepted can't be obeyed any more (after an upgrade).
+    `topics`: of an alert, the number of the topic that serves each of its sources; empty in records from
+    before there were several.
     """
 
     kind: Kind
@@ -34,6 +37,7 @@ class Stored:
     order: int
     version: int
     paused: bool = False
+    topics: dict[str, int] = field(default_factory=dict)
     definition: Defined | None = field(default=None, compare=False)
     refusal: str | None = field(default=None, compare=False)
 
@@ -54,12 +58,34 @@ class Retiring:
     sql: str
     order: int
     successor: int
+    topics: dict[str, int] = field(default_factory=dict)
     definition: AlertDef | None = field(default=None, compare=False)
 
     @property
     def id(self) -> str:
         """How plans and frontiers name a definition."""
         return f"{self.alert}@{self.version}"
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A subscription from outside the fleet, made by plan `version`: it ends when nobody has asked for it for
+    `seconds`. When that was last isn't durable: after a restart every lease is as new.
+    """
+
+    id: str
+    stream: str  # as it was asked for, derived or raw
+    predicate: str
+    consumer: str
+    seconds: int
+    version: int
+    topics: dict[str, int] = field(default_factory=dict)
+    subscription: Subscription | None = field(default=None, compare=False)
+
+    @property
+    def reader(self) -> str:
+        """How planning names it; no alert can have such a name."""
+        return f"lease/{self.id}"
 
 
 @dataclass(frozen=True)
@@ -92,6 +118,7 @@ class State:
     order: int = 0
     statements: dict[str, Stored] = field(default_factory=dict)  # "kind/name"
     retiring: dict[str, Retiring] = field(default_factory=dict)  # "alert@version"
+    leases: dict[str, Lease] = field(default_factory=dict)  # by id
     shards: dict[str, Shard] = field(default_factory=dict)
     topics: dict[str, StreamTopics] = field(default_factory=dict)  # by stream, dropped ones too
     # The statements' meaning: not stored, since it follows from their SQL.
@@ -103,6 +130,7 @@ class State:
             self,
             statements=dict(self.statements),
             retiring=dict(self.retiring),
+            leases=dict(self.leases),
             shards=dict(self.shards),
             topics=dict(self.topics),
             catalog=self.catalog.copy(),
@@ -145,9 +173,24 @@ def records(state: State) -> dict[bytes, bytes]:
             "order": stored.order,
             "version": stored.version,
             "paused": stored.paused,
+            **({"topics": stored.topics} if stored.topics else {}),
         }
     for old in state.retiring.values():
-        out[f"retiring/{old.id}".encode()] = {"sql": old.sql, "order": old.order, "successor": old.successor}
+        out[f"retiring/{old.id}".encode()] = {
+            "sql": old.sql,
+            "order": old.order,
+            "successor": old.successor,
+            **({"topics": old.topics} if old.topics else {}),
+        }
+    for lease in state.leases.values():
+        out[f"lease/{lease.id}".encode()] = {
+            "stream": lease.stream,
+            "predicate": lease.predicate,
+            "consumer": lease.consumer,
+            "seconds": lease.seconds,
+            "version": lease.version,
+            "topics": lease.topics,
+        }
     for shard in state.shards.values():
         out[f"shard/{shard.name}".encode()] = {
             "stream": shard.stream,
@@ -198,6 +241,8 @@ def _recover_one(state: State, key: bytes, value: bytes) -> None:
     match kind:
         case "shard":
             state.shards[name] = Shard(name, **raw)
+        case "lease":
+            state.leases[name] = Lease(name, **raw)
         case "retiring":
             alert, _, version = name.rpartition("@")
             state.retiring[name] = Retiring(alert, int(version), **raw)

@@ -5,10 +5,13 @@ The text is one step in time: it makes one plan version `n`, and what it makes a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tamis.errors import NotAcceptedError
+from tamis.messaging.topics import stream_topic
+from tamis.planning.sharing import Choice
 from tamis.query.catalog import readers
 from tamis.query.model import (
     AlertDef,
@@ -86,6 +89,20 @@ def explain_text(
     return queries
 
 
+def tell(query: dict[str, Any], choices: Mapping[str, Choice]) -> None:
+    """Put into a query's part of EXPLAIN's document which topics serve its sources, and why."""
+    for source in query.get("streams", ()):
+        choice = choices.get(source["alias"])
+        if choice is not None:
+            source["sharing"] = {
+                "topic": stream_topic(source["stream"], choice.number),
+                "how": choice.how,
+                "share_before": choice.before,
+                "share": choice.after,
+                "reason": choice.reason(),
+            }
+
+
 def _target(wish: Explain, catalog: Catalog) -> AlertDef | DerivedDef:
     if isinstance(wish.target, AlertDef):
         return wish.target
@@ -133,7 +150,7 @@ class Fold:
             return Outcome("create alert", "unchanged", "alert", made.name, query)
         old = self.state.alert(made.name)
         if old and old.alert and not old.paused and old.version < self._n:
-            retiring = Retiring(made.name, old.version, old.sql, old.order, self._n, old.alert)
+            retiring = Retiring(made.name, old.version, old.sql, old.order, self._n, old.topics, old.alert)
             self.state.retiring[retiring.id] = retiring
         self._store(made, paused=bool(old and old.paused))
         return Outcome("create alert", "replaced" if old else "created", "alert", made.name, query)
@@ -150,6 +167,7 @@ class Fold:
             self._forget_old(drop.name)
         else:
             self._check_old(drop)
+            self._check_leases(drop)
         del self.state.statements[f"{current.kind}/{current.name}"]
         if current.kind == "stream":
             delist_dropped(self.state, [drop.name], self._n)
@@ -171,6 +189,16 @@ class Fold:
                     drop.position,
                     f"try again later, or drop alert {old.alert} first",
                 )
+
+    def _check_leases(self, drop: Drop) -> None:
+        leases = [lease for lease in self.state.leases.values() if lease.stream == drop.name]
+        if drop.kind == "stream" and leases:
+            named = sorted({lease.consumer or "a consumer without name" for lease in leases})
+            raise Conflict(
+                f"stream '{drop.name}' is read from outside the fleet by {', '.join(named[:5])}",
+                drop.position,
+                "it can be dropped once their leases have expired",
+            )
 
     def _pause(self, wish: SetPaused) -> Outcome:
         verb = "pause" if wish.paused else "resume"
@@ -196,5 +224,5 @@ class Fold:
         kind = _KINDS[type(made)]
         self.state.order += 1
         self.state.statements[f"{kind}/{made.name}"] = Stored(
-            kind, made.name, made.sql, self.state.order, self._n, paused, made
+            kind, made.name, made.sql, self.state.order, self._n, paused, definition=made
         )

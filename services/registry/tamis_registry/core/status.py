@@ -92,9 +92,9 @@ def alert_status(view: View, alert: Stored) -> AlertStatus:
     streams = sorted({source.stream for source in definition.inputs})
     listed = view.state.listed(streams)
     activations = {
-        shard.name: Activation(ack.plan, ack.activation)
+        shard.name: Activation(*found)
         for shard in listed
-        if (ack := view.seen.obeys(shard.name, max(alert.version, shard.since or 0)))
+        if (found := view.seen.activation(shard.name, max(alert.version, shard.since or 0)))
     }
     retiring = {
         old.id: still_needed(old_definition, old.successor, view.state, view.seen)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import replace
 
 from tamis.messaging.topics import stream_topic
-from tamis.planning.build import TopicKey
+from tamis.planning.build import Built, TopicKey
 from tamis.planning.plan import Plan
 from tamis_registry.core.change import Final
 from tamis_registry.core.seen import Seen
@@ -15,20 +16,46 @@ from tamis_registry.core.state import State, StreamTopics
 _SPENT = ("", "")
 
 
-def numbers(state: State) -> dict[TopicKey, int]:
+def numbers(state: State) -> dict[TopicKey, tuple[int, ...]]:
     """Every topic that there is, and of each stream the greatest number that was ever used."""
-    known = {(s, key): number for s, topics in state.topics.items() for key, number in topics.numbers}
-    return known | {(s, _SPENT): topics.next - 1 for s, topics in state.topics.items() if topics.next > 1}
+    known: dict[TopicKey, tuple[int, ...]] = {}
+    for stream, topics in state.topics.items():
+        for key, number in topics.numbers:
+            known[stream, key] = (*known.get((stream, key), ()), number)
+        if topics.next > 1:
+            known[stream, _SPENT] = (topics.next - 1,)
+    return known
 
 
-def remember(draft: State, built: Mapping[TopicKey, int]) -> None:
-    """Take up the numbers of a plan; a new partition key has a number never used before."""
-    for (stream, key), number in built.items():
-        topics = draft.topics.get(stream, StreamTopics())
-        if key != _SPENT and (key, number) not in topics.numbers:
-            draft.topics[stream] = StreamTopics(
-                max(topics.next, number + 1), (*topics.numbers, (key, number))
-            )
+def remember(draft: State, built: Built) -> None:
+    """Take up the numbers of a plan, of which new ones were never used before, and who is served by which."""
+    for (stream, key), used in built.topic_numbers.items():
+        for number in used if key != _SPENT else ():
+            topics = draft.topics.get(stream, StreamTopics())
+            if (key, number) not in topics.numbers:
+                draft.topics[stream] = StreamTopics(
+                    max(topics.next, number + 1), (*topics.numbers, (key, number))
+                )
+    for stored in draft.of_kind("alert"):
+        found = built.placed.get(f"{stored.name}@{stored.version}")
+        if found and found != stored.topics:
+            draft.statements[f"alert/{stored.name}"] = replace(stored, topics=dict(found))
+    for old in list(draft.retiring.values()):
+        found = built.placed.get(old.id)
+        if found and found != old.topics:
+            draft.retiring[old.id] = replace(old, topics=dict(found))
+    for lease in list(draft.leases.values()):
+        found = built.placed.get(lease.reader)
+        if found and found != lease.topics:
+            draft.leases[lease.id] = replace(lease, topics=dict(found))
+
+
+def places(state: State) -> dict[str, dict[str, int]]:
+    """Who is served by which topics, as far as that was decided before."""
+    known = {f"{alert.name}@{alert.version}": alert.topics for alert in state.of_kind("alert")}
+    known |= {old.id: old.topics for old in state.retiring.values()}
+    known |= {lease.reader: lease.topics for lease in state.leases.values()}
+    return {reader: topics for reader, topics in known.items() if topics}
 
 
 def forget_numbers(draft: State, stream: str) -> None:

@@ -1,0 +1,128 @@
+"""Subscriptions from outside the fleet: asked for by predicate, counted as queries while they are asked for.
+
+A lease over a raw stream is a reader of one of its shared topics. Over a derived stream it reads that
+stream's own topic, which carries all of its tuples in any case.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Literal as Word
+
+from tamis.errors import InputError, RefusedError
+from tamis.expressions.nodes import Expr, Literal, Type
+from tamis.expressions.sql_text import to_sql
+from tamis.planning.build import Subscription
+from tamis.predicates import Predicate
+from tamis.query.condition import read_condition
+from tamis.query.model import Catalog
+from tamis_registry.core.errors import MissingError
+from tamis_registry.core.seen import Seen
+from tamis_registry.core.state import Lease, State
+
+# Each is an entry of a plan, of which the fleet reads at most 10,000 a topic.
+MOST = 10_000
+# Characters of a predicate, and clauses once it is multiplied out.
+LONGEST = 4_000
+MOST_CLAUSES = 200
+SECONDS = 300
+LEAST_SECONDS, MOST_SECONDS = 10, 86_400
+
+SECOND = 1_000_000
+
+
+def new_lease(stream: str, predicate: str, consumer: str, seconds: int, catalog: Catalog) -> Lease:
+    """The lease that is asked for, of version 0. The same stream, predicate and consumer have the same id.
+
+    Raises MissingError for a stream that there isn't, SqlErrors for mistakes in the predicate, InputError and
+    RefusedError for what is beyond the limits or can never hold.
+    """
+    if stream not in catalog.streams and stream not in catalog.derived:
+        raise MissingError(f"there is no stream '{stream}'", hint="GET /v1/streams lists what there is")
+    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
+        raise InputError(
+            f"a lease of {seconds} s", where="lease", hint=f"ask for {LEAST_SECONDS} to {MOST_SECONDS} s"
+        )
+    if stream in catalog.streams and catalog.streams[stream].time is None:
+        raise RefusedError(
+            f"stream '{stream}' has no event time, so nobody can say from when on it is served",
+            where="stream",
+            hint="declare it with WATERMARK FOR",
+        )
+    filter_ = _filter(predicate, stream, catalog)
+    text = "" if filter_ is None else to_sql(filter_, qualify=False)
+    digest = hashlib.sha256("\0".join((stream, text, consumer)).encode()).hexdigest()[:16]
+    lease = Lease(digest, stream, text, consumer, seconds, 0)
+    return understood(lease, catalog)
+
+
+def understood(lease: Lease, catalog: Catalog) -> Lease:
+    """A lease with what it means to planning; its predicate is parsed. Raises what `new_lease` raises."""
+    if lease.stream not in catalog.streams:
+        return lease
+    filter_ = _filter(lease.predicate, lease.stream, catalog)
+    meaning = Subscription(lease.reader, lease.stream, filter_, lease.version)
+    return replace(lease, subscription=meaning)
+
+
+def take(draft: State, lease: Lease, n: int) -> tuple[Lease, Word["new", "changed", "known"]]:
+    """Take a lease up, or the term of one that there is. Raises RefusedError where there are too many."""
+    known = draft.leases.get(lease.id)
+    if known is not None and known.seconds == lease.seconds:
+        return known, "known"
+    if known is not None:
+        draft.leases[lease.id] = replace(known, seconds=lease.seconds)
+        return draft.leases[lease.id], "changed"
+    if len(draft.leases) >= MOST:
+        raise RefusedError(
+            f"there are {MOST} leases already", where="lease", hint="wait until some have expired"
+        )
+    meaning = lease.subscription
+    draft.leases[lease.id] = replace(
+        lease, version=n, subscription=None if meaning is None else replace(meaning, version=n)
+    )
+    return draft.leases[lease.id], "new"
+
+
+def expired(state: State, seen: Seen, now: int) -> list[Lease]:
+    """The leases that nobody has asked for within their term, while they could have been asked for."""
+    return [lease for lease in state.leases.values() if left(lease, seen, now) <= 0]
+
+
+def left(lease: Lease, seen: Seen, now: int) -> int:
+    """Microseconds until the lease expires."""
+    asked = max(seen.asked.get(lease.id, seen.floor), seen.floor)
+    return asked + lease.seconds * SECOND - now
+
+
+def _filter(predicate: str, stream: str, catalog: Catalog) -> Expr | None:
+    if not predicate.strip():
+        return None
+    if len(predicate) > LONGEST:
+        raise InputError(
+            f"a predicate of {len(predicate)} characters",
+            where="predicate",
+            hint=f"at most {LONGEST} are read: split it into several",
+        )
+    filter_ = read_condition(predicate, _types(stream, catalog))
+    try:
+        found = Predicate.of(filter_, MOST_CLAUSES)
+    except RefusedError as error:
+        if "clauses" not in error.what:
+            return filter_  # functions and arithmetic are evaluated as they stand
+        raise RefusedError(error.what, where="predicate", hint=error.hint) from None
+    if found.never:
+        raise RefusedError("the predicate holds for no tuple at all", where="predicate", hint="correct it")
+    return None if found.always else filter_
+
+
+def _types(stream: str, catalog: Catalog) -> dict[str, Type]:
+    if stream in catalog.streams:
+        return {column.name: column.type for column in catalog.streams[stream].columns}
+    outputs = catalog.derived[stream].query.select
+    return {
+        output.name: output.expr.type
+        for output in outputs
+        if not isinstance(output.expr, Literal) or output.expr.value is not None
+    }

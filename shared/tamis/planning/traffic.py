@@ -1,0 +1,132 @@
+"""What share of a stream's tuples a filter lets pass, estimated before any was seen.
+
+Each attribute with a declared domain is taken to be spread evenly over it, and independent of the others. Of
+an attribute without one nothing is known, so a condition on it is taken to let all pass; likewise a conjunct
+that isn't made of comparisons with constants, and omission, of which nobody can promise how much it saves. So
+an estimate is rather too high than too low.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tamis.errors import RefusedError
+from tamis.expressions.nodes import Call, Expr, Type
+from tamis.planning.domains import domain
+from tamis.predicates import Predicate
+from tamis.predicates.selectivity import Distribution, Uniform
+from tamis.predicates.selectivity.measure import measure
+from tamis.query.model import ColumnDef, StreamDef
+
+Floats = npt.NDArray[np.float64]
+
+# Clauses of a filter that are looked at; what has more is taken to let all pass.
+MOST_CLAUSES = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Footprint:
+    """The tuples that filters let pass: boxes in the unit cube with a dimension for each attribute whose
+    spread is known, where volume is share. `lower`, `upper`: shape (boxes, d).
+    """
+
+    lower: Floats
+    upper: Floats
+    share: float
+
+    @staticmethod
+    def of(lower: Floats, upper: Floats) -> Footprint:
+        """The footprint of a union of boxes."""
+        return Footprint(lower, upper, volume(lower, upper))
+
+    @staticmethod
+    def union(parts: Iterable[Footprint]) -> Footprint:
+        """What at least one of them lets pass; of at least one part."""
+        several = list(parts)
+        if len(several) == 1:
+            return several[0]
+        lower, upper = (np.concatenate([getattr(p, side) for p in several]) for side in ("lower", "upper"))
+        return Footprint.of(lower, upper)
+
+
+class Spread:
+    """How the attributes of a stream are spread."""
+
+    def __init__(self, stream: StreamDef) -> None:
+        self._known = {
+            column.name: found for column in stream.columns if (found := _declared(column)) is not None
+        }
+
+    def footprint(self, filter_: Expr | None) -> Footprint:
+        """What passes a filter over bare columns; None lets all pass."""
+        boxes = [dict[str, tuple[float, float]]()]
+        for part in _conjuncts(filter_):
+            try:
+                found = Predicate.of(part, MOST_CLAUSES).boxes
+            except RefusedError:
+                continue
+            if len(boxes) * len(found) <= MOST_CLAUSES:
+                boxes = [_met(box, self._shares(other)) for box in boxes for other in found]
+        lower = np.array([[box.get(name, (0.0, 1.0))[0] for name in self._known] for box in boxes])
+        upper = np.array([[box.get(name, (0.0, 1.0))[1] for name in self._known] for box in boxes])
+        shape = len(boxes), len(self._known)
+        return Footprint.of(lower.reshape(shape), upper.reshape(shape))
+
+    def _shares(self, box: object) -> dict[str, tuple[float, float]]:
+        assert isinstance(box, dict)
+        return {
+            name: (self._known[name].below(first), self._known[name].below(behind))
+            for name, (first, behind) in box.items()
+            if name in self._known
+        }
+
+
+def volume(lower: Floats, upper: Floats) -> float:
+    """The volume of a union of boxes in the unit cube."""
+    there = (upper > lower).all(axis=1)
+    lower, upper = lower[there], upper[there]
+    if len(lower) <= 1 or lower.shape[1] == 0:
+        return float((upper - lower).prod(axis=1).sum()) if lower.shape[1] else float(len(lower) > 0)
+    cuts = [np.unique(np.concatenate([lower[:, d], upper[:, d]])) for d in range(lower.shape[1])]
+    cumulative = np.zeros((len(cuts), max(map(len, cuts))))
+    for d, ends in enumerate(cuts):
+        cumulative[d, : len(ends)] = ends
+    codes = [
+        np.stack([np.searchsorted(cuts[d], side[:, d]) for d in range(len(cuts))], axis=1).astype(np.int32)
+        for side in (lower, upper)
+    ]
+    return min(measure(codes[0], codes[1], cumulative), 1.0)
+
+
+def _declared(column: ColumnDef) -> Distribution | None:
+    if column.type is Type.BOOLEAN:
+        return Uniform(0, 2)
+    if column.check is None or not (column.type.numeric or column.type is Type.TIMESTAMP):
+        return None
+    found, default = domain(column), domain(ColumnDef(column.name, column.type))
+    ends, widest = (found.lo.item(), found.hi.item()), (default.lo.item(), default.hi.item())
+    if ends[0] == widest[0] or ends[1] == widest[1]:
+        return None
+    return Uniform(ends[0], ends[1] + 1 if column.type.integral else ends[1])
+
+
+def _conjuncts(filter_: Expr | None) -> tuple[Expr, ...]:
+    if filter_ is None:
+        return ()
+    if isinstance(filter_, Call) and filter_.op == "and":
+        return tuple(part for arg in filter_.args for part in _conjuncts(arg))
+    return (filter_,)
+
+
+def _met(
+    one: dict[str, tuple[float, float]], other: dict[str, tuple[float, float]]
+) -> dict[str, tuple[float, float]]:
+    out = dict(one)
+    for name, (first, behind) in other.items():
+        mine = out.get(name, (0.0, 1.0))
+        out[name] = max(first, mine[0]), min(behind, mine[1])
+    return out
