@@ -71,7 +71,7 @@ class Office:
         self.world = world
         self.statements: dict[bytes, bytes] = {}
         # For alerts alone one topic of a stream and key costs least: there would never be more.
-        build = _scattering(world.r) if world.r.random() < 0.5 else build_plan
+        build = _scattering(world.places) if world.places else build_plan
         self._planner = Planner(_explain, build)
         self.registry: Registry | None = None
         self.effects: list[Callable[[], None]] = []
