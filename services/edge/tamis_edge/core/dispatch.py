@@ -68,7 +68,7 @@ class Dispatch:
 
 
 def _boxes(filter_: Expr) -> Predicate | None:
-    """The filter as boxes over attributes; None where it isn't one, or compares attributes with each other."""
+    """The filter as boxes; None where it isn't a union of them, or compares attributes with each other."""
     try:
         found = Predicate.of(filter_, MOST_CLAUSES)
     except RefusedError:
