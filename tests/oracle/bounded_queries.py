@@ -18,10 +18,11 @@ def query(
 ) -> Conjunction:
     """A random query: comparisons between any attributes, and with constants, often ranges."""
     count = r.randint(1, most_streams)
-    nodes = [Node(i, f"{'stuv'[i]}.a") for i in range(count)]
+    nodes = [Node(i, f"{'stuv'[i]}.a", "a") for i in range(count)]
     while len(nodes) < most_attributes and r.random() < 0.8:
         i = r.randrange(count)
-        nodes.append(Node(i, f"{'stuv'[i]}.{'abcdefghij'[sum(n.occurrence == i for n in nodes)]}"))
+        column = "abcdefghij"[sum(n.occurrence == i for n in nodes)]
+        nodes.append(Node(i, f"{'stuv'[i]}.{column}", column))
     size = len(nodes) + 1
     differences: list[Difference] = []
 

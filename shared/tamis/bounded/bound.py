@@ -65,7 +65,7 @@ def entries(query: Conjunction, closure: Closure) -> Bound:
 def _factors(query: Conjunction, cell: Cell, occurrence: int) -> tuple[Factor, ...]:
     own = set(query.own(occurrence))
     needed = [node for node in query.needed if node in own]
-    laid = layout(cell)
+    laid = layout(cell, query.distinct)
     by_value = _by_value(query, cell, needed, laid.finite)
     by_coordinate = [*_kept(query, cell.closure, needed), *_by_coordinate(query, laid.finite)]
     cheaper = min((by_value, by_coordinate), key=lambda way: math.prod(factor.count for factor in way))

@@ -114,7 +114,9 @@ def _split(query: Conjunction, closure: Closure, occurrence: int) -> list[Closur
     above = [int(node) for node in np.unique(into.outer[into.high])]
     if not above or not out.low.any():
         return [closure]
-    pivot = int(max(closure.upper(int(x)) for x in out.inner[out.low]))
+    tops = [closure.upper(int(x)) for x in out.inner[out.low]]
+    # Where a top is infinite the query isn't bounded, and any pivot is as good as another.
+    pivot = max((int(top) for top in tops if top != math.inf), default=0)
     parts = []
     whole = closure.copy()
     if all(whole.add(node, 0, pivot) for node in above):

@@ -73,7 +73,7 @@ def violation(query: Conjunction, closure: Closure) -> Violation | None:
         into, out = references(query, graph, occurrence)
         pair = _conflict(graph, into, out) if query.distinct else _first(into, out)
         if pair is not None:
-            equal = any(graph[one.tail, one.head] and graph[one.head, one.tail] for one in pair)
+            equal = any(closure.fixed(one.tail, one.head) for one in pair)
             return Violation("C2" if equal else "C3", occurrence, references=pair)
     return None
 

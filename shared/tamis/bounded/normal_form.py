@@ -37,10 +37,13 @@ class Unequal:
 
 @dataclass(frozen=True)
 class Node:
-    """One attribute: of which occurrence (from 0), and what a person calls it."""
+    """One attribute: of which occurrence (from 0), what a person calls it, and its column's name, by which
+    occurrences of one stream have it in common.
+    """
 
     occurrence: int
     name: str
+    column: str = ""
     nullable: bool = False
 
 

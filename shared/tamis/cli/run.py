@@ -7,10 +7,12 @@ import pyarrow as pa
 
 from tamis.cli._recorded import files_of, read_recordings, recorded
 from tamis.cli._sql_file import statements_of
-from tamis.errors import InputError
+from tamis.errors import InputError, NotAcceptedError
 from tamis.evaluation.replay import Replay, replay
+from tamis.evaluation.timeless import replay as replay_without_time
 from tamis.expressions.nodes import Column, Expr, Type, columns
 from tamis.planning.build import first_plan
+from tamis.planning.explain import explain
 from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef
 from tamis.recordings import Format, Recording, format_of, write_table
 from tamis.recordings.values import iso_text
@@ -40,14 +42,19 @@ def command(
     """Evaluate an alert or a derived stream over recordings, filter and omission at the edge included.
 
     One row per result with the columns of SELECT, in the order in which results arise: by the event time of
-    the latest tuple. Times are written as they were read (text in ISO 8601, or numbers), differences of times
-    as microseconds. Standard output is CSV unless --format says otherwise. Exits with 0 when done, 1 if the
-    query is refused, 2 if the input is wrong.
+    the latest tuple, or over streams without time with the tuple that makes them; the inputs of these are
+    interleaved by their column _order where they have one, else read one after the other. Times are written
+    as they were read (text in ISO 8601, or numbers), differences of times as microseconds. Standard output
+    is CSV unless --format says otherwise. Exits with 0 when done, 1 if the query is refused, 2 if the input
+    is wrong.
     """
     output_form = format_of(output, form or "csv" if output == "-" else form)  # known before the work is done
     catalog, _ = statements_of(source)
     chosen = _chosen(catalog, query, source)
     recordings = read_recordings(catalog, [chosen], files_of(inputs, source), form)
+    if chosen.query.timeless:
+        write_table(_rows_without_time(chosen, catalog, recordings), output, output_form)
+        return
     alert = chosen if isinstance(chosen, AlertDef) else AlertDef(chosen.name, chosen.query)
     alone = Catalog(catalog.streams, {}, catalog.functions, {alert.name: alert})
     plan = first_plan(alone)
@@ -68,6 +75,39 @@ def _chosen(catalog: Catalog, name: str | None, source: str) -> AlertDef | Deriv
     return next(iter(queries.values())) if name is None else queries[name]
 
 
+def _rows_without_time(
+    chosen: AlertDef | DerivedDef, catalog: Catalog, recordings: dict[str, Recording]
+) -> pa.Table:
+    """The rows of a query over streams without time. Raises NotAcceptedError where it isn't bounded."""
+    explained = explain(catalog, chosen)
+    if not explained.accepted:
+        repairs = explained.memory.repairs
+        hint = f"write {repairs[0]}" if repairs else "ask tamis explain for the reason"
+        raise NotAcceptedError(explained.reason, where=f"{explained.kind} {chosen.name}", hint=hint)
+    found = replay_without_time(chosen.query, catalog, recordings)
+    streams = {source.alias: source.stream for source in chosen.query.sources}
+    built = {}
+    for output in chosen.query.select:
+        vector, expr = found.selected[output.name], output.expr
+        if expr.type is not Type.TIMESTAMP:
+            built[output.name] = pa.array(vector.data, _TYPES.get(expr.type, pa.int64()), mask=vector.null)
+            continue
+        given = {c: recordings[streams[c.alias]].given[c.name] for c in columns(expr) if c.type is expr.type}
+        if isinstance(expr, Column):
+            built[output.name] = given[expr].take(pa.array(found.rows[expr.alias]))
+        else:
+            like = next((one.type for one in given.values()), pa.int64())
+            built[output.name] = _as_given(pa.array(vector.data, pa.int64(), mask=vector.null), like)
+    return pa.table(built)
+
+
+def _as_given(ticks: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Times in microseconds as a file writes times of this type."""
+    if pa.types.is_integer(kind):
+        return ticks
+    return iso_text(ticks) if pa.types.is_string(kind) else ticks.cast(pa.timestamp("us", kind.tz))
+
+
 def _table(found: Replay, recordings: dict[str, Recording]) -> pa.Table:
     built = {name: _output(found, name, expr, recordings) for name, expr in found.definition.select}
     return pa.table(built)
@@ -84,9 +124,7 @@ def _output(found: Replay, name: str, expr: Expr, recordings: dict[str, Recordin
     first = found.definition.inputs[0]
     like = next((c for c in columns(expr) if c.type is Type.TIMESTAMP), None)
     kind = _given(found, like or Column(first.alias, first.time, Type.TIMESTAMP), recordings).type
-    if pa.types.is_integer(kind):
-        return ticks
-    return iso_text(ticks) if pa.types.is_string(kind) else ticks.cast(pa.timestamp("us", kind.tz))
+    return _as_given(ticks, kind)
 
 
 def _given(found: Replay, column: Column, recordings: dict[str, Recording]) -> pa.ChunkedArray:

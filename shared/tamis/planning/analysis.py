@@ -58,9 +58,9 @@ def analyse(
     times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
     refused = [
         SqlError(
-            f"stream {streams[alias].name} has no WATERMARK, and joins without time are not built yet",
+            f"stream {streams[alias].name} has no WATERMARK, and the fleet runs no queries without time yet",
             position,
-            f"declare WATERMARK FOR ts AS ts - INTERVAL … in stream {streams[alias].name}",
+            f"evaluate recordings with tamis run, or declare WATERMARK in stream {streams[alias].name}",
         )
         for alias in order
         if alias not in times

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tamis.expressions.nodes import conjunction
 from tamis.expressions.sql_text import to_sql
-from tamis.planning.bounds import Memory
+from tamis.planning.bounds import TIME_BOUNDED, Memory
 from tamis.planning.omission import Omission, bare
 from tamis.planning.spans import seconds
+from tamis.planning.timeless import answer
+from tamis.planning.timeless.translate import translate
 from tamis.planning.verdict import Verdict, judge
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Window
 
@@ -91,13 +94,31 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
     if isinstance(definition, str):
         named: dict[str, AlertDef | DerivedDef] = {**catalog.derived, **catalog.alerts}
         definition = named[definition]
-    verdict = judge(definition, catalog)
     kind = "alert" if isinstance(definition, AlertDef) else "stream"
+    if definition.query.timeless:
+        return _timeless(definition, catalog, kind)
+    verdict = judge(definition, catalog)
     reason = verdict.refusal or f"partitioned by {verdict.keys.reason}"
     if verdict.refusal is None and not any(verdict.keys.partition.values()):
         reason = verdict.keys.reason
     sources = tuple(_explained(omission, verdict) for omission in verdict.omissions)
     return Explanation(definition.name, kind, verdict.refusal is None, reason, sources, verdict.memory)
+
+
+def _timeless(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> Explanation:
+    """A query over streams without time: nothing is omitted, and its memory decides."""
+    found = answer(definition.query, catalog)
+    allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
+    accepted = found.verdict == "bounded" or allowed
+    reason = "streams without time: every tuple counts, whenever it comes" if accepted else found.reason
+    filters = translate(definition.query, catalog).filters
+    sources = []
+    for source in definition.query.sources:
+        predicate = bare(conjunction(filters[source.alias]))
+        shown = None if predicate is None else to_sql(predicate)
+        why = "a tuple without time can't be omitted by its neighbours in time"
+        sources.append(SourceExplanation(source.alias, source.stream, (), shown, None, None, None, None, why))
+    return Explanation(definition.name, kind, accepted, reason, tuple(sources), found)
 
 
 def _explained(omission: Omission, verdict: Verdict) -> SourceExplanation:
@@ -134,7 +155,8 @@ def _source(source: SourceExplanation) -> Iterator[str]:
 
 
 def _memory(memory: Memory) -> Iterator[str]:
-    number = "" if memory.bound is None else f", at most {memory.bound} tuples"
+    what = "tuples" if memory.theorem == TIME_BOUNDED else "entries"
+    number = "" if memory.bound is None else f", at most {memory.bound} {what}"
     yield f"  memory {memory.verdict}{number}"
     if memory.verdict == "bounded":
         yield from _wrapped(memory.reason, "    ")

@@ -138,11 +138,16 @@ class Query:
 
     Either no source has a window, or all have the same one and conjuncts equate `window_start` (or
     `window_end`) of all of them; no other conjunct has these columns.
+
+    Either all its streams have event time or, where it is `timeless`, none. Only a timeless query may be
+    `distinct`: each row once, when it first holds.
     """
 
     sources: tuple[Source, ...]
     conjuncts: tuple[Conjunct, ...]
     select: tuple[Output, ...]
+    distinct: bool = False
+    timeless: bool = False
 
     @property
     def window(self) -> Window | None:

@@ -40,10 +40,6 @@ _INNER = "define the inner query as a stream, CREATE STREAM name AS SELECT …, 
 
 # Clauses of SELECT by sqlglot's name for them.
 CLAUSES: dict[str, tuple[str, str]] = {
-    "distinct": (
-        "SELECT DISTINCT isn't executed yet",
-        "leave DISTINCT out; alarms of one key within `gap` are one episode",
-    ),
     "group": ("GROUP BY isn't executed yet", _SINGLE),
     "having": ("HAVING isn't executed yet", _SINGLE),
     "order": ("ORDER BY isn't executed: alarms come as they arise", "leave ORDER BY out"),
@@ -55,6 +51,12 @@ CLAUSES: dict[str, tuple[str, str]] = {
     "laterals": ("LATERAL isn't executed", "join streams with JOIN … ON"),
     "into": ("SELECT INTO isn't executed", "write CREATE STREAM name AS SELECT …"),
 }
+
+TIMED_DISTINCT = (
+    "SELECT DISTINCT isn't executed yet over streams with time",
+    "leave DISTINCT out; alarms of one key within `gap` are one episode",
+)
+DISTINCT = ("DISTINCT ON isn't executed", "write SELECT DISTINCT and the columns")
 
 # Expressions that have a syntax of their own.
 EXPRESSIONS: dict[type[exp.Expr], tuple[str, str]] = {

@@ -125,16 +125,52 @@ def resolve(context: Context, node: exp.Expr, offset: int) -> Query | None:
     outputs = _outputs(context, reader, sources, node)
     if outputs is None or not complete or any(bound.source is None for bound in sources.bound):
         return None
-    query = Query(tuple(b.source for b in sources.bound if b.source is not None), tuple(conjuncts), outputs)
+    timeless = _timeless(context, sources)
+    distinct = node.args.get("distinct")
+    if timeless is None or (distinct is not None and not _eliminates(context, distinct, timeless)):
+        return None
+    query = Query(
+        tuple(b.source for b in sources.bound if b.source is not None),
+        tuple(conjuncts),
+        outputs,
+        distinct is not None,
+        timeless,
+    )
     fits = windows.check(context, query, [b.offset for b in sources.bound])
     return query if fits else None
+
+
+def _timeless(context: Context, sources: Sources) -> bool | None:
+    """Whether no stream of FROM has event time; None where some have and some have not."""
+    streams = [context.catalog.streams[b.source.stream] for b in sources.bound if b.source is not None]
+    without = [b for b, stream in zip(sources.bound, streams, strict=True) if stream.time is None]
+    if without and len(without) < len(streams):
+        for bound, stream in zip(sources.bound, streams, strict=True):
+            if stream.time is None:
+                context.error(
+                    f"stream '{stream.name}' has no WATERMARK; joins of streams with and without time aren't"
+                    " executed yet",
+                    bound.offset,
+                    "add WATERMARK FOR column AS column - INTERVAL '5' SECOND to its CREATE STREAM",
+                )
+        return None
+    return bool(without)
+
+
+def _eliminates(context: Context, distinct: exp.Expr, timeless: bool) -> bool:
+    """Is DISTINCT executed here?"""
+    if timeless and distinct.args.get("on") is None:
+        return True
+    what, hint = refusals.DISTINCT if timeless else refusals.TIMED_DISTINCT
+    context.error(what, distinct, hint)
+    return False
 
 
 def _clauses(context: Context, node: exp.Select, offset: int) -> bool:
     """Refuse, one by one, the clauses that aren't executed; whether there was none."""
     refused = False
     for key, clause in node.args.items():
-        if not clause or key in ("expressions", "from_", "joins", "where"):
+        if not clause or key in ("expressions", "from_", "joins", "where", "distinct"):
             continue
         what, hint = refusals.CLAUSES.get(key, (f"{key.strip('_').upper()} isn't executed", "leave it out"))
         place = clause[0] if isinstance(clause, list) else clause
@@ -236,7 +272,7 @@ def _stream(context: Context, table: exp.Expr) -> Bound | None:
     stream = context.catalog.streams.get(name.text)
     derived = context.catalog.derived.get(name.text)
     if stream is not None:
-        bound = _raw(context, table, own, stream)
+        bound = _raw(own, stream)
     elif derived is not None:
         bound = _derived(context, table, own, derived)
     else:
@@ -252,13 +288,7 @@ def _stream(context: Context, table: exp.Expr) -> Bound | None:
     return bound
 
 
-def _raw(context: Context, table: exp.Expr, alias: str, stream: StreamDef) -> Bound:
-    if stream.time is None:
-        context.error(
-            f"stream '{stream.name}' has no WATERMARK; queries over streams without time aren't executed yet",
-            table,
-            "add WATERMARK FOR column AS column - INTERVAL '5' SECOND to its CREATE STREAM",
-        )
+def _raw(alias: str, stream: StreamDef) -> Bound:
     columns: dict[str, Expr] = {c.name: Column(alias, c.name, c.type) for c in stream.columns}
     return Bound(alias, stream.name, columns, Source(alias, stream.name))
 

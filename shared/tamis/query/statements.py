@@ -156,6 +156,9 @@ class StatementReader:
         if query.window is not None:
             hint = f"write {query.sources[0].stream} here, and its windows in the alerts that read it"
             raise self.context.text.error("streams of windows aren't executed yet", name.offset, hint)
+        if query.distinct:
+            hint = "write DISTINCT in the alert that reads it"
+            raise self.context.text.error("streams of distinct rows aren't executed yet", name.offset, hint)
         if any(output.name == "_" for output in query.select):
             hint = "choose another name: messages carry what Tamis adds under _"
             raise self.context.text.error("a column of a stream can't be called _", name.offset, hint)

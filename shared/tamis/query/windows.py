@@ -97,6 +97,10 @@ def put(
     if clash and stream is not None:
         hint = f"call the column of the stream otherwise: windows have a {clash[0]} of their own"
         context.error(f"'{name_of(stream).text}' has a column called '{clash[0]}'", stream, hint)
+    if base.time is None and stream is not None:
+        what = f"stream '{base.name}' has no WATERMARK, and windows are over event time"
+        hint = "add WATERMARK FOR column AS column - INTERVAL '5' SECOND to its CREATE STREAM"
+        context.error(what, stream, hint)
     if call.time is None or call.window is None or clash or base.time is None:
         return None
     name = name_of(call.time)

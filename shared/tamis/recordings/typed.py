@@ -7,13 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from tamis.errors import InputError
 from tamis.expressions.evaluate import evaluate
+from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Columns, Mask, Vector
 from tamis.planning.domains import domain_check
 from tamis.query.model import StreamDef
 from tamis.recordings.files import Format, read_rows
+from tamis.recordings.rows import Rows
 from tamis.recordings.values import Values, iso_text, values_of
+
+# The column by which the tuples of several streams without time are interleaved.
+ORDER = "_order"
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,7 @@ class Recording:
     late: Mask
     given: Mapping[str, pa.ChunkedArray]
     refused: int
+    order: NDArray[np.int64] | None = None  # the column `_order`, where the files have one
 
     def __len__(self) -> int:
         return len(self.late)
@@ -50,7 +58,12 @@ def read_recording(stream: StreamDef, paths: Sequence[str], form: Format | None 
     columns = {c.name: Vector.concat([part.columns[c.name] for part in parts]) for c in stream.columns}
     given = {name: _together([part.given[name] for part in parts], columns[name]) for name in parts[0].given}
     late = np.concatenate([part.late for part in parts])
-    return Recording(stream, columns, late, given, sum(part.refused for part in parts))
+    orders = [part.order for part in parts if part.order is not None]
+    if orders and len(orders) < len(parts):
+        hint = f"give all files of stream {stream.name} a column {ORDER}, or none"
+        raise InputError(f"some files have a column {ORDER} and some have none", where=paths[0], hint=hint)
+    order = np.concatenate(orders) if orders else None
+    return Recording(stream, columns, late, given, sum(part.refused for part in parts), order)
 
 
 def _read(stream: StreamDef, path: str, form: Format | None) -> Recording:
@@ -59,7 +72,18 @@ def _read(stream: StreamDef, path: str, form: Format | None) -> Recording:
     keep = _usable(stream, found, len(rows))
     columns = {name: values.vector.take(keep) for name, values in found.items()}
     given = {name: v.given.filter(pa.array(keep)) for name, v in found.items() if v.given is not None}
-    return Recording(stream, columns, _late(stream, columns), given, int((~keep).sum()))
+    order = _order(rows, keep) if ORDER in rows.names else None
+    return Recording(stream, columns, _late(stream, columns), given, int((~keep).sum()), order)
+
+
+def _order(rows: Rows, keep: Mask) -> NDArray[np.int64]:
+    found = values_of(rows, ORDER, Type.BIGINT).vector
+    if found.null is not None:
+        raise InputError(
+            "no place in the order",
+            where=f"{rows.where}, column {ORDER}, row {int(np.argmax(found.null)) + 1}",
+        )
+    return np.asarray(found.data[keep], np.int64)
 
 
 def _together(parts: Sequence[pa.ChunkedArray], ticks: Vector) -> pa.ChunkedArray:

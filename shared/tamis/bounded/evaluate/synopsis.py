@@ -42,8 +42,10 @@ class Layout:
     followers: tuple[tuple[Coordinate, Coordinate, Bound], ...]
 
 
-def layout(cell: Cell) -> Layout:
-    """The layout of a cell's buckets."""
+def layout(cell: Cell, distinct: bool) -> Layout:
+    """The layout of a cell's buckets. Without DISTINCT nothing leads: tuples are counted, not replaced."""
+    if not distinct:
+        return Layout(cell.coordinates, None, None, ())
     finite = tuple(one for one in cell.coordinates if math.isfinite(one.count))
     leaders: list[Coordinate | None] = []
     followers: list[tuple[Coordinate, Coordinate, Bound]] = []
@@ -83,7 +85,7 @@ class Synopsis:
 
     def __post_init__(self) -> None:
         self.buckets = [{} for _ in self.cells]
-        self.layouts = [layout(cell) for cell in self.cells]
+        self.layouts = [layout(cell, self.distinct) for cell in self.cells]
 
     def __len__(self) -> int:
         return sum(map(len, self.buckets))

@@ -1,0 +1,92 @@
+"""Self-joins under DISTINCT with fewer occurrences (arasu-2004, section 8.1, definition 8.2).
+
+An occurrence is covered by another one of its stream where all that is known of it follows for the other one
+too: every row of the query then also arises with the tuple of the other one in its place.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+
+from tamis.bounded.closure import Closure
+from tamis.bounded.normal_form import Conjunction, Difference, Node
+
+
+def covered(query: Conjunction, closure: Closure) -> tuple[int, int] | None:
+    """An occurrence that another one covers, and that one."""
+    if not query.distinct or query.unequal or query.exact:
+        return None
+    count = len(query.streams)
+    for gone in range(count):
+        for kept in range(count):
+            if (
+                gone != kept
+                and query.streams[gone] == query.streams[kept]
+                and _covers(query, closure, gone, kept)
+            ):
+                return gone, kept
+    return None
+
+
+def _covers(query: Conjunction, closure: Closure, gone: int, kept: int) -> bool:
+    by_column = {query.nodes[node - 1].column: node for node in query.own(kept)}
+    own = set(query.own(gone))
+    image = {
+        node: by_column.get(query.nodes[node - 1].column) if node in own else node
+        for node in range(query.size)
+    }
+    for left, right in itertools.permutations(range(query.size), 2):
+        bound = closure.between(left, right)
+        if bound == math.inf or not {left, right} & own:
+            continue
+        a, b = image[left], image[right]
+        if a is None or b is None or closure.between(a, b) > bound:
+            return False
+    for node in own:
+        other = image[node]
+        never_null = not query.nodes[node - 1].nullable
+        if never_null and (other is None or query.nodes[other - 1].nullable):
+            return False
+        # Two NULLs are at no distance: what SELECT shows must be a number that both have.
+        if node in query.projected and (
+            other is None
+            or not never_null
+            or not closure.between(node, other) == closure.between(other, node) == 0
+        ):
+            return False
+    return True
+
+
+def without(
+    query: Conjunction, closure: Closure, gone: int, kept: int
+) -> tuple[Conjunction, Mapping[int, int]]:
+    """The query without an occurrence that another one covers, with all that follows of the others, and the
+    new number of every node that is left or stands for one that is not.
+    """
+    by_column = {query.nodes[node - 1].column: node for node in query.own(kept)}
+    left = [node for node in range(1, query.size) if query.occurrence(node) != gone]
+    number = {0: 0, **{node: place for place, node in enumerate(left, 1)}}
+    nodes = tuple(
+        Node(one.occurrence - (one.occurrence > gone), one.name, one.column, one.nullable)
+        for one in (query.nodes[node - 1] for node in left)
+    )
+    differences = tuple(
+        Difference(number[a], number[b], int(closure.between(a, b)))
+        for a in number
+        for b in number
+        if a != b and closure.finite(a, b)
+    )
+    for node in query.own(gone):
+        number[node] = number.get(by_column.get(query.nodes[node - 1].column, 0), 0)
+    smaller = Conjunction(
+        tuple(one for i, one in enumerate(query.streams) if i != gone),
+        tuple(one for i, one in enumerate(query.aliases) if i != gone),
+        nodes,
+        differences,
+        tuple(dict.fromkeys(number[node] for node in query.projected)),
+        query.distinct,
+        caveats=query.caveats,
+    )
+    return smaller, number

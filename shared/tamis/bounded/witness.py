@@ -1,0 +1,129 @@
+"""Inputs on which every evaluator must tell endlessly many states apart (arasu-2004, appendix A).
+
+A witness of size n has n tuples of one stream to be stored, and for each of them a *completion*: tuples of
+the other streams that it joins. Where the conditions that fail make the i-th tuple join the k-th completion
+for i = k and otherwise never (with DISTINCT), or never for i < k, any two subsets of the stored tuples are
+told apart by what some completion adds to the result: 2^n states. Values lie in blocks far apart from each
+other and from all constants; the closure fills in the rest.
+
+`tells_apart` runs a witness by brute force: the plain join over every subset, with every completion.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations, product
+
+from tamis.bounded.closure import Closure
+from tamis.bounded.decide import Reference, Side, Violation
+from tamis.bounded.normal_form import Conjunction
+
+Tuple = dict[str, int]  # by column; a column that the query doesn't read is not there
+Rows = Counter[tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """`stored` tuples of `stream`; each of the `completions` are tuples by stream that come later; `key` are
+    the nodes whose values make the difference.
+    """
+
+    stream: str
+    stored: tuple[Tuple, ...]
+    completions: tuple[tuple[tuple[str, Tuple], ...], ...]
+    key: tuple[int, ...]
+
+
+def construct(query: Conjunction, closure: Closure, failing: Violation, count: int) -> Witness | None:
+    """A witness of a violated condition, `count` tuples large; None where the blocks contradict the query."""
+    stored: list[Tuple] = []
+    completions: list[tuple[tuple[str, Tuple], ...]] = []
+    room = 10 + query.size + sum(abs(one.bound) for one in query.differences)
+    for number in range(count):
+        whole = closure.copy()
+        for node, block in _blocks(query, closure, failing, number, count).items():
+            center = block * 16 * room
+            if not (whole.add(node, 0, center + 2 * room) and whole.add(0, node, 2 * room - center)):
+                return None
+        values = whole.solution()
+        parts = [
+            {query.nodes[node - 1].column: values[node] for node in query.own(i)}
+            for i in range(len(query.streams))
+        ]
+        stored.append(parts[failing.occurrence])
+        others = [(query.streams[i], part) for i, part in enumerate(parts) if i != failing.occurrence]
+        completions.append(tuple(others) or ((query.streams[0], parts[0]),))
+    if query.self_joined:
+        # Tuples of the completions join among themselves too: equal ones may tell more.
+        completions += [((query.streams[failing.occurrence], one),) for one in stored]
+    own = set(query.own(failing.occurrence))
+    named = (
+        [failing.node]
+        if failing.node is not None
+        else [n for r in failing.references for n in (r.tail, r.head)]
+    )
+    key = tuple(dict.fromkeys(node for node in named if node in own))
+    return Witness(query.streams[failing.occurrence], tuple(stored), tuple(completions), key)
+
+
+def tells_apart(query: Conjunction, witness: Witness) -> bool:
+    """Do all subsets of the stored tuples differ in what some completion adds? 2^n plain joins for each."""
+    seen: set[object] = set()
+    subsets = chain.from_iterable(combinations(witness.stored, k) for k in range(len(witness.stored) + 1))
+    for subset in subsets:
+        base = [(witness.stream, one) for one in subset]
+        before = plain(query, base)
+        added = tuple(
+            frozenset(_minus(plain(query, [*base, *more]), before, query.distinct).items())
+            for more in witness.completions
+        )
+        if added in seen:
+            return False
+        seen.add(added)
+    return True
+
+
+def plain(query: Conjunction, tuples: Sequence[tuple[str, Tuple]]) -> Rows:
+    """The rows of a query by the plain join: every combination, tried."""
+    found: Rows = Counter()
+    by_occurrence = [[one for stream, one in tuples if stream == name] for name in query.streams]
+    for combination in product(*by_occurrence):
+        values = [0, *(combination[node.occurrence].get(node.column, 0) for node in query.nodes)]
+        if all(values[one.left] - values[one.right] <= one.bound for one in query.differences) and all(
+            values[one.left] - values[one.right] != one.offset for one in query.unequal
+        ):
+            found[tuple(values[node] for node in query.projected)] += 1
+    return found
+
+
+def _minus(after: Rows, before: Rows, distinct: bool) -> Rows:
+    return Counter({row: 1 for row in after if row not in before}) if distinct else after - before
+
+
+def _blocks(
+    query: Conjunction, closure: Closure, failing: Violation, number: int, count: int
+) -> dict[int, int]:
+    """In which block each node lies that matters, in the `number`-th tuple and its completion."""
+    rising: dict[Side, int] = {"high": 1 + number, "low": number - count}
+    if failing.node is not None:
+        side: Side = "low" if closure.upper(failing.node) != float("inf") else "high"
+        return {failing.node: rising[side]}
+    if len(failing.references) == 1:
+        (only,) = failing.references
+        return _ends([only], rising[only.side])
+    first, second = failing.references
+    own = set(query.own(failing.occurrence))
+    if (first.head in own) != (second.head in own):
+        return {**_ends([first], rising[first.side]), **_ends([second], rising[second.side])}
+    # The first one's blocks rise, and the second one's lie above them and fall.
+    beyond = first.side == second.side
+    below = rising[first.side] - (count + 1 if beyond and first.side == "low" else 0)
+    falling: dict[Side, int] = {"high": count - number, "low": -1 - number}
+    above = falling[second.side] + (count + 1 if beyond and second.side == "high" else 0)
+    return {**_ends([first], below), **_ends([second], above)}
+
+
+def _ends(found: Iterable[Reference], block: int) -> dict[int, int]:
+    return {node: block for one in found for node in (one.tail, one.head)}

@@ -1,0 +1,15 @@
+"""The verdict on queries over streams without time; `tamis.evaluation.timeless` evaluates them.
+
+| file | idea |
+|---|---|
+| `differences` | a condition as difference bounds |
+| `alternatives` | a condition with OR as several conjunctions |
+| `translate` | a query as conjunctions of `tamis.bounded` |
+| `words` | what is proved, in words about the user's columns |
+| `repairs` | the smallest changes that would bound a query |
+| `answer` | the verdict |
+"""
+
+from tamis.planning.timeless.answer import answer
+
+__all__ = ["answer"]

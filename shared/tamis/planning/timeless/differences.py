@@ -1,0 +1,234 @@
+"""One condition of SQL as bounds on differences of whole numbers, where it is that.
+
+Whole are INT, BIGINT, TIMESTAMP and, as 0 and 1, BOOLEAN; VARCHAR only takes part in equality, by the code of
+a constant. The meaning is exact: NULL makes a condition not true, so that columns that are compared are not
+NULL; arithmetic that overflows is NULL, which `guards` excludes, and is taken apart across streams only where
+32 bits on each side can't overflow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, columns
+
+_EXACT = 2**53  # up to here a DOUBLE compares with whole numbers as its value says
+_SMALL = 2**40  # sums of a few such numbers and INT columns don't overflow
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "!=", "!=": "="}
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """`left - right <= bound`; None is the number 0."""
+
+    left: Column | None
+    right: Column | None
+    bound: int
+
+
+@dataclass(frozen=True)
+class Apart:
+    """`left - right != offset`; None is the number 0."""
+
+    left: Column
+    right: Column | None
+    offset: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A condition taken apart: all parts hold where it does, and only there once `guards` aren't NULL. A
+    declared domain holds of NULL too: it `compares` nothing.
+    """
+
+    bounds: tuple[Bounded, ...] = ()
+    apart: tuple[Apart, ...] = ()
+    guards: tuple[Expr, ...] = ()
+    compares: bool = True
+
+
+@dataclass(frozen=True)
+class _Linear:
+    terms: Mapping[Column, int] = field(default_factory=dict)
+    constant: int = 0
+
+
+def differences(expr: Expr, code: Callable[[str], int]) -> Reading | None:
+    """A condition without AND and OR; None where it is something else. `code` numbers constant texts."""
+    if isinstance(expr, Column) and expr.type is Type.BOOLEAN:
+        return _equal(expr, None, 1)
+    if not isinstance(expr, Call):
+        return None
+    if expr.op == "not" and isinstance(expr.args[0], Column):
+        return _equal(expr.args[0], None, 0)
+    if expr.op == "not" and isinstance(expr.args[0], Call) and expr.args[0].op in _OPPOSITE:
+        inner = expr.args[0]
+        return differences(Call(_OPPOSITE[inner.op], inner.args, Type.BOOLEAN), code)
+    if expr.op not in _OPPOSITE:
+        return None
+    left, right = expr.args
+    if _named(left) and _named(right):
+        return _texts(expr.op, left, right, code)
+    if expr.op in ("<", "<=") and _distance(left) is not None:
+        return _near(expr.op, left, right)
+    return _numbers(expr.op, left, right)
+
+
+def _equal(left: Column, right: Column | None, offset: int) -> Reading:
+    return Reading((Bounded(left, right, offset), Bounded(right, left, -offset)))
+
+
+def _named(expr: Expr) -> bool:
+    return isinstance(expr, Column | Literal) and expr.type is Type.VARCHAR
+
+
+def _texts(op: str, left: Expr, right: Expr, code: Callable[[str], int]) -> Reading | None:
+    if isinstance(left, Literal):
+        left, right = right, left
+    if op not in ("=", "!=") or not isinstance(left, Column):
+        return None
+    other, offset = (right, 0) if isinstance(right, Column) else (None, None)
+    if isinstance(right, Literal):
+        if not isinstance(right.value, str):
+            return None
+        offset = code(right.value)
+    assert offset is not None
+    return _equal(left, other, offset) if op == "=" else Reading(apart=(Apart(left, other, offset),))
+
+
+def _distance(expr: Expr) -> Expr | None:
+    """What an ABS is of."""
+    return expr.args[0] if isinstance(expr, Call) and expr.op == "abs" else None
+
+
+def _near(op: str, left: Expr, right: Expr) -> Reading | None:
+    """`ABS(x) <= c` as both of its sides."""
+    inner = _distance(left)
+    assert inner is not None
+    above = _numbers(op, inner, right)
+    below = _numbers(op, Call("neg", (inner,), inner.type), right)
+    if above is None or below is None:
+        return None
+    return Reading(above.bounds + below.bounds, (), above.guards + below.guards)
+
+
+def _numbers(op: str, left: Expr, right: Expr) -> Reading | None:
+    rounded = _rounded(op, left, right)
+    if rounded is not None:
+        op, left, right = rounded
+    first, second = _linear(left), _linear(right)
+    if first is None or second is None or _may_overflow(left) or _may_overflow(right):
+        return None
+    terms = dict(first.terms)
+    for column, factor in second.terms.items():
+        terms[column] = terms.get(column, 0) - factor
+    terms = {column: factor for column, factor in terms.items() if factor}
+    constant = second.constant - first.constant  # terms op constant
+    reading = _shape(op, terms, constant)
+    guards = tuple(side for side in (left, right) if isinstance(side, Call))
+    return None if reading is None else Reading(reading.bounds, reading.apart, guards)
+
+
+def _rounded(op: str, left: Expr, right: Expr) -> tuple[str, Expr, Expr] | None:
+    """A whole number compared with a DOUBLE constant, as with a whole constant."""
+    flipped = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+    if isinstance(left, Literal):
+        op, left, right = flipped.get(op, op), right, left
+    if not isinstance(right, Literal) or right.type is not Type.DOUBLE or not isinstance(right.value, float):
+        return None
+    value = right.value
+    if abs(value) > _EXACT or not left.type.integral:
+        return None
+    if op in ("<", ">="):
+        return op, left, Literal(math.ceil(value), Type.BIGINT)
+    if op in ("<=", ">") or value.is_integer():
+        return op, left, Literal(math.floor(value), Type.BIGINT)
+    return None
+
+
+def _linear(expr: Expr) -> _Linear | None:
+    if isinstance(expr, Column):
+        whole = expr.type.integral or expr.type is Type.BOOLEAN
+        return _Linear({expr: 1}) if whole else None
+    if isinstance(expr, Literal):
+        if isinstance(expr.value, int) and (expr.type.integral or expr.type is Type.BOOLEAN):
+            return _Linear({}, int(expr.value))
+        return None
+    if expr.op == "neg":
+        inner = _linear(expr.args[0])
+        return None if inner is None else _scaled(inner, -1)
+    if expr.op not in ("+", "-", "*") or not expr.type.integral:
+        return None
+    left, right = _linear(expr.args[0]), _linear(expr.args[1])
+    if left is None or right is None:
+        return None
+    if expr.op == "*":
+        if left.terms and right.terms:
+            return None
+        return _scaled(left, right.constant) if left.terms else _scaled(right, left.constant)
+    sign = 1 if expr.op == "+" else -1
+    terms = dict(left.terms)
+    for column, factor in right.terms.items():
+        terms[column] = terms.get(column, 0) + sign * factor
+    return _Linear(terms, left.constant + sign * right.constant)
+
+
+def _scaled(form: _Linear, factor: int) -> _Linear:
+    return _Linear({column: f * factor for column, f in form.terms.items()}, form.constant * factor)
+
+
+def _may_overflow(expr: Expr) -> bool:
+    """Does arithmetic mix streams where a difference of 64 bits might not fit?"""
+    if not isinstance(expr, Call) or len(aliases(expr)) < 2:
+        return False
+    small = all(column.type is Type.INT for column in columns(expr))
+    return not (small and all(abs(number) < _SMALL for number in _constants(expr)))
+
+
+def _constants(expr: Expr) -> list[int]:
+    if isinstance(expr, Literal):
+        return [int(expr.value)] if isinstance(expr.value, int) else []
+    return [n for arg in expr.args for n in _constants(arg)] if isinstance(expr, Call) else []
+
+
+def _shape(op: str, terms: Mapping[Column, int], constant: int) -> Reading | None:
+    """`sum of terms op constant` as differences."""
+    if len(terms) == 1:
+        ((column, factor),) = terms.items()
+        return _single(op, column, factor, constant)
+    if len(terms) != 2 or set(terms.values()) != {1, -1}:
+        return None
+    left = next(column for column, factor in terms.items() if factor == 1)
+    right = next(column for column, factor in terms.items() if factor == -1)
+    if Type.BOOLEAN in (left.type, right.type) and left.type is not right.type:
+        return None
+    match op:
+        case "<" | "<=":
+            return Reading((Bounded(left, right, constant - (op == "<")),))
+        case ">" | ">=":
+            return Reading((Bounded(right, left, -constant - (op == ">")),))
+        case "=":
+            return _equal(left, right, constant)
+        case _:
+            return Reading(apart=(Apart(left, right, constant),))
+
+
+def _single(op: str, column: Column, factor: int, constant: int) -> Reading | None:
+    """`factor * column op constant`."""
+    if factor < 0:
+        op = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op)
+        factor, constant = -factor, -constant
+    whole = constant % factor == 0
+    match op:
+        case "<" | "<=":
+            return Reading((Bounded(column, None, (constant - (op == "<")) // factor),))
+        case ">" | ">=":
+            return Reading((Bounded(None, column, -(constant + (op == ">")) // factor),))
+        case "=" if whole:
+            return _equal(column, None, constant // factor)
+        case "=":
+            return Reading((Bounded(column, None, 0), Bounded(None, column, -1)))
+        case _:
+            return Reading(apart=(Apart(column, None, constant // factor),) if whole else ())

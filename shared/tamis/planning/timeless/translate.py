@@ -1,0 +1,325 @@
+"""A query as conjunctions of differences, for `tamis.bounded`.
+
+A condition on one stream with OR makes an alternative of the query each (their union is the query, and as
+filters on one stream they leave the verdict exact), and so does each side of an inequation between streams.
+Conditions on one stream are also evaluated as they are, on the stream's tuples: nothing is lost where a
+condition is more than differences say.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tamis.bounded.closure import Closure
+from tamis.bounded.normal_form import Conjunction, Difference, Node, Unequal, close
+from tamis.expressions.evaluate import holds
+from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, columns, substitute
+from tamis.expressions.sql_text import to_sql
+from tamis.planning.analysis import flatten_and
+from tamis.planning.timeless.alternatives import MOST, Alternative, alternatives
+from tamis.planning.timeless.differences import Apart, Bounded, Reading, differences
+from tamis.query.model import Catalog, Query
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One alternative. `closure` None: it contradicts itself. Of each of the `choices`, the one that is true
+    is taken, and none of those `before` it.
+    """
+
+    conjunction: Conjunction
+    closure: Closure | None
+    taken: tuple[Expr, ...]
+    before: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A query over streams without time, taken apart. Node k of all branches is `columns[k - 1]`.
+
+    `filters` are the conditions on one source each, `present` what must not be NULL of it besides, `joins`
+    the conditions over several that are no differences.
+    """
+
+    query: Query
+    columns: tuple[Column, ...]
+    branches: tuple[Branch, ...]
+    filters: Mapping[str, tuple[Expr, ...]]
+    present: Mapping[str, tuple[Expr, ...]]
+    joins: tuple[Expr, ...]
+    codes: Mapping[str, int]
+    contradiction: str | None = None
+    partial: bool = False  # some condition on one source is not in the differences
+
+
+@dataclass
+class _Parts:
+    """What the conjuncts say, gathered."""
+
+    differences: list[Reading] = field(default_factory=list)
+    choices: list[tuple[Alternative, ...]] = field(default_factory=list)
+    filters: dict[str, list[Expr]] = field(default_factory=dict)
+    present: dict[str, list[Expr]] = field(default_factory=dict)
+    joins: list[Expr] = field(default_factory=list)
+    caveats: list[str] = field(default_factory=list)
+    points: set[Column] = field(default_factory=set)  # DOUBLE columns with one value
+    false: str | None = None
+    partial: bool = False
+
+
+class _Translator:
+    def __init__(self, query: Query, catalog: Catalog) -> None:
+        self.query = query
+        self.streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
+        self.codes: dict[str, int] = {}
+        self.parts = _Parts(
+            filters={alias: [] for alias in self.streams}, present={alias: [] for alias in self.streams}
+        )
+
+    def code(self, text: str) -> int:
+        """The number of a constant text."""
+        return self.codes.setdefault(text, len(self.codes))
+
+    def translate(self) -> Translation:
+        parts = self.parts
+        for conjunct in self.query.conjuncts:
+            for part in flatten_and(conjunct.expr):
+                self._conjunct(part)
+        nodes = self._nodes()
+        known = [reading for column in nodes for reading in self._declared(column)]
+        for column in {c for one in parts.differences for c in _compared(one)}:
+            parts.present[column.alias].append(_present(column))
+        branches = tuple(self._branches(nodes, [*known, *parts.differences]))
+        return Translation(
+            self.query,
+            nodes,
+            branches,
+            {alias: tuple(dict.fromkeys(exprs)) for alias, exprs in parts.filters.items()},
+            {alias: tuple(dict.fromkeys(exprs)) for alias, exprs in parts.present.items()},
+            tuple(parts.joins),
+            self.codes,
+            parts.false,
+            parts.partial,
+        )
+
+    def _conjunct(self, part: Expr) -> None:
+        parts, over = self.parts, aliases(part)
+        reading = differences(part, self.code)
+        if len(over) == 1:
+            (alias,) = over
+            parts.filters[alias].append(part)
+        if not over:
+            parts.false = parts.false or (None if _true(part) else to_sql(part))
+        elif reading is not None:
+            parts.differences.append(reading)
+            for guard in reading.guards:
+                if len(aliases(guard)) == 1:
+                    (alias,) = aliases(guard)
+                    parts.present[alias].append(_present(guard))
+        elif len(over) > 1:
+            parts.joins.append(part)
+            parts.caveats.append(f"{to_sql(part)} is no difference of whole numbers")
+        else:
+            self._filter(part)
+
+    def _filter(self, part: Expr) -> None:
+        """A condition on one stream that is not one difference."""
+        parts = self.parts
+        split = alternatives(part) if isinstance(part, Call) and part.op in ("or", "and", "not") else None
+        if split is not None and len(split) > 1:
+            parts.choices.append(split)
+        elif _compares_double(part):
+            parts.partial = True
+            parts.points |= _points(part)
+        else:
+            parts.caveats.append(f"it isn't known what {to_sql(part)} leaves of the tuples")
+
+    def _nodes(self) -> tuple[Column, ...]:
+        """The columns that matter: what is compared, shown, or needed by a condition."""
+        parts = self.parts
+        read = [c for one in parts.differences for c in _compared(one)]
+        for split in parts.choices:
+            for one in itertools.chain.from_iterable(split):
+                reading = differences(one, self.code)
+                read += [] if reading is None else _compared(reading)
+        read += [c for output in self.query.select for c in columns(output.expr)]
+        read += [c for join in parts.joins for c in columns(join)]
+        return tuple(c for c in dict.fromkeys(read) if c not in parts.points)
+
+    def _declared(self, column: Column) -> Iterator[Reading]:
+        """What the column's type and CHECK say."""
+        if column.type is Type.BOOLEAN:
+            for op, value in ((">=", False), ("<=", True)):
+                reading = differences(
+                    Call(op, (column, Literal(value, Type.BOOLEAN)), Type.BOOLEAN), self.code
+                )
+                assert reading is not None
+                yield replace(reading, compares=False)
+        declared = self.streams[column.alias].column(column.name)
+        if declared is None or declared.check is None:
+            return
+        check = substitute(declared.check, lambda own: Column(column.alias, own.name, own.type))
+        split = alternatives(check)
+        readings = [[differences(part, self.code) for part in one] for one in split or ()]
+        understood = [[r for r in one if r is not None] for one in readings]
+        if understood and all(understood):
+            yield from _hull(column, [close_readings([column], one) for one in understood])
+
+    def _branches(self, nodes: tuple[Column, ...], known: Sequence[Reading]) -> Iterator[Branch]:
+        choices = list(self.parts.choices)
+        caveats = list(self.parts.caveats)
+        while len(choices) > 1 and _count(choices) > MOST:
+            dropped = choices.pop(max(range(len(choices)), key=lambda i: len(choices[i])))
+            caveats.append(
+                f"a condition with OR has {len(dropped)} alternatives, which are taken as a filter"
+            )
+        apart = [one for reading in known for one in reading.apart if _between(one)]
+        for taken in itertools.product(*(range(len(split)) for split in choices)):
+            picked = [choices[i][at] for i, at in enumerate(taken)]
+            before = tuple(_and(choices[i][j]) for i, at in enumerate(taken) for j in range(at))
+            readings = [
+                *known,
+                *(r for one in picked for part in one if (r := differences(part, self.code)) is not None),
+            ]
+            unread = [p for one in picked for p in one if differences(p, self.code) is None]
+            doubtful = [
+                *caveats,
+                *(f"it isn't known what {to_sql(p)} leaves of the tuples" for p in unread),
+                *(["values that differ between streams are split in less and greater"] if apart else []),
+            ]
+            for sides in itertools.product((False, True), repeat=len(apart)):
+                yield self._branch(
+                    nodes,
+                    readings,
+                    list(zip(apart, sides, strict=True)),
+                    doubtful,
+                    (tuple(map(_and, picked)), before),
+                )
+
+    def _branch(
+        self,
+        nodes: tuple[Column, ...],
+        readings: Sequence[Reading],
+        sides: Sequence[tuple[Apart, bool]],
+        caveats: list[str],
+        choice: tuple[tuple[Expr, ...], tuple[Expr, ...]],
+    ) -> Branch:
+        number = {column: at for at, column in enumerate(nodes, 1)}
+        at = {alias: i for i, alias in enumerate(self.streams)}
+        found = [
+            Difference(_number(number, b.left), _number(number, b.right), b.bound)
+            for reading in readings
+            for b in reading.bounds
+        ]
+        for one, above in sides:
+            left, right = number[one.left], _number(number, one.right)
+            found.append(
+                Difference(right, left, -one.offset - 1) if above else Difference(left, right, one.offset - 1)
+            )
+        unequal = tuple(
+            Unequal(number[a.left], _number(number, a.right), a.offset)
+            for reading in readings
+            for a in reading.apart
+            if not _between(a)
+        )
+        compared = {c for reading in readings if reading.compares for c in _compared(reading)}
+        exact = tuple(dict.fromkeys(number[c] for j in self.parts.joins for c in columns(j) if c in number))
+        conjunction = Conjunction(
+            tuple(stream.name for stream in self.streams.values()),
+            tuple(self.streams),
+            tuple(self._node(column, at[column.alias], column in compared) for column in nodes),
+            tuple(dict.fromkeys(found)),
+            tuple(
+                dict.fromkeys(number[c] for o in self.query.select for c in columns(o.expr) if c in number)
+            ),
+            self.query.distinct,
+            unequal,
+            exact,
+            tuple(dict.fromkeys(caveats)),
+        )
+        return Branch(conjunction, conjunction.closure(), *choice)
+
+    def _node(self, column: Column, occurrence: int, compared: bool) -> Node:
+        declared = self.streams[column.alias].column(column.name)
+        nullable = not compared and declared is not None and not declared.not_null
+        return Node(occurrence, f"{column.alias}.{column.name}", column.name, nullable)
+
+
+def translate(query: Query, catalog: Catalog) -> Translation:
+    """Take apart a query over streams without time."""
+    return _Translator(query, catalog).translate()
+
+
+def _number(number: Mapping[Column, int], column: Column | None) -> int:
+    return 0 if column is None else number[column]
+
+
+def _compared(reading: Reading) -> list[Column]:
+    ends = [end for b in reading.bounds for end in (b.left, b.right)]
+    ends += [end for a in reading.apart for end in (a.left, a.right)]
+    return [end for end in ends if end is not None]
+
+
+def _between(one: Apart) -> bool:
+    return one.right is not None and one.left.alias != one.right.alias
+
+
+def _present(expr: Expr) -> Expr:
+    return Call("not", (Call("is_null", (expr,), Type.BOOLEAN),), Type.BOOLEAN)
+
+
+def _and(parts: Alternative) -> Expr:
+    return parts[0] if len(parts) == 1 else Call("and", parts, Type.BOOLEAN)
+
+
+def _count(choices: Sequence[tuple[Alternative, ...]]) -> int:
+    count = 1
+    for split in choices:
+        count *= len(split)
+    return count
+
+
+def _true(part: Expr) -> bool:
+    return bool(holds(part, {}, 1)[0])
+
+
+def _compares_double(part: Expr) -> bool:
+    """Is it a DOUBLE column compared with a constant? It leaves endlessly many values, or one."""
+    return (
+        isinstance(part, Call)
+        and part.op in ("=", "<", "<=", ">", ">=", "!=")
+        and any(isinstance(arg, Column) and arg.type is Type.DOUBLE for arg in part.args)
+        and any(isinstance(arg, Literal) for arg in part.args)
+    )
+
+
+def _points(part: Expr) -> set[Column]:
+    if isinstance(part, Call) and part.op == "=":
+        return {arg for arg in part.args if isinstance(arg, Column)}
+    return set()
+
+
+def close_readings(nodes: Sequence[Column], readings: Sequence[Reading]) -> Closure | None:
+    """What readings imply of some columns by themselves."""
+    number = {column: at for at, column in enumerate(nodes, 1)}
+    bounds = [
+        Difference(_number(number, b.left), _number(number, b.right), b.bound)
+        for reading in readings
+        for b in reading.bounds
+        if all(end is None or end in number for end in (b.left, b.right))
+    ]
+    return close(len(nodes) + 1, tuple(bounds))
+
+
+def _hull(column: Column, closures: Sequence[Closure | None]) -> Iterator[Reading]:
+    """The range around several ranges of one column."""
+    found = [one for one in closures if one is not None]
+    if not found:
+        return
+    high, low = max(one.upper(1) for one in found), min(one.lower(1) for one in found)
+    if high != float("inf"):
+        yield Reading((Bounded(column, None, int(high)),), compares=False)
+    if low != -float("inf"):
+        yield Reading((Bounded(None, column, -int(low)),), compares=False)

@@ -1,0 +1,82 @@
+"""What is proved of a query, in words about the user's columns."""
+
+from __future__ import annotations
+
+from tamis.bounded.closure import Closure
+from tamis.bounded.decide import Reference, Violation
+from tamis.bounded.normal_form import Conjunction
+from tamis.bounded.witness import Witness
+
+
+def relation(query: Conjunction, closure: Closure, one: Reference) -> str:
+    """A comparison between streams: `s.a < t.b`."""
+    left, right = query.name(one.tail), query.name(one.head)
+    bound = int(closure.between(one.tail, one.head))
+    if closure.fixed(one.tail, one.head):
+        return f"{left} = {right}{_offset(bound)}"
+    if bound < 0:
+        return f"{left} < {right}{_offset(bound + 1)}"
+    return f"{left} <= {right}{_offset(bound)}"
+
+
+def _offset(bound: int) -> str:
+    return f" + {bound}" if bound > 0 else f" - {-bound}" if bound < 0 else ""
+
+
+def unbounded(query: Conjunction, closure: Closure, failing: Violation) -> str:
+    """Why a query needs more memory than any number."""
+    alias = query.aliases[failing.occurrence]
+    if failing.node is not None:
+        return _shown(query, closure, failing.node)
+    relations = list(dict.fromkeys(relation(query, closure, one) for one in failing.references))
+    own = set(query.own(failing.occurrence))
+    columns = list(
+        dict.fromkeys(query.name(n) for r in failing.references for n in (r.tail, r.head) if n in own)
+    )
+    if not query.distinct:
+        return (
+            f"how many tuples of {alias} a later tuple joins depends on every value of {columns[0]} so far"
+            f" ({relations[0]}), and nothing bounds these"
+        )
+    if failing.condition == "C2" and len(relations) == 1:
+        return (
+            f"every value of {columns[0]} so far may still be met ({relations[0]}), and nothing bounds these"
+        )
+    if len(columns) == 1:
+        return (
+            f"no tuple of {alias} can stand for all others: of {columns[0]} the greatest is needed as well as"
+            f" the least, and those between ({' and '.join(relations)})"
+        )
+    return (
+        f"no tuple of {alias} can stand for all others: {' and '.join(relations)} ask for different ones, by"
+        f" {' and by '.join(columns)}"
+    )
+
+
+def _shown(query: Conjunction, closure: Closure, node: int) -> str:
+    name = query.name(node)
+    lacks = [
+        word
+        for word, has in (("lower", closure.lower(node)), ("upper", closure.upper(node)))
+        if abs(has) == float("inf")
+    ]
+    many = "can have endlessly many values" if len(lacks) > 1 else f"has no {lacks[0]} limit"
+    why = (
+        "DISTINCT has to remember all that were given" if query.distinct else "a later tuple may ask for any"
+    )
+    if node not in query.projected:
+        return f"a condition that is no difference needs every value of {name}, which {many}"
+    return f"SELECT shows {name}, which {many}: {why}"
+
+
+def scenario(query: Conjunction, witness: Witness) -> str:
+    """A witness as an example for people."""
+    columns = [query.nodes[node - 1].column for node in witness.key]
+    values = [tuple(one[column] for column in columns) for one in witness.stored]
+    said = ", ".join("(" + ", ".join(map(str, one)) + ")" for one in values)
+    others = sorted({stream for stream, _ in witness.completions[0]} - {witness.stream})
+    later = f"tuples of {', '.join(others)}" if others else "the same tuples again"
+    return (
+        f"any number of tuples of {witness.stream} with ({', '.join(columns)}) = {said}, …: {later} that come"
+        " later tell every choice of them from every other"
+    )

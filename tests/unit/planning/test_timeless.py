@@ -1,0 +1,55 @@
+"""Verdicts on queries over streams without time: table I and the examples of arasu-2004, and more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tamis.planning.explain import explain
+from tamis.query.model import AlertDef, Explain
+from tamis.query.parse import catalog_of, parse
+
+STREAMS = """
+CREATE STREAM s (a INT, b INT, c INT);
+CREATE STREAM t (d INT, e INT);
+CREATE STREAM u (x INT, y INT CHECK (y BETWEEN 1 AND 6), z DOUBLE, v VARCHAR, f BOOLEAN);
+"""
+CASES = [
+    (name.strip(), *(part.strip() for part in rest.split("--!")))
+    for name, _, rest in (
+        case.partition("\n")
+        for case in (Path(__file__).parents[2] / "fixtures/bounded/papers.sql").read_text().split("---- ")[1:]
+    )
+]
+
+
+@pytest.mark.parametrize(("sql", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_the_verdict_of_the_papers_examples(sql: str, expected: str) -> None:
+    catalog = catalog_of(STREAMS)
+    (statement,) = parse(f"EXPLAIN {sql}", catalog)
+    assert isinstance(statement, Explain)
+    assert isinstance(statement.target, AlertDef)
+    found = explain(catalog, statement.target)
+    verdict, _, more = expected.partition(" ")
+    assert found.memory.verdict == verdict, found
+    assert found.accepted == (verdict == "bounded")
+    if verdict == "bounded":
+        assert found.memory.bound is not None
+        assert found.memory.bound == int(more or found.memory.bound), found.memory.formula
+    else:
+        assert found.memory.theorem.endswith(more)
+        assert (found.memory.witness is not None) == (verdict == "unbounded")
+    for repair in found.memory.repairs:
+        assert _repaired(sql, repair), repair
+
+
+def _repaired(sql: str, repair: str) -> bool:
+    """Is a query bounded once a repair is written into it?"""
+    if "SELECT DISTINCT" in repair:
+        sql, repair = sql.replace("SELECT", "SELECT DISTINCT", 1), repair.replace("SELECT DISTINCT", "")
+    more = repair if " WHERE " in sql else repair.replace("AND", "WHERE", 1)
+    catalog = catalog_of(STREAMS)
+    (statement,) = parse(f"EXPLAIN {sql} {more}".strip(), catalog)
+    assert isinstance(statement, Explain)
+    return explain(catalog, statement.target).accepted

@@ -1,0 +1,98 @@
+"""`tamis explain` and `tamis run` for queries over streams without time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from tamis.cli import main
+
+SQL = """
+CREATE STREAM bids (item INT, price BIGINT, at TIMESTAMP);
+CREATE STREAM asks (item INT, price BIGINT);
+CREATE ALERT crossed AS SELECT DISTINCT b.item FROM bids b, asks a
+  WHERE a.price <= b.price AND a.item = b.item AND b.item BETWEEN 1 AND 3;
+CREATE ALERT pairs AS SELECT b.item, b.price FROM bids b, asks a WHERE a.price <= b.price AND a.item = b.item;
+CREATE ALERT high AS SELECT item, at FROM bids WHERE price > 5 OR item = 2;
+CREATE ALERT kept WITH (allow_unbounded = true) AS
+  SELECT b.price, a.item FROM bids b, asks a WHERE a.price <= b.price AND a.item = b.item;
+"""
+BIDS = "_order,item,price,at\n1,1,5,2024-01-01T00:00:00Z\n4,2,7,2024-01-01T00:00:01Z\n5,1,9,\n6,9,9,1\n"
+ASKS = "_order,item,price\n2,1,6\n3,2,7\n7,2,1\n"
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "q.sql").write_text(SQL)
+    (tmp_path / "bids.csv").write_text(BIDS.replace(",1\n", ",2024-01-01T00:00:02Z\n"))
+    (tmp_path / "asks.csv").write_text(ASKS)
+    return tmp_path
+
+
+def _run(*arguments: str) -> tuple[int, str, str]:
+    found = CliRunner().invoke(main, arguments)
+    return found.exit_code, found.stdout, found.stderr
+
+
+def _evaluated(query: str) -> tuple[int, str, str]:
+    return _run("run", "q.sql", "--query", query, "--input", "bids=bids.csv", "--input", "asks=asks.csv")
+
+
+@pytest.mark.usefixtures("directory")
+def test_rows_come_once_and_in_the_order_in_which_they_arise() -> None:
+    assert _evaluated("crossed") == (0, "item\n2\n1\n", "")
+
+
+@pytest.mark.usefixtures("directory")
+def test_a_query_that_is_not_bounded_is_refused_with_a_repair() -> None:
+    code, out, said = _evaluated("pairs")
+    assert (code, out) == (1, "")
+    assert "alert pairs: SELECT shows b.item" in said
+    assert "BETWEEN 0 AND 100" in said
+
+
+@pytest.mark.usefixtures("directory")
+def test_a_query_that_may_grow_runs() -> None:
+    assert _evaluated("kept") == (0, "price,item\n7,2\n9,1\n7,2\n", "")
+
+
+@pytest.mark.usefixtures("directory")
+def test_one_stream_needs_nothing_and_keeps_its_times_as_they_were() -> None:
+    code, out, _ = _run("run", "q.sql", "--query", "high", "--input", "bids=bids.csv")
+    assert code == 0
+    assert out == "item,at\n2,2024-01-01T00:00:01Z\n1,\n9,2024-01-01T00:00:02Z\n"
+
+
+@pytest.mark.usefixtures("directory")
+def test_an_order_in_one_recording_only_is_a_mistake() -> None:
+    Path("asks.csv").write_text(ASKS.replace("_order", "place"))
+    code, _, said = _evaluated("crossed")
+    assert code == 2
+    assert "stream bids has a column _order and stream asks has none" in said
+
+
+@pytest.mark.usefixtures("directory")
+def test_the_verdicts_as_json() -> None:
+    code, out, _ = _run("explain", "q.sql", "--json")
+    assert code == 1
+    found = {one["name"]: one for one in orjson.loads(out)["queries"]}
+    crossed = found["crossed"]
+    assert crossed["accepted"]
+    assert crossed["memory"]["bound"] == 9
+    assert crossed["memory"]["formula"] == (
+        "3 (values of b.item) entries of b + 3 (values of a.item) entries of a + 3 (values of b.item) rows"
+        " already given"
+    )
+    assert crossed["streams"][0]["predicate"] == "item >= 1 AND item <= 3"
+    assert crossed["streams"][0]["omission"]["interval"] is None
+    pairs = found["pairs"]
+    assert not pairs["accepted"]
+    assert pairs["memory"]["verdict"] == "unbounded"
+    assert pairs["memory"]["bound"] is None
+    assert pairs["memory"]["witness"].startswith("any number of tuples of bids with (item) = ")
+    assert found["kept"]["accepted"]
+    assert found["kept"]["memory"]["verdict"] == "unbounded"
