@@ -12,7 +12,7 @@ QUICK := .venv/.quick-tests
 # All that a quick test may look at.
 SOURCES := $(shell find $(CODE) deploy demo docs *.md *.toml *.lock Makefile -type f -not -path '*/__pycache__/*' -not -path 'benchmarks/results/*')
 
-.PHONY: help setup check style types test parts fleets demo bench soundness lock clean
+.PHONY: help setup check style types test parts fleets demo bench soundness soak lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -74,6 +74,9 @@ bench: setup ## measure throughput, latency and memory
 
 soundness: setup ## long randomised search for a missed or an extra alarm
 	$(BIN)/pytest -n 2 --maxschedchunk 1 --durations 20 tests/oracle -m soundness
+
+soak: setup ## the whole fleet for TAMIS_SOAK_MINUTES (10): what does it hold, and does that grow?
+	$(BIN)/pytest -s tests/e2e -m soak
 
 # Addresses of package registries stay out of the locks: where packages come from is the machine's business.
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet

@@ -11,6 +11,9 @@ from typing import Any
 import httpx
 import orjson
 
+from tamis.query.parse import catalog_of
+from tamis.recordings import Recording, read_recording
+
 SECOND = 1_000_000
 STATIONS = 8
 
@@ -49,11 +52,15 @@ def swell_alert(name: str, threshold: float) -> str:
 
 
 class Feeder:
-    """Random walks of temperature, one reading a second, station and stream, from event time 0 on."""
+    """Random walks of temperature, one reading a second, station and stream, from event time 0 on.
 
-    def __init__(self, seed: int) -> None:
+    `lifetime`: event seconds after which stations are replaced by others; 0: never.
+    """
+
+    def __init__(self, seed: int, lifetime: int = 0) -> None:
         self.url = ""  # the edge's
         self._random = random.Random(seed)
+        self._lifetime = lifetime
         self._levels = {(stream, n): 0.0 for stream in ("air", "surface") for n in range(STATIONS)}
         self._client = httpx.Client(timeout=10)
         self.posted: dict[str, list[dict[str, Any]]] = {"air": [], "surface": []}
@@ -87,21 +94,24 @@ class Feeder:
         """Let go of the connection."""
         self._client.close()
 
-    def write(self, directory: Path) -> dict[str, Path]:
-        """All that was posted, as a recording of each stream."""
-        paths = {}
+    def recordings(self, directory: Path) -> dict[str, Recording]:
+        """All that was posted, by stream, as it is read back from files."""
+        catalog = catalog_of(STREAMS)
+        read = {}
         for stream, rows in self.posted.items():
-            paths[stream] = directory / f"{stream}.csv"
-            with paths[stream].open("w", newline="") as file:
+            path = directory / f"{stream}.csv"
+            with path.open("w", newline="") as file:
                 writer = csv.DictWriter(file, list(rows[0]))
                 writer.writeheader()
                 writer.writerows(rows)
-        return paths
+            read[stream] = read_recording(catalog.streams[stream], [str(path)])
+        return read
 
     def _reading(self, stream: str, station: int) -> dict[str, Any]:
         level = self._levels[stream, station] = self._levels[stream, station] * 0.9 + self._random.gauss(0, 2)
         time_ = self.second * SECOND + self._random.randrange(SECOND)
-        row = {"station": f"k{station}", "ts": time_, "temp": round(level, 2)}
+        born = self.second // self._lifetime if self._lifetime else 0
+        row = {"station": f"k{station + STATIONS * born}", "ts": time_, "temp": round(level, 2)}
         return row | {"rh": 50.0} if stream == "air" else row
 
     def _post(self, stream: str, rows: list[dict[str, Any]]) -> None:

@@ -63,11 +63,14 @@ class Verdict:
         return asdict(self)
 
 
-def used_columns(query: Query, alias: str) -> list[str]:
-    """The columns of a source that its query reads, in order of their names: tuples equal in them are one."""
+def used_columns(query: Query, alias: str, time: str | None) -> list[str]:
+    """The columns of a source that tell its tuples apart: its time and those that the query reads, in order
+    of their names.
+    """
     exprs: list[Expr] = [c.expr for c in query.conjuncts] + [o.expr for o in query.select]
     read = {c.name for expr in exprs for c in columns(expr) if c.alias == alias}
-    return sorted(read.difference(WINDOW_COLUMNS if query.window is not None else ()))
+    read.difference_update(WINDOW_COLUMNS if query.window is not None else ())
+    return sorted(read if time is None else read | {time})
 
 
 def alarms_of(
@@ -81,8 +84,8 @@ def alarms_of(
     """
     found: dict[str, list[int]] = {}
     for source in query.sources:
-        names = used_columns(query, source.alias)
         recording = recordings[source.stream]
+        names = used_columns(query, source.alias, recording.stream.time)
         listed = [recording.columns[name].to_list() for name in names]
         # Equal tuples are one: the first row stands for them, as in `_classes`.
         known: dict[tuple[Any, ...], int] = {}
@@ -169,9 +172,10 @@ def _count(connection: duckdb.DuckDBPyConnection, what: str) -> int:
 
 
 def _classes(query: Query, alias: str, recording: Recording) -> NDArray[np.int64]:
-    """For each row the first row that is equal to it in all columns that the query reads."""
+    """For each row the first row that is equal to it in time and all columns that the query reads."""
     first: dict[tuple[Any, ...], int] = {}
-    listed = [recording.columns[name].to_list() for name in used_columns(query, alias)]
+    names = used_columns(query, alias, recording.stream.time)
+    listed = [recording.columns[name].to_list() for name in names]
     if not listed:
         return np.arange(len(recording), dtype=np.int64)
     numbers = [first.setdefault(values, row) for row, values in enumerate(zip(*listed, strict=True))]
