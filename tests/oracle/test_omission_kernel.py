@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -106,6 +107,40 @@ def test_max_delay_as_long_as_the_interval_changes_nothing() -> None:
         for ties in ("fewest", "strict"):
             got = kept(record, ties=ties, max_delay=record.interval + int(r.integers(0, 4)))
             assert (got == kept(record, ties=ties)).all(), (SEED, case, ties, record)
+
+
+def long_recording(
+    r: np.random.Generator,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Keys, times and values of thousands of tuples: more than are looked at together; ramps that pile up."""
+    n = int(r.choice((600, 2_500, 9_000)))
+    gaps = np.where(r.random(n) < 0.01, 5_000, 1)
+    steps = (r.integers(1, 4, n), r.integers(0, 3, n), gaps)[r.integers(3)]
+    times = np.cumsum(steps) * int(r.choice((1, 1, 10**9))) + int(r.choice((0, -(2**63), 2**62)))
+    if r.random() < 0.1:
+        times[n // 2 :] = 2**63 - n + np.arange(n - n // 2)
+    walk, levels = np.cumsum(r.normal(size=n)), np.floor(r.random(n) * r.choice((2, 9, 1_000)))
+    ramp = np.arange(n) * float(r.choice((-1, 1)))
+    values: npt.NDArray[np.float64] = (r.random(n), walk, np.rint(walk), levels, ramp, ramp + levels)[
+        r.integers(6)
+    ]
+    keys = np.sort(r.integers(0, int(r.choice((1, 3, 40))), n))
+    some = r.permutation(n) if r.random() < 0.5 else np.arange(n)
+    return keys[some], times[some], values[some]
+
+
+def test_long_recordings_are_sifted_right() -> None:
+    """As with a delay of the interval, which lets nothing be sifted before the whole rule is applied."""
+    r = np.random.default_rng((SEED, 5))
+    for case in range(cases(0.005)):
+        columns = long_recording(r)
+        interval = int(r.choice((1, 7, 100, 3_000, 10**10, 2**64)))
+        for sides in ("above", "below", "both"):
+            for ties in ("fewest", "strict"):
+                rule = {"sides": sides, "ties": ties}
+                got = retained_by_key(*columns, interval, **rule)  # type: ignore[arg-type]
+                whole = retained_by_key(*columns, interval, max_delay=interval, **rule)  # type: ignore[arg-type]
+                assert (got == whole).all(), (SEED, case, interval, rule)
 
 
 def test_keys_do_not_touch_each_other_and_order_does_not_matter() -> None:

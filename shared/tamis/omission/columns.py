@@ -1,4 +1,4 @@
-"""Columns as the kernels take them: checked, and ordered by key and time."""
+"""Columns as the kernels take them, checked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from tamis.errors import InputError
 
@@ -65,40 +64,3 @@ def check_rule(interval: int, sides: str, max_delay: int | None) -> None:
         raise InputError(f"unknown sides {sides!r}", hint=f"give one of {', '.join(get_args(Sides))}")
     if max_delay is not None and max_delay < 0:
         raise InputError(f"max_delay is {max_delay}", hint="give 0 (nothing waits) or more ticks, or none")
-
-
-@njit(cache=True)
-def _ordered(keys: Int64s, times: Int64s) -> bool:
-    for i in range(1, len(keys)):
-        if keys[i] < keys[i - 1] or (keys[i] == keys[i - 1] and times[i] < times[i - 1]):
-            return False
-    return True
-
-
-@njit(cache=True)
-def _count_sort(keys: Int64s, least: np.int64, order: Int64s, end: Int64s) -> Int64s:
-    """`order` sorted by key, stable; `end` is zeros, one for each possible key and one more."""
-    for key in keys:
-        end[key - least + 1] += 1
-    for k in range(1, len(end)):
-        end[k] += end[k - 1]
-    out = np.empty_like(order)
-    for row in order:
-        k = keys[row] - least
-        out[end[k]] = row
-        end[k] += 1
-    return out
-
-
-def by_key_and_time(keys: Int64s, times: Int64s) -> Int64s | None:
-    """The stable permutation that orders rows by key, then time; None where they are in that order
-    already."""
-    if _ordered(keys, times):
-        return None
-    order = np.arange(len(keys)) if (times[1:] >= times[:-1]).all() else np.argsort(times, kind="stable")
-    least, most = int(keys.min()), int(keys.max())
-    # Codes from a dictionary are dense; counting them is linear, and some ten times faster than comparing
-    # them.
-    if most - least < 4 * len(keys):
-        return _count_sort(keys, np.int64(least), order, np.zeros(most - least + 2, np.int64))
-    return order[np.argsort(keys[order], kind="stable")]

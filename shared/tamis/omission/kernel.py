@@ -10,13 +10,16 @@ import numpy.typing as npt
 from tamis.errors import InputError
 from tamis.omission.columns import (
     Bools,
+    Floats,
+    Int64s,
     Sides,
-    by_key_and_time,
     check_rule,
     finite_order,
     int64s,
     same_length,
 )
+from tamis.omission.order import by_key_and_time, by_time
+from tamis.omission.sift import sift
 from tamis.omission.sweep import sweep
 from tamis.omission.ticks import as_delay, as_span
 
@@ -48,10 +51,11 @@ def retained(
     >>> retained([0, 1, 2, 3], [5.0, 1.0, 2.0, 6.0], 4, sides="above").tolist()
     [True, False, False, True]
     """
-    times = int64s("times", times)
-    return retained_by_key(
-        np.zeros(len(times), np.int64), times, values, interval, sides=sides, ties=ties, max_delay=max_delay
-    )
+    check_rule(interval, sides, max_delay)
+    _check_ties(ties)
+    at, value = int64s("times", times), finite_order("values", values)
+    same_length(times=at, values=value)
+    return _retained(None, at, value, interval, sides, ties, max_delay)
 
 
 def retained_by_key(
@@ -69,27 +73,58 @@ def retained_by_key(
     Linear in tuples that come ordered by key and time or, with dense codes, by time; otherwise it sorts them.
     """
     check_rule(interval, sides, max_delay)
-    if ties not in get_args(Ties):
-        raise InputError(f"unknown rule for ties {ties!r}", hint=f"give one of {', '.join(get_args(Ties))}")
+    _check_ties(ties)
     keys, at, value = int64s("key_codes", key_codes), int64s("times", times), finite_order("values", values)
     same_length(key_codes=keys, times=at, values=value)
-    if interval == 0 or max_delay == 0 or len(at) == 0:
-        return np.ones(len(at), np.bool_)
-    order = by_key_and_time(keys, at)
+    return _retained(keys, at, value, interval, sides, ties, max_delay)
+
+
+def _check_ties(ties: str) -> None:
+    if ties not in get_args(Ties):
+        raise InputError(f"unknown rule for ties {ties!r}", hint=f"give one of {', '.join(get_args(Ties))}")
+
+
+def _retained(
+    keys: Int64s | None,
+    times: Int64s,
+    values: Floats,
+    interval: int,
+    sides: Sides,
+    ties: Ties,
+    max_delay: int | None,
+) -> Bools:
+    """Checked columns; `keys`: None for one key."""
+    rows = len(times)
+    if interval == 0 or max_delay == 0 or rows == 0:
+        return np.ones(rows, np.bool_)
+    order = by_time(times) if keys is None else by_key_and_time(keys, times)
     if order is not None:
-        keys, at, value = keys[order], at[order], value[order]
-    keep = sweep(
-        keys,
-        at,
-        value,
-        as_span(interval),
-        sides != "below",
-        sides != "above",
-        ties == "strict",
-        as_delay(max_delay),
-    )
+        keys, times, values = keys if keys is None else keys[order], times[order], values[order]
+    span, strict = as_span(interval), ties == "strict"
+    if max_delay is None:
+        starts = np.zeros(1, np.int64) if keys is None else _starts(keys)
+        keep, settled = sift(times, values, np.append(starts, rows), span, sides, strict)
+        left = np.flatnonzero(keep) if not settled else np.empty(0, np.int64)
+    else:
+        keep, left = np.ones(rows, np.bool_), np.arange(rows)
+    if len(left):
+        keep[left] = sweep(
+            np.zeros(len(left), np.int64) if keys is None else keys[left],
+            times[left],
+            values[left],
+            span,
+            sides != "below",
+            sides != "above",
+            strict,
+            as_delay(max_delay),
+        )
     if order is None:
         return keep
-    answer = np.empty(len(at), np.bool_)
+    answer = np.empty(rows, np.bool_)
     answer[order] = keep
     return answer
+
+
+def _starts(keys: Int64s) -> Int64s:
+    """The first row of each key, of keys side by side."""
+    return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))

@@ -12,12 +12,12 @@ from tamis.omission.columns import (
     Floats,
     Int64s,
     Sides,
-    by_key_and_time,
     check_rule,
     finite_order,
     int64s,
     same_length,
 )
+from tamis.omission.order import by_key_and_time
 from tamis.omission.pool import (
     ABOVE,
     BELOW,

@@ -19,10 +19,10 @@ from tamis.omission.columns import (
     Floats,
     Int64s,
     Sides,
-    by_key_and_time,
     check_rule,
     int64s,
 )
+from tamis.omission.order import by_key_and_time
 from tamis.omission.panes import DROPPED, HELD, PUBLISHED, RETAINED, extremes
 from tamis.omission.stream import Decided, OmissionState, due_at, offered
 from tamis.omission.ticks import NEVER, as_delay

@@ -19,13 +19,13 @@ from tamis.omission.columns import (
     Bools,
     Int64s,
     Sides,
-    by_key_and_time,
     check_rule,
     finite_order,
     int64s,
     same_length,
 )
 from tamis.omission.kernel import retained_by_key
+from tamis.omission.order import by_key_and_time
 from tamis.omission.panes import HELD, PUBLISHED, extremes
 from tamis.omission.ticks import NEVER, as_delay
 
