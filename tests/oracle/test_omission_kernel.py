@@ -121,9 +121,7 @@ def long_recording(
         times[n // 2 :] = 2**63 - n + np.arange(n - n // 2)
     walk, levels = np.cumsum(r.normal(size=n)), np.floor(r.random(n) * r.choice((2, 9, 1_000)))
     ramp = np.arange(n) * float(r.choice((-1, 1)))
-    values: npt.NDArray[np.float64] = (r.random(n), walk, np.rint(walk), levels, ramp, ramp + levels)[
-        r.integers(6)
-    ]
+    values = np.stack([r.random(n), walk, np.rint(walk), levels, ramp, ramp + levels])[r.integers(6)]
     keys = np.sort(r.integers(0, int(r.choice((1, 3, 40))), n))
     some = r.permutation(n) if r.random() < 0.5 else np.arange(n)
     return keys[some], times[some], values[some]
