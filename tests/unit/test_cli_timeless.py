@@ -19,6 +19,10 @@ CREATE ALERT pairs AS SELECT b.item, b.price FROM bids b, asks a WHERE a.price <
 CREATE ALERT high AS SELECT item, at FROM bids WHERE price > 5 OR item = 2;
 CREATE ALERT kept WITH (allow_unbounded = true) AS
   SELECT b.price, a.item FROM bids b, asks a WHERE a.price <= b.price AND a.item = b.item;
+CREATE ALERT book AS
+  SELECT item, count(*) AS n, max(price) AS best, avg(price) AS mean, max(at) AS latest
+  FROM bids
+  WHERE item IN (1, 2) GROUP BY item HAVING count(*) < 2;
 """
 BIDS = "_order,item,price,at\n1,1,5,2024-01-01T00:00:00Z\n4,2,7,2024-01-01T00:00:01Z\n5,1,9,\n6,9,9,1\n"
 ASKS = "_order,item,price\n2,1,6\n3,2,7\n7,2,1\n"
@@ -65,6 +69,18 @@ def test_one_stream_needs_nothing_and_keeps_its_times_as_they_were() -> None:
     code, out, _ = _run("run", "q.sql", "--query", "high", "--input", "bids=bids.csv")
     assert code == 0
     assert out == "item,at\n2,2024-01-01T00:00:01Z\n1,\n9,2024-01-01T00:00:02Z\n"
+
+
+@pytest.mark.usefixtures("directory")
+def test_groups_have_a_row_for_each_change_and_are_withdrawn() -> None:
+    code, out, said = _run("run", "q.sql", "--query", "book", "--input", "bids=bids.csv")
+    assert (code, said) == (0, "")
+    assert out == (
+        "item,n,best,mean,latest,_withdrawn\n"
+        "1,1,5,5,2024-01-01T00:00:00Z,false\n"
+        "2,1,7,7,2024-01-01T00:00:01Z,false\n"
+        "1,2,9,7,2024-01-01T00:00:00Z,true\n"
+    )
 
 
 @pytest.mark.usefixtures("directory")

@@ -5,6 +5,7 @@
 | `closure` | difference bounds over whole numbers |
 | `normal_form` | a query as such bounds |
 | `minimise` | self-joins with less |
+| `extremes` | MAX and MIN as comparisons |
 | `references` | MaxRef and MinRef |
 | `decide` | the verdict in polynomial time |
 | `ordered` | the verdict by deriving all LTO queries |

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tamis.bounded.closure import Bound, Closure
 from tamis.bounded.coordinates import Cell, Coordinate, cells
 from tamis.bounded.evaluate.synopsis import Layout, layout
-from tamis.bounded.normal_form import Conjunction
+from tamis.bounded.normal_form import ASKED, Conjunction
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,13 @@ class Factor:
 
 @dataclass(frozen=True)
 class Term:
-    """The entries of one occurrence in one cell, or (without alias) the rows that DISTINCT remembers."""
+    """The entries of one occurrence in one cell, or (without alias) the rows that DISTINCT remembers, or
+    groups.
+    """
 
     alias: str | None
     factors: tuple[Factor, ...]
+    grouped: bool = False
 
     @property
     def count(self) -> Bound:
@@ -40,7 +43,8 @@ class Term:
     @property
     def text(self) -> str:
         """As a formula."""
-        what = f"entries of {self.alias}" if self.alias is not None else "rows already given"
+        what = "groups" if self.grouped else "rows already given"
+        what = f"entries of {self.alias}" if self.alias is not None else what
         said = " * ".join(f"{factor.count} ({factor.of})" for factor in self.factors) or "1"
         return f"{said} {what}"
 
@@ -48,12 +52,13 @@ class Term:
 def terms(query: Conjunction, closure: Closure) -> tuple[Term, ...]:
     """The summands of the bound of a bounded query; none for a single stream without DISTINCT."""
     found: list[Term] = []
-    if len(query.streams) > 1:
-        for occurrence, alias in enumerate(query.aliases):
+    real = [(i, alias) for i, alias in enumerate(query.aliases) if query.streams[i] != ASKED]
+    if len(real) > 1:
+        for occurrence, alias in real:
             for cell in cells(query, closure, occurrence):
                 found.append(Term(alias, _factors(query, cell, occurrence)))
-    if query.distinct:
-        found.append(Term(None, tuple(_kept(query, closure, query.projected))))
+    if query.distinct or query.grouped:
+        found.append(Term(None, tuple(_kept(query, closure, query.projected)), query.grouped))
     return tuple(found)
 
 

@@ -47,7 +47,7 @@ class Coordinate:
         """How many values it can have."""
         return self.cap - self.floor + 1
 
-    def value(self, values: Sequence[int | None]) -> Bound:
+    def value(self, values: Sequence[Bound | None]) -> Bound:
         """Of a tuple, whose values stand at its nodes' numbers; None is NULL, which no term compares."""
         sign = self.sign
         found = self.cap

@@ -27,12 +27,14 @@ from typing import Literal
 import numpy as np
 
 from tamis.bounded.closure import Closure
-from tamis.bounded.normal_form import Conjunction
+from tamis.bounded.normal_form import ASKED, Conjunction
 from tamis.bounded.references import Edges, Mask, reach, references
 
 Side = Literal["low", "high"]
 PRESERVING = "arasu-2004, theorem 5.6"
 ELIMINATING = "arasu-2004, theorem 5.10"
+GROUPED_ALONE = "arasu-2004, theorem 8.5"
+GROUPED = "arasu-2004, theorem 8.6, its C3 corrected"
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,15 @@ class Violation:
 
 def theorem(query: Conjunction) -> str:
     """The theorem that decides a query."""
+    if query.grouped:
+        real = [stream for stream in query.streams if stream != ASKED]
+        return GROUPED if len(real) > 1 else GROUPED_ALONE
     return ELIMINATING if query.distinct else PRESERVING
 
 
 def violation(query: Conjunction, closure: Closure) -> Violation | None:
     """The condition that fails, C1 first; None where none does."""
-    if len(query.streams) == 1 and not query.distinct:
+    if len(query.streams) == 1 and not query.distinct and not query.grouped:
         return None
     for node in query.needed:
         if not closure.bounded(node):

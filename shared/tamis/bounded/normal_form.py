@@ -16,6 +16,9 @@ from dataclasses import dataclass, replace
 
 from tamis.bounded.closure import Closure
 
+# The stream that nobody sends (see `extremes`): no stream of a user has this name.
+ASKED = ""
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -52,7 +55,8 @@ class Conjunction:
     """A conjunctive query. `streams[i]` is the stream of occurrence i; a self-join names one twice.
 
     `projected` are the nodes whose values SELECT shows or a condition needs that is no difference; `exact`
-    of them are needed by such a condition only. `caveats`: why an attribute that isn't bounded, or a
+    of them are needed by such a condition only. `grouped`: its rows are counted by groups, the projected
+    values, and stay. `caveats`: why an attribute that isn't bounded, or a
     condition that fails, does not yet prove the query unbounded.
     """
 
@@ -65,6 +69,7 @@ class Conjunction:
     unequal: tuple[Unequal, ...] = ()
     exact: tuple[int, ...] = ()
     caveats: tuple[str, ...] = ()
+    grouped: bool = False
 
     @property
     def size(self) -> int:

@@ -39,7 +39,7 @@ def derive(query: Conjunction, closure: Closure) -> Iterator[Closure]:
 
 def violated(query: Conjunction, part: Closure) -> Violation | None:
     """The condition of theorem 5.6 or 5.10 that an LTO query breaks, by their definitions; None for none."""
-    if len(query.streams) == 1 and not query.distinct:
+    if len(query.streams) == 1 and not query.distinct and not query.grouped:
         return None
     for node in query.needed:
         if not part.bounded(node):
@@ -66,7 +66,7 @@ def violated(query: Conjunction, part: Closure) -> Violation | None:
 
 def violation_by_derivation(query: Conjunction, closure: Closure) -> Violation | None:
     """The condition that some derived LTO query breaks (theorem 5.3); None where all keep them."""
-    if len(query.streams) == 1 and not query.distinct:
+    if len(query.streams) == 1 and not query.distinct and not query.grouped:
         return None
     for part in derive(query, closure):
         found = violated(query, part)

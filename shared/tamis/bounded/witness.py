@@ -76,7 +76,7 @@ def tells_apart(query: Conjunction, witness: Witness) -> bool:
         base = [(witness.stream, one) for one in subset]
         before = plain(query, base)
         added = tuple(
-            frozenset(_minus(plain(query, [*base, *more]), before, query.distinct).items())
+            frozenset(_added(query, plain(query, [*base, *more]), before).items())
             for more in witness.completions
         )
         if added in seen:
@@ -98,8 +98,13 @@ def plain(query: Conjunction, tuples: Sequence[tuple[str, Tuple]]) -> Rows:
     return found
 
 
-def _minus(after: Rows, before: Rows, distinct: bool) -> Rows:
-    return Counter({row: 1 for row in after if row not in before}) if distinct else after - before
+def _added(query: Conjunction, after: Rows, before: Rows) -> Rows:
+    """What is given: the new rows, or the groups that changed as they are now."""
+    if query.distinct:
+        return Counter({row: 1 for row in after if row not in before})
+    if query.grouped:
+        return Counter({row: count for row, count in after.items() if count != before[row]})
+    return after - before
 
 
 def _blocks(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 import pyarrow as pa
 
@@ -9,14 +11,16 @@ from tamis.cli._recorded import files_of, read_recordings, recorded
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError, NotAcceptedError
 from tamis.evaluation.replay import Replay, replay
-from tamis.evaluation.timeless import replay as replay_without_time
+from tamis.evaluation.timeless import replay_groups, replay_rows
 from tamis.expressions.nodes import Column, Expr, Type, columns
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
-from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef
+from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef, Query
 from tamis.recordings import Format, Recording, format_of, write_table
 from tamis.recordings.values import iso_text
 
+# Marks the rows of groups for which HAVING stopped to hold.
+WITHDRAWN = "_withdrawn"
 _TYPES = {
     Type.VARCHAR: pa.string(),
     Type.BOOLEAN: pa.bool_(),
@@ -84,7 +88,11 @@ def _rows_without_time(
         repairs = explained.memory.repairs
         hint = f"write {repairs[0]}" if repairs else "ask tamis explain for the reason"
         raise NotAcceptedError(explained.reason, where=f"{explained.kind} {chosen.name}", hint=hint)
-    found = replay_without_time(chosen.query, catalog, recordings)
+    asked = chosen.query
+    if asked.grouping is None:
+        found = replay_rows(asked, catalog, recordings)
+    else:
+        found = replay_groups(asked, asked.grouping, catalog, recordings)
     streams = {source.alias: source.stream for source in chosen.query.sources}
     built = {}
     for output in chosen.query.select:
@@ -92,13 +100,23 @@ def _rows_without_time(
         if expr.type is not Type.TIMESTAMP:
             built[output.name] = pa.array(vector.data, _TYPES.get(expr.type, pa.int64()), mask=vector.null)
             continue
-        given = {c: recordings[streams[c.alias]].given[c.name] for c in columns(expr) if c.type is expr.type}
-        if isinstance(expr, Column):
+        times = [c for c in map(partial(_aggregated, asked), columns(expr)) if c.type is expr.type]
+        given = {c: recordings[streams[c.alias]].given[c.name] for c in times}
+        if isinstance(expr, Column) and expr.alias:
             built[output.name] = given[expr].take(pa.array(found.rows[expr.alias]))
         else:
             like = next((one.type for one in given.values()), pa.int64())
             built[output.name] = _as_given(pa.array(vector.data, pa.int64(), mask=vector.null), like)
+    if found.withdrawn is not None:
+        built[WITHDRAWN] = pa.array(found.withdrawn)
     return pa.table(built)
+
+
+def _aggregated(query: Query, column: Column) -> Column:
+    """The column of a stream that a column of the query's rows is made from."""
+    if column.alias or query.grouping is None:
+        return column
+    return query.grouping.aggregates[int(column.name)].column or column
 
 
 def _as_given(ticks: pa.Array, kind: pa.DataType) -> pa.Array:

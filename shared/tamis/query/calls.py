@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tamis.expressions.nodes import Expr, substitute
 from tamis.query import operators, refusals
+from tamis.query.aggregates import FUNCTIONS as AGGREGATED
 from tamis.query.context import Context, suggest
 from tamis.query.limits import DEEPEST, LARGEST, oversize
 from tamis.query.model import FunctionDef
@@ -36,6 +37,8 @@ def read_call(reader: Reader, node: exp.Expr) -> Expr | None:
     name = node.this.name if quoted else str(node.this).lower()
     nodes = node.expressions
     function = context.catalog.functions.get(name)
+    if function is None and reader.aggregates is not None and name in AGGREGATED:
+        return reader.aggregates.read(reader, node, name)
     if function is None and name not in BUILTINS:
         _unknown(context, node, name)
         return None

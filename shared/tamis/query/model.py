@@ -132,6 +132,33 @@ class Output:
 
 
 @dataclass(frozen=True)
+class Aggregate:
+    """`function` (count, sum, avg, min, max, median) of a column; of no column for COUNT(*). `distinct`: each
+    value once.
+    """
+
+    function: str
+    column: Column | None
+    distinct: bool
+    type: Type
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """GROUP BY, HAVING and the aggregates of a query. SELECT and HAVING are over the columns `by` and, for
+    the k-th aggregate, `Grouping.value(k)`.
+    """
+
+    by: tuple[Column, ...]
+    aggregates: tuple[Aggregate, ...]
+    having: Expr | None = None
+
+    def value(self, number: int) -> Column:
+        """The column that stands for an aggregate's value."""
+        return Column("", str(number), self.aggregates[number].type)
+
+
+@dataclass(frozen=True)
 class Query:
     """A conjunctive query over sources. What Tamis can't execute yet is refused at parsing, by name and
     position.
@@ -140,7 +167,7 @@ class Query:
     `window_end`) of all of them; no other conjunct has these columns.
 
     Either all its streams have event time or, where it is `timeless`, none. Only a timeless query may be
-    `distinct`: each row once, when it first holds.
+    `distinct`, each row once, when it first holds, or have a `grouping`: a row per change of a group's.
     """
 
     sources: tuple[Source, ...]
@@ -148,6 +175,7 @@ class Query:
     select: tuple[Output, ...]
     distinct: bool = False
     timeless: bool = False
+    grouping: Grouping | None = None
 
     @property
     def window(self) -> Window | None:

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from tamis.expressions.nodes import Call, Expr, Type
 from tamis.query import operators, refusals
+from tamis.query.aggregates import Aggregates
 from tamis.query.calls import read_call
 from tamis.query.context import Context, Name, name_of
 from tamis.query.limits import DEEPEST, LARGEST, oversize, too_deep
@@ -63,9 +64,10 @@ def flat(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
 class Reader:
     """Reads expressions in one scope."""
 
-    def __init__(self, context: Context, scope: Scope) -> None:
+    def __init__(self, context: Context, scope: Scope, aggregates: Aggregates | None = None) -> None:
         self.context = context
         self.scope = scope
+        self.aggregates = aggregates  # where calls of aggregates belong
 
     def read(self, node: exp.Expr) -> Expr | None:
         """The expression, or None where a mistake was reported."""
@@ -85,6 +87,10 @@ class Reader:
             )
             return None
         return result
+
+    def of_tuples(self, node: exp.Expr) -> Expr | None:
+        """The same for what stands inside an aggregate or in GROUP BY: over single tuples."""
+        return Reader(self.context, self.scope).read(node)
 
     def condition(self, node: exp.Expr, what: str) -> Expr | None:
         """The same for a condition."""

@@ -40,8 +40,8 @@ _INNER = "define the inner query as a stream, CREATE STREAM name AS SELECT …, 
 
 # Clauses of SELECT by sqlglot's name for them.
 CLAUSES: dict[str, tuple[str, str]] = {
-    "group": ("GROUP BY isn't executed yet", _SINGLE),
-    "having": ("HAVING isn't executed yet", _SINGLE),
+    "group": ("GROUP BY isn't executed yet over streams with time", _SINGLE),
+    "having": ("HAVING isn't executed yet over streams with time", _SINGLE),
     "order": ("ORDER BY isn't executed: alarms come as they arise", "leave ORDER BY out"),
     "limit": ("LIMIT isn't executed: a stream has no end", "leave LIMIT out"),
     "offset": ("OFFSET isn't executed: a stream has no end", "leave OFFSET out"),

@@ -13,10 +13,14 @@ from sqlglot import exp
 
 from tamis.expressions.nodes import Column, Expr, substitute
 from tamis.query import refusals, windows
+from tamis.query.aggregates import Aggregates, grouping
 from tamis.query.context import Context, Name, name_of, suggest
 from tamis.query.dialect import span
 from tamis.query.model import Conjunct, DerivedDef, Output, Query, Source, StreamDef
 from tamis.query.reading import Reader, flat
+
+_READ = ("expressions", "from_", "joins", "where")
+_TIMELESS = ("distinct", "group", "having")  # executed over streams without time
 
 # A join of more streams than this has no reader; the shortest paths of its time bounds are cubic in them.
 MOST_SOURCES = 16
@@ -122,19 +126,32 @@ def resolve(context: Context, node: exp.Expr, offset: int) -> Query | None:
         ]
         complete = complete and all(expr is not None for _, expr in read)
     sources.visible, sources.named = len(sources.bound), frozenset()
+    known = all(bound.source is not None for bound in sources.bound)
+    timeless = _timeless(context, sources) if known else False
+    aggregates = Aggregates() if timeless else None
+    reader = Reader(context, sources, aggregates)
     outputs = _outputs(context, reader, sources, node)
-    if outputs is None or not complete or any(bound.source is None for bound in sources.bound):
+    complete = _timed_clauses(context, node, bool(timeless)) and complete
+    if outputs is None or not complete or timeless is None or not known:
         return None
-    timeless = _timeless(context, sources)
     distinct = node.args.get("distinct")
-    if timeless is None or (distinct is not None and not _eliminates(context, distinct, timeless)):
+    if distinct is not None and not _eliminates(context, distinct, timeless):
         return None
+    grouped = None
+    if aggregates is not None and (aggregates.found or node.args.get("group") or node.args.get("having")):
+        grouped = grouping(context, reader, node, aggregates, outputs)
+        if grouped is not None and distinct is not None:
+            hint = "leave DISTINCT out: each group has one row at a time"
+            context.error("SELECT DISTINCT with aggregates isn't executed", distinct, hint)
+        if grouped is None or distinct is not None:
+            return None
     query = Query(
         tuple(b.source for b in sources.bound if b.source is not None),
         tuple(conjuncts),
         outputs,
         distinct is not None,
         timeless,
+        grouped,
     )
     fits = windows.check(context, query, [b.offset for b in sources.bound])
     return query if fits else None
@@ -166,11 +183,22 @@ def _eliminates(context: Context, distinct: exp.Expr, timeless: bool) -> bool:
     return False
 
 
+def _timed_clauses(context: Context, node: exp.Select, timeless: bool) -> bool:
+    """Refuse the clauses that are executed over streams without time only; whether there was none."""
+    refused = False
+    for key in _TIMELESS[1:]:
+        clause = node.args.get(key)
+        if clause and not timeless:
+            context.error(refusals.CLAUSES[key][0], clause, refusals.CLAUSES[key][1])
+            refused = True
+    return not refused
+
+
 def _clauses(context: Context, node: exp.Select, offset: int) -> bool:
     """Refuse, one by one, the clauses that aren't executed; whether there was none."""
     refused = False
     for key, clause in node.args.items():
-        if not clause or key in ("expressions", "from_", "joins", "where", "distinct"):
+        if not clause or key in (*_READ, *_TIMELESS):
             continue
         what, hint = refusals.CLAUSES.get(key, (f"{key.strip('_').upper()} isn't executed", "leave it out"))
         place = clause[0] if isinstance(clause, list) else clause

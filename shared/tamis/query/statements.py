@@ -159,6 +159,9 @@ class StatementReader:
         if query.distinct:
             hint = "write DISTINCT in the alert that reads it"
             raise self.context.text.error("streams of distinct rows aren't executed yet", name.offset, hint)
+        if query.grouping is not None:
+            hint = "write the aggregates in an alert: their rows change, and can't be read as tuples"
+            raise self.context.text.error("streams of aggregates aren't executed yet", name.offset, hint)
         if any(output.name == "_" for output in query.select):
             hint = "choose another name: messages carry what Tamis adds under _"
             raise self.context.text.error("a column of a stream can't be called _", name.offset, hint)

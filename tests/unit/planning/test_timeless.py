@@ -46,10 +46,11 @@ def test_the_verdict_of_the_papers_examples(sql: str, expected: str) -> None:
 
 def _repaired(sql: str, repair: str) -> bool:
     """Is a query bounded once a repair is written into it?"""
+    sql, group, by = sql.partition(" GROUP BY ")
     if "SELECT DISTINCT" in repair:
         sql, repair = sql.replace("SELECT", "SELECT DISTINCT", 1), repair.replace("SELECT DISTINCT", "")
     more = repair if " WHERE " in sql else repair.replace("AND", "WHERE", 1)
     catalog = catalog_of(STREAMS)
-    (statement,) = parse(f"EXPLAIN {sql} {more}".strip(), catalog)
+    (statement,) = parse(f"EXPLAIN {sql} {more}{group}{by}", catalog)
     assert isinstance(statement, Explain)
     return explain(catalog, statement.target).accepted

@@ -4,28 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tamis.bounded.closure import Closure
+from tamis.bounded.closure import Bound, Closure
 from tamis.bounded.coordinates import cells
 from tamis.bounded.evaluate.join import Condition, Join
-from tamis.bounded.evaluate.synopsis import Entry, Synopsis, Values
+from tamis.bounded.evaluate.synopsis import Entry, Merge, Synopsis, Values
 from tamis.bounded.normal_form import Conjunction, Difference
 
 Row = tuple[tuple[object, ...], int]  # the payloads by occurrence, and how many rows these stand for
 
 
 class Evaluator:
-    """Evaluates one conjunction without contradiction. `holds` is a condition beyond its differences.
+    """Evaluates one conjunction without contradiction. `holds` is a condition beyond its differences; `asked`
+    is the query with what else is asked of its tuples (see `extremes`), by which they are kept; `merge` takes
+    a later tuple's payload into that of the first one of its bucket, without DISTINCT.
 
     The synopses are bounded where `decide.violation` finds none; the results are right in any case.
     """
 
-    def __init__(self, query: Conjunction, closure: Closure, holds: Condition | None = None) -> None:
+    def __init__(
+        self,
+        query: Conjunction,
+        closure: Closure,
+        holds: Condition | None = None,
+        asked: tuple[Conjunction, Closure] | None = None,
+        merge: Merge | None = None,
+    ) -> None:
         self.query, self.holds = query, holds
+        wider = asked or (query, closure)
         self.synopses = [
             Synopsis(
-                cells(query, closure, i) if len(query.streams) > 1 else (),
+                cells(*wider, i) if len(query.streams) > 1 else (),
                 query.distinct,
                 tuple(node for node in query.needed if query.occurrence(node) == i),
+                merge,
             )
             for i in range(len(query.streams))
         ]
@@ -64,7 +75,7 @@ class Evaluator:
             if a != b and closure.finite(a, b)
         ]
 
-    def _passes(self, occurrence: int, values: Sequence[int | None]) -> bool:
+    def _passes(self, occurrence: int, values: Sequence[Bound | None]) -> bool:
         query = self.query
         for one in self._filters[occurrence]:
             left = 0 if one.left == 0 else values[one.left]

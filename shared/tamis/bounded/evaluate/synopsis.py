@@ -10,14 +10,15 @@ cap; and a bucket has the one tuple with the greatest leader: it can stand for a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tamis.bounded.closure import Bound
 from tamis.bounded.coordinates import Cell, Coordinate
 
-Values = Sequence[int | None]
+Values = Sequence[Bound | None]
 Key = tuple[object, ...]
+Merge = Callable[[object, object], None]
 
 
 @dataclass
@@ -80,6 +81,7 @@ class Synopsis:
     cells: tuple[Cell, ...]
     distinct: bool
     needed: tuple[int, ...]  # nodes whose values belong to every bucket
+    merge: Merge | None = None  # of payloads, without DISTINCT
     buckets: list[dict[Key, Entry]] = field(init=False)
     layouts: list[Layout] = field(init=False)
 
@@ -118,6 +120,8 @@ class Synopsis:
                 buckets[key].lead = lead
             elif not self.distinct:
                 old.count += 1
+                if self.merge is not None:
+                    self.merge(old.payload, payload)
             elif lead > old.lead:
                 old.values, old.payload, old.lead = values, payload, lead
 

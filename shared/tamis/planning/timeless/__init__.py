@@ -7,6 +7,7 @@
 | `translate` | a query as conjunctions of `tamis.bounded` |
 | `words` | what is proved, in words about the user's columns |
 | `repairs` | the smallest changes that would bound a query |
+| `grouped` | a query with aggregates as queries without |
 | `answer` | the verdict |
 """
 

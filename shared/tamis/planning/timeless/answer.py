@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tamis.bounded.bound import terms
@@ -11,8 +12,9 @@ from tamis.bounded.normal_form import Conjunction
 from tamis.bounded.witness import Witness, construct, tells_apart
 from tamis.planning.bounds import EMPTY, Memory
 from tamis.planning.timeless import words
+from tamis.planning.timeless.grouped import parts
 from tamis.planning.timeless.minimal import minimal
-from tamis.planning.timeless.repairs import repairs
+from tamis.planning.timeless.repairs import Branch, repairs
 from tamis.planning.timeless.translate import Translation, translate
 from tamis.query.model import Catalog, Query
 
@@ -22,14 +24,27 @@ _WITNESS = 3
 
 def answer(query: Query, catalog: Catalog) -> Memory:
     """Decide a query over streams without time."""
-    translation = translate(query, catalog)
-    branches = [(one.conjunction, one.closure) for one in minimal(translation)]
-    if translation.contradiction is not None or not branches:
-        what = translation.contradiction or "the conditions contradict each other"
+    if query.grouping is not None:
+        aggregates = query.grouping.aggregates
+        asked = [
+            (part.translation, [(q, closure) for _, q, closure in part.alternatives(aggregates)])
+            for part in parts(query, query.grouping, catalog)
+        ]
+    else:
+        translation = translate(query, catalog)
+        asked = [(translation, [(one.conjunction, one.closure) for one in minimal(translation)])]
+    if any(one.contradiction is not None or not branches for one, branches in asked):
+        what = asked[0][0].contradiction or "the conditions contradict each other"
         return Memory("bounded", 0, "0", EMPTY, f"warning: {what}, so the query never has a row")
+    branches = [branch for _, own in asked for branch in own]
     failing = [(*one, found) for one in branches if (found := violation(*one)) is not None]
     if failing:
-        return _refused(translation, branches, failing)
+        fixes = _repairs([one for one, _ in asked], branches)
+        return _refused(failing, fixes)
+    return _bounded(branches)
+
+
+def _bounded(branches: Sequence[Branch]) -> Memory:
     said = list(dict.fromkeys(term.text for one in branches for term in terms(*one)))
     total = sum(int(term.count) for one in branches for term in terms(*one))
     first = branches[0][0]
@@ -43,34 +58,17 @@ def answer(query: Query, catalog: Catalog) -> Memory:
     return Memory("bounded", total, " + ".join(said), theorem(first), reason)
 
 
-def _refused(
-    translation: Translation,
-    branches: list[tuple[Conjunction, Closure]],
-    failing: list[tuple[Conjunction, Closure, Violation]],
-) -> Memory:
-    query, closure, found = failing[0]
+def _refused(failing: Sequence[tuple[Conjunction, Closure, Violation]], fixes: tuple[str, ...]) -> Memory:
     for query, closure, found in failing:
         witness = _witness(query, closure, found)
-        if witness is not None and not _doubts(query):
-            return Memory(
-                "unbounded",
-                None,
-                "",
-                f"{theorem(query)}, condition {found.condition}",
-                words.unbounded(query, closure, found),
-                _repairs(translation, branches),
-                words.scenario(query, witness),
-            )
-    doubts = _doubts(query) or ["no example was found that would prove it"]
+        if witness is not None and not query.caveats:
+            broken = f"{theorem(query)}, condition {found.condition}"
+            why = words.unbounded(query, closure, found)
+            return Memory("unbounded", None, "", broken, why, fixes, words.scenario(query, witness))
+    query, closure, found = failing[0]
+    doubts = query.caveats or ("no example was found that would prove it",)
     reason = f"not proven: {words.unbounded(query, closure, found)}; but {'; '.join(doubts)}"
-    return Memory(
-        "unknown",
-        None,
-        "",
-        f"{theorem(query)}, condition {found.condition}",
-        reason,
-        _repairs(translation, branches),
-    )
+    return Memory("unknown", None, "", f"{theorem(query)}, condition {found.condition}", reason, fixes)
 
 
 def _witness(query: Conjunction, closure: Closure, found: Violation) -> Witness | None:
@@ -78,13 +76,9 @@ def _witness(query: Conjunction, closure: Closure, found: Violation) -> Witness 
     return witness if witness is not None and tells_apart(query, witness) else None
 
 
-def _doubts(query: Conjunction) -> list[str]:
-    """Why a failing condition may prove nothing."""
-    return list(query.caveats)
-
-
-def _repairs(translation: Translation, branches: list[tuple[Conjunction, Closure]]) -> tuple[str, ...]:
-    if any(len(query.nodes) != len(translation.columns) for query, _ in branches):
-        return ()
-    sure = [(replace(query, caveats=()), closure) for query, closure in branches]
-    return repairs(sure, translation.columns)
+def _repairs(translations: Sequence[Translation], branches: Sequence[Branch]) -> tuple[str, ...]:
+    columns = tuple(dict.fromkeys(column for one in translations for column in one.columns))
+    occurring = {one.alias for one in columns}
+    if any(not occurring <= set(query.aliases) for query, _ in branches):
+        return ()  # with one more condition, no occurrence may stand for another one any longer
+    return repairs([(replace(query, caveats=()), closure) for query, closure in branches], columns)

@@ -20,22 +20,25 @@ MOST_CHANGES = 3
 MOST_TRIED = 30
 
 
+Branch = tuple[Conjunction, Closure]
+
+
 @dataclass(frozen=True)
 class Change:
-    """One change: of which node (0: of the whole), its SQL, and what it makes of a conjunction."""
+    """One change: of which column (None: of the whole), its SQL, and what it makes of a conjunction."""
 
-    node: int
+    column: Column | None
     sql: str
     make: Callable[[Conjunction], Conjunction]
 
 
-def repairs(branches: Sequence[tuple[Conjunction, Closure]], columns: Sequence[Column]) -> tuple[str, ...]:
+def repairs(branches: Sequence[Branch], columns: Sequence[Column]) -> tuple[str, ...]:
     """Changes that bound all branches, the fewest first. Empty where a few changes don't."""
     changes = list(_changes(branches[0][0], columns))
     found: list[str] = []
     for count in range(1, MOST_CHANGES + 1):
         for chosen in itertools.combinations(changes, count):
-            if len({one.node for one in chosen}) == count and all(_bounds(q, chosen) for q, _ in branches):
+            if len({one.column for one in chosen}) == count and all(_bounds(q, chosen) for q, _ in branches):
                 found.append(" ".join(one.sql for one in chosen))
             if len(found) == MOST_REPAIRS:
                 return tuple(found)
@@ -56,19 +59,24 @@ def _bounds(query: Conjunction, chosen: Sequence[Change]) -> bool:
 def _changes(query: Conjunction, columns: Sequence[Column]) -> Iterator[Change]:
     constants = [abs(d.bound) for d in query.differences if 0 in (d.left, d.right)]
     low, high = min(_LOW, *(-c for c in constants), 0), max(_HIGH, *constants, 0)
-    for node, column in enumerate(columns, 1):
+    for column in columns:
         name = f"{identifier(column.alias)}.{identifier(column.name)}"
         if column.type is Type.VARCHAR:
-            yield Change(node, f"AND {name} = '…'", _bounded(Difference(node, 0, -1), Difference(0, node, 1)))
+            yield Change(column, f"AND {name} = '…'", _within(column, -1, -1))
         if not column.type.integral:
             continue
-        least, most = Difference(0, node, -low), Difference(node, 0, high)
-        yield Change(node, f"AND {name} >= {low}", _bounded(least))
-        yield Change(node, f"AND {name} <= {high}", _bounded(most))
-        yield Change(node, f"AND {name} BETWEEN {low} AND {high}", _bounded(least, most))
-    if not query.distinct:
-        yield Change(0, "SELECT DISTINCT", lambda one: replace(one, distinct=True))
+        yield Change(column, f"AND {name} >= {low}", _within(column, low, None))
+        yield Change(column, f"AND {name} <= {high}", _within(column, None, high))
+        yield Change(column, f"AND {name} BETWEEN {low} AND {high}", _within(column, low, high))
+    if not query.distinct and not query.grouped:
+        yield Change(None, "SELECT DISTINCT", lambda one: replace(one, distinct=True))
 
 
-def _bounded(*more: Difference) -> Callable[[Conjunction], Conjunction]:
-    return lambda query: query.with_bounds(*more)
+def _within(column: Column, low: int | None, high: int | None) -> Callable[[Conjunction], Conjunction]:
+    def make(query: Conjunction) -> Conjunction:
+        nodes = [node for node in range(1, query.size) if query.name(node) == f"{column.alias}.{column.name}"]
+        more = [Difference(node, 0, high) for node in nodes if high is not None]
+        more += [Difference(0, node, -low) for node in nodes if low is not None]
+        return query.with_bounds(*more)
+
+    return make

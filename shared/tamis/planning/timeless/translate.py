@@ -70,8 +70,8 @@ class _Parts:
 
 
 class _Translator:
-    def __init__(self, query: Query, catalog: Catalog) -> None:
-        self.query = query
+    def __init__(self, query: Query, catalog: Catalog, extra: Sequence[Column]) -> None:
+        self.query, self.extra = query, extra
         self.streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
         self.codes: dict[str, int] = {}
         self.parts = _Parts(
@@ -144,8 +144,9 @@ class _Translator:
             for one in itertools.chain.from_iterable(split):
                 reading = differences(one, self.code)
                 read += [] if reading is None else _compared(reading)
-        read += [c for output in self.query.select for c in columns(output.expr)]
+        read += [c for output in self.query.select for c in columns(output.expr) if c.alias]
         read += [c for join in parts.joins for c in columns(join)]
+        read += self.extra
         return tuple(c for c in dict.fromkeys(read) if c not in parts.points)
 
     def _declared(self, column: Column) -> Iterator[Reading]:
@@ -247,9 +248,11 @@ class _Translator:
         return Node(occurrence, f"{column.alias}.{column.name}", column.name, nullable)
 
 
-def translate(query: Query, catalog: Catalog) -> Translation:
-    """Take apart a query over streams without time."""
-    return _Translator(query, catalog).translate()
+def translate(query: Query, catalog: Catalog, extra: Sequence[Column] = ()) -> Translation:
+    """Take apart a query over streams without time. `extra` columns are nodes too, where they may have more
+    than one value.
+    """
+    return _Translator(query, catalog, extra).translate()
 
 
 def _number(number: Mapping[Column, int], column: Column | None) -> int:

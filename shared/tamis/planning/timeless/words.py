@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from tamis.bounded.closure import Closure
 from tamis.bounded.decide import Reference, Violation
-from tamis.bounded.normal_form import Conjunction
+from tamis.bounded.normal_form import ASKED, Conjunction
 from tamis.bounded.witness import Witness
 
 
 def relation(query: Conjunction, closure: Closure, one: Reference) -> str:
     """A comparison between streams: `s.a < t.b`."""
     left, right = query.name(one.tail), query.name(one.head)
+    if ASKED in (query.aliases[query.occurrence(node)] for node in (one.tail, one.head)):
+        return f"{left if query.aliases[query.occurrence(one.tail)] == ASKED else right} for each group"
     bound = int(closure.between(one.tail, one.head))
     if closure.fixed(one.tail, one.head):
         return f"{left} = {right}{_offset(bound)}"
@@ -61,6 +63,8 @@ def _shown(query: Conjunction, closure: Closure, node: int) -> str:
         if abs(has) == float("inf")
     ]
     many = "can have endlessly many values" if len(lacks) > 1 else f"has no {lacks[0]} limit"
+    if query.grouped:
+        return f"a group, or a value that an aggregate needs, is kept for every {name}, which {many}"
     why = (
         "DISTINCT has to remember all that were given" if query.distinct else "a later tuple may ask for any"
     )
@@ -74,7 +78,7 @@ def scenario(query: Conjunction, witness: Witness) -> str:
     columns = [query.nodes[node - 1].column for node in witness.key]
     values = [tuple(one[column] for column in columns) for one in witness.stored]
     said = ", ".join("(" + ", ".join(map(str, one)) + ")" for one in values)
-    others = sorted({stream for stream, _ in witness.completions[0]} - {witness.stream})
+    others = sorted({stream for stream, _ in witness.completions[0]} - {witness.stream, ASKED})
     later = f"tuples of {', '.join(others)}" if others else "the same tuples again"
     return (
         f"any number of tuples of {witness.stream} with ({', '.join(columns)}) = {said}, …: {later} that come"

@@ -1,0 +1,114 @@
+"""Random SQL over two streams without time, random tuples, and both as DuckDB's tables and as recordings."""
+
+from __future__ import annotations
+
+import random
+
+import duckdb
+import numpy as np
+
+from tamis.expressions.nodes import Type
+from tamis.expressions.vectors import Vector
+from tamis.query.model import AlertDef, Catalog, Explain
+from tamis.query.parse import parse
+from tamis.recordings.typed import Recording
+
+STREAMS = """
+CREATE STREAM s (a INT, b INT, f BOOLEAN, v VARCHAR, x DOUBLE);
+CREATE STREAM t (c INT, d INT CHECK (d BETWEEN -2 AND 3), g BOOLEAN, w VARCHAR, y DOUBLE);
+"""
+KINDS = (Type.INT, Type.INT, Type.BOOLEAN, Type.VARCHAR, Type.DOUBLE)
+COLUMNS = {"s": tuple(zip("abfvx", KINDS, strict=True)), "t": tuple(zip("cdgwy", KINDS, strict=True))}
+TEXTS = ("x", "y", "z")
+Tuples = list[tuple[str, tuple[object, ...]]]
+
+
+def reference() -> duckdb.DuckDBPyConnection:
+    """An empty database with both streams as tables."""
+    found = duckdb.connect()
+    for name, columns in COLUMNS.items():
+        kinds = [f"{column} {'BIGINT' if kind is Type.INT else kind}" for column, kind in columns]
+        found.execute(f"CREATE TABLE {name} ({', '.join(kinds)})")
+    return found
+
+
+def alert_of(catalog: Catalog, sql: str) -> AlertDef:
+    """A query as an alert without name."""
+    (statement,) = parse(f"EXPLAIN {sql}", catalog)
+    assert isinstance(statement, Explain)
+    assert isinstance(statement.target, AlertDef)
+    return statement.target
+
+
+def recordings(catalog: Catalog, used: set[str], tuples: Tuples) -> dict[str, Recording]:
+    """The tuples of each stream, with their place in the order of all."""
+    found = {}
+    for name in sorted(used):
+        rows = [(place, one) for place, (stream, one) in enumerate(tuples) if stream == name]
+        columns = {
+            column: Vector.from_list([one[i] for _, one in rows], kind)
+            for i, (column, kind) in enumerate(COLUMNS[name])
+        }
+        order = np.array([place for place, _ in rows], np.int64)
+        late = np.zeros(len(rows), np.bool_)
+        found[name] = Recording(catalog.streams[name], columns, late, {}, 0, order)
+    return found
+
+
+def tuple_of(r: random.Random, name: str) -> tuple[object, ...]:
+    """A random tuple within the declared domain, with NULLs."""
+    second = r.randint(-2, 3) if name == "t" else r.randint(-5, 5)
+    number = r.choice((0.1, 0.2, -1.5, 1e6, 3.0))
+    values: list[object] = [r.randint(-5, 5), second, r.random() < 0.5, r.choice(TEXTS), number]
+    return tuple(None if r.random() < 0.08 else value for value in values)
+
+
+def columns_of(sources: list[str]) -> tuple[list[str], list[str], list[str], list[str]]:
+    """The columns of FROM: whole numbers, flags, texts, numbers."""
+    found: tuple[list[str], list[str], list[str], list[str]] = ([], [], [], [])
+    for source in sources:
+        stream, alias = source.split()
+        names = [f"{alias}.{name}" for name, _ in COLUMNS[stream]]
+        for kind, own in zip(found, (names[:2], names[2:3], names[3:4], names[4:]), strict=True):
+            kind.extend(own)
+    return found
+
+
+def sources_of(r: random.Random) -> list[str]:
+    """What stands in FROM."""
+    joins = [["s x"], ["s x", "t y"], ["s x", "t y"], ["s x", "t y"], ["s x", "s y"], ["t x", "s y"]]
+    return r.choice(joins)
+
+
+def where(r: random.Random, sources: list[str], limited: float = 0.5) -> str:
+    """A random WHERE with conditions of each kind that is understood, or none."""
+    whole, flags, texts, _ = columns_of(sources)
+    conditions = [_condition(r, whole, flags, texts) for _ in range(r.randint(0, 4))]
+    for column in whole:
+        if r.random() < limited:
+            conditions.append(f"{column} BETWEEN {r.randint(-4, 0)} AND {r.randint(0, 4)}")
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def _condition(r: random.Random, whole: list[str], flags: list[str], texts: list[str]) -> str:
+    a, b = r.choice(whole), r.choice(whole)
+    op, n = r.choice(("<", "<=", "=", ">", ">=", "!=")), r.randint(-3, 3)
+    match r.randrange(9):
+        case 0 | 1:
+            return f"{a} {op} {b} + {n}"
+        case 2:
+            return f"{a} - {b} {op} {n}"
+        case 3:
+            return f"2 * {a} {op} {n}"
+        case 4:
+            return f"({a} {op} {n} OR {a} = {n - 2})"
+        case 5:
+            return f"ABS({a} - {b}) <= {abs(n)}"
+        case 6:
+            return r.choice((flags[0], f"NOT {flags[-1]}", f"{flags[0]} = {flags[-1]}"))
+        case 7:
+            same = f"{texts[0]} = {texts[-1]}"
+            texted = r.choice((f"{texts[0]} IN ('x', 'y')", f"{texts[-1]} != 'z'", same))
+            return texted if r.random() < 0.7 else f"{a} {op} {n}.5"
+        case _:
+            return f"{a} IS {r.choice(('', 'NOT '))}NULL"
