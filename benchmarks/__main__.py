@@ -20,6 +20,9 @@ NAMES = (
     "omission.stores",
     "omission.retention",
     "omission.growth",
+    "predicates.matching",
+    "predicates.relaxing",
+    "predicates.evaluation",
     "stall",
     "edge",
     "joiner",
@@ -38,7 +41,7 @@ RESULTS = Path(__file__).parent / "results"
 @click.option("--quick", is_flag=True, help="Small sizes: whether it works, not how fast it is.")
 def main(names: tuple[str, ...], quick: bool) -> None:
     """Run all benchmarks, or those named: omission (which is omission.stores, omission.retention and
-    omission.growth), stall, edge, joiner, latency, sharing.
+    omission.growth), predicates, stall, edge, joiner, latency, sharing.
     """
     # What a benchmark started is ended by its `finally`, also when it is told to stop.
     signal.signal(signal.SIGTERM, _interrupt)

@@ -30,6 +30,7 @@ _PACKAGES = (
     "orjson",
     "pyarrow",
     "pyspark",
+    "rtree",
     "faust-streaming",
     "sortedcontainers",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import pi
+from math import nan, pi
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +107,55 @@ def growth(rows: Sequence[Row]) -> None:
     _save(figure, "omission-growth.png")
 
 
+def matching(rows: Sequence[Row]) -> None:
+    """Figures 9 to 15 of kuntschke-2006: time by dimensions and sizes, bounded or not, and of large ones."""
+    figure, panels = _panels(4, sharey=True)
+    points = (("9, 12", "dimensions"), ("10, 13", "query"), ("11, 14", "stream"), ("15", "stream"))
+    methods = [name for name in rows[0] if name.endswith(", ms")]
+    for axes, (figures, by) in zip(panels, points, strict=True):
+        for bounded, line in (("yes", "-"), ("no", ":")):
+            mine = [row for row in rows if (row["figures"], row["bounded"]) == (figures, bounded)]
+            for number, method in enumerate(methods if mine else ()):
+                label = method.removesuffix(", ms") + ("" if bounded == "yes" else ", unbounded")
+                axes.plot(
+                    [row[by] for row in mine],
+                    [float(row.get(method) or nan) for row in mine],
+                    line,
+                    marker="os^vDPX*<"[number],
+                    markersize=4,
+                    color=f"C{number}",
+                    label=label,
+                )
+        axes.set_yscale("log")
+        axes.set_title(f"Figure{'s' if ',' in figures else ''} {figures}")
+        axes.set_xlabel("dimensions" if by == "dimensions" else f"boxes of the {by} predicate")
+    panels[0].set_ylabel("CPU time per pair (ms)")
+    _legend_below(figure, panels[0])
+    _save(figure, "predicates-matching.png")
+
+
+def evaluation(rows: Sequence[Row]) -> None:
+    """Figures 16 to 18 of kuntschke-2006: throughput by dimensions, size and selectivity."""
+    figure, panels = _panels(3, sharey=True)
+    ways = [name for name in rows[0] if name.endswith(", M items/s")]
+    points = (("16", "dimensions"), ("17", "boxes"), ("18", "selectivity"))
+    for axes, (number, by) in zip(panels, points, strict=True):
+        mine = [row for row in rows if row["figure"] == number]
+        for at, way in enumerate(ways):
+            name = way.removesuffix(", M items/s")
+            line = "-" if name in {"Tamis", "index"} else "--"
+            axes.plot(
+                [row[by] for row in mine], [row[way] for row in mine], line, marker="os^vDP"[at], label=name
+            )
+        axes.set_yscale("log")
+        axes.set_title(f"Figure {number}")
+        axes.set_xlabel(by)
+    panels[1].set_xscale("log")
+    panels[0].set_ylabel("millions of items per CPU second")
+    _legend_below(figure, panels[0])
+    _save(figure, "predicates-evaluation.png")
+
+
 def _panels(number: int, *, sharey: bool = False) -> tuple[Figure, list[Axes]]:
     figure = Figure(figsize=(5.2 * number, 4.6), layout="constrained")
     panels = list(figure.subplots(1, number, sharey=sharey))
@@ -134,4 +183,12 @@ def _again(drawings: Iterable[tuple[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    _again([("omission.stores", stores), ("omission.retention", retention), ("omission.growth", growth)])
+    _again(
+        [
+            ("omission.stores", stores),
+            ("omission.retention", retention),
+            ("omission.growth", growth),
+            ("predicates.matching", matching),
+            ("predicates.evaluation", evaluation),
+        ]
+    )

@@ -11,6 +11,7 @@ from benchmarks.harness import Result, keep, machine
 from benchmarks.latency import quantile
 from benchmarks.omission import growth, retention, stores
 from benchmarks.pages import fill
+from benchmarks.predicates import evaluation, relaxing
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
@@ -47,6 +48,20 @@ def test_growth_has_both_forms_retain_the_same() -> None:
     assert kept and all(
         isinstance(number, float) and number < 2 * growth.INTERVAL for number in kept.values()
     )
+
+
+def test_relaxing_keeps_exact_predicates_small() -> None:
+    rows = {row["method"]: row for row in relaxing.run(True, lambda _: None).rows}
+    assert rows["HSR"]["pD"] == rows["EM"]["pD"] == rows["HSR+QC"]["pD"]
+    assert float(rows["HCR"]["pD"] or 0) >= float(rows["EM"]["pD"] or 0) > 0
+    counts = [int(rows[name]["matched pairs"] or 0) for name in ("HSR", "HCR", "HSR+QC", "EM")]
+    assert counts == sorted(counts) and counts[0] == 0 < counts[1] <= counts[3]
+
+
+def test_evaluation_finds_the_same_every_way() -> None:
+    """The benchmark itself compares them."""
+    for row in evaluation.run(True, lambda _: None).rows:
+        assert all(float(row[f"{way}, M items/s"] or 0) > 0 for way in evaluation.WAYS)
 
 
 def test_tables_go_between_the_marks_of_pages(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.predicates.bits import first_bit
-from tamis.predicates.cover.split import COVERED, OPEN, SPENT, room, split
+from tamis.predicates.cover.split import COVERED, MOST_PARTS, OPEN, SPENT, room, split
 
 Int32s = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
@@ -85,6 +85,8 @@ def breadth_first_indexed(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, 
             if box < 0:
                 return OPEN
             wanted = m + 2 * d
+            if wanted > MOST_PARTS:
+                return SPENT
             next_los, next_his, next_at = (
                 room(next_los, wanted),
                 room(next_his, wanted),

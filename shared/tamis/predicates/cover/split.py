@@ -2,7 +2,8 @@
 (kuntschke-2006, section 3.5, Algorithms 10 to 12) and one of ours, compiled.
 
 All take codes of shape (boxes, d) and one box of shape (d,), and return whether it is covered, or -1 where
-more than `budget` parts were looked at. The empty parts of a split are never kept (erratum of the paper).
+more than `budget` parts were looked at or too many held. The empty parts of a split are never kept (erratum
+of the paper).
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import numpy.typing as npt
 Int32s = npt.NDArray[np.int32]
 
 COVERED, OPEN, SPENT = 1, 0, -1
+# Parts that a strategy may hold at a time, some hundred megabytes.
+MOST_PARTS = 4_000_000
 
 
 @numba.njit(cache=True, nogil=True)
@@ -68,6 +71,8 @@ def breadth_first(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, budget: 
         next_los, next_his = np.empty((n + 2 * d, d), np.int32), np.empty((n + 2 * d, d), np.int32)
         m = 0
         for part in range(n):
+            if m > MOST_PARTS:
+                return SPENT
             next_los, next_his = room(next_los, m + 2 * d + 1), room(next_his, m + 2 * d + 1)
             if meets(los[part], his[part], lower[box], upper[box]):
                 m = split(los[part], his[part], lower[box], upper[box], next_los, next_his, m)

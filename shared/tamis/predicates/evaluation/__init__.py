@@ -13,6 +13,7 @@ from tamis.predicates.boxes import Box
 from tamis.predicates.differences import Difference
 from tamis.predicates.evaluation.bitmap import Bitmap, mark_owners
 from tamis.predicates.evaluation.keys import KeyOrder, differences
+from tamis.predicates.evaluation.ordered import by_place, size
 from tamis.predicates.evaluation.scan import scan
 from tamis.predicates.ranges import ANYTHING
 
@@ -20,12 +21,14 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Columns = Mapping[str, npt.NDArray[np.generic]]
 
+# Rows that are looked up at a time: their keys stay in the cache.
+BLOCK = 8192
 # Rows at the head of a batch on which the way of the rest is chosen.
 SAMPLE = 256
-# What the index costs for one tuple, in looks at a box of the scan: for each dimension and each word of bits.
-# Measured with 10 to 5,000 boxes in three dimensions; neither way may be taken where it is much slower.
-COST_OF_DIMENSION = 5.0
-COST_OF_WORD = 3.5
+# What the index costs for one tuple, in looks at a box of the scan. Outside of all ranges of one dimension
+# that is seen at once; else each dimension is looked up, and a few words of bits are met. Measured with 10 to
+# 5,000 boxes in one to ten dimensions; neither way may be taken where it is much slower.
+COST_OUTSIDE, COST_OF_DIMENSION, COST_OF_WORD, MOST_WORDS = 2.0, 10.0, 3.0, 8
 
 
 class Boxes(Protocol):
@@ -56,11 +59,15 @@ class Dispatcher:
             )
             for name in self._names
         }
-        self._owners = np.array([at for at, _ in boxes], np.int64)
+        lower, upper = self._bounds([box for _, box in boxes])
+        places = by_place(lower, upper)
+        self._lower, self._upper = lower[places], upper[places]
+        self._owners = np.array([boxes[place][0] for place in places.tolist()], np.int64)
         self._subscribers = len(predicates)
-        self._lower, self._upper = self._bounds([box for _, box in boxes])
         self._bitmap = Bitmap(self._lower, self._upper)
-        self._order = np.arange(len(boxes))
+        sizes = [size(boxes[place][1]) for place in places.tolist()]
+        self._largest_first = np.array(sorted(range(len(boxes)), key=sizes.__getitem__), np.int64)
+        self._order = self._largest_first
         self._active = np.ones(len(predicates), np.bool_)
 
     def activate(self, subscriber: int, active: bool = True) -> None:
@@ -68,27 +75,40 @@ class Dispatcher:
         self._active[subscriber] = active
         for box in np.flatnonzero(self._owners == subscriber).tolist():
             self._bitmap.activate(box, active)
-        self._order = np.flatnonzero(self._active[self._owners])
+        self._order = self._largest_first[self._active[self._owners[self._largest_first]]]
 
     def any(self, columns: Columns) -> Bools:
         """Which tuples some active subscriber wants. `columns`: arrays of shape (n,) by attribute."""
-        keys = self._keys(columns)
-        out = np.zeros(keys.shape[1], np.bool_)
+        count = len(next(iter(columns.values()))) if columns else 0
+        out = np.zeros(count, np.bool_)
         if not len(self._order):
             return out
-        sample = keys[:, :SAMPLE]
-        looked = scan(sample, self._lower, self._upper, self._order, out[:SAMPLE])
-        rest = keys[:, SAMPLE:]
-        cost = COST_OF_DIMENSION * len(self._names) + COST_OF_WORD * self._bitmap.words
-        if looked <= cost * sample.shape[1]:
-            scan(rest, self._lower, self._upper, self._order, out[SAMPLE:])
-        else:
-            self._bitmap.any(rest, out[SAMPLE:])
+        head = slice(0, SAMPLE)
+        keys = self._keys(columns, head)
+        looked = self._by_scan(keys, out[head])
+        way = self._by_scan if looked <= self._cost_of_index(keys) else self._by_index
+        for first in range(SAMPLE, count, BLOCK):
+            rows = slice(first, first + BLOCK)
+            way(self._keys(columns, rows), out[rows])
         return out
+
+    def _cost_of_index(self, keys: Int64s) -> float:
+        least, behind = self._lower.min(axis=0)[:, None], self._upper.max(axis=0)[:, None]
+        inside: int = int(((keys >= least) & (keys < behind)).all(axis=0).sum())
+        words = COST_OF_WORD * min(self._bitmap.words, MOST_WORDS)
+        each: float = COST_OF_DIMENSION * len(self._names) + words
+        return float((keys.shape[1] - inside) * COST_OUTSIDE + inside * each)
+
+    def _by_scan(self, keys: Int64s, out: Bools) -> int:
+        return scan(keys, self._lower, self._upper, self._order, out)
+
+    def _by_index(self, keys: Int64s, out: Bools) -> int:
+        self._bitmap.any(keys, out)
+        return 0
 
     def which(self, columns: Columns) -> Bools:
         """Which active subscribers want which tuples: shape (n, subscribers)."""
-        keys = self._keys(columns)
+        keys = self._keys(columns, slice(None))
         # Subscriber by subscriber in memory: what one of them wants is looked at as a column.
         out = np.zeros((self._subscribers, keys.shape[1]), np.bool_)
         mark_owners(self._bitmap.which(keys), self._owners, out)
@@ -104,12 +124,13 @@ class Dispatcher:
                 lower[at, d], upper[at, d] = order.of_cut(first), order.of_cut(behind)
         return lower, upper
 
-    def _keys(self, columns: Columns) -> Int64s:
-        size = len(next(iter(columns.values()))) if columns else 0
-        keys = np.empty((len(self._names), size), np.int64)
+    def _keys(self, columns: Columns, rows: slice) -> Int64s:
+        part = {name: column[rows] for name, column in columns.items()}
+        count = len(next(iter(part.values()))) if part else 0
+        keys = np.empty((len(self._names), count), np.int64)
         for d, name in enumerate(self._names):
             order = self._orders[name]
-            keys[d] = order.of_values(
-                differences(name, columns, order) if isinstance(name, Difference) else columns[name]
+            order.of_values(
+                differences(name, part, order) if isinstance(name, Difference) else part[name], keys[d]
             )
         return keys

@@ -7,19 +7,29 @@ out or put back by one bit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numba
 import numpy as np
 import numpy.typing as npt
+
+from tamis.predicates.bits import WORD, first_bit
 
 Int64s = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
 
-WORD = 64
+# So many that a bucket has seldom more than one end.
+BUCKETS_OF_END = 16
+# Of bits: of one dimension at most 32,768 buckets.
+MOST_BUCKETS = 15
 
 
 class Bitmap:
-    """Boxes as bits. `lower`, `upper`: int64 keys of shape (boxes, d), half-open."""
+    """Boxes as bits. `lower`, `upper`: int64 keys of shape (boxes, d), half-open; neighbours best stand
+    together, so that most words of most sets are 0.
+    """
 
     def __init__(self, lower: Int64s, upper: Int64s) -> None:
         boxes, dimensions = lower.shape
@@ -33,6 +43,10 @@ class Bitmap:
             first = np.searchsorted(ends[d], lower[:, d]) + 1
             behind = np.searchsorted(ends[d], upper[:, d]) + 1
             _fill(self._sets, int(self._begins[d]) + d, first, behind)
+        # Of each row, the words that aren't 0, as bits.
+        self._used = np.zeros((len(self._sets), (self.words + WORD - 1) // WORD), np.uint64)
+        _note_used(self._sets, self._used)
+        self._buckets = Buckets.of(ends)
         self.active = np.full(self.words, ~np.uint64(0))
 
     def activate(self, box: int, active: bool) -> None:
@@ -45,13 +59,48 @@ class Bitmap:
 
     def any(self, keys: Int64s, out: Bools) -> None:
         """Set `out` where an active box holds the tuple. `keys`: (d, n)."""
-        _any(keys, self._ends, self._begins, self._sets, self.active, out)
+        _any(keys, self._ends, self._begins, *self._buckets, self._sets, self._used, self.active, out)
 
     def which(self, keys: Int64s) -> Words:
         """The active boxes that hold each tuple, as bits: (n, words)."""
         out = np.empty((keys.shape[1], self.words), np.uint64)
-        _which(keys, self._ends, self._begins, self._sets, self.active, out)
+        _which(keys, self._ends, self._begins, *self._buckets, self._sets, self.active, out)
         return out
+
+
+class Buckets(NamedTuple):
+    """Where to look for a key among the ends of a dimension. The outermost ends, which may be far away, are
+    left out, and the others spread over equal buckets of keys.
+
+    `first`, `behind`: between these ends there are buckets; `shift`: how many low bits of a key less `first`
+    are within a bucket; `starts`, of shape (d, buckets + 1): how many ends lie below each bucket.
+    """
+
+    first: Int64s
+    behind: Int64s
+    shift: npt.NDArray[np.uint64]
+    starts: npt.NDArray[np.int32]
+
+    @staticmethod
+    def of(ends: Sequence[Int64s]) -> Buckets:
+        """For the ends of each dimension, ascending."""
+        dimensions = len(ends)
+        first, behind = np.zeros(dimensions, np.int64), np.zeros(dimensions, np.int64)
+        shift = np.zeros(dimensions, np.uint64)
+        size = 1 << min((BUCKETS_OF_END * max(map(len, ends), default=1)).bit_length(), MOST_BUCKETS)
+        starts = np.zeros((dimensions, size + 1), np.int32)
+        for d, mine in enumerate(ends):
+            outermost = len(mine) // 16 + 1
+            if len(mine) <= 2 * outermost:
+                starts[d] = 0
+                behind[d] = first[d] = mine[0] if len(mine) else 0
+                continue
+            low, high = int(mine[outermost]), int(mine[-1 - outermost])
+            bits = max((high - low).bit_length() - (size.bit_length() - 1), 0)
+            first[d], behind[d], shift[d] = low, high, bits
+            edges = [min(low + (bucket << bits), high) for bucket in range(size + 1)]
+            starts[d] = np.searchsorted(mine, np.array(edges, np.int64))
+        return Buckets(first, behind, shift, starts)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -63,45 +112,121 @@ def _fill(sets: Words, top: int, first: Int64s, behind: Int64s) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def _row(key: int, ends: Int64s, begin: int, behind: int) -> int:
-    """How many of the ends in [begin, behind) are at most `key`. Without branches: halves of a list that is
-    searched in no order are guessed wrong every other time.
-    """
-    at, size = begin, behind - begin
-    while size > 1:
-        half = size // 2
-        at += half * (ends[at + half - 1] <= key)
-        size -= half
-    if size == 1 and ends[at] <= key:
-        at += 1
-    return at - begin
+def _note_used(sets: Words, used: Words) -> None:
+    for row in range(sets.shape[0]):
+        for word in range(sets.shape[1]):
+            if sets[row, word] != 0:
+                used[row, word // 64] |= np.uint64(1) << np.uint64(word % 64)
 
 
 @numba.njit(cache=True, nogil=True)
-def _any(keys: Int64s, ends: Int64s, begins: Int64s, sets: Words, active: Words, out: Bools) -> None:
+def _row(
+    key: int,
+    d: int,
+    ends: Int64s,
+    begins: Int64s,
+    first: Int64s,
+    behind: Int64s,
+    shift: npt.NDArray[np.uint64],
+    starts: npt.NDArray[np.int32],
+) -> int:
+    """How many of the ends of a dimension are at most `key`."""
+    begin = begins[d]
+    if key < first[d]:
+        at, most = np.int64(0), np.int64(starts[d, 0])
+    elif key >= behind[d]:
+        at, most = np.int64(starts[d, -1]), begins[d + 1] - begin
+    else:
+        bucket = np.int64((np.uint64(key) - np.uint64(first[d])) >> shift[d])
+        at, most = np.int64(starts[d, bucket]), np.int64(starts[d, bucket + 1])
+    while most - at > 8:
+        middle = (at + most) // 2
+        if ends[begin + middle] <= key:
+            at = middle + 1
+        else:
+            most = middle
+    while at < most and ends[begin + at] <= key:
+        at += 1
+    return int(at)
+
+
+@numba.njit(cache=True, nogil=True)
+def _any(
+    keys: Int64s,
+    ends: Int64s,
+    begins: Int64s,
+    first: Int64s,
+    behind: Int64s,
+    shift: npt.NDArray[np.uint64],
+    starts: npt.NDArray[np.int32],
+    sets: Words,
+    used: Words,
+    active: Words,
+    out: Bools,
+) -> None:
     dimensions = keys.shape[0]
+    words, groups = sets.shape[1], used.shape[1]
     rows = np.empty(dimensions, np.int64)
     for i in range(keys.shape[1]):
+        hit = True
         for d in range(dimensions):
-            rows[d] = begins[d] + d + _row(keys[d, i], ends, begins[d], begins[d + 1])
-        hit = False
-        for word in range(len(active)):
-            found = active[word]
-            for d in range(dimensions):
-                found &= sets[rows[d], word]
-            if found != 0:
-                hit = True
+            # Outside of all ranges of one dimension: most tuples, where few satisfy the predicate.
+            key = keys[d, i]
+            if key < ends[begins[d]] or key >= ends[begins[d + 1] - 1]:
+                hit = False
                 break
+        if not hit:
+            out[i] = False
+            continue
+        for d in range(dimensions):
+            rows[d] = begins[d] + d + _row(keys[d, i], d, ends, begins, first, behind, shift, starts)
+        hit = False
+        if words <= 4:
+            for word in range(words):
+                found = active[word]
+                for d in range(dimensions):
+                    found &= sets[rows[d], word]
+                if found != 0:
+                    hit = True
+                    break
+        else:
+            for group in range(groups):
+                left = ~np.uint64(0)
+                for d in range(dimensions):
+                    left &= used[rows[d], group]
+                while left != 0 and not hit:
+                    bit = first_bit(left)
+                    left &= left - np.uint64(1)
+                    word = group * 64 + bit
+                    if word >= words:
+                        break
+                    found = active[word]
+                    for d in range(dimensions):
+                        found &= sets[rows[d], word]
+                    hit = found != 0
+                if hit:
+                    break
         out[i] = hit
 
 
 @numba.njit(cache=True, nogil=True)
-def _which(keys: Int64s, ends: Int64s, begins: Int64s, sets: Words, active: Words, out: Words) -> None:
+def _which(
+    keys: Int64s,
+    ends: Int64s,
+    begins: Int64s,
+    first: Int64s,
+    behind: Int64s,
+    shift: npt.NDArray[np.uint64],
+    starts: npt.NDArray[np.int32],
+    sets: Words,
+    active: Words,
+    out: Words,
+) -> None:
     dimensions = keys.shape[0]
     rows = np.empty(dimensions, np.int64)
     for i in range(keys.shape[1]):
         for d in range(dimensions):
-            rows[d] = begins[d] + d + _row(keys[d, i], ends, begins[d], begins[d + 1])
+            rows[d] = begins[d] + d + _row(keys[d, i], d, ends, begins, first, behind, shift, starts)
         for word in range(len(active)):
             found = active[word]
             for d in range(dimensions):
@@ -115,23 +240,8 @@ def mark_owners(sets: Words, owners: Int64s, out: Bools) -> None:
     for i in range(sets.shape[0]):
         for word in range(sets.shape[1]):
             left = sets[i, word]
-            box = np.int64(word * 64)
             while left != 0:
-                skip = np.uint64(0)
-                if left & np.uint64(0xFFFF_FFFF) == 0:
-                    skip += np.uint64(32)
-                if (left >> skip) & np.uint64(0xFFFF) == 0:
-                    skip += np.uint64(16)
-                if (left >> skip) & np.uint64(0xFF) == 0:
-                    skip += np.uint64(8)
-                if (left >> skip) & np.uint64(0xF) == 0:
-                    skip += np.uint64(4)
-                if (left >> skip) & np.uint64(0x3) == 0:
-                    skip += np.uint64(2)
-                if (left >> skip) & np.uint64(0x1) == 0:
-                    skip += np.uint64(1)
-                box += np.int64(skip)
+                box = word * 64 + first_bit(left)
+                left &= left - np.uint64(1)
                 if box < len(owners):  # the last word may have bits of no box
                     out[owners[box], i] = True
-                left = (left >> skip) >> np.uint64(1)
-                box += 1

@@ -12,11 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
 from tamis.expressions.nodes import Type
 from tamis.predicates.differences import Difference, Form
+from tamis.predicates.doubles import key_of_double
 from tamis.predicates.ranges import Cut
 
 Int64s = npt.NDArray[np.int64]
@@ -25,6 +27,7 @@ NULL_KEY = np.iinfo(np.int64).min
 LOW_KEY = NULL_KEY + 1
 HIGH_KEY = np.iinfo(np.int64).max
 _SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+_EXPONENT = np.int64(0x7FF0_0000_0000_0000)
 
 
 @dataclass(frozen=True)
@@ -53,22 +56,23 @@ class KeyOrder:
         if self.points is not None:
             return bisect_right(self.points, cut[1])
         if self.kind is Type.DOUBLE:
-            return int(double_keys(np.array([cut[1]], np.float64))[0])
+            return key_of_double(cut[1])
         return int(cut[1])
 
-    def of_values(self, values: npt.NDArray[np.generic]) -> Int64s:
-        """The keys of a column's values; None, NaN and infinities are NULL."""
+    def of_values(self, values: npt.NDArray[np.generic], out: Int64s) -> None:
+        """Write the keys of a column's values; None, NaN and infinities are NULL."""
         if self.kind is Type.DOUBLE:
-            return double_keys(values.astype(np.float64))
+            double_keys(np.asarray(values, np.float64), out)
+            return
         listed = _listed(values) if self.points is not None or values.dtype.kind in "Of" else None
         if listed is None:
-            return np.clip(values.astype(np.int64), LOW_KEY, HIGH_KEY - 1)
-        if self.points is None:
-            keys = (NULL_KEY if v is None else min(max(int(v), LOW_KEY), HIGH_KEY - 1) for v in listed)
-            return np.fromiter(keys, np.int64, len(listed))
-        known: dict[Any, int] = {v: bisect_right(self.points, v) for v in set(listed) if v is not None}
-        known[None] = NULL_KEY
-        return np.fromiter((known[v] for v in listed), np.int64, len(listed))
+            np.clip(values.astype(np.int64), LOW_KEY, HIGH_KEY - 1, out=out)
+        elif self.points is None:
+            out[:] = [NULL_KEY if v is None else min(max(int(v), LOW_KEY), HIGH_KEY - 1) for v in listed]
+        else:
+            known: dict[Any, int] = {v: bisect_right(self.points, v) for v in set(listed) if v is not None}
+            known[None] = NULL_KEY
+            out[:] = [known[v] for v in listed]
 
 
 def _listed(values: npt.NDArray[np.generic]) -> list[Any]:
@@ -105,8 +109,14 @@ def _finite(values: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
     return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
-def double_keys(numbers: npt.NDArray[np.float64]) -> Int64s:
-    """Integers in the order of doubles: the bits of positive ones ascend, those of negative ones descend."""
-    bits = (numbers + 0.0).view(np.int64)  # -0.0 becomes 0.0
-    keys = np.where(bits < 0, bits ^ _SIGN, bits)
-    return np.where(np.abs(numbers) <= np.finfo(np.float64).max, keys, NULL_KEY)
+@numba.njit(cache=True, nogil=True)
+def double_keys(numbers: npt.NDArray[np.float64], out: Int64s) -> None:
+    """Write integers in the order of doubles: positive bits ascend, negative ones descend."""
+    bits = numbers.view(np.int64)
+    for i in range(len(bits)):
+        found = bits[i]
+        if found & _EXPONENT == _EXPONENT:
+            found = NULL_KEY
+        elif found < 0:
+            found = -(found & _SIGN)  # -0.0 becomes 0
+        out[i] = found

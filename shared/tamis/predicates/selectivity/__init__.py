@@ -13,8 +13,9 @@ from tamis.predicates.differences import Difference
 from tamis.predicates.predicate import Predicate
 from tamis.predicates.selectivity.distributions import Distribution, Observed, Uniform
 from tamis.predicates.selectivity.measure import measure
+from tamis.predicates.selectivity.sketch import Sketch, merge, observe
 
-__all__ = ["Distribution", "Observed", "Uniform", "selectivity"]
+__all__ = ["Distribution", "Observed", "Sketch", "Uniform", "merge", "observe", "selectivity"]
 
 
 def selectivity(predicate: Predicate, distributions: Mapping[str, Distribution]) -> float:
