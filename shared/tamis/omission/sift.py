@@ -39,6 +39,7 @@ _SIZE = _NEW_TIME + _ROWS
 # Under each stack, greater than all and older than the interval: it ends every search.
 _FLOOR = 4
 _ABOVE_ALL = np.int64(2**63 - 1)
+_MINUS_ZERO = np.int64(-(2**63))
 # Longest span of a run whose times can be subtracted as int64.
 _LONGEST = np.uint64(2**62)
 
@@ -49,20 +50,18 @@ _ONE, _TWO = np.uint64(1), np.uint64(2)
 
 
 @njit(cache=True)
-def _take_in(times: Int64s, values: Floats, start: np.int64, work: Int64s) -> bool:
-    """Put rows where `_settle` finds them. Whether two of them have one time."""
-    rows = len(values)
+def _take_in(times: Int64s, bits: Int64s, start: np.int64, work: Int64s) -> bool:
+    """Put rows where `_settle` finds them; `bits`: of their values. Whether two of them have one time."""
+    rows = len(bits)
     value, time = work[_NEW_VALUE : _NEW_VALUE + rows], work[_NEW_TIME : _NEW_TIME + rows]
-    as_float = value.view(np.float64)
     for i in range(rows):
         time[i] = times[i] - start
-        as_float[i] = values[i] + 0.0  # -0.0 is 0.0
-    for i in range(rows):
-        # As a whole number a negative float has its order reversed.
-        value[i] ^= (value[i] >> 63) & _ABOVE_ALL
+        number = np.int64(0) if bits[i] == _MINUS_ZERO else bits[i]
+        # Negative floats, taken as whole numbers, have their order reversed.
+        value[i] = number ^ (_ABOVE_ALL if number < 0 else np.int64(0))
     same = False
-    for i in range(1, rows):
-        same |= time[i] == time[i - 1]
+    for i in range(_ONE, np.uint64(rows)):
+        same |= time[i] == time[i - _ONE]
     return same
 
 
@@ -98,19 +97,16 @@ def _settle(
         work[far] = ~(last ^ negated)
         work[far + np.uint64(_TIME)] = before
         work[far + np.uint64(_VERDICT)] = place + _ONE - side
-        first, second = work[near] <= signed, work[near - _ONE] <= signed
-        third = work[near - _TWO] <= signed
         verdicts[place + side] = work[near + np.uint64(_TIME)] < reach
-        verdicts[np.uint64(work[near + np.uint64(_VERDICT)])] = work[near + np.uint64(_TIME - 1)] < reach
-        verdicts[np.uint64(work[near + np.uint64(_VERDICT - 1)])] = work[near + np.uint64(_TIME - 2)] < reach
-        near -= np.uint64(first) + np.uint64(second) + np.uint64(third)
-        if third:
-            verdicts[np.uint64(work[near + np.uint64(_VERDICT + 1)])] = work[near + np.uint64(_TIME)] < reach
-            while work[near] <= signed:
-                verdicts[np.uint64(work[near + np.uint64(_VERDICT)])] = (
-                    work[near + np.uint64(_TIME - 1)] < reach
+        third = True
+        while third:
+            first, second = work[near] <= signed, work[near - _ONE] <= signed
+            third = work[near - _TWO] <= signed
+            for slot in range(3):
+                verdicts[np.uint64(work[near + np.uint64(_VERDICT - slot)])] = (
+                    work[near + np.uint64(_TIME - 1 - slot)] < reach
                 )
-                near -= _ONE
+            near -= np.uint64(first) + np.uint64(second) + np.uint64(third)
         if value == last:
             # It takes its predecessor's place on both sides; of one time the first is retained.
             far -= _ONE
@@ -146,7 +142,7 @@ def _forget(work: Int64s, floor: int, top: np.uint64, reach: np.int64, verdicts:
 @njit(cache=True)
 def _sift(
     times: Int64s,
-    values: Floats,
+    bits: Int64s,
     starts: Int64s,
     interval: np.int64,
     strict: bool,
@@ -169,7 +165,7 @@ def _sift(
         near, far, less = np.uint64(upper - 1), np.uint64(lower - 1), False
         while row < end - 1:
             rows = min(_ROWS, end - row)
-            if _take_in(times[row : row + rows], values[row : row + rows], start, work):
+            if _take_in(times[row : row + rows], bits[row : row + rows], start, work):
                 verdicts[-1] = 1
             near, far, less = _settle(work, rows, np.uint64(row), interval, strict, verdicts, near, far, less)
             row += rows - 1
@@ -199,7 +195,7 @@ def sift(
     verdicts = np.zeros(2 * rows + 2, np.uint8)
     _sift(
         times,
-        values,
+        values.view(np.int64),
         starts,
         np.int64(min(interval, _LONGEST)),
         strict,
