@@ -8,7 +8,7 @@ import numpy as np
 
 from tamis.evaluation import kernels
 from tamis.fleet.kernels import warm
-from tamis.omission import panes, settle
+from tamis.omission import order, panes, settle
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
 
@@ -16,6 +16,7 @@ from tamis.omission.window_stream import WindowState
 def test_the_filter_and_the_join_need_no_further_compilation() -> None:
     warm()
     compiled: list[Any] = [settle.advance, panes.extremes, kernels.windows, kernels.expand]
+    compiled += [order._ordered, order._ascending, order._radix_sort, order._count_sort]
     before = [list(kernel.signatures) for kernel in compiled]
     random = np.random.default_rng(1)
     for sides, delay in (("above", None), ("below", 5), ("both", 0)):
@@ -26,6 +27,8 @@ def test_the_filter_and_the_join_need_no_further_compilation() -> None:
                 state.decide(start + 15, now=start + 10)
                 state.note_published(times[:3])
             state.flush()
+    disordered = random.permutation(2_000)
+    order.by_key_and_time(disordered % 7, disordered)
     keys = np.array([1, 1, 2])
     kernels.expand(*kernels.windows(keys, keys, keys[:1].copy(), keys[:1] - 1, keys[:1] + 1))
     assert [list(kernel.signatures) for kernel in compiled] == before

@@ -12,6 +12,7 @@ from tamis.evaluation import kernels
 
 # Those of expressions are compiled when they are imported.
 from tamis.expressions import libm  # noqa: F401
+from tamis.omission.order import by_key_and_time
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
 from tamis.predicates import implies, parse
@@ -27,6 +28,8 @@ def warm() -> None:
         state.note_published([1])
         state.held()
         state.flush()
+    backwards = np.arange(1000)[::-1].copy()
+    by_key_and_time(backwards, backwards)
     rows = np.arange(2)
     kernels.expand(*kernels.windows(rows, rows, rows, rows, rows))
     stream, query = parse("a < 1 OR a >= 1 AND b < 1 OR a >= 1 AND b >= 1"), parse("a > 0 AND b > 0")

@@ -28,10 +28,11 @@ from tamis.omission.columns import Bools, Flags, Floats, Int64s, Sides
 # One array has all that the pass works on, in the first and second level of cache, so that one register
 # points at it. Sections: of the slots of both stacks the value (a whole number in the value's order, negated
 # on the lower stack), time since the run's start, and the place of the verdict; of the rows that are looked
-# at now, value and time. (Sizes that are no powers of two put sections on different lines of the cache.)
-_SLOTS, _ROWS = 2044, 508
+# at now, value and time. A stack's length is four pages and some: a processor takes places whole pages apart
+# for one at first, and a load for one of what was just stored.
+_SLOTS, _ROWS = 2133, 508
 _LOWER = _SLOTS
-_TIME = 2 * _SLOTS + 4
+_TIME = 2 * _SLOTS
 _VERDICT = 2 * _TIME
 _NEW_VALUE = 3 * _TIME
 _NEW_TIME = _NEW_VALUE + _ROWS
