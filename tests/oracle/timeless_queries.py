@@ -82,12 +82,24 @@ def sources_of(r: random.Random) -> list[str]:
 
 def where(r: random.Random, sources: list[str], limited: float = 0.5) -> str:
     """A random WHERE with conditions of each kind that is understood, or none."""
-    whole, flags, texts, _ = columns_of(sources)
-    conditions = [_condition(r, whole, flags, texts) for _ in range(r.randint(0, 4))]
+    whole, flags, texts, numbers = columns_of(sources)
+    conditions = [
+        _dense(r, numbers) if r.random() < 0.2 else _condition(r, whole, flags, texts)
+        for _ in range(r.randint(0, 4))
+    ]
     for column in whole:
         if r.random() < limited:
             conditions.append(f"{column} BETWEEN {r.randint(-4, 0)} AND {r.randint(0, 4)}")
     return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def _dense(r: random.Random, numbers: list[str]) -> str:
+    """A condition on DOUBLE columns, some with the constants that tuples have."""
+    op = r.choice(("<", "<=", "=", ">", ">="))
+    constant = r.choice(("0.1", "0.2", "-1.5", "3.0", "2", "0"))
+    other = r.choice([*numbers, constant])
+    one = r.choice(numbers)
+    return f"{one} {op} {other if other != one else constant}"
 
 
 def _condition(r: random.Random, whole: list[str], flags: list[str], texts: list[str]) -> str:

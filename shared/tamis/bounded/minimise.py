@@ -9,14 +9,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tamis.bounded.closure import Closure
-from tamis.bounded.normal_form import Conjunction, Difference, Node
+from tamis.bounded.normal_form import Conjunction, Difference
 
 
 def covered(query: Conjunction, closure: Closure) -> tuple[int, int] | None:
     """An occurrence that another one covers, and that one."""
-    if not query.distinct or query.unequal or query.exact:
+    if not query.distinct or query.unequal or query.exact or query.ranges:
         return None
     count = len(query.streams)
     for gone in range(count):
@@ -69,7 +70,7 @@ def without(
     left = [node for node in range(1, query.size) if query.occurrence(node) != gone]
     number = {0: 0, **{node: place for place, node in enumerate(left, 1)}}
     nodes = tuple(
-        Node(one.occurrence - (one.occurrence > gone), one.name, one.column, one.nullable)
+        replace(one, occurrence=one.occurrence - (one.occurrence > gone))
         for one in (query.nodes[node - 1] for node in left)
     )
     differences = tuple(

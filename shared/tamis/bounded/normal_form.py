@@ -13,8 +13,11 @@ evaluation, disjunctions and inequations between streams are split into several 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from tamis.bounded.closure import Closure
+
+Kind = Literal["whole", "dense", "text"]
 
 # The stream that nobody sends (see `extremes`): no stream of a user has this name.
 ASKED = ""
@@ -48,6 +51,7 @@ class Node:
     name: str
     column: str = ""
     nullable: bool = False
+    kind: Kind = "whole"
 
 
 @dataclass(frozen=True)
@@ -55,9 +59,10 @@ class Conjunction:
     """A conjunctive query. `streams[i]` is the stream of occurrence i; a self-join names one twice.
 
     `projected` are the nodes whose values SELECT shows or a condition needs that is no difference; `exact`
-    of them are needed by such a condition only. `grouped`: its rows are counted by groups, the projected
-    values, and stay. `caveats`: why an attribute that isn't bounded, or a
-    condition that fails, does not yet prove the query unbounded.
+    of them are needed by such a condition only. `ranges` are limits of single nodes that every tuple keeps
+    and that bound nothing (see `tamis.planning.timeless.dense`). `grouped`: its rows are counted by groups,
+    the projected values, and stay. `caveats`: why an attribute that isn't bounded, or a condition that fails,
+    does not yet prove the query unbounded.
     """
 
     streams: tuple[str, ...]
@@ -68,6 +73,7 @@ class Conjunction:
     distinct: bool
     unequal: tuple[Unequal, ...] = ()
     exact: tuple[int, ...] = ()
+    ranges: tuple[Difference, ...] = ()
     caveats: tuple[str, ...] = ()
     grouped: bool = False
 

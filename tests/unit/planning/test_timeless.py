@@ -13,7 +13,8 @@ from tamis.query.parse import catalog_of, parse
 STREAMS = """
 CREATE STREAM s (a INT, b INT, c INT);
 CREATE STREAM t (d INT, e INT);
-CREATE STREAM u (x INT, y INT CHECK (y BETWEEN 1 AND 6), z DOUBLE, v VARCHAR, f BOOLEAN);
+CREATE STREAM u (x INT, y INT CHECK (y BETWEEN 1 AND 6), z DOUBLE, k DOUBLE, v VARCHAR, f BOOLEAN);
+CREATE STREAM w (z DOUBLE);
 """
 CASES = [
     (name.strip(), *(part.strip() for part in rest.split("--!")))

@@ -68,12 +68,14 @@ class Evaluator:
     def _filter(self, closure: Closure, occurrence: int) -> list[Difference]:
         """All that follows of the tuples of one occurrence alone."""
         own = (0, *self.query.own(occurrence))
-        return [
+        ranges = [one for one in self.query.ranges if (one.left or one.right) in own]
+        follows = [
             Difference(a, b, int(closure.between(a, b)))
             for a in own
             for b in own
             if a != b and closure.finite(a, b)
         ]
+        return ranges + follows
 
     def _passes(self, occurrence: int, values: Sequence[Bound | None]) -> bool:
         query = self.query

@@ -14,6 +14,7 @@ from tamis.bounded.normal_form import Conjunction
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Type, aliases
 from tamis.expressions.vectors import Mask, Vector
+from tamis.planning.timeless.differences import place
 from tamis.planning.timeless.minimal import Minimal
 from tamis.planning.timeless.translate import Branch, Translation
 from tamis.recordings.typed import Recording
@@ -106,7 +107,7 @@ class Run:
             coded = self._coded
             return [None if v is None else coded.setdefault(v, len(coded)) for v in values]
         if kind is Type.DOUBLE:
-            return [None if v is None else float(v) for v in values]
+            return [None if v is None else place(float(v)) for v in values]
         return [None if v is None else int(v) for v in values]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -45,7 +46,8 @@ def answer(query: Query, catalog: Catalog) -> Memory:
 
 
 def _bounded(branches: Sequence[Branch]) -> Memory:
-    said = list(dict.fromkeys(term.text for one in branches for term in terms(*one)))
+    counted = Counter(term.text for one in branches for term in terms(*one))
+    said = [text if count == 1 else f"{count} * {text}" for text, count in counted.items()]
     total = sum(int(term.count) for one in branches for term in terms(*one))
     first = branches[0][0]
     if not said:

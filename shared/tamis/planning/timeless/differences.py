@@ -1,7 +1,8 @@
 """One condition of SQL as bounds on differences of whole numbers, where it is that.
 
 Whole are INT, BIGINT, TIMESTAMP and, as 0 and 1, BOOLEAN; VARCHAR only takes part in equality, by the code of
-a constant. The meaning is exact: NULL makes a condition not true, so that columns that are compared are not
+a constant; DOUBLE is compared with DOUBLE and with constants, without offsets, by its place among all
+DOUBLEs. The meaning is exact: NULL makes a condition not true, so that columns that are compared are not
 NULL; arithmetic that overflows is NULL, which `guards` excludes, and is taken apart across streams only where
 32 bits on each side can't overflow.
 """
@@ -9,6 +10,7 @@ NULL; arithmetic that overflows is NULL, which `guards` excludes, and is taken a
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -16,6 +18,7 @@ from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, 
 
 _EXACT = 2**53  # up to here a DOUBLE compares with whole numbers as its value says
 _SMALL = 2**40  # sums of a few such numbers and INT columns don't overflow
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "!=", "!=": "="}
 
 
@@ -71,6 +74,10 @@ def differences(expr: Expr, code: Callable[[str], int]) -> Reading | None:
     left, right = expr.args
     if _named(left) and _named(right):
         return _texts(expr.op, left, right, code)
+    if Type.DOUBLE in (left.type, right.type) and Column in (type(left), type(right)):
+        found = _doubles(expr.op, left, right)
+        if found is not None:
+            return found
     if expr.op in ("<", "<=") and _distance(left) is not None:
         return _near(expr.op, left, right)
     return _numbers(expr.op, left, right)
@@ -96,6 +103,43 @@ def _texts(op: str, left: Expr, right: Expr, code: Callable[[str], int]) -> Read
         offset = code(right.value)
     assert offset is not None
     return _equal(left, other, offset) if op == "=" else Reading(apart=(Apart(left, other, offset),))
+
+
+def place(value: float) -> int:
+    """The place of a DOUBLE among all: of two, the greater one's is greater; that of 0.0 is 0.
+
+    >>> place(0.0), place(-0.0), place(5e-324), place(-1.5) < place(-1.0)
+    (0, 0, 1, True)
+    """
+    bits = int.from_bytes(struct.pack(">d", abs(value)))
+    return -bits if value < 0 else bits
+
+
+def at_place(number: int) -> float:
+    """The DOUBLE at a place.
+
+    >>> at_place(place(-1.5)), at_place(place(1e300))
+    (-1.5, 1e+300)
+    """
+    (value,) = struct.unpack(">d", abs(number).to_bytes(8))
+    return -float(value) if number < 0 else float(value)
+
+
+def _doubles(op: str, left: Expr, right: Expr) -> Reading | None:
+    """A DOUBLE column compared with another one, or with a constant."""
+    if isinstance(left, Literal):
+        op, left, right = _FLIPPED.get(op, op), right, left
+    if not isinstance(left, Column) or left.type is not Type.DOUBLE:
+        return None
+    if isinstance(right, Column) and right.type is Type.DOUBLE and right != left:
+        return _shape(op, {left: 1, right: -1}, 0)
+    if (
+        isinstance(right, Literal)
+        and isinstance(right.value, int | float)
+        and float(right.value) == right.value
+    ):
+        return _single(op, left, 1, place(float(right.value)))
+    return None
 
 
 def _distance(expr: Expr) -> Expr | None:
@@ -133,9 +177,8 @@ def _numbers(op: str, left: Expr, right: Expr) -> Reading | None:
 
 def _rounded(op: str, left: Expr, right: Expr) -> tuple[str, Expr, Expr] | None:
     """A whole number compared with a DOUBLE constant, as with a whole constant."""
-    flipped = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
     if isinstance(left, Literal):
-        op, left, right = flipped.get(op, op), right, left
+        op, left, right = _FLIPPED.get(op, op), right, left
     if not isinstance(right, Literal) or right.type is not Type.DOUBLE or not isinstance(right.value, float):
         return None
     value = right.value
@@ -218,7 +261,7 @@ def _shape(op: str, terms: Mapping[Column, int], constant: int) -> Reading | Non
 def _single(op: str, column: Column, factor: int, constant: int) -> Reading | None:
     """`factor * column op constant`."""
     if factor < 0:
-        op = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op)
+        op = _FLIPPED.get(op, op)
         factor, constant = -factor, -constant
     whole = constant % factor == 0
     match op:

@@ -45,15 +45,11 @@ class Part:
         aggregate = aggregates[self.extreme]
         kind: Literal["max", "min"] = "max" if aggregate.function == "max" else "min"
         for branch in self.translation.branches:
-            if branch.closure is None:
-                continue
             query = replace(branch.conjunction, grouped=True)
             one = Minimal(query, branch.closure, {}, branch)
-            if aggregate.column in self.translation.columns:
-                node = self.translation.columns.index(aggregate.column) + 1
-                yield one, *asking(query, branch.closure, node, kind)
-            else:
-                yield one, query, branch.closure
+            assert aggregate.column is not None
+            node = self.translation.columns.index(aggregate.column) + 1
+            yield one, *asking(query, branch.closure, node, kind)
 
 
 def counts(aggregate: Aggregate) -> bool:

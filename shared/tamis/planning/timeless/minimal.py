@@ -26,7 +26,8 @@ class Minimal:
 def minimal(translation: Translation) -> Iterator[Minimal]:
     """Every alternative that doesn't contradict itself."""
     for branch in translation.branches:
-        query, closure = branch.conjunction, branch.closure
+        query = branch.conjunction
+        closure: Closure | None = branch.closure
         stands: dict[str, str] = {}
         while closure is not None:
             pair = covered(query, closure) if _alike(translation, query) else None
@@ -41,4 +42,4 @@ def minimal(translation: Translation) -> Iterator[Minimal]:
 
 def _alike(translation: Translation, query: Conjunction) -> bool:
     """Is all that the query says of its streams in the differences?"""
-    return query.self_joined and not query.caveats and not translation.joins and not translation.partial
+    return query.self_joined and not query.caveats and not translation.joins

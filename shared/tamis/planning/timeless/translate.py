@@ -13,24 +13,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tamis.bounded.closure import Closure
-from tamis.bounded.normal_form import Conjunction, Difference, Node, Unequal, close
+from tamis.bounded.normal_form import Conjunction, Difference, Kind, Node, Unequal, close
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, columns, substitute
 from tamis.expressions.sql_text import to_sql
 from tamis.planning.analysis import flatten_and
 from tamis.planning.timeless.alternatives import MOST, Alternative, alternatives
+from tamis.planning.timeless.dense import opened
 from tamis.planning.timeless.differences import Apart, Bounded, Reading, differences
 from tamis.query.model import Catalog, Query
 
 
 @dataclass(frozen=True)
 class Branch:
-    """One alternative. `closure` None: it contradicts itself. Of each of the `choices`, the one that is true
-    is taken, and none of those `before` it.
+    """One alternative that doesn't contradict itself: of each choice, the one that is `taken` is true, and
+    none of those `before` it.
     """
 
     conjunction: Conjunction
-    closure: Closure | None
+    closure: Closure
     taken: tuple[Expr, ...]
     before: tuple[Expr, ...]
 
@@ -51,7 +52,6 @@ class Translation:
     joins: tuple[Expr, ...]
     codes: Mapping[str, int]
     contradiction: str | None = None
-    partial: bool = False  # some condition on one source is not in the differences
 
 
 @dataclass
@@ -64,9 +64,7 @@ class _Parts:
     present: dict[str, list[Expr]] = field(default_factory=dict)
     joins: list[Expr] = field(default_factory=list)
     caveats: list[str] = field(default_factory=list)
-    points: set[Column] = field(default_factory=set)  # DOUBLE columns with one value
     false: str | None = None
-    partial: bool = False
 
 
 class _Translator:
@@ -101,7 +99,6 @@ class _Translator:
             tuple(parts.joins),
             self.codes,
             parts.false,
-            parts.partial,
         )
 
     def _conjunct(self, part: Expr) -> None:
@@ -130,9 +127,6 @@ class _Translator:
         split = alternatives(part) if isinstance(part, Call) and part.op in ("or", "and", "not") else None
         if split is not None and len(split) > 1:
             parts.choices.append(split)
-        elif _compares_double(part):
-            parts.partial = True
-            parts.points |= _points(part)
         else:
             parts.caveats.append(f"it isn't known what {to_sql(part)} leaves of the tuples")
 
@@ -147,7 +141,7 @@ class _Translator:
         read += [c for output in self.query.select for c in columns(output.expr) if c.alias]
         read += [c for join in parts.joins for c in columns(join)]
         read += self.extra
-        return tuple(c for c in dict.fromkeys(read) if c not in parts.points)
+        return tuple(dict.fromkeys(read))
 
     def _declared(self, column: Column) -> Iterator[Reading]:
         """What the column's type and CHECK say."""
@@ -191,7 +185,7 @@ class _Translator:
                 *(["values that differ between streams are split in less and greater"] if apart else []),
             ]
             for sides in itertools.product((False, True), repeat=len(apart)):
-                yield self._branch(
+                yield from self._branch(
                     nodes,
                     readings,
                     list(zip(apart, sides, strict=True)),
@@ -206,7 +200,7 @@ class _Translator:
         sides: Sequence[tuple[Apart, bool]],
         caveats: list[str],
         choice: tuple[tuple[Expr, ...], tuple[Expr, ...]],
-    ) -> Branch:
+    ) -> Iterator[Branch]:
         number = {column: at for at, column in enumerate(nodes, 1)}
         at = {alias: i for i, alias in enumerate(self.streams)}
         found = [
@@ -238,14 +232,20 @@ class _Translator:
             self.query.distinct,
             unequal,
             exact,
-            tuple(dict.fromkeys(caveats)),
+            caveats=tuple(dict.fromkeys(caveats)),
         )
-        return Branch(conjunction, conjunction.closure(), *choice)
+        closure = conjunction.closure()
+        if closure is not None:
+            dense = [at for at, column in enumerate(nodes, 1) if column.type is Type.DOUBLE]
+            for part, own in opened(conjunction, closure, dense):
+                yield Branch(part, own, *choice)
 
     def _node(self, column: Column, occurrence: int, compared: bool) -> Node:
         declared = self.streams[column.alias].column(column.name)
         nullable = not compared and declared is not None and not declared.not_null
-        return Node(occurrence, f"{column.alias}.{column.name}", column.name, nullable)
+        kinds: dict[Type, Kind] = {Type.DOUBLE: "dense", Type.VARCHAR: "text"}
+        kind = kinds.get(column.type, "whole")
+        return Node(occurrence, f"{column.alias}.{column.name}", column.name, nullable, kind)
 
 
 def translate(query: Query, catalog: Catalog, extra: Sequence[Column] = ()) -> Translation:
@@ -286,22 +286,6 @@ def _count(choices: Sequence[tuple[Alternative, ...]]) -> int:
 
 def _true(part: Expr) -> bool:
     return bool(holds(part, {}, 1)[0])
-
-
-def _compares_double(part: Expr) -> bool:
-    """Is it a DOUBLE column compared with a constant? It leaves endlessly many values, or one."""
-    return (
-        isinstance(part, Call)
-        and part.op in ("=", "<", "<=", ">", ">=", "!=")
-        and any(isinstance(arg, Column) and arg.type is Type.DOUBLE for arg in part.args)
-        and any(isinstance(arg, Literal) for arg in part.args)
-    )
-
-
-def _points(part: Expr) -> set[Column]:
-    if isinstance(part, Call) and part.op == "=":
-        return {arg for arg in part.args if isinstance(arg, Column)}
-    return set()
 
 
 def close_readings(nodes: Sequence[Column], readings: Sequence[Reading]) -> Closure | None:

@@ -6,6 +6,7 @@ from tamis.bounded.closure import Closure
 from tamis.bounded.decide import Reference, Violation
 from tamis.bounded.normal_form import ASKED, Conjunction
 from tamis.bounded.witness import Witness
+from tamis.planning.timeless.differences import at_place
 
 
 def relation(query: Conjunction, closure: Closure, one: Reference) -> str:
@@ -76,11 +77,34 @@ def _shown(query: Conjunction, closure: Closure, node: int) -> str:
 def scenario(query: Conjunction, witness: Witness) -> str:
     """A witness as an example for people."""
     columns = [query.nodes[node - 1].column for node in witness.key]
-    values = [tuple(one[column] for column in columns) for one in witness.stored]
-    said = ", ".join("(" + ", ".join(map(str, one)) + ")" for one in values)
+    shown = [
+        _values(query, node, [one[column] for one in witness.stored])
+        for node, column in zip(witness.key, columns, strict=True)
+    ]
+    said = ", ".join("(" + ", ".join(one) + ")" for one in zip(*shown, strict=True))
     others = sorted({stream for stream, _ in witness.completions[0]} - {witness.stream, ASKED})
     later = f"tuples of {', '.join(others)}" if others else "the same tuples again"
     return (
         f"any number of tuples of {witness.stream} with ({', '.join(columns)}) = {said}, …: {later} that come"
         " later tell every choice of them from every other"
     )
+
+
+def _values(query: Conjunction, node: int, numbers: list[int]) -> list[str]:
+    """The values that a witness has of a node: where only their order matters, some in that order."""
+    kind = query.nodes[node - 1].kind
+    if kind == "text":
+        return [f"'text{number}'" for number in numbers]
+    if kind == "whole":
+        return [str(number) for number in numbers]
+    limits = {one.left: one.bound for one in query.ranges if node in (one.left, one.right)}
+    low = at_place(-limits[0]) if 0 in limits else None
+    high = at_place(limits[node]) if node in limits else None
+    if low is not None and high is not None:
+        first, step = low, (high - low) / (len(numbers) + 1)
+    else:
+        first, step = 0.0 if low is None else low, 1.0
+        if low is None and high is not None:
+            first = high - len(numbers) - 1
+    places = sorted(set(numbers))
+    return [f"{first + step * (places.index(number) + 1):.6g}" for number in numbers]
