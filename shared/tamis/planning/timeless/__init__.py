@@ -3,6 +3,7 @@
 | file | idea |
 |---|---|
 | `differences` | a condition as difference bounds |
+| `declared` | what types and CHECK say |
 | `dense` | DOUBLE by intervals |
 | `alternatives` | a condition with OR as several conjunctions |
 | `translate` | a query as conjunctions of `tamis.bounded` |

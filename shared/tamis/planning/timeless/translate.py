@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tamis.bounded.closure import Closure
-from tamis.bounded.normal_form import Conjunction, Difference, Kind, Node, Unequal, close
+from tamis.bounded.normal_form import Conjunction, Difference, Kind, Node, Unequal
 from tamis.expressions.evaluate import holds
-from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, columns, substitute
+from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns
 from tamis.expressions.sql_text import to_sql
 from tamis.planning.analysis import flatten_and
 from tamis.planning.timeless.alternatives import MOST, Alternative, alternatives
+from tamis.planning.timeless.declared import domain
 from tamis.planning.timeless.dense import opened
-from tamis.planning.timeless.differences import Apart, Bounded, Reading, differences
+from tamis.planning.timeless.differences import Apart, Reading, differences
 from tamis.query.model import Catalog, Query
 
 
@@ -86,7 +87,11 @@ class _Translator:
             for part in flatten_and(conjunct.expr):
                 self._conjunct(part)
         nodes = self._nodes()
-        known = [reading for column in nodes for reading in self._declared(column)]
+        known = [
+            reading
+            for column in nodes
+            for reading in domain(column, self.streams[column.alias].column(column.name), self.code)
+        ]
         for column in {c for one in parts.differences for c in _compared(one)}:
             parts.present[column.alias].append(_present(column))
         branches = tuple(self._branches(nodes, [*known, *parts.differences]))
@@ -142,25 +147,6 @@ class _Translator:
         read += [c for join in parts.joins for c in columns(join)]
         read += self.extra
         return tuple(dict.fromkeys(read))
-
-    def _declared(self, column: Column) -> Iterator[Reading]:
-        """What the column's type and CHECK say."""
-        if column.type is Type.BOOLEAN:
-            for op, value in ((">=", False), ("<=", True)):
-                reading = differences(
-                    Call(op, (column, Literal(value, Type.BOOLEAN)), Type.BOOLEAN), self.code
-                )
-                assert reading is not None
-                yield replace(reading, compares=False)
-        declared = self.streams[column.alias].column(column.name)
-        if declared is None or declared.check is None:
-            return
-        check = substitute(declared.check, lambda own: Column(column.alias, own.name, own.type))
-        split = alternatives(check)
-        readings = [[differences(part, self.code) for part in one] for one in split or ()]
-        understood = [[r for r in one if r is not None] for one in readings]
-        if understood and all(understood):
-            yield from _hull(column, [close_readings([column], one) for one in understood])
 
     def _branches(self, nodes: tuple[Column, ...], known: Sequence[Reading]) -> Iterator[Branch]:
         choices = list(self.parts.choices)
@@ -286,27 +272,3 @@ def _count(choices: Sequence[tuple[Alternative, ...]]) -> int:
 
 def _true(part: Expr) -> bool:
     return bool(holds(part, {}, 1)[0])
-
-
-def close_readings(nodes: Sequence[Column], readings: Sequence[Reading]) -> Closure | None:
-    """What readings imply of some columns by themselves."""
-    number = {column: at for at, column in enumerate(nodes, 1)}
-    bounds = [
-        Difference(_number(number, b.left), _number(number, b.right), b.bound)
-        for reading in readings
-        for b in reading.bounds
-        if all(end is None or end in number for end in (b.left, b.right))
-    ]
-    return close(len(nodes) + 1, tuple(bounds))
-
-
-def _hull(column: Column, closures: Sequence[Closure | None]) -> Iterator[Reading]:
-    """The range around several ranges of one column."""
-    found = [one for one in closures if one is not None]
-    if not found:
-        return
-    high, low = max(one.upper(1) for one in found), min(one.lower(1) for one in found)
-    if high != float("inf"):
-        yield Reading((Bounded(column, None, int(high)),), compares=False)
-    if low != -float("inf"):
-        yield Reading((Bounded(None, column, -int(low)),), compares=False)
