@@ -32,6 +32,7 @@ Points = Mapping[str, Column]  # None is NULL
 
 OPS: dict[str, Callable[[Column, Column], Any]] = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 BLOCKS = 2
+LONG = [pytest.param(1), pytest.param(20, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
 INT64 = range(-(2**63), 2**63)
 OTHERS = itertools.cycle(METHODS)
 
@@ -188,12 +189,13 @@ def shown(
     return bool((one.value(points)[0] & ~other.value(points)[0]).any())
 
 
+@pytest.mark.parametrize("times", LONG)
 @pytest.mark.parametrize("block", range(BLOCKS))
-def test_whole_numbers_are_exact(block: int) -> None:
+def test_whole_numbers_are_exact(block: int, times: int) -> None:
     axis = [None, *range(-4, 5), *range(-(2**63), -(2**63) + 4), *range(2**63 - 4, 2**63)]
     points = grid("abc", [axis] * 3)
     seen = {"implied": 0, "not": 0, "missed by hsr": 0}
-    for case in range(cases(1 / 400 / BLOCKS)):
+    for case in range(times * cases(1 / 400 / BLOCKS)):
         seed = SEED * 1_000_003 + block * 100_003 + case
         dice = Dice(random.Random(seed), "abc", Type.BIGINT, (-1, 0, 1), (-1, 0, 1))
         so, quickly, said = judge(dice, points, f"seed {seed}")
@@ -204,13 +206,14 @@ def test_whole_numbers_are_exact(block: int) -> None:
         assert min(seen.values()) > 0
 
 
-def test_whole_numbers_overflow() -> None:
+@pytest.mark.parametrize("times", LONG)
+def test_whole_numbers_overflow(times: int) -> None:
     axis = [
         None,
         *(edge + step for edge in (-(2**63), -(2**62), 0, 2**62, 2**63 - 1) for step in range(-9, 10)),
     ]
     points = grid("ab", [[v for v in axis if v is None or v in INT64]] * 2)
-    for case in range(cases(1 / 300)):
+    for case in range(times * cases(1 / 300)):
         seed = SEED * 1_000_003 + case
         constants = (-(2**63), -(2**63) + 1, -1, 0, 2**63 - 1)
         dice = Dice(random.Random(seed), "ab", Type.BIGINT, constants, (-(2**62), -2, 0, 1, 2, 2**62))
@@ -218,10 +221,11 @@ def test_whole_numbers_overflow() -> None:
         assert said == so, f"seed {seed}"
 
 
+@pytest.mark.parametrize("times", LONG)
 @pytest.mark.parametrize("offsets", [(0.0,), (0.0, 0.1, 3.0, -2.5, 1e16)], ids=["order", "rounded"])
-def test_doubles_are_as_they_are_rounded(offsets: tuple[float, ...]) -> None:
+def test_doubles_are_as_they_are_rounded(offsets: tuple[float, ...], times: int) -> None:
     said = {True: 0, False: 0, None: 0}
-    for case in range(cases(1 / 160)):
+    for case in range(times * cases(1 / 160)):
         seed = SEED * 1_000_003 + case
         r = random.Random(seed)
         constants = r.sample((0.0, 0.1, 1.0, 2.9, 3.0, -2.5, 9007199254740992.0), 2)

@@ -270,7 +270,12 @@ def _whole_conditions(left: Column, right: Column, found: Range, box: Mapping[st
         if upper[1] == lower[1] + 1:
             return [_compare("=", left, _plus(right, lower[1]))]
         if lower[1] < _LEAST or upper[1] > _GREATEST + 1:
-            return _whole_conditions(right, left, _turned(found), box)
+            turned = _turned(found)
+            if turned[0][1] >= _LEAST and turned[1][1] <= _GREATEST + 1:
+                return _whole_conditions(right, left, turned, box)
+            halves = ((lower, (0, 0)), ((0, 0), upper))  # no int64 either way: each way has its half
+            sides = (Call("and", tuple(_half(left, right, half, box)), Type.BOOLEAN) for half in halves)
+            return [Call("or", tuple(sides), Type.BOOLEAN)]
         minus = Call("-", (left, right), Type.INTERVAL if left.type is Type.TIMESTAMP else Type.BIGINT)
         ends = [(">=", lower[1])] if lower[1] > _LEAST else []
         ends += [("<", upper[1])] if upper[1] <= _GREATEST else []
@@ -290,6 +295,12 @@ def _whole_conditions(left: Column, right: Column, found: Range, box: Mapping[st
     minus = Call("-", (right, left), kind)
     near = _compare(">=", minus, _literal(1 - upper[1], kind))
     return [Call("or", (near, _compare("<", left, right)), Type.BOOLEAN)]
+
+
+def _half(left: Column, right: Column, found: Range, box: Mapping[str, Range]) -> list[Expr]:
+    """A difference that is negative, or isn't; and that it is so, since it may overflow."""
+    sign = _compare("<" if found[1] == (0, 0) else ">=", left, right)
+    return [*_whole_conditions(left, right, found, box), sign]
 
 
 def _plus(column: Column, offset: float) -> Expr:

@@ -38,7 +38,7 @@ class Predicate:
         found = [box for box in boxes(condition, budget) if possible(box)]
         if len(found) > 1 and covered(EVERYTHING, found):
             found = [EVERYTHING]
-        return Predicate(tuple(found), _types(condition))
+        return Predicate(tuple(map(dict, found)), _types(condition))
 
     @property
     def never(self) -> bool:

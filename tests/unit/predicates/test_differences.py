@@ -52,6 +52,7 @@ def test_doubles(sql: str, canonical: str) -> None:
         ("a - b <= 2 AND a - b > 1", "a = b + 2"),
         ("b = a + 1", "a = b - 1 AND a < 9223372036854775807"),
         ("a > b AND a < b + 1", "FALSE"),
+        ("a - b <= 5 OR b - a <= 5", "a - b < 0 AND a < b OR b - a <= 0 AND a >= b"),
         ("a < b OR a - b <= 2", "b - a >= -2 OR a < b"),
     ],
 )
