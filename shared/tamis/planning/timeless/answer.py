@@ -21,6 +21,8 @@ from tamis.query.model import Catalog, Query
 
 # 2^n plain joins run a witness: eight states show how it goes on.
 _WITNESS = 3
+# As many combinations as one of these joins may try: only self-joins of more than five get there.
+_LARGEST_JOIN = 2000
 
 
 def answer(query: Query, catalog: Catalog) -> Memory:
@@ -75,7 +77,14 @@ def _refused(failing: Sequence[tuple[Conjunction, Closure, Violation]], fixes: t
 
 def _witness(query: Conjunction, closure: Closure, found: Violation) -> Witness | None:
     witness = construct(query, closure, found, _WITNESS)
-    return witness if witness is not None and tells_apart(query, witness) else None
+    if witness is None or (_WITNESS + 1) ** _most_alike(query) > _LARGEST_JOIN:
+        return None
+    return witness if tells_apart(query, witness) else None
+
+
+def _most_alike(query: Conjunction) -> int:
+    """How often the stream occurs that occurs most often."""
+    return max(Counter(query.streams).values())
 
 
 def _repairs(translations: Sequence[Translation], branches: Sequence[Branch]) -> tuple[str, ...]:
