@@ -113,7 +113,7 @@ def long_recording(
     r: np.random.Generator,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Keys, times and values of thousands of tuples: more than are looked at together; ramps that pile up."""
-    n = int(r.choice((600, 2_500, 9_000)))
+    n = int(r.choice((600, 2_500, 30_000)))
     gaps = np.where(r.random(n) < 0.01, 5_000, 1)
     steps = (r.integers(1, 4, n), r.integers(0, 3, n), gaps)[r.integers(3)]
     times = np.cumsum(steps) * int(r.choice((1, 1, 10**9))) + int(r.choice((0, -(2**63), 2**62)))
