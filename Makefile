@@ -73,7 +73,7 @@ bench: setup ## measure throughput, latency and memory
 	$(BIN)/python -m benchmarks
 
 soundness: setup ## long randomised search for a missed or an extra alarm
-	$(BIN)/pytest -n 2 --maxschedchunk 1 --durations 20 tests/oracle -m soundness
+	$(BIN)/pytest -n 2 --maxschedchunk 1 --durations 20 tests/oracle tests/integration -m soundness
 
 soak: setup ## the whole fleet for TAMIS_SOAK_MINUTES (10): what does it hold, and does that grow?
 	$(BIN)/pytest -s tests/e2e -m soak

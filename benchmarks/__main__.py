@@ -28,6 +28,8 @@ NAMES = (
     "joiner",
     "latency",
     "sharing.dispatch",
+    "sharing.match",
+    "sharing.growth",
 )
 # A name before the dot stands for all that begin with it.
 GROUPS = dict.fromkeys(name.partition(".")[0] for name in NAMES)

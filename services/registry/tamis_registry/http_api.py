@@ -228,7 +228,13 @@ def _subscribing(app: FastAPI, worker: Worker) -> None:
             wanted = leases.new_lease(name, predicate, consumer, lease, registry.state.catalog)
             return registry.subscribe(wanted, now)
 
-        found = worker.submit(subscribe)
+        with worker.reading() as (registry, now):
+            catalog = registry.state.catalog
+        wanted = leases.new_lease(name, predicate, consumer, lease, catalog)
+        with worker.reading() as (registry, now):
+            found = registry.renew(wanted, now)
+        if found is None:
+            found = worker.submit(subscribe)
         with worker.reading() as (registry, now):
             return _json(documents.lease_document(registry.view(now), found))
 

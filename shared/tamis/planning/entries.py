@@ -13,16 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import partial
 
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Call, Expr
 from tamis.planning.omission import Omission, bare
 from tamis.planning.plan import Entry, Input, Sides
+from tamis.planning.remembered import MOST, Remembered
 from tamis.predicates import Predicate, implies
 
 # Clauses of a filter: with as many on both sides a comparison takes milliseconds.
 MOST_CLAUSES = 50
+# Entries without omission that are compared with all others: that takes some milliseconds. Of more only equal
+# ones are merged, which costs an edge nothing: it evaluates them together.
+MOST_COMPARED = 100
 
 
 @dataclass(frozen=True)
@@ -39,18 +43,30 @@ def entries(readers: Iterable[Reader]) -> tuple[Entry, ...]:
     """What a topic keeps for these readers, in their order."""
     merged: dict[tuple[object, ...], Entry] = {}
     for reader in readers:
-        new = _entry(reader)
+        new = _ENTRIES.get((reader,), None, partial(_entry, reader))
         same = (new.filter, new.omission_key, new.value, new.window)
         merged[same] = _merge(merged[same], new) if same in merged else new
     widest: list[Entry] = []
     for entry in merged.values():
-        if entry.interval == 0 and not any(_within(entry, other) for other in widest):
+        if (
+            entry.interval == 0
+            and len(widest) < MOST_COMPARED
+            and not any(_within(entry, other) for other in widest)
+        ):
             widest = [other for other in widest if not _within(other, entry)] + [entry]
-    served: dict[Entry, int] = {}
+    # By identity: to hash thousands of filters takes longer than to compare them.
+    served: dict[int, int] = {}
     for entry in merged.values():
         by = next((wide for wide in widest if _within(entry, wide)), entry)
-        served[by] = max(served.get(by, 0), entry.serves)
-    return tuple(replace(entry, serves=served[entry]) for entry in merged.values() if entry in served)
+        served[id(by)] = max(served.get(id(by), 0), entry.serves)
+    return tuple(
+        entry if entry.serves == served[id(entry)] else replace(entry, serves=served[id(entry)])
+        for entry in merged.values()
+        if id(entry) in served
+    )
+
+
+_ENTRIES = Remembered[Entry](MOST)
 
 
 def _entry(reader: Reader) -> Entry:
@@ -85,23 +101,31 @@ def _within(entry: Entry, other: Entry) -> bool:
     """Whether all that passes the filter of `entry` passes that of `other`: exact where both compare
     attributes with constants, else as their conjuncts say.
     """
-    if other.filter is None or entry.filter == other.filter:
+    if other.filter is None or entry is other:
         return True
     if entry.filter is None:
         return False
-    narrow, wide = _boxes(entry.filter), _boxes(other.filter)
+    narrow, wide = boxes(entry.filter), boxes(other.filter)
     if narrow is not None and wide is not None:
         return implies(narrow, wide)
+    if entry.filter == other.filter:
+        return True
     return set(_conjuncts(other.filter)) <= set(_conjuncts(entry.filter))
 
 
-@lru_cache(10_000)
-def _boxes(filter_: Expr) -> Predicate | None:
+_BOXES = Remembered[Predicate | None](MOST)
+
+
+def boxes(filter_: Expr) -> Predicate | None:
     """The filter as boxes; None where it isn't one of them, or one of too many to compare in passing."""
-    try:
-        return Predicate.of(filter_, budget=MOST_CLAUSES)
-    except RefusedError:
-        return None
+
+    def make() -> Predicate | None:
+        try:
+            return Predicate.of(filter_, budget=MOST_CLAUSES)
+        except RefusedError:
+            return None
+
+    return _BOXES.get((filter_,), None, make)
 
 
 def _conjuncts(filter_: Expr) -> tuple[Expr, ...]:

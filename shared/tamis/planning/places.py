@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tamis.errors import RefusedError
-from tamis.expressions.nodes import Expr, Literal, Type
+from tamis.expressions.nodes import Expr
+from tamis.planning.entries import boxes
 from tamis.planning.remembered import MOST, Latest, Remembered
 from tamis.planning.sharing import Choice, How, Served, Topics
 from tamis.planning.traffic import Footprint, Spread
 from tamis.predicates import Predicate, implies
+from tamis.predicates.boxes import EVERYTHING
 from tamis.query.model import StreamDef
 
 TopicKey = tuple[str, tuple[str, ...]]  # (stream, partition key)
@@ -114,22 +116,15 @@ class Places:
 
 def _as_it_is(filter_: Expr | None, served: list[Expr | None]) -> bool:
     """Whether all that passes the filter passes one of those that are served whole, for all that is known."""
-    if filter_ in served or None in served:
+    if None in served or filter_ in served:
         return True
-    try:
-        wanted = Predicate.of(Literal(True, Type.BOOLEAN) if filter_ is None else filter_)
-    except RefusedError:
+    wanted = Predicate((EVERYTHING,), {}) if filter_ is None else boxes(filter_)
+    known = [found for one in served if one is not None and (found := boxes(one)) is not None]
+    union = [box for found in known for box in found.boxes]
+    if wanted is None or len(union) > MOST_CLAUSES:
         return False
-    union = Predicate((), {})
-    for one in served:
-        try:
-            found = Predicate.of(one, MOST_CLAUSES) if one is not None else union
-        except RefusedError:
-            continue
-        union = Predicate((*union.boxes, *found.boxes), {**union.types, **found.types})
-    if len(union.boxes) > MOST_CLAUSES:
-        return False
+    types = {name: kind for found in known for name, kind in found.types.items()}
     try:
-        return implies(wanted, union)
+        return implies(wanted, Predicate(tuple(union), types))
     except RefusedError:
         return False

@@ -28,12 +28,17 @@ from tamis.planning.plan import (
     TimeBound,
     TopicPlan,
 )
+from tamis.planning.remembered import Remembered
 from tamis.query.model import Window
 
 FORMAT = 1  # a reader refuses a plan of another form rather than guess
 LARGEST = 8 * 1024 * 1024  # bytes of one plan; Kafka's own limit must be raised for more than 1 MB
 MOST = 10_000  # items of one list or map
 LONGEST = 1_000  # characters of a name
+MOST_WRITTEN = 50_000  # expressions, topics and definitions that are remembered as written
+
+# A plan is written at every change of one query, and most of it is as it was.
+_WRITTEN = Remembered[orjson.Fragment](MOST_WRITTEN)
 
 T = TypeVar("T")
 Read = Callable[[object, str], T]
@@ -64,15 +69,21 @@ def decode_plan(data: bytes) -> Plan:
 def _plain(value: object) -> Any:
     """A record as JSON values; fields are written by their names."""
     if isinstance(value, (Column, Literal, Call)):
-        return to_json(value)
+        return _WRITTEN.get((value,), None, lambda: orjson.Fragment(orjson.dumps(to_json(value))))
+    if isinstance(value, (TopicPlan, Definition)):
+        return _WRITTEN.get((value,), None, lambda: orjson.Fragment(orjson.dumps(_fields(value))))
     if dataclasses.is_dataclass(value):
-        named = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {name: item for name, item in named.items() if item is not None or name not in _LATER}
+        return _fields(value)
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return value
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    named = {f.name: _plain(getattr(record, f.name)) for f in dataclasses.fields(record)}
+    return {name: item for name, item in named.items() if item is not None or name not in _LATER}
 
 
 def _wrong(what: str, place: str) -> InputError:

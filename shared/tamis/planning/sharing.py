@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from tamis.planning.common import Bools, common
 from tamis.planning.traffic import Floats, Footprint, volume
 
 # What a topic costs by itself, as a share of its stream: partitions of the brokers, and progress of each
@@ -77,7 +78,7 @@ class Topics:
         self._lower = np.concatenate([none, *(one.passes.lower for one in served)])
         self._upper = np.concatenate([none, *(one.passes.upper for one in served)])
         counts = [len(one.passes.lower) for one in served]
-        self._owner = np.repeat(np.arange(len(served)), counts)
+        self._begins = np.cumsum([0, *counts], dtype=np.int64)
         self._share = np.array([one.passes.share for one in served], np.float64)
         self._joiner = np.array([one.joiner for one in served], np.bool_)
         self._subscribers = np.array([one.subscribers for one in served], np.float64)
@@ -89,31 +90,34 @@ class Topics:
         before = self._subscribers + self._joiner
         after = self._subscribers + (1 if subscriber else 0) + (self._joiner | (not subscriber))
         best, cheapest, share = None, 2 * need.share + TOPIC, need.share
-        # What a topic lets pass of the need is at most the sum over its boxes: so a cost has a lower bound,
-        # and the exact measure is only taken of those that may still be the cheapest.
-        met = self._met(need)
+        # Where the exact measure would take long there is more than it first: so a cost has a lower bound,
+        # and the measure is only taken of those topics that may still be the cheapest.
+        met, exact = self._met(need)
         added = np.maximum(need.share - met, 0.0)
         bounds = (self._share + added) * (1 + after) - self._share * (1 + before)
         for at in np.argsort(bounds, kind="stable").tolist():
             if bounds[at] > cheapest:
                 break
-            union = self._share[at] + self._added(need, at)
+            union = self._share[at] + (added[at] if exact[at] else self._added(need, at))
             cost = union * (1 + after[at]) - self._share[at] * (1 + before[at])
             if cost < cheapest or (cost == cheapest and (best is None or at < best)):
                 best, cheapest, share = at, cost, union
         return (None if best is None else self.served[best]), float(share)
 
-    def _met(self, need: Footprint) -> Floats:
-        """For each topic, the sum of what its boxes have in common with those of the need."""
-        common = np.zeros(len(self._owner), np.float64)
+    def _met(self, need: Footprint) -> tuple[Floats, Bools]:
+        """For each topic, what it has in common with the need, or more, and whether it is exactly that."""
+        total, exact = np.zeros(len(self.served)), np.ones(len(self.served), np.bool_)
         for lower, upper in zip(need.lower, need.upper, strict=True):
-            sides = np.minimum(self._upper, upper) - np.maximum(self._lower, lower)
-            common += np.maximum(sides, 0.0).prod(axis=1)
-        return np.bincount(self._owner, common, len(self.served)).astype(np.float64)
+            met, known = np.empty(len(self.served)), np.empty(len(self.served), np.bool_)
+            common(self._lower, self._upper, self._begins, lower, upper, met, known)
+            total += met
+            exact &= known
+        # The boxes of a need may overlap.
+        return total, exact if len(need.lower) == 1 else np.zeros_like(exact)
 
     def _added(self, need: Footprint, at: int) -> float:
         """What the need has outside of a topic."""
-        first, behind = np.searchsorted(self._owner, [at, at + 1]).tolist()
+        first, behind = self._begins[at], self._begins[at + 1]
         mine_lower, mine_upper = self._lower[first:behind], self._upper[first:behind]
         lower = [np.maximum(mine_lower, box) for box in need.lower]
         upper = [np.minimum(mine_upper, box) for box in need.upper]

@@ -77,6 +77,11 @@ class Running:
         assert answer.status_code == httpx.codes.OK, answer.text
         return answer.json()
 
+    def call_with(self, path: str, **parameters: str | int) -> Any:
+        answer = httpx.get(f"{self.server.url}/v1/{path}", params=parameters, timeout=40)
+        assert answer.status_code == httpx.codes.OK, answer.text
+        return answer.json()
+
     def plan(self) -> Any:
         """The newest plan as it was written."""
         return self.get(f"plans/{self.get('plans')[0]['version']}")

@@ -99,6 +99,14 @@ class Registry:
             return change.state.leases[lease.id], change
         return lease, Change(draft, difference(self._found, draft) if what != "known" else {})
 
+    def renew(self, wanted: Lease, now: int) -> Lease | None:
+        """A lease that there is, asked for again for the same term: nothing has to be written."""
+        known = self.state.leases.get(wanted.id)
+        if known is None or known.seconds != wanted.seconds:
+            return None
+        self.seen.asked[known.id] = now
+        return known
+
     def explain(self, text: str, file: str | None = None) -> list[dict[str, Any]]:
         """EXPLAIN's document of every query of a text; nothing changes."""
         draft = self.state.draft()

@@ -155,58 +155,76 @@ class State:
 
 def records(state: State) -> dict[bytes, bytes]:
     """The state as records of `tamis.statements`."""
-    out = {
-        FLEET: {
-            "partitions": state.partitions,
-            "owner": state.owner,
-            "version": state.version,
-            "order": state.order,
-            "topics": {
-                stream: {"next": t.next, "numbers": [[list(key), number] for key, number in t.numbers]}
-                for stream, t in state.topics.items()
-            },
-        }
-    }
-    for stored in state.statements.values():
-        out[f"{stored.kind}/{stored.name}".encode()] = {
-            "sql": stored.sql,
-            "order": stored.order,
-            "version": stored.version,
-            "paused": stored.paused,
-            **({"topics": stored.topics} if stored.topics else {}),
-        }
-    for old in state.retiring.values():
-        out[f"retiring/{old.id}".encode()] = {
-            "sql": old.sql,
-            "order": old.order,
-            "successor": old.successor,
-            **({"topics": old.topics} if old.topics else {}),
-        }
-    for lease in state.leases.values():
-        out[f"lease/{lease.id}".encode()] = {
-            "stream": lease.stream,
-            "predicate": lease.predicate,
-            "consumer": lease.consumer,
-            "seconds": lease.seconds,
-            "version": lease.version,
-            "topics": lease.topics,
-        }
-    for shard in state.shards.values():
-        out[f"shard/{shard.name}".encode()] = {
-            "stream": shard.stream,
-            "edge": shard.edge,
-            "since": shard.since,
-            "gone": shard.gone,
-            "reason": shard.reason,
-        }
-    return {key: orjson.dumps(value) for key, value in out.items()}
+    return {key: orjson.dumps(_document(part)) for key, part in _parts(state).items()}
+
+
+Part = State | Stored | Retiring | Lease | Shard
+
+
+def _parts(state: State) -> dict[bytes, Part]:
+    """What each record is made of."""
+    out: dict[bytes, Part] = {FLEET: state}
+    out |= {f"{stored.kind}/{stored.name}".encode(): stored for stored in state.statements.values()}
+    out |= {f"retiring/{old.id}".encode(): old for old in state.retiring.values()}
+    out |= {f"lease/{lease.id}".encode(): lease for lease in state.leases.values()}
+    return out | {f"shard/{shard.name}".encode(): shard for shard in state.shards.values()}
+
+
+def _document(part: Part) -> dict[str, Any]:
+    match part:
+        case State():
+            return {
+                "partitions": part.partitions,
+                "owner": part.owner,
+                "version": part.version,
+                "order": part.order,
+                "topics": {
+                    stream: {"next": t.next, "numbers": [[list(key), number] for key, number in t.numbers]}
+                    for stream, t in part.topics.items()
+                },
+            }
+        case Stored():
+            document = {
+                "sql": part.sql,
+                "order": part.order,
+                "version": part.version,
+                "paused": part.paused,
+            }
+            return document | ({"topics": part.topics} if part.topics else {})
+        case Retiring():
+            document = {"sql": part.sql, "order": part.order, "successor": part.successor}
+            return document | ({"topics": part.topics} if part.topics else {})
+        case Lease():
+            return {
+                "stream": part.stream,
+                "predicate": part.predicate,
+                "consumer": part.consumer,
+                "seconds": part.seconds,
+                "version": part.version,
+                "topics": part.topics,
+            }
+        case Shard():
+            return {
+                "stream": part.stream,
+                "edge": part.edge,
+                "since": part.since,
+                "gone": part.gone,
+                "reason": part.reason,
+            }
 
 
 def difference(old: State | None, new: State) -> dict[bytes, bytes | None]:
     """What to write so that `old`'s records become `new`'s; None is a tombstone."""
-    before, after = records(old) if old else {}, records(new)
-    changed: dict[bytes, bytes | None] = {k: v for k, v in after.items() if before.get(k) != v}
-    changed.update({k: None for k in before if k not in after})
+    before, after = _parts(old) if old else {}, _parts(new)
+    changed: dict[bytes, bytes | None] = {}
+    for key, part in after.items():
+        was = before.get(key)
+        if was is part:
+            continue
+        value = orjson.dumps(_document(part))
+        if was is None or orjson.dumps(_document(was)) != value:
+            changed[key] = value
+    changed.update({key: None for key in before if key not in after})
     return changed
 
 
