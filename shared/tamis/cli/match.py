@@ -20,6 +20,7 @@ from tamis.query.condition import read_condition
 Examples:
   tamis match "temp > 20 OR rh > 80" "temp BETWEEN 25 AND 30"
   tamis match "a <= 2 OR a >= 4" "a IN (1, 5)" --json
+  tamis match "a < b + 5" "a < b + 3 AND b > 0"
   tamis match "rh > 40 OR temp < 5" "rh > 60" --schema demo/first/alerts.sql
 """
 )

@@ -70,6 +70,8 @@ def test_the_command_says_yes_no_or_what_is_wrong(tmp_path: Path) -> None:
     assert (code, orjson.loads(text)) == (1, {"implied": False, "relaxed": "a > 3 OR a > 1 AND b = 2"})
     code, text = run("a >", "a > 1")
     assert code == 2 and "STREAM_PREDICATE:1:4" in text
+    assert run("a < b + 5", "a < b + 3 AND b > 0")[0] == 0
+    assert run("a <= b", "a = b OR a > 1") == (1, "not implied; relaxed:\n  a <= b OR a > 1\n")
     schema = tmp_path / "s.sql"
     schema.write_text("CREATE STREAM s (k VARCHAR KEY, ts TIMESTAMP, n INT, WATERMARK FOR ts AS ts);")
     assert run("n = 2", "n > 1 AND n < 3")[0] == 1
