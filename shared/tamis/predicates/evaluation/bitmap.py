@@ -119,7 +119,7 @@ def _note_used(sets: Words, used: Words) -> None:
                 used[row, word // 64] |= np.uint64(1) << np.uint64(word % 64)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, inline="always")
 def _row(
     key: int,
     d: int,
@@ -182,13 +182,14 @@ def _any(
             rows[d] = begins[d] + d + _row(keys[d, i], d, ends, begins, first, behind, shift, starts)
         hit = False
         if words <= 4:
+            # Without branches: which word it is in is guessed wrong every other time.
+            some = np.uint64(0)
             for word in range(words):
                 found = active[word]
                 for d in range(dimensions):
                     found &= sets[rows[d], word]
-                if found != 0:
-                    hit = True
-                    break
+                some |= found
+            hit = some != 0
         else:
             for group in range(groups):
                 left = ~np.uint64(0)
