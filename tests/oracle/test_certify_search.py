@@ -60,3 +60,8 @@ def test_no_place_gives_a_certificate_the_lie(part: int) -> None:
     count = cases(0.0125)
     certified = sum(search(SEED * 10_000_000 + part * 1_000_000 + i) for i in range(count))
     assert certified > count // 10, "too few certificates for the test to say much"
+
+
+def test_what_divides_a_divisor_may_be_zero() -> None:
+    """`(1.5 - a.n) / (a.n / a.x) * ... <= 1`, which the long search found: NULL where a.x is 0."""
+    search(1_500_027_225)

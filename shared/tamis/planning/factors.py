@@ -50,6 +50,9 @@ def factors(expr: Expr) -> list[Factor]:
     if expr.op == "*" and expr.type is not Type.DOUBLE and any(_is_product(arg) for arg in expr.args):
         return [(expr, 1)]
     left, right = (factors(arg) if arg.type is expr.type else [(arg, 1)] for arg in expr.args)
+    if expr.op == "/" and any(sign < 0 for _, sign in right):
+        # a / (b / x) is NULL where x is 0, and a * x / b isn't.
+        right = [(expr.args[1], 1)]
     return [*left, *((factor, -sign if expr.op == "/" else sign) for factor, sign in right)]
 
 
