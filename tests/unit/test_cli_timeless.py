@@ -19,6 +19,10 @@ CREATE ALERT pairs AS SELECT b.item, b.price FROM bids b, asks a WHERE a.price <
 CREATE ALERT high AS SELECT item, at FROM bids WHERE price > 5 OR item = 2;
 CREATE ALERT kept WITH (allow_unbounded = true) AS
   SELECT b.price, a.item FROM bids b, asks a WHERE a.price <= b.price AND a.item = b.item;
+CREATE ALERT items AS SELECT item FROM bids WHERE item IN (1, 2, 9)
+  UNION SELECT item FROM asks WHERE item = 2;
+CREATE ALERT all_items AS SELECT item AS i, price FROM bids UNION ALL SELECT item, price + 1 FROM asks;
+CREATE ALERT grows AS SELECT item FROM bids UNION SELECT item FROM asks WHERE item = 2;
 CREATE ALERT book AS
   SELECT item, count(*) AS n, max(price) AS best, avg(price) AS mean, max(at) AS latest
   FROM bids
@@ -81,6 +85,19 @@ def test_groups_have_a_row_for_each_change_and_are_withdrawn() -> None:
         "2,1,7,7,2024-01-01T00:00:01Z,false\n"
         "1,2,9,7,2024-01-01T00:00:00Z,true\n"
     )
+
+
+@pytest.mark.usefixtures("directory")
+def test_a_union_gives_the_rows_of_all_as_they_arise() -> None:
+    assert _evaluated("items") == (0, "item\n1\n2\n9\n", "")
+    assert _evaluated("all_items") == (0, "i,price\n1,5\n1,7\n2,8\n2,7\n1,9\n9,9\n2,2\n", "")
+
+
+@pytest.mark.usefixtures("directory")
+def test_a_union_is_bounded_only_if_all_of_it_is() -> None:
+    code, _, said = _evaluated("grows")
+    assert code == 1
+    assert "not proven: SELECT 1 of the UNION by itself is unbounded: SELECT shows bids.item" in said
 
 
 @pytest.mark.usefixtures("directory")

@@ -11,7 +11,7 @@ from tamis.cli._recorded import files_of, read_recordings, recorded
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError, NotAcceptedError
 from tamis.evaluation.replay import Replay, replay
-from tamis.evaluation.timeless import replay_groups, replay_rows
+from tamis.evaluation.timeless import Result, merged, replay_groups, replay_rows
 from tamis.expressions.nodes import Column, Expr, Type, columns
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
@@ -88,14 +88,28 @@ def _rows_without_time(
         repairs = explained.memory.repairs
         hint = f"write {repairs[0]}" if repairs else "ask tamis explain for the reason"
         raise NotAcceptedError(explained.reason, where=f"{explained.kind} {chosen.name}", hint=hint)
-    asked = chosen.query
+    if not chosen.query.members:
+        return _member(chosen.query, catalog, recordings)[0]
+    made = [_member(one, catalog, recordings) for one in chosen.query.members]
+    names = made[0][0].column_names
+    try:
+        table = pa.concat_tables([one.rename_columns(names) for one, _ in made])
+    except pa.ArrowInvalid:
+        hint = "write the times of all recordings alike: as ISO 8601, or as numbers of one unit"
+        raise InputError("the recordings don't write their times alike", where="--input", hint=hint) from None
+    order = merged([found for _, found in made], chosen.query.distinct)
+    return table.take(pa.array(order))
+
+
+def _member(asked: Query, catalog: Catalog, recordings: dict[str, Recording]) -> tuple[pa.Table, Result]:
+    """One SELECT, with its rows in the order in which they arise."""
     if asked.grouping is None:
         found = replay_rows(asked, catalog, recordings)
     else:
         found = replay_groups(asked, asked.grouping, catalog, recordings)
-    streams = {source.alias: source.stream for source in chosen.query.sources}
+    streams = {source.alias: source.stream for source in asked.sources}
     built = {}
-    for output in chosen.query.select:
+    for output in asked.select:
         vector, expr = found.selected[output.name], output.expr
         if expr.type is not Type.TIMESTAMP:
             built[output.name] = pa.array(vector.data, _TYPES.get(expr.type, pa.int64()), mask=vector.null)
@@ -109,7 +123,7 @@ def _rows_without_time(
             built[output.name] = _as_given(pa.array(vector.data, pa.int64(), mask=vector.null), like)
     if found.withdrawn is not None:
         built[WITHDRAWN] = pa.array(found.withdrawn)
-    return pa.table(built)
+    return pa.table(built), found
 
 
 def _aggregated(query: Query, column: Column) -> Column:

@@ -111,9 +111,10 @@ def _timeless(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) ->
     allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
     accepted = found.verdict == "bounded" or allowed
     reason = "streams without time: every tuple counts, whenever it comes" if accepted else found.reason
-    filters = translate(definition.query, catalog).filters
+    members = definition.query.members or (definition.query,)
+    filtered = [(source, translate(one, catalog).filters) for one in members for source in one.sources]
     sources = []
-    for source in definition.query.sources:
+    for source, filters in filtered:
         predicate = bare(conjunction(filters[source.alias]))
         shown = None if predicate is None else to_sql(predicate)
         why = "a tuple without time can't be omitted by its neighbours in time"

@@ -167,7 +167,8 @@ class Query:
     `window_end`) of all of them; no other conjunct has these columns.
 
     Either all its streams have event time or, where it is `timeless`, none. Only a timeless query may be
-    `distinct`, each row once, when it first holds, or have a `grouping`: a row per change of a group's.
+    `distinct`, each row once, when it first holds, or have a `grouping`: a row per change of a group's; or be
+    the union of `members`, whose sources it then has all, and conjuncts none; its names are the first one's.
     """
 
     sources: tuple[Source, ...]
@@ -176,6 +177,7 @@ class Query:
     distinct: bool = False
     timeless: bool = False
     grouping: Grouping | None = None
+    members: tuple[Query, ...] = ()
 
     @property
     def window(self) -> Window | None:

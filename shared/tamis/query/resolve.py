@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from tamis.expressions.nodes import Column, Expr, substitute
-from tamis.query import refusals, windows
+from tamis.query import refusals, unions, windows
 from tamis.query.aggregates import Aggregates, grouping
 from tamis.query.context import Context, Name, name_of, suggest
 from tamis.query.dialect import span
@@ -99,9 +99,11 @@ class Sources:
 def resolve(context: Context, node: exp.Expr, offset: int) -> Query | None:
     """The query that a SELECT stands for; None where mistakes were reported. `offset` is where it begins."""
     if isinstance(node, exp.SetOperation):
-        kind = type(node).__name__.upper()
-        context.error(f"{kind} isn't executed yet", offset, "write an alert of its own for each SELECT")
-        return None
+        return unions.resolve_union(context, node, offset, _resolve_select)
+    return _resolve_select(context, node, offset)
+
+
+def _resolve_select(context: Context, node: exp.Expr, offset: int) -> Query | None:
     if not isinstance(node, exp.Select):
         context.error(
             "this isn't a SELECT", offset, "write SELECT … FROM … WHERE …, without parentheses around it"

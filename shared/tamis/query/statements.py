@@ -150,6 +150,9 @@ class StatementReader:
         query = self._query()
         if query is None:
             return None
+        if query.members:
+            hint = "write the UNION in each alert that reads it"
+            raise self.context.text.error("streams made by a UNION aren't executed yet", name.offset, hint)
         if len(query.sources) > 1:
             hint = "write the join in each alert that reads it"
             raise self.context.text.error("streams made by a join aren't executed yet", name.offset, hint)

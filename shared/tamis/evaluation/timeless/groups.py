@@ -135,12 +135,14 @@ def replay_groups(
     """
     run = _Replay(query, grouping, catalog, recordings)
     keys: list[Key] = []
+    steps: list[int] = []
     at: dict[str, list[int]] = {source.alias: [] for source in query.sources}
     values: list[list[Any]] = [[] for _ in grouping.aggregates]
     most = 0
-    for stream, row in interleaved(recordings):
+    for step, (stream, row) in enumerate(interleaved(recordings)):
         for key, rows in run.push(stream, row).items():
             keys.append(key)
+            steps.append(step)
             for alias, numbers in at.items():
                 numbers.append(rows[alias])
             for column, aggregate in zip(values, grouping.aggregates, strict=True):
@@ -156,6 +158,7 @@ def replay_groups(
         {alias: numbers[kept] for alias, numbers in chosen.items()},
         {name: vector.take(kept) for name, vector in selected.items()},
         most,
+        np.array(steps, np.int64)[kept],
         None if grouping.having is None else withdrawn,
     )
 

@@ -32,6 +32,7 @@ class Result:
     rows: Mapping[str, Rows]
     selected: Mapping[str, Vector]
     entries: int
+    arrived: Rows  # of each row: how many tuples had come before the one that made it
     withdrawn: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
@@ -45,10 +46,11 @@ def replay_rows(query: Query, catalog: Catalog, recordings: Mapping[str, Recordi
     """
     translation = translate(query, catalog)
     found: dict[str, list[int]] = {source.alias: [] for source in query.sources}
+    steps: list[int] = []
     most = 0
     runs = [Run(translation, one, recordings, Keeping(_row)) for one in minimal(translation)]
     given: list[set[tuple[Bound | None, ...]]] = [set() for _ in runs]
-    for stream, row in interleaved(recordings):
+    for step, (stream, row) in enumerate(interleaved(recordings)):
         for run, seen in zip(runs, given, strict=True):
             for chosen, count in run.push(stream, row, _payload):
                 if query.distinct:
@@ -58,16 +60,18 @@ def replay_rows(query: Query, catalog: Catalog, recordings: Mapping[str, Recordi
                     seen.add(shown)
                 for alias, numbers in found.items():
                     numbers.extend(repeat(_row(chosen[alias]), count))
+                steps.extend(repeat(step, count))
         most = max(most, sum(run.evaluator.entries for run in runs))
     rows = {alias: np.array(numbers, np.int64) for alias, numbers in found.items()}
     columns = taken(query, recordings, rows)
-    count = len(next(iter(rows.values())))
+    count, arrived = len(steps), np.array(steps, np.int64)
     selected = {output.name: evaluate(output.expr, columns, count) for output in query.select}
     if query.distinct:
-        first = _first(list(selected.values()), count)
+        first = first_of_equal(list(selected.values()), count)
+        arrived = arrived[first]
         rows = {alias: numbers[first] for alias, numbers in rows.items()}
         selected = {name: vector.take(first) for name, vector in selected.items()}
-    return Result(rows, selected, most)
+    return Result(rows, selected, most, arrived)
 
 
 def taken(
@@ -90,7 +94,7 @@ def _row(payload: object) -> int:
     return payload
 
 
-def _first(columns: Sequence[Vector], count: int) -> Rows:
+def first_of_equal(columns: Sequence[Vector], count: int) -> Rows:
     """The first of each group of equal rows."""
     seen: dict[tuple[object, ...], int] = {}
     for row, values in enumerate(zip(*(column.to_list() for column in columns), strict=True)):

@@ -27,6 +27,8 @@ _LARGEST_JOIN = 2000
 
 def answer(query: Query, catalog: Catalog) -> Memory:
     """Decide a query over streams without time."""
+    if query.members:
+        return _union([answer(member, catalog) for member in query.members])
     if query.grouping is not None:
         aggregates = query.grouping.aggregates
         asked = [
@@ -45,6 +47,17 @@ def answer(query: Query, catalog: Catalog) -> Memory:
         fixes = _repairs([one for one, _ in asked], branches)
         return _refused(failing, fixes)
     return _bounded(branches)
+
+
+def _union(found: Sequence[Memory]) -> Memory:
+    """A union is bounded where every SELECT is; one that isn't proves nothing, since others give rows too."""
+    for place, one in enumerate(found, 1):
+        if one.verdict != "bounded":
+            reason = f"not proven: SELECT {place} of the UNION by itself is {one.verdict}: {one.reason}"
+            return Memory("unknown", None, "", one.theorem, reason)
+    total = sum(one.bound or 0 for one in found)
+    formula = " + ".join(one.formula for one in found)
+    return Memory("bounded", total, formula, found[0].theorem, f"each SELECT is: {found[0].reason}")
 
 
 def _bounded(branches: Sequence[Branch]) -> Memory:
