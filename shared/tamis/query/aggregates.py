@@ -72,6 +72,8 @@ def grouping(
     before = len(context.errors)
     by: list[Column] = []
     clause = node.args.get("group")
+    if clause is not None and any(value for key, value in clause.args.items() if key != "expressions"):
+        context.error("GROUP BY is executed by columns only", clause, "write the names of columns")
     for item in clause.expressions if clause is not None else []:
         expr = reader.of_tuples(item)
         if expr is not None and not isinstance(expr, Column):
