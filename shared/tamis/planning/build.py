@@ -95,7 +95,13 @@ def build_plan(
     alerts = [(alert, made, _verdict(alert, catalog)) for alert, made in running]
     outside = [one for one in subscriptions if one.stream in catalog.streams]
     wishes = [wish for alert in alerts for wish in _wishes(*alert, new=alert[1] == version)]
-    wishes += [_wish(one, catalog.streams[one.stream], new=one.version == version) for one in outside]
+    keys: dict[str, TopicKey] = {name: (name, stream.key) for name, stream in catalog.streams.items()}
+    wishes += [
+        Wish(
+            one.id, "", keys[one.stream], one.filter, subscriber=True, whole=True, new=one.version == version
+        )
+        for one in outside
+    ]
     places = Places(catalog.streams, topic_numbers, placed or {})
     places.seat(wishes)
     readers: list[Reader] = []
@@ -167,11 +173,6 @@ def _wishes(alert: AlertDef, made: int, verdict: Verdict, *, new: bool) -> list[
         ]
 
     return _WISHES.get((alert, verdict), (made, new), make)
-
-
-def _wish(one: Subscription, stream: StreamDef, *, new: bool) -> Wish:
-    key = one.stream, stream.key
-    return Wish(one.id, "", key, one.filter, subscriber=True, whole=True, new=new)
 
 
 def _defined(
