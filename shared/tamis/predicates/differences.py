@@ -13,7 +13,7 @@ Three forms, each exactly what SQL's arithmetic gives:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -27,11 +27,10 @@ from tamis.predicates.ranges import (
     Range,
     above,
     below,
-    bounds_text,
     compare,
 )
 
-_LEAST, _GREATEST = -(2**63), 2**63 - 1
+LEAST, GREATEST = -(2**63), 2**63 - 1
 # Larger offsets serve nobody; without them no sum of a cut and an offset leaves what a literal can say, and
 # no sum of DOUBLEs overflows.
 MOST_WHOLE = 2**62
@@ -113,7 +112,7 @@ def _of_difference(op: str, x: Column, y: Column, value: float) -> list[dict[str
             hint="compare it with a whole number",
         )
     # Where x - y isn't an int64, it is NULL.
-    limits = (0, _LEAST), (0, _GREATEST + 1)
+    limits = (0, LEAST), (0, GREATEST + 1)
     inside = ((max(lower, limits[0]), min(upper, limits[1])) for lower, upper in _integers(op, value))
     return _whole(x, y, inside)
 
@@ -153,7 +152,7 @@ def _whole(x: Column, y: Column, ranges: Iterable[Range]) -> list[dict[str, Rang
             [{x.name: NOT_NULL}] if any(lower < (0, 1) and upper > (0, 0) for lower, upper in ranges) else []
         )
     made = Difference(min(x.name, y.name), max(x.name, y.name), x.type, Form.WHOLE)
-    return [{made: found if x.name == made.left else _turned(found)} for found in ranges]
+    return [{made: found if x.name == made.left else turned(found)} for found in ranges]
 
 
 def _guarded(box: dict[str, Range], side: _Side) -> dict[str, Range] | None:
@@ -163,9 +162,9 @@ def _guarded(box: dict[str, Range], side: _Side) -> dict[str, Range] | None:
         return box
     lower, upper = box.get(name, (LOW, HIGH))
     if offset > 0:
-        upper = min(upper, above(_GREATEST - offset, kind))
+        upper = min(upper, above(GREATEST - offset, kind))
     elif offset < 0:
-        lower = max(lower, below(_LEAST - offset, kind))
+        lower = max(lower, below(LEAST - offset, kind))
     if lower >= upper:
         return None
     return {**box, name: (lower, upper)} if offset or name in box else box
@@ -184,7 +183,7 @@ def _integers(op: str, value: int) -> tuple[Range, ...]:
     }[op]
 
 
-def _turned(found: Range) -> Range:
+def turned(found: Range) -> Range:
     """Of right - left, where `found` is of left - right: integers."""
     lower, upper = found
     return (
@@ -240,85 +239,6 @@ def _too_large(offset: float) -> RefusedError:
 
 def _itself(x: Column) -> RefusedError:
     return RefusedError(f"'{x.name}' is compared with itself", hint="compare two attributes")
-
-
-def conditions(
-    difference: Difference, found: Range, box: Mapping[str, Range], types: Mapping[str, Type]
-) -> list[Expr]:
-    """The comparisons that say that a difference is in a range. `box`: the ranges of the same clause."""
-    left = Column("", difference.left, types[difference.left])
-    right = Column("", difference.right, types[difference.right])
-    if difference.form is Form.ROUNDED:
-        minus = Call("-", (left, right), Type.DOUBLE)
-        if found == NOT_NULL:
-            return [Call("not", (Call("is_null", (minus,), Type.BOOLEAN),), Type.BOOLEAN)]
-        return [
-            _compare(op, minus, _literal(float(value), Type.DOUBLE))
-            for op, value in bounds_text(found, Type.DOUBLE)
-        ]
-    if difference.form is Form.ORDER:
-        op = {(LOW, (0, 0)): "<", (LOW, (0, 1)): "<=", ((0, 0), (0, 1)): "=", ((0, 0), HIGH): ">="}.get(
-            found, ">"
-        )
-        return [_compare(op, left, _plus(right, difference.offset))]
-    return _whole_conditions(left, right, found, box)
-
-
-def _whole_conditions(left: Column, right: Column, found: Range, box: Mapping[str, Range]) -> list[Expr]:
-    lower, upper = found
-    if lower != LOW and upper != HIGH:
-        if upper[1] == lower[1] + 1:
-            return [_compare("=", left, _plus(right, lower[1]))]
-        if lower[1] < _LEAST or upper[1] > _GREATEST + 1:
-            turned = _turned(found)
-            if turned[0][1] >= _LEAST and turned[1][1] <= _GREATEST + 1:
-                return _whole_conditions(right, left, turned, box)
-            halves = ((lower, (0, 0)), ((0, 0), upper))  # no int64 either way: each way has its half
-            sides = (Call("and", tuple(_half(left, right, half, box)), Type.BOOLEAN) for half in halves)
-            return [Call("or", tuple(sides), Type.BOOLEAN)]
-        minus = Call("-", (left, right), Type.INTERVAL if left.type is Type.TIMESTAMP else Type.BIGINT)
-        ends = [(">=", lower[1])] if lower[1] > _LEAST else []
-        ends += [("<", upper[1])] if upper[1] <= _GREATEST else []
-        if not ends:
-            ends = [(">=", _LEAST)]
-        return [_compare(op, minus, _literal(value, minus.type)) for op, value in ends]
-    if upper == HIGH:
-        left, right, upper = right, left, _turned(found)[1]
-    # left - right < upper; where right + upper is no int64, a comparison with it is NULL.
-    if upper[1] == 1:
-        return [_compare("<=", left, right)]
-    safe = above(_GREATEST - upper[1], right.type)
-    fits = right.type is Type.TIMESTAMP or box.get(right.name, (LOW, HIGH))[1] <= safe
-    if upper[1] <= 0 or (upper[1] <= MOST_WHOLE and fits):
-        return [_compare("<", left, _plus(right, upper[1]))]
-    kind = Type.INTERVAL if left.type is Type.TIMESTAMP else Type.BIGINT
-    minus = Call("-", (right, left), kind)
-    near = _compare(">=", minus, _literal(1 - upper[1], kind))
-    return [Call("or", (near, _compare("<", left, right)), Type.BOOLEAN)]
-
-
-def _half(left: Column, right: Column, found: Range, box: Mapping[str, Range]) -> list[Expr]:
-    """A difference that is negative, or isn't; and that it is so, since it may overflow."""
-    sign = _compare("<" if found[1] == (0, 0) else ">=", left, right)
-    return [*_whole_conditions(left, right, found, box), sign]
-
-
-def _plus(column: Column, offset: float) -> Expr:
-    if not offset:
-        return column
-    kind = Type.INTERVAL if column.type is Type.TIMESTAMP else column.type
-    op = "+" if offset > 0 else "-"
-    return Call(op, (column, _literal(abs(offset), kind)), column.type)
-
-
-def _literal(value: float, kind: Type) -> Literal:
-    if kind is Type.DOUBLE and value.is_integer() and abs(value) < 2.0**53:
-        return Literal(int(value), Type.BIGINT)
-    return Literal(value, kind)
-
-
-def _compare(op: str, one: Expr, other: Expr) -> Call:
-    return Call(op, (one, other), Type.BOOLEAN)
 
 
 def largest_below(cut: Cut) -> float:

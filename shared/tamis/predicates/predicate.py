@@ -13,7 +13,8 @@ from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.sql_text import to_sql
 from tamis.predicates.boxes import EVERYTHING, Box, merged
 from tamis.predicates.cover import covered, possible
-from tamis.predicates.differences import Difference, conditions
+from tamis.predicates.difference_text import conditions
+from tamis.predicates.differences import Difference
 from tamis.predicates.evaluation import Dispatcher
 from tamis.predicates.normal_form import BUDGET, boxes
 from tamis.predicates.ranges import IS_NULL, NOT_NULL, NULL, Value, bounds_text

@@ -1,0 +1,95 @@
+"""Differences written back as SQL, so that they are read as the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
+from tamis.predicates.differences import (
+    GREATEST,
+    LEAST,
+    MOST_WHOLE,
+    Difference,
+    Form,
+    turned,
+)
+from tamis.predicates.ranges import HIGH, LOW, NOT_NULL, Range, above, bounds_text
+
+
+def conditions(
+    difference: Difference, found: Range, box: Mapping[str, Range], types: Mapping[str, Type]
+) -> list[Expr]:
+    """The comparisons that say that a difference is in a range. `box`: the ranges of the same clause."""
+    left = Column("", difference.left, types[difference.left])
+    right = Column("", difference.right, types[difference.right])
+    if difference.form is Form.ROUNDED:
+        minus = Call("-", (left, right), Type.DOUBLE)
+        if found == NOT_NULL:
+            return [Call("not", (Call("is_null", (minus,), Type.BOOLEAN),), Type.BOOLEAN)]
+        return [
+            _compare(op, minus, _literal(float(value), Type.DOUBLE))
+            for op, value in bounds_text(found, Type.DOUBLE)
+        ]
+    if difference.form is Form.ORDER:
+        op = {(LOW, (0, 0)): "<", (LOW, (0, 1)): "<=", ((0, 0), (0, 1)): "=", ((0, 0), HIGH): ">="}.get(
+            found, ">"
+        )
+        return [_compare(op, left, _plus(right, difference.offset))]
+    return _whole_conditions(left, right, found, box)
+
+
+def _whole_conditions(left: Column, right: Column, found: Range, box: Mapping[str, Range]) -> list[Expr]:
+    lower, upper = found
+    if lower != LOW and upper != HIGH:
+        if upper[1] == lower[1] + 1:
+            return [_compare("=", left, _plus(right, lower[1]))]
+        if lower[1] < LEAST or upper[1] > GREATEST + 1:
+            way = turned(found)
+            if way[0][1] >= LEAST and way[1][1] <= GREATEST + 1:
+                return _whole_conditions(right, left, way, box)
+            halves = ((lower, (0, 0)), ((0, 0), upper))  # no int64 either way: each way has its half
+            sides = (Call("and", tuple(_half(left, right, half, box)), Type.BOOLEAN) for half in halves)
+            return [Call("or", tuple(sides), Type.BOOLEAN)]
+        minus = Call("-", (left, right), Type.INTERVAL if left.type is Type.TIMESTAMP else Type.BIGINT)
+        ends = [(">=", lower[1])] if lower[1] > LEAST else []
+        ends += [("<", upper[1])] if upper[1] <= GREATEST else []
+        if not ends:
+            ends = [(">=", LEAST)]
+        return [_compare(op, minus, _literal(value, minus.type)) for op, value in ends]
+    if upper == HIGH:
+        left, right, upper = right, left, turned(found)[1]
+    # left - right < upper; where right + upper is no int64, a comparison with it is NULL.
+    if upper[1] == 1:
+        return [_compare("<=", left, right)]
+    safe = above(GREATEST - upper[1], right.type)
+    fits = right.type is Type.TIMESTAMP or box.get(right.name, (LOW, HIGH))[1] <= safe
+    if upper[1] <= 0 or (upper[1] <= MOST_WHOLE and fits):
+        return [_compare("<", left, _plus(right, upper[1]))]
+    kind = Type.INTERVAL if left.type is Type.TIMESTAMP else Type.BIGINT
+    minus = Call("-", (right, left), kind)
+    near = _compare(">=", minus, _literal(1 - upper[1], kind))
+    return [Call("or", (near, _compare("<", left, right)), Type.BOOLEAN)]
+
+
+def _half(left: Column, right: Column, found: Range, box: Mapping[str, Range]) -> list[Expr]:
+    """A difference that is negative, or isn't; and that it is so, since it may overflow."""
+    sign = _compare("<" if found[1] == (0, 0) else ">=", left, right)
+    return [*_whole_conditions(left, right, found, box), sign]
+
+
+def _plus(column: Column, offset: float) -> Expr:
+    if not offset:
+        return column
+    kind = Type.INTERVAL if column.type is Type.TIMESTAMP else column.type
+    op = "+" if offset > 0 else "-"
+    return Call(op, (column, _literal(abs(offset), kind)), column.type)
+
+
+def _literal(value: float, kind: Type) -> Literal:
+    if kind is Type.DOUBLE and value.is_integer() and abs(value) < 2.0**53:
+        return Literal(int(value), Type.BIGINT)
+    return Literal(value, kind)
+
+
+def _compare(op: str, one: Expr, other: Expr) -> Call:
+    return Call(op, (one, other), Type.BOOLEAN)
