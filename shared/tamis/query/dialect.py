@@ -277,7 +277,8 @@ def parse_expression(tokens: list[Token]) -> exp.Expr:
 
 def _parse(tokens: list[Token], method: Callable[[Any], exp.Expr | None]) -> exp.Expr:
     parser = DIALECT.parser(error_level=ErrorLevel.IMMEDIATE)
-    node = parser._parse(method, tokens)[0] if tokens else None
+    found = parser._parse(method, tokens) if tokens else []
+    node = found[0] if found else None  # sqlglot gives none for what begins with ELSE
     if node is None:
         first = tokens[0] if tokens else None
         raise SyntaxProblem(
