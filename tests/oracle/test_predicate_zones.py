@@ -180,13 +180,22 @@ def shown(
     dice: Dice, one: Tree, other: Tree, box: Mapping[str, object], by: Sequence[Mapping[str, object]]
 ) -> bool:
     """Whether a point was found that satisfies the one and not the other."""
-    ends = {end for b in (box, *by) for d in b if isinstance(d, Difference) for end in (d.left, d.right)}
-    found = outside(box, by, frozenset(ends))  # type: ignore[arg-type]
-    if found is None:
-        return False
-    axes = [[found[name]] if name in found else [None, *dice.constants] for name in dice.names]
-    points = grid(dice.names, axes)
-    return bool((one.value(points)[0] & ~other.value(points)[0]).any())
+    ends = sorted(
+        {end for b in (box, *by) for d in b if isinstance(d, Difference) for end in (d.left, d.right)}
+    )
+    for count in range(len(ends), -1, -1):
+        for known in itertools.combinations(ends, count):  # the others are NULL
+            if not any({*pair} <= {*known} for pair in pairs):
+                continue
+            found = outside(box, by, frozenset(known))  # type: ignore[arg-type]
+            if found is None:
+                continue
+            values = {**dict.fromkeys(ends, None), **found}
+            axes = [[values[name]] if name in values else [None, *dice.constants] for name in dice.names]
+            points = grid(dice.names, axes)
+            if (one.value(points)[0] & ~other.value(points)[0]).any():
+                return True
+    return False
 
 
 @pytest.mark.parametrize("times", LONG)
