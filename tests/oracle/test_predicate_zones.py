@@ -180,9 +180,8 @@ def shown(
     dice: Dice, one: Tree, other: Tree, box: Mapping[str, object], by: Sequence[Mapping[str, object]]
 ) -> bool:
     """Whether a point was found that satisfies the one and not the other."""
-    ends = sorted(
-        {end for b in (box, *by) for d in b if isinstance(d, Difference) for end in (d.left, d.right)}
-    )
+    pairs = {(d.left, d.right) for b in (box, *by) for d in b if isinstance(d, Difference)}
+    ends = sorted({end for pair in pairs for end in pair})
     for count in range(len(ends), -1, -1):
         for known in itertools.combinations(ends, count):  # the others are NULL
             if not any({*pair} <= {*known} for pair in pairs):
