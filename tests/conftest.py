@@ -1,8 +1,9 @@
-"""A real Kafka for every test that asks for one."""
+"""A real Kafka for every test that asks for one; and the same random cases in every run of a commit."""
 
 from __future__ import annotations
 
 import gc
+import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,16 @@ from pathlib import Path
 import docker
 import pytest
 from docker.errors import DockerException
+from hypothesis import settings
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.wait_strategies import LogMessageWaitStrategy
 
 from tamis.fleet.broker import SINGLE_NODE_SETTINGS, EmbeddedKafka
 from tamis.fleet.ports import free_ports
+
+# A commit passes or it doesn't. With TAMIS_SEED tests look elsewhere, hypothesis's wherever it likes.
+settings.register_profile("same", derandomize="TAMIS_SEED" not in os.environ)
+settings.load_profile("same")
 
 # The broker that the embedded one runs, too.
 _IMAGE = "apache/kafka:4.3.0"

@@ -163,6 +163,12 @@ class _Parser(RisingWaveParser):
             self.raise_error("Expecting an expression", self._prev)
         return super()._parse_is(this)
 
+    def _parse_is_rhs(self, distinct: bool = False) -> exp.Expr | None:
+        # Behind IS stands a word; sqlglot takes any expression, and reads x IS + NULL, too.
+        if not distinct and not is_word(self._curr):
+            self.raise_error("Expecting NULL")
+        return super()._parse_is_rhs(distinct)
+
     def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         if self._curr.token_type == TokenType.DOT:
             self.raise_error("Expecting a stream")

@@ -12,6 +12,7 @@ import duckdb
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.oracle.brackets import SEED
 from tests.unit.query.test_mistakes import CASES as MISTAKES
 from tests.unit.query.test_mistakes import base
 from tests.unit.query.test_parse import CASES as GOOD
@@ -85,9 +86,7 @@ def mutated(words: list[str], chance: random.Random, vocabulary: Sequence[str] =
 
 
 def test_mutated_texts_never_break_the_parser() -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
+    chance = random.Random(SEED)
     accepted = sum(survives(mutated(chance.choice(PIECES), chance)) for _ in range(1500))
     # Both outcomes must occur, or the mutations test nothing.
     assert 10 < accepted < 1450
@@ -110,9 +109,7 @@ def is_sql(text: str) -> bool:
 
 def test_what_is_accepted_is_sql_to_another_parser() -> None:
     """sqlglot is lenient; DuckDB's parser tells where it let something pass that is no SELECT at all."""
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
+    chance = random.Random(SEED)
     selects = [pieces(f"EXPLAIN {match[1]}") for text in TEXTS for match in SELECT.finditer(text)]
     accepted = 0
     for _ in range(2500):
