@@ -32,9 +32,11 @@ class ServiceProcess:
         self._environment = {**os.environ, **environment}
         self._ready_url = ready_url
         self._process: subprocess.Popen[bytes] | None = None
+        self._asked = False
 
     def start(self) -> None:
         """Start it; its output is appended to the log."""
+        self._asked = False
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(
                 leashed(self._arguments),
@@ -83,8 +85,9 @@ class ServiceProcess:
             time.sleep(0.1)
 
     def ask_to_stop(self) -> None:
-        """Send SIGTERM."""
-        if self._process and self._process.poll() is None:
+        """Send SIGTERM, once: a second one would end Python while it leaves, with another exit code."""
+        if self._process and self._process.poll() is None and not self._asked:
+            self._asked = True
             self._process.terminate()
 
     def stop(self, timeout: float = STOP_SECONDS) -> int:
