@@ -62,9 +62,11 @@ test: setup $(QUICK) ## all tests but the long soundness search
 fleets: $(READY)
 	$(BIN)/pytest -v tests/e2e
 
-# The longest file first.
+# The longest files first, so that no worker is left with one alone.
+LONGEST := $(addprefix tests/oracle/test_,schedules.py windows_in_the_fleet.py replay.py)
+
 parts: $(READY)
-	nice -n 5 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder tests/oracle/test_schedules.py tests/model tests/integration tests/oracle
+	nice -n 10 $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(LONGEST) tests/model tests/integration tests/oracle
 
 demo: setup ## the whole fleet on real sensor data, then a report
 	$(BIN)/tamis demo
