@@ -12,7 +12,7 @@ QUICK := .venv/.quick-tests
 # All that a quick test may look at.
 SOURCES := $(shell find $(CODE) deploy demo docs *.md *.toml *.lock Makefile -type f -not -path '*/__pycache__/*' -not -path 'benchmarks/results/*')
 
-.PHONY: help setup check style types test parts fleets demo bench soundness soak lock clean
+.PHONY: help setup check style types test demo bench soundness soak lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -55,18 +55,14 @@ $(QUICK): $(READY) $(JARS) $(KERNELS) $(SOURCES)
 	$(BIN)/pytest -n 2 --doctest-modules shared services tests/unit
 	touch $@
 
-test: setup $(QUICK) ## all tests but the long soundness search
-	@$(BESIDE) fleets parts
-
-# A whole fleet waits half of the time, and its tests ask how long it takes to stop: one at a time, and first at the cores.
-fleets: $(READY)
-	$(BIN)/pytest -v tests/e2e
-
 # The longest files first, so that no worker is left with one alone.
 LONGEST := $(addprefix tests/oracle/test_,schedules.py windows_in_the_fleet.py replay.py)
 
-parts: $(READY)
-	nice -n 10 $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(LONGEST) tests/model tests/integration tests/oracle
+# What starts a broker waits half of the time, so it goes beside what computes. A whole fleet has the cores to itself:
+# beside others it takes twice as long, and its tests ask how long it takes to stop and to catch up.
+test: setup $(QUICK) ## all tests but the long soundness search
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(LONGEST) tests/model tests/integration tests/oracle
+	$(BIN)/pytest tests/e2e
 
 demo: setup ## the whole fleet on real sensor data, then a report
 	$(BIN)/tamis demo
