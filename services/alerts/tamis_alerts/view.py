@@ -72,14 +72,15 @@ class FleetView:
         self._offsets.close()
 
     def _run(self) -> None:
+        # What changes while an earlier state is waited for counts as soon as that is over.
+        changed = False
         while not self._stop.is_set():
-            changed = False
             for record in self._reader.poll(0.2):
                 self._take(record.topic, record.value)
                 changed = True
             try:
                 if changed and self._waiting is None:
-                    self._waiting = self._frontiers(), self._ends()
+                    self._waiting, changed = (self._frontiers(), self._ends()), False
                 if self._waiting is not None and self._caught_up(self._waiting[1]):
                     self.passed = Passed(self.rules, self._waiting[0])
                     self._waiting = None
