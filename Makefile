@@ -55,13 +55,11 @@ $(QUICK): $(READY) $(JARS) $(KERNELS) $(SOURCES)
 	$(BIN)/pytest -n 2 --doctest-modules shared services tests/unit
 	touch $@
 
-# The longest files first, so that no worker is left with one alone.
-LONGEST := $(addprefix tests/oracle/test_,schedules.py windows_in_the_fleet.py replay.py)
-
-# What starts a broker waits half of the time, so it goes beside what computes. A whole fleet has the cores to itself:
-# beside others it takes twice as long, and its tests ask how long it takes to stop and to catch up.
+# What computes has a core each; what starts a broker waits half of the time. A whole fleet has the cores to itself: beside
+# others it takes twice as long, and its tests ask how long it takes to stop and to catch up.
 test: setup $(QUICK) ## all tests but the long soundness search
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(LONGEST) tests/model tests/integration tests/oracle
+	$(BIN)/pytest -n 2 tests/oracle tests/model
+	$(BIN)/pytest -n 3 --dist loadfile tests/integration
 	$(BIN)/pytest tests/e2e
 
 demo: setup ## the whole fleet on real sensor data, then a report
