@@ -13,7 +13,6 @@ from tamis.expressions.nodes import Expr
 from tamis.expressions.vectors import Vector
 from tamis_edge.core.dispatch import Bools, Dispatch
 from tamis_edge.core.rows import Batch
-from tamis_edge.core.topic_run import view
 
 NAME = "sharing.dispatch"
 COUNTS = (1, 10, 100, 500)
@@ -72,7 +71,7 @@ def _in_one_pass(dispatch: Dispatch, batch: Batch) -> Bools:
 
 
 def _in_turn(given: list[Expr], batch: Batch) -> Bools:
-    columns = view(batch)
+    columns = batch.view()
     out = np.zeros(len(batch), np.bool_)
     for filter_ in given:
         out |= holds(filter_, columns, len(batch))

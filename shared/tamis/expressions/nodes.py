@@ -113,6 +113,15 @@ def conjunction(parts: tuple[Expr, ...]) -> Expr | None:
     return parts[0] if len(parts) == 1 else Call("and", parts, Type.BOOLEAN)
 
 
+def conjuncts(expr: Expr | None) -> tuple[Expr, ...]:
+    """The parts of nested ANDs; none of what holds everywhere."""
+    if expr is None:
+        return ()
+    if isinstance(expr, Call) and expr.op == "and":
+        return tuple(part for arg in expr.args for part in conjuncts(arg))
+    return (expr,)
+
+
 def substitute(expr: Expr, replace: Callable[[Column], Expr]) -> Expr:
     """`expr` with every column replaced."""
     if isinstance(expr, Column):

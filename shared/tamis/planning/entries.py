@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tamis.errors import RefusedError
-from tamis.expressions.nodes import Call, Expr
+from tamis.expressions.nodes import Expr, conjuncts
 from tamis.planning.omission import Omission, bare
 from tamis.planning.plan import Entry, Input, Sides
 from tamis.planning.remembered import MOST, Remembered
@@ -114,7 +114,7 @@ def _within(entry: Entry, other: Entry) -> bool:
             return implies(narrow, wide)
     if entry.filter == other.filter:
         return True
-    return set(_conjuncts(other.filter)) <= set(_conjuncts(entry.filter))
+    return set(conjuncts(other.filter)) <= set(conjuncts(entry.filter))
 
 
 _BOXES = Remembered[Predicate | None](MOST)
@@ -130,9 +130,3 @@ def boxes(filter_: Expr) -> Predicate | None:
             return None
 
     return _BOXES.get((filter_,), None, make)
-
-
-def _conjuncts(filter_: Expr) -> tuple[Expr, ...]:
-    if isinstance(filter_, Call) and filter_.op == "and":
-        return tuple(part for arg in filter_.args for part in _conjuncts(arg))
-    return (filter_,)

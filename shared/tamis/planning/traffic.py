@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.errors import RefusedError
-from tamis.expressions.nodes import Call, Expr, Type
+from tamis.expressions.nodes import Expr, Type, conjuncts
 from tamis.planning.domains import domain
 from tamis.predicates import Predicate
 from tamis.predicates.selectivity import Distribution, Uniform
@@ -64,7 +64,7 @@ class Spread:
     def footprint(self, filter_: Expr | None) -> Footprint:
         """What passes a filter over bare columns; None lets all pass."""
         boxes = [dict[str, tuple[float, float]]()]
-        for part in _conjuncts(filter_):
+        for part in conjuncts(filter_):
             try:
                 found = Predicate.of(part, MOST_CLAUSES).boxes
             except RefusedError:
@@ -112,14 +112,6 @@ def _declared(column: ColumnDef) -> Distribution | None:
     if ends[0] == widest[0] or ends[1] == widest[1]:
         return None
     return Uniform(ends[0], ends[1] + 1 if column.type.integral else ends[1])
-
-
-def _conjuncts(filter_: Expr | None) -> tuple[Expr, ...]:
-    if filter_ is None:
-        return ()
-    if isinstance(filter_, Call) and filter_.op == "and":
-        return tuple(part for arg in filter_.args for part in _conjuncts(arg))
-    return (filter_,)
 
 
 def _met(

@@ -27,7 +27,7 @@ Bools = npt.NDArray[np.bool_]
 
 # Clauses of a filter that the index takes: one of more is rare, and costs all others their words of bits.
 MOST_CLAUSES = 200
-# Filters from which on the index costs less than evaluating each (benchmarks/dispatch.py).
+# Filters from which on the index costs less than evaluating each (benchmarks/sharing/dispatch.py).
 WORTH_IT = 4
 # Rows that are looked up at a time: their bits for hundreds of filters stay in the cache.
 BLOCK = 512
@@ -61,7 +61,7 @@ class Dispatch:
             for first in range(0, n, BLOCK):
                 part = {name: values[first : first + BLOCK] for name, values in read.items()}
                 found[: self._boxed, first : first + BLOCK] = self._dispatcher.which(part).T
-        view: Columns = {("", name): column for name, column in batch.columns.items()}
+        view = batch.view()
         for row, filter_ in enumerate(self._alone, self._boxed):
             found[row] = _passing(filter_, view, n)
         return found

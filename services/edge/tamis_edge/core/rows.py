@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from tamis.expressions.vectors import Vector
+from tamis.expressions.vectors import Columns, Vector
 from tamis_edge.core.keys import Int64s
 
 
@@ -26,6 +26,10 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+    def view(self) -> Columns:
+        """The columns as expressions of entries and checks name them."""
+        return {("", name): column for name, column in self.columns.items()}
 
     def take(self, rows: np.ndarray) -> Batch:
         """The given rows (indices or a mask)."""

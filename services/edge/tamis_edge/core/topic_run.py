@@ -60,11 +60,6 @@ class Wanted:
         return Wanted(self.whole & rows, [mask & rows for mask in self.deciding])
 
 
-def view(batch: Batch) -> Columns:
-    """The batch's columns as expressions of entries and checks name them."""
-    return {("", name): column for name, column in batch.columns.items()}
-
-
 class TopicRun:
     """Omission state of one topic. Ids are the shard's handles of tuples, int64 and ascending wherever they
     come in arrays.
@@ -128,7 +123,7 @@ class TopicRun:
         Some have no place in an order: their value is NULL, or not exact as DOUBLE.
         """
         at_once = [ids[wanted.whole]]
-        columns = view(batch)
+        columns = batch.view()
         for (entry, run), mask in zip(self._runs.items(), wanted.deciding, strict=True):
             if not mask.any():
                 continue
