@@ -116,7 +116,7 @@ def run(quick: bool, say: Say) -> Result:
             "quick": quick,
         },
         (
-            "from the end of the first batch to the end of the last large one, for both alike: without the",
+            "from the end of the first batch to the end of the last large one, for both alike: without the "
             "JVM's start and the first batch, which generates code and starts Python's workers",
             "both: the same topics, trigger, batch size, time bounds, sink, RocksDB with changelog",
             "alarms: distinct ones of all tuples; Spark's join drops what comes behind its watermark",
