@@ -1,5 +1,5 @@
 """Queries with aggregates over streams without time: after every tuple the last row of each group is
-DuckDB's, rows come only for groups that changed, and HAVING withdraws them.
+DuckDB's, rows come only for groups that changed, and HAVING withdraws them; in pieces they are the same.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import random
 import duckdb
 from tests.oracle import timeless_queries as queries
 from tests.oracle.brackets import SEED, cases
+from tests.oracle.standing_pieces import batch, pieces, rows
 
-from tamis.evaluation.timeless import replay_groups
+from tamis.evaluation.standing import WITHDRAWN
 from tamis.planning.explain import explain
 from tamis.query.model import AlertDef, Catalog
 from tamis.query.parse import catalog_of
@@ -62,36 +63,37 @@ def _play(
     bound: int,
 ) -> bool:
     alert, grouped = asked
-    grouping = alert.query.grouping
-    assert grouping is not None
     tuples: queries.Tuples = []
-    given = 0
-    used = {source.stream for source in alert.query.sources}
+    last: Rows = {}
+    in_order: list[Row] = []
+    used = sorted({source.stream for source in alert.query.sources})
+    query = queries.standing_of(alert, catalog)
     reference.execute("DELETE FROM s; DELETE FROM t")
-    for _ in range(r.randint(4, 12)):
-        name = r.choice(sorted(used))
+    for place in range(r.randint(4, 12)):
+        name = r.choice(used)
         one = queries.tuple_of(r, name)
         tuples.append((name, one))
         reference.execute(f"INSERT INTO {name} VALUES (?, ?, ?, ?, ?)", one)
-        found = replay_groups(alert.query, grouping, catalog, queries.recordings(catalog, used, tuples))
-        rows = list(zip(*(vector.to_list() for vector in found.selected.values()), strict=True))
-        withdrawn = [False] * len(rows) if found.withdrawn is None else found.withdrawn.tolist()
-        last: Rows = {}
-        for row, gone in zip(rows, withdrawn, strict=True):
-            key = row[:grouped]
-            assert key in last if gone else last.get(key) != row, (SEED, alert.sql, tuples)
+        found = query.take(name, batch(queries.COLUMNS, name, [one]), 1)
+        for _, *row in rows(found):
+            in_order.append((place, *row))
+            gone = bool(row.pop()) if WITHDRAWN in found.columns else False
+            key = tuple(row[:grouped])
+            assert key in last if gone else last.get(key) != tuple(row), (SEED, alert.sql, tuples)
             if gone:
                 del last[key]
             else:
-                last[key] = row
+                last[key] = tuple(row)
         wanted = {row[:grouped]: row for row in reference.execute(alert.sql).fetchall()}
         if not grouped and not reference.execute(_rows_of(alert)).fetchone():
             wanted = {}
         assert _same(last, wanted), (SEED, alert.sql, tuples, last, wanted)
-        assert found.entries <= bound, (SEED, alert.sql, tuples, found.entries, bound)
-        assert len(rows) >= given, (SEED, alert.sql, tuples)
-        given = len(rows)
-    return bool(given)
+        assert query.entries() <= bound, (SEED, alert.sql, tuples, query.entries(), bound)
+    in_pieces, cut = pieces(r, lambda: queries.standing_of(alert, catalog), queries.COLUMNS, tuples)
+    in_order.sort(key=lambda row: (row[0], repr(row)))
+    assert in_pieces == in_order, (SEED, alert.sql, tuples, in_pieces, in_order)
+    assert cut.entries() == query.entries(), (SEED, alert.sql, tuples)
+    return bool(in_order)
 
 
 def _rows_of(alert: AlertDef) -> str:

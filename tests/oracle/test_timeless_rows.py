@@ -1,4 +1,6 @@
-"""Queries over streams without time, from their SQL: after every tuple the rows so far are DuckDB's."""
+"""Queries over streams without time, from their SQL: after every tuple the rows so far are DuckDB's, and in
+pieces they are the same.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,8 @@ from collections import Counter
 import duckdb
 from tests.oracle import timeless_queries as queries
 from tests.oracle.brackets import SEED, cases
+from tests.oracle.standing_pieces import batch, pieces, rows
 
-from tamis.evaluation.timeless import merged, replay_rows
-from tamis.expressions.vectors import Vector
 from tamis.planning.explain import explain
 from tamis.query.model import AlertDef, Catalog
 from tamis.query.parse import catalog_of
@@ -47,24 +48,24 @@ def _play(
     r: random.Random, reference: duckdb.DuckDBPyConnection, catalog: Catalog, alert: AlertDef, bound: int
 ) -> bool:
     tuples: queries.Tuples = []
-    before: Counter[tuple[object, ...]] = Counter()
-    used = {source.stream for source in alert.query.sources}
+    given: Counter[tuple[object, ...]] = Counter()
+    in_order: list[tuple[object, ...]] = []
+    used = sorted({source.stream for source in alert.query.sources})
+    query = queries.standing_of(alert, catalog)
     reference.execute("DELETE FROM s; DELETE FROM t")
-    for _ in range(r.randint(4, 14)):
-        name = r.choice(sorted(used))
+    for place in range(r.randint(4, 14)):
+        name = r.choice(used)
         one = queries.tuple_of(r, name)
         tuples.append((name, one))
         reference.execute(f"INSERT INTO {name} VALUES (?, ?, ?, ?, ?)", one)
-        recordings = queries.recordings(catalog, used, tuples)
-        made = [replay_rows(one, catalog, recordings) for one in alert.query.members or (alert.query,)]
-        order = merged(made, alert.query.distinct and len(made) > 1)
-        columns = zip(*(one.selected.values() for one in made), strict=True)
-        shown = [Vector.concat(list(parts)).take(order).to_list() for parts in columns]
-        given = Counter(zip(*shown, strict=True))
-        entries = sum(one.entries for one in made)
+        made = list(rows(query.take(name, batch(queries.COLUMNS, name, [one]), 1)))
+        given.update(row[1:] for row in made)
+        in_order += [(place, *row[1:]) for row in made]
         wanted = Counter(reference.execute(alert.sql).fetchall())
         assert given == wanted, (SEED, alert.sql, tuples, given, wanted)
-        assert entries <= bound, (SEED, alert.sql, tuples, entries, bound)
-        assert before <= given, (SEED, alert.sql, tuples)
-        before = given
-    return bool(before)
+        assert query.entries() <= bound, (SEED, alert.sql, tuples, query.entries(), bound)
+    in_pieces, cut = pieces(r, lambda: queries.standing_of(alert, catalog), queries.COLUMNS, tuples)
+    in_order.sort(key=lambda row: (row[0], repr(row)))
+    assert in_pieces == in_order, (SEED, alert.sql, tuples, in_pieces, in_order)
+    assert cut.entries() == query.entries(), (SEED, alert.sql, tuples)
+    return bool(given)

@@ -1,17 +1,15 @@
-"""Random SQL over two streams without time, random tuples, and both as DuckDB's tables and as recordings."""
+"""Random SQL over two streams without time, random tuples, and DuckDB's tables for them."""
 
 from __future__ import annotations
 
 import random
 
 import duckdb
-import numpy as np
 
+from tamis.evaluation.standing import Standing, compiled
 from tamis.expressions.nodes import Type
-from tamis.expressions.vectors import Vector
 from tamis.query.model import AlertDef, Catalog, Explain
 from tamis.query.parse import parse
-from tamis.recordings.typed import Recording
 
 STREAMS = """
 CREATE STREAM s (a INT, b INT, f BOOLEAN, v VARCHAR, x DOUBLE);
@@ -40,18 +38,10 @@ def alert_of(catalog: Catalog, sql: str) -> AlertDef:
     return statement.target
 
 
-def recordings(catalog: Catalog, used: set[str], tuples: Tuples) -> dict[str, Recording]:
-    """The tuples of each stream, with their place in the order of all."""
-    found = {}
-    for name in sorted(used):
-        rows = [(place, one) for place, (stream, one) in enumerate(tuples) if stream == name]
-        columns = {
-            column: Vector.from_list([one[i] for _, one in rows], kind)
-            for i, (column, kind) in enumerate(COLUMNS[name])
-        }
-        order = np.array([place for place, _ in rows], np.int64)
-        late = np.zeros(len(rows), np.bool_)
-        found[name] = Recording(catalog.streams[name], columns, late, {}, 0, order)
+def standing_of(alert: AlertDef, catalog: Catalog) -> Standing:
+    """A query as a standing one."""
+    found = compiled(alert.query, catalog)
+    assert found is not None
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tamis.evaluation.timeless.tallies import Group, Tally
+from tamis.evaluation.standing.timeless.tallies import Group, Tally
 from tamis.expressions.nodes import Column, Type
 from tamis.query.model import Aggregate
 

@@ -11,7 +11,7 @@ from tamis.cli._recorded import files_of, read_recordings, recorded
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError, NotAcceptedError
 from tamis.evaluation.replay import Replay, replay
-from tamis.evaluation.timeless import Result, merged, replay_groups, replay_rows
+from tamis.evaluation.standing import WITHDRAWN, compiled, play
 from tamis.expressions.nodes import Column, Expr, Type, columns
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
@@ -19,8 +19,6 @@ from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef, Que
 from tamis.recordings import Format, Recording, format_of, write_table
 from tamis.recordings.values import iso_text
 
-# Marks the rows of groups for which HAVING stopped to hold.
-WITHDRAWN = "_withdrawn"
 _TYPES = {
     Type.VARCHAR: pa.string(),
     Type.BOOLEAN: pa.bool_(),
@@ -48,7 +46,8 @@ def command(
     One row per result with the columns of SELECT, in the order in which results arise: by the event time of
     the latest tuple, or over streams without time with the tuple that makes them; the inputs of these are
     interleaved by their column _order where they have one, else read one after the other. Times are written
-    as they were read (text in ISO 8601, or numbers), differences of times as microseconds. Standard output
+    as they were read (text in ISO 8601, or numbers; over streams without time all text alike, in UTC),
+    differences of times as microseconds. Standard output
     is CSV unless --format says otherwise. Exits with 0 when done, 1 if the query is refused, 2 if the input
     is wrong.
     """
@@ -88,42 +87,31 @@ def _rows_without_time(
         repairs = explained.memory.repairs
         hint = f"write {repairs[0]}" if repairs else "ask tamis explain for the reason"
         raise NotAcceptedError(explained.reason, where=f"{explained.kind} {chosen.name}", hint=hint)
-    if not chosen.query.members:
-        return _member(chosen.query, catalog, recordings)[0]
-    made = [_member(one, catalog, recordings) for one in chosen.query.members]
-    names = made[0][0].column_names
-    try:
-        table = pa.concat_tables([one.rename_columns(names) for one, _ in made])
-    except pa.ArrowInvalid:
-        hint = "write the times of all recordings alike: as ISO 8601, or as numbers of one unit"
-        raise InputError("the recordings don't write their times alike", where="--input", hint=hint) from None
-    order = merged([found for _, found in made], chosen.query.distinct)
-    return table.take(pa.array(order))
-
-
-def _member(asked: Query, catalog: Catalog, recordings: dict[str, Recording]) -> tuple[pa.Table, Result]:
-    """One SELECT, with its rows in the order in which they arise."""
-    if asked.grouping is None:
-        found = replay_rows(asked, catalog, recordings)
-    else:
-        found = replay_groups(asked, asked.grouping, catalog, recordings)
-    streams = {source.alias: source.stream for source in asked.sources}
+    query = compiled(chosen.query, catalog)
+    assert query is not None, "every query over streams without time is a standing one"
+    rows = play(query, recordings).rows
+    members = chosen.query.members or (chosen.query,)
     built = {}
-    for output in asked.select:
-        vector, expr = found.selected[output.name], output.expr
-        if expr.type is not Type.TIMESTAMP:
-            built[output.name] = pa.array(vector.data, _TYPES.get(expr.type, pa.int64()), mask=vector.null)
-            continue
-        times = [c for c in map(partial(_aggregated, asked), columns(expr)) if c.type is expr.type]
-        given = {c: recordings[streams[c.alias]].given[c.name] for c in times}
-        if isinstance(expr, Column) and expr.alias:
-            built[output.name] = given[expr].take(pa.array(found.rows[expr.alias]))
-        else:
-            like = next((one.type for one in given.values()), pa.int64())
-            built[output.name] = _as_given(pa.array(vector.data, pa.int64(), mask=vector.null), like)
-    if found.withdrawn is not None:
-        built[WITHDRAWN] = pa.array(found.withdrawn)
-    return pa.table(built), found
+    for number, output in enumerate(chosen.query.select):
+        vector, kind = rows.columns[output.name], output.expr.type
+        column = pa.array(vector.data, _TYPES.get(kind, pa.int64()), mask=vector.null)
+        if kind is Type.TIMESTAMP:
+            written = {_written(one, one.select[number].expr, recordings) for one in members}
+            if len(written) > 1:
+                hint = "write the times of all recordings alike: as ISO 8601, or as numbers of one unit"
+                raise InputError("the recordings don't write their times alike", where="--input", hint=hint)
+            column = _as_given(column, written.pop())
+        built[output.name] = column
+    if WITHDRAWN in rows.columns:
+        built[WITHDRAWN] = pa.array(rows.columns[WITHDRAWN].data)
+    return pa.table(built)
+
+
+def _written(query: Query, expr: Expr, recordings: dict[str, Recording]) -> pa.DataType:
+    """How the recordings write the times that an expression is made from; numbers where it has none."""
+    streams = {source.alias: source.stream for source in query.sources}
+    times = [c for c in map(partial(_aggregated, query), columns(expr)) if c.type is Type.TIMESTAMP]
+    return next((recordings[streams[c.alias]].given[c.name].type for c in times), pa.int64())
 
 
 def _aggregated(query: Query, column: Column) -> Column:

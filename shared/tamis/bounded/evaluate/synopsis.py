@@ -125,6 +125,13 @@ class Synopsis:
             elif lead > old.lead:
                 old.values, old.payload, old.lead = values, payload, lead
 
+    def restore(self, cell: int, values: Values, payload: object, count: int) -> None:
+        """Put back an entry of a cell, as it was in `buckets`."""
+        placed = _place(self.layouts[cell], values)
+        assert placed is not None, "it had a place in this cell"
+        kept = tuple(values[node] for node in self.needed)
+        self.buckets[cell][(kept, *placed[0])] = Entry(values, payload, count, placed[1])
+
 
 def _place(layout_: Layout, values: Values) -> tuple[Key, Bound] | None:
     """The bucket of a tuple and its leader's value; None where nothing can join it in this cell."""

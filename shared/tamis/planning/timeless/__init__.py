@@ -1,4 +1,4 @@
-"""The verdict on queries over streams without time; `tamis.evaluation.timeless` evaluates them.
+"""The verdict on queries over streams without time; `tamis.evaluation.standing.timeless` evaluates them.
 
 | file | idea |
 |---|---|

@@ -6,10 +6,12 @@ Sums are exact, of DOUBLE too: as fractions, rounded once at the end.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from tamis.evaluation.standing.timeless.state import number_of, number_text
 from tamis.query.model import Aggregate
 
 _BIGGEST = 1 << 63
@@ -44,21 +46,55 @@ class Tally:
         self.count += other.count * times
         self.total += other.total * times
 
+    def dumped(self) -> list[Any]:
+        """As JSON."""
+        return [number_text(self.count), number_text(self.total), self.least, self.greatest]
+
+    @classmethod
+    def restored(cls, dumped: list[Any]) -> Tally:
+        """From JSON."""
+        count, total, least, greatest = dumped
+        return cls(int(count, 16), number_of(total), least, greatest)
+
 
 @dataclass
 class Group:
     """What is kept of one group: the rows, a tally for each aggregated column, the values where all are
-    needed.
+    needed, and the row that it has in the result.
     """
 
     rows: int = 0
     tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)
     values: dict[tuple[str, str], Counter[Any]] = field(default_factory=dict)
+    shown: tuple[object, ...] | None = None
+
+    def dumped(self, columns: Sequence[tuple[str, str]]) -> list[Any]:
+        """As JSON, its tallies and values by the columns' places."""
+        tallies = [[columns.index(one), tally.dumped()] for one, tally in self.tallies.items()]
+        values = [
+            [columns.index(one), [[value, number_text(count)] for value, count in found.items()]]
+            for one, found in self.values.items()
+        ]
+        return [number_text(self.rows), tallies, values, self.shown]
+
+    @classmethod
+    def restored(cls, dumped: list[Any], columns: Sequence[tuple[str, str]]) -> Group:
+        """From JSON."""
+        rows, tallies, values, shown = dumped
+        return cls(
+            int(rows, 16),
+            {columns[place]: Tally.restored(one) for place, one in tallies},
+            {
+                columns[place]: Counter({value: int(count, 16) for value, count in found})
+                for place, found in values
+            },
+            None if shown is None else tuple(shown),
+        )
 
     def value(self, aggregate: Aggregate) -> Any:
         """An aggregate's value now; None is NULL."""
         if aggregate.column is None:
-            return self.rows
+            return _whole(self.rows)
         column = (aggregate.column.alias, aggregate.column.name)
         if aggregate.distinct:
             return len(self.values.get(column, ()))
@@ -66,20 +102,23 @@ class Group:
             return _median(self.values.get(column, Counter()))
         tally = self.tallies.get(column, Tally())
         if aggregate.function == "count":
-            return tally.count
+            return _whole(tally.count)
         if not tally.count:
             return None
         match aggregate.function:
-            case "sum" if isinstance(tally.total, Fraction):
-                return _rounded(tally.total)
             case "sum":
-                return tally.total if -_BIGGEST <= tally.total < _BIGGEST else None
+                total = tally.total
+                return _rounded(total) if isinstance(total, Fraction) else _whole(total)
             case "avg":
                 return _rounded(Fraction(tally.total) / tally.count)
             case "min":
                 return tally.least
             case _:
                 return tally.greatest
+
+
+def _whole(value: int) -> int | None:
+    return value if -_BIGGEST <= value < _BIGGEST else None
 
 
 def _rounded(value: Fraction) -> float | None:

@@ -1,0 +1,16 @@
+"""Standing queries: they keep synopses, and give rows as tuples come. `tamis run` and the joiner evaluate
+them by the same objects.
+
+| file | idea |
+|---|---|
+| `contract` | what every kind of standing query does |
+| `compiled` | which kind a query is of |
+| `recorded` | a standing query over recordings |
+| `timeless` | queries over streams without time |
+"""
+
+from tamis.evaluation.standing.compiled import compiled, standing
+from tamis.evaluation.standing.contract import WITHDRAWN, Rows, Standing
+from tamis.evaluation.standing.recorded import Played, play
+
+__all__ = ["WITHDRAWN", "Played", "Rows", "Standing", "compiled", "play", "standing"]

@@ -1,0 +1,31 @@
+"""Which kind of standing query a query is."""
+
+from __future__ import annotations
+
+from tamis.errors import InputError
+from tamis.evaluation.standing.contract import Standing
+from tamis.evaluation.standing.timeless import timeless
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
+from tamis.query.parse import catalog_of
+
+
+def standing(sql: str, name: str) -> Standing:
+    """The alert or derived stream `name` of self-contained statements, fresh.
+
+    Raises SqlErrors for the statements, InputError where they define no such query or it keeps no synopses.
+    """
+    catalog = catalog_of(sql)
+    queries: dict[str, AlertDef | DerivedDef] = {**catalog.derived, **catalog.alerts}
+    if name not in queries:
+        raise InputError(f"no query {name!r} is defined", where="standing query")
+    found = compiled(queries[name].query, catalog)
+    if found is None:
+        raise InputError(f"query {name!r} is a join by time, which keeps no synopses", where="standing query")
+    return found
+
+
+def compiled(query: Query, catalog: Catalog) -> Standing | None:
+    """A query as a standing one, fresh; None for a join by time. Each kind has one line here."""
+    if query.timeless:
+        return timeless(query, catalog)
+    return None

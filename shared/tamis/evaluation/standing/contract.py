@@ -1,0 +1,70 @@
+"""What every kind of standing query does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.expressions.vectors import Vector
+
+# The column that marks the rows of groups for which HAVING stopped to hold.
+WITHDRAWN = "_withdrawn"
+
+Batch = Mapping[str, Vector]  # the columns of tuples of one stream, all of one length
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What tuples add to a result: the columns of SELECT, and `_withdrawn` where the query has HAVING. A row
+    that arises several times stands here as often. `completed` is, for each row, the place in the batch of
+    the tuple that completed it; places rise.
+    """
+
+    columns: Mapping[str, Vector]
+    completed: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.completed)
+
+    def take(self, at: NDArray[np.int64]) -> Rows:
+        """The rows at some places."""
+        columns = {name: vector.take(at) for name, vector in self.columns.items()}
+        return Rows(columns, self.completed[at])
+
+    @staticmethod
+    def concat(parts: Sequence[Rows]) -> Rows:
+        """One after the other: at least one, all of one query."""
+        columns = {name: Vector.concat([one.columns[name] for one in parts]) for name in parts[0].columns}
+        return Rows(columns, np.concatenate([one.completed for one in parts]))
+
+
+class Standing(Protocol):
+    """A standing query and its state. `streams` are the raw streams that it reads."""
+
+    streams: frozenset[str]
+
+    def take(self, stream: str, batch: Batch, rows: int) -> Rows:
+        """What `rows` tuples of one stream, in their order, add to the result. `batch` has at least the
+        columns that the query reads.
+        """
+
+    def advance(self, stream: str, watermark: int) -> Rows:
+        """What follows from that no tuple of `stream` before `watermark`, in microseconds, will come any
+        more. Its rows were completed by no tuple: their place is -1.
+        """
+
+    def entries(self) -> int:
+        """How many synopsis entries there are now: what the bound of the query limits."""
+
+    def dump(self) -> bytes:
+        """The whole state."""
+
+    def load(self, state: bytes) -> None:
+        """Go on from a state that was dumped by a standing query of the same SQL; this one must be fresh.
+
+        Raises RefusedError where the state is of another release or another query.
+        """

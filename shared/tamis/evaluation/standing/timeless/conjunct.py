@@ -1,0 +1,172 @@
+"""One alternative of a query, with its evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tamis.bounded.closure import Bound, Closure
+from tamis.bounded.evaluate.evaluator import Evaluator
+from tamis.bounded.evaluate.synopsis import Entry, Merge
+from tamis.bounded.normal_form import Conjunction
+from tamis.evaluation.standing.contract import Batch
+from tamis.expressions.evaluate import holds
+from tamis.expressions.nodes import Expr, Type, aliases
+from tamis.expressions.vectors import Mask, Value, Vector
+from tamis.planning.timeless.differences import place
+from tamis.planning.timeless.minimal import Minimal
+from tamis.planning.timeless.translate import Translation
+
+Values = tuple[Value, ...]  # of the columns that are kept of a tuple
+Payload = Any  # what an entry carries
+Numbers = list[Bound | None]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The columns that are kept of each stream's tuples, and their types."""
+
+    names: Mapping[str, tuple[str, ...]]
+    types: Mapping[str, tuple[Type, ...]]
+
+    def values(self, stream: str, batch: Batch, rows: int) -> list[Values]:
+        """Of every tuple of a batch."""
+        columns = [batch[name].to_list() for name in self.names[stream]]
+        return list(zip(*columns, strict=True)) if columns else [()] * rows
+
+    def vectors(self, stream: str, kept: Sequence[Values]) -> dict[str, Vector]:
+        """Back in columns."""
+        columns = zip(*kept, strict=True) if kept else ([] for _ in self.names[stream])
+        return {
+            name: Vector.from_list(list(values), kind)
+            for name, kind, values in zip(self.names[stream], self.types[stream], columns, strict=True)
+        }
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """How tuples are kept: `values_of` finds the values in a payload; `asked` and `merge` are the
+    evaluator's.
+    """
+
+    kept: Kept
+    values_of: Callable[[Payload], Values]
+    asked: tuple[Conjunction, Closure] | None = None
+    merge: Merge | None = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A batch as an alternative sees it, for each occurrence of its stream: which tuples belong to it, and
+    the columns of all nodes as numbers, None for those of others.
+    """
+
+    passing: Mapping[int, Mask]
+    numbers: Mapping[int, list[Numbers | None]]
+
+
+class Conjunct:
+    """An alternative."""
+
+    def __init__(self, translation: Translation, minimal: Minimal, keeping: Keeping) -> None:
+        self.query = query = minimal.conjunction
+        self._stands = minimal.stands
+        self._keeping = keeping
+        self._joins = translation.joins
+        self._codes = translation.codes
+        self._conditions = {alias: _conditions(translation, minimal, alias) for alias in query.aliases}
+        holding = self._hold if translation.joins else None
+        self.evaluator = Evaluator(query, minimal.closure, holding, keeping.asked, keeping.merge)
+
+    def prepare(self, stream: str, batch: Batch, rows: int) -> Prepared:
+        """Look at a batch as a whole."""
+        at = [i for i, name in enumerate(self.query.streams) if name == stream]
+        passing = {i: self._passing(self.query.aliases[i], batch, rows) for i in at}
+        return Prepared(passing, {i: self._numbers(i, batch) for i in at if passing[i].any()})
+
+    def push(
+        self, prepared: Prepared, row: int, payload: Callable[[str], Payload]
+    ) -> Iterator[tuple[dict[str, Payload], int]]:
+        """Push one tuple at every occurrence of its stream: payloads by alias, and how many rows they are.
+        `payload` makes the tuple's for a source.
+        """
+        aliases_ = self.query.aliases
+        for occurrence, passing in prepared.passing.items():
+            if not passing[row]:
+                continue
+            values = _at(prepared.numbers[occurrence], row)
+            carried = payload(aliases_[occurrence])
+            for payloads, count in self.evaluator.push(occurrence, values, carried):
+                chosen = dict(zip(aliases_, payloads, strict=True))
+                for gone, kept in self._stands.items():
+                    chosen[gone] = chosen[kept]
+                yield chosen, count
+
+    def dump(self, text: Callable[[Payload], Any]) -> list[Any]:
+        """All entries, by occurrence and cell; `text` makes JSON of a payload."""
+        return [
+            [[[text(one.payload), one.count] for one in cell.values()] for cell in synopsis.buckets]
+            for synopsis in self.evaluator.synopses
+        ]
+
+    def load(self, dumped: list[Any], payload: Callable[[str, Any], Payload]) -> None:
+        """Take back all entries; `payload` makes a payload of a source from its JSON."""
+        for occurrence, cells in enumerate(dumped):
+            alias, stream = self.query.aliases[occurrence], self.query.streams[occurrence]
+            for cell, entries in enumerate(cells):
+                payloads = [payload(alias, one) for one, _ in entries]
+                values = [self._keeping.values_of(one) for one in payloads]
+                numbers = self._numbers(occurrence, self._keeping.kept.vectors(stream, values))
+                for row, (carried, (_, count)) in enumerate(zip(payloads, entries, strict=True)):
+                    self.evaluator.synopses[occurrence].restore(cell, _at(numbers, row), carried, count)
+
+    def _passing(self, alias: str, batch: Batch, rows: int) -> Mask:
+        """Which tuples of a source keep its conditions, and belong to this alternative."""
+        columns = {(alias, name): vector for name, vector in batch.items()}
+        keep = np.ones(rows, np.bool_)
+        for expr, wanted in self._conditions[alias]:
+            keep &= holds(expr, columns, rows) == wanted
+        return keep
+
+    def _hold(self, chosen: Sequence[Entry]) -> bool:
+        columns = {}
+        for alias, stream, entry in zip(self.query.aliases, self.query.streams, chosen, strict=True):
+            one = self._keeping.kept.vectors(stream, [self._keeping.values_of(entry.payload)])
+            columns.update({(alias, name): vector for name, vector in one.items()})
+        return all(bool(holds(expr, columns, 1)[0]) for expr in self._joins)
+
+    def _numbers(self, occurrence: int, batch: Batch) -> list[Numbers | None]:
+        """The values of every node of an occurrence as numbers."""
+        found: list[Numbers | None] = [None]
+        for node in self.query.nodes:
+            own = node.occurrence == occurrence
+            found.append(self._whole(batch[node.column]) if own else None)
+        return found
+
+    def _whole(self, vector: Vector) -> Numbers:
+        values = vector.to_list()
+        if vector.data.dtype == np.object_:
+            return [None if v is None else self._code(str(v)) for v in values]
+        if vector.data.dtype == np.float64:
+            return [None if v is None else place(float(v)) for v in values]
+        return [None if v is None else int(v) for v in values]
+
+    def _code(self, text: str) -> int:
+        """A number for a text, the same for equal ones: small for the constants of the query."""
+        code = self._codes.get(text)
+        return len(self._codes) + int.from_bytes(b"\1" + text.encode()) if code is None else code
+
+
+def _at(numbers: Sequence[Numbers | None], row: int) -> Numbers:
+    return [None if column is None else column[row] for column in numbers]
+
+
+def _conditions(translation: Translation, minimal: Minimal, alias: str) -> list[tuple[Expr, bool]]:
+    """The conditions on one source, each with whether it must hold or must not."""
+    branch = minimal.branch
+    own = [(expr, True) for expr in (*translation.filters[alias], *translation.present[alias])]
+    chosen = [(expr, True) for expr in branch.taken] + [(expr, False) for expr in branch.before]
+    return own + [(expr, wanted) for expr, wanted in chosen if alias in aliases(expr)]

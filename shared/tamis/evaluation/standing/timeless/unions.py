@@ -1,0 +1,61 @@
+"""The rows of a UNION or UNION ALL from those of its SELECTs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tamis.evaluation.standing.contract import Batch, Rows
+from tamis.evaluation.standing.timeless.rows import Given, SelectProjectJoin
+from tamis.evaluation.standing.timeless.state import packed, unpacked
+from tamis.query.model import Catalog, Query
+
+
+class Union:
+    """The SELECTs of a union. With UNION it remembers what was given, for all of them; its columns have the
+    names of the first one's.
+    """
+
+    def __init__(self, query: Query, catalog: Catalog) -> None:
+        self.streams = frozenset(source.stream for source in query.sources)
+        self._names = [output.name for output in query.select]
+        self._given = Given() if query.distinct else None
+        self._members = [
+            SelectProjectJoin(one, catalog, Given() if one.distinct and not query.distinct else None)
+            for one in query.members
+        ]
+
+    def take(self, stream: str, batch: Batch, rows: int) -> Rows:
+        """See `Standing`."""
+        return self._merged([one.take(stream, batch, rows) for one in self._members])
+
+    def advance(self, stream: str, watermark: int) -> Rows:
+        """See `Standing`."""
+        return self._merged([one.advance(stream, watermark) for one in self._members])
+
+    def entries(self) -> int:
+        """See `Standing`."""
+        return sum(one.entries() for one in self._members) + (len(self._given.rows) if self._given else 0)
+
+    def dump(self) -> bytes:
+        """See `Standing`."""
+        given = None if self._given is None else self._given.dumped()
+        return packed(self._form(), [[one.dumped() for one in self._members], given])
+
+    def load(self, state: bytes) -> None:
+        """See `Standing`."""
+        members, given = unpacked(state, self._form())
+        for member, dumped in zip(self._members, members, strict=True):
+            member.restore(dumped)
+        if self._given is not None:
+            self._given.restore(given)
+
+    def _form(self) -> list[object]:
+        return ["union", self._given is not None, *(one.form() for one in self._members)]
+
+    def _merged(self, members: list[Rows]) -> Rows:
+        named = [
+            Rows(dict(zip(self._names, one.columns.values(), strict=True)), one.completed) for one in members
+        ]
+        rows = Rows.concat(named)
+        rows = rows.take(np.argsort(rows.completed, kind="stable"))
+        return rows if self._given is None else rows.take(self._given.new(list(rows.columns.values())))
