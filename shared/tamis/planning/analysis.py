@@ -65,6 +65,9 @@ def analyse(
         for alias in order
         if alias not in times
     ]
+    if query.grouping is not None and len(times) == len(order):
+        hint = "evaluate recordings with tamis run, or leave the aggregates and GROUP BY out"
+        refused.append(SqlError("the aggregates of windows are no join by time", position, hint))
     windowed = frozenset(source.alias for source in query.sources if source.window is not None)
     equalities: list[Equality] = []
     bounds: list[TimeBound] = []

@@ -9,6 +9,7 @@ from typing import Any
 
 from tamis.expressions.nodes import conjunction
 from tamis.expressions.sql_text import to_sql
+from tamis.planning import windowed
 from tamis.planning.bounds import TIME_BOUNDED, Memory
 from tamis.planning.omission import Omission, bare
 from tamis.planning.spans import seconds
@@ -97,6 +98,8 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
     kind = "alert" if isinstance(definition, AlertDef) else "stream"
     if definition.query.timeless:
         return _timeless(definition, catalog, kind)
+    if definition.query.grouping is not None:
+        return _windowed(definition, catalog, kind)
     verdict = judge(definition, catalog)
     reason = verdict.refusal or f"partitioned by {verdict.keys.reason}"
     if verdict.refusal is None and not any(verdict.keys.partition.values()):
@@ -120,6 +123,20 @@ def _timeless(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) ->
         why = "a tuple without time can't be omitted by its neighbours in time"
         sources.append(SourceExplanation(source.alias, source.stream, (), shown, None, None, None, None, why))
     return Explanation(definition.name, kind, accepted, reason, tuple(sources), found)
+
+
+def _windowed(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> Explanation:
+    """Aggregates over windows: every tuple counts."""
+    found = windowed.memory(definition.query, catalog)
+    (source,) = definition.query.sources
+    predicate = bare(conjunction(translate(definition.query, catalog).filters[source.alias]))
+    shown = None if predicate is None else to_sql(predicate)
+    why = "no omission: every tuple counts for the aggregates of its windows"
+    explained = SourceExplanation(
+        source.alias, source.stream, (), shown, None, None, None, None, why, source.window
+    )
+    reason = "a row for each window and group, once the watermark has passed the window's end"
+    return Explanation(definition.name, kind, True, reason, (explained,), found)
 
 
 def _explained(omission: Omission, verdict: Verdict) -> SourceExplanation:
@@ -163,8 +180,9 @@ def _memory(memory: Memory) -> Iterator[str]:
         yield from _wrapped(memory.reason, "    ")
         if memory.bound != 0:
             yield from _wrapped(f"{memory.theorem}: {memory.formula}", "    ")
+    what = "have a number" if memory.verdict == "bounded" else "be bounded"
     for repair in memory.repairs:
-        yield from _wrapped(f"would be bounded with: {repair}", "    ")
+        yield from _wrapped(f"would {what} with: {repair}", "    ")
     if memory.witness is not None:
         yield from _wrapped(f"example: {memory.witness}", "    ")
 

@@ -1,4 +1,4 @@
-"""GROUP BY, HAVING and the calls of aggregates in SELECT, over streams without time."""
+"""GROUP BY, HAVING and the calls of aggregates in SELECT, over streams without time and over windows."""
 
 from __future__ import annotations
 

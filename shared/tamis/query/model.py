@@ -167,8 +167,9 @@ class Query:
     `window_end`) of all of them; no other conjunct has these columns.
 
     Either all its streams have event time or, where it is `timeless`, none. Only a timeless query may be
-    `distinct`, each row once, when it first holds, or have a `grouping`: a row per change of a group's; or be
-    the union of `members`, whose sources it then has all, and conjuncts none; its names are the first one's.
+    `distinct`, each row once, when it first holds, or be the union of `members`, whose sources it then has
+    all, and conjuncts none; its names are the first one's. A timeless query with a `grouping` has a row per
+    change of a group's; one over the windows of one stream, grouped by them, a row per window and group.
     """
 
     sources: tuple[Source, ...]

@@ -4,44 +4,42 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-AGGREGATES = frozenset(
-    {
-        "count",
-        "sum",
-        "avg",
-        "min",
-        "max",
-        "median",
-        "stddev",
-        "stddev_pop",
-        "stddev_samp",
-        "variance",
-        "var_pop",
-    }
-    | {"var_samp", "first_value", "last_value", "percentile_cont", "percentile_disc", "approx_count_distinct"}
-    | {
-        "array_agg",
-        "string_agg",
-        "bool_and",
-        "bool_or",
-        "any_value",
-        "mode",
-        "corr",
-        "covar_pop",
-        "covar_samp",
-    }
-)
+from tamis.query.aggregates import FUNCTIONS
+
+AGGREGATES = frozenset(FUNCTIONS) | {
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "variance",
+    "var_pop",
+    "var_samp",
+    "first_value",
+    "last_value",
+    "percentile_cont",
+    "percentile_disc",
+    "approx_count_distinct",
+    "array_agg",
+    "string_agg",
+    "bool_and",
+    "bool_or",
+    "any_value",
+    "mode",
+    "corr",
+    "covar_pop",
+    "covar_samp",
+}
 TABLES = frozenset({"table", "session", "cumulate"})
 RANKS = frozenset({"row_number", "rank", "dense_rank", "ntile", "lag", "lead"})
 
 _SINGLE = "select single tuples and put the threshold into WHERE"
+WINDOWED = "write FROM TUMBLE(stream, time, INTERVAL '1' MINUTE) and GROUP BY window_start"
 _BOUND = "bound the times instead: s.ts BETWEEN a.ts - INTERVAL '30' SECOND AND a.ts + INTERVAL '30' SECOND"
 _INNER = "define the inner query as a stream, CREATE STREAM name AS SELECT …, and read from that"
 
 # Clauses of SELECT by sqlglot's name for them.
 CLAUSES: dict[str, tuple[str, str]] = {
-    "group": ("GROUP BY isn't executed yet over streams with time", _SINGLE),
-    "having": ("HAVING isn't executed yet over streams with time", _SINGLE),
+    "group": ("GROUP BY over streams with time needs windows", WINDOWED),
+    "having": ("HAVING over streams with time needs windows", WINDOWED),
     "order": ("ORDER BY isn't executed: alarms come as they arise", "leave ORDER BY out"),
     "limit": ("LIMIT isn't executed: a stream has no end", "leave LIMIT out"),
     "offset": ("OFFSET isn't executed: a stream has no end", "leave OFFSET out"),
@@ -89,6 +87,9 @@ EXPRESSIONS: dict[type[exp.Expr], tuple[str, str]] = {
 
 def function(name: str) -> tuple[str, str] | None:
     """Why a function that people know isn't executed, and what to write instead."""
+    if name in FUNCTIONS:
+        what = f"the aggregate {name}() isn't executed here"
+        return what, f"put it into SELECT or HAVING; over streams with time, {WINDOWED}"
     if name in AGGREGATES:
         return f"the aggregate {name}() isn't executed yet", _SINGLE
     if name in ("hop", "tumble"):

@@ -20,7 +20,7 @@ from tamis.query.model import Conjunct, DerivedDef, Output, Query, Source, Strea
 from tamis.query.reading import Reader, flat
 
 _READ = ("expressions", "from_", "joins", "where")
-_TIMELESS = ("distinct", "group", "having")  # executed over streams without time
+_TIMELESS = ("distinct", "group", "having")  # executed over streams without time; the last two of windows
 
 # A join of more streams than this has no reader; the shortest paths of its time bounds are cubic in them.
 MOST_SOURCES = 16
@@ -130,10 +130,11 @@ def _resolve_select(context: Context, node: exp.Expr, offset: int) -> Query | No
     sources.visible, sources.named = len(sources.bound), frozenset()
     known = all(bound.source is not None for bound in sources.bound)
     timeless = _timeless(context, sources) if known else False
-    aggregates = Aggregates() if timeless else None
+    in_windows = known and any(b.source is not None and b.source.window is not None for b in sources.bound)
+    aggregates = Aggregates() if timeless or in_windows else None
     reader = Reader(context, sources, aggregates)
     outputs = _outputs(context, reader, sources, node)
-    complete = _timed_clauses(context, node, bool(timeless)) and complete
+    complete = _timed_clauses(context, node, aggregates is not None) and complete
     if outputs is None or not complete or timeless is None or not known:
         return None
     distinct = node.args.get("distinct")
@@ -141,6 +142,9 @@ def _resolve_select(context: Context, node: exp.Expr, offset: int) -> Query | No
         return None
     grouped = None
     if aggregates is not None and (aggregates.found or node.args.get("group") or node.args.get("having")):
+        offsets = [bound.offset for bound in sources.bound]
+        if in_windows and not windows.grouped(context, reader, node, aggregates, offsets):
+            return None
         grouped = grouping(context, reader, node, aggregates, outputs)
         if grouped is not None and distinct is not None:
             hint = "leave DISTINCT out: each group has one row at a time"
@@ -185,12 +189,13 @@ def _eliminates(context: Context, distinct: exp.Expr, timeless: bool) -> bool:
     return False
 
 
-def _timed_clauses(context: Context, node: exp.Select, timeless: bool) -> bool:
-    """Refuse the clauses that are executed over streams without time only; whether there was none."""
+def _timed_clauses(context: Context, node: exp.Select, aggregated: bool) -> bool:
+    """Refuse the clauses that are executed with aggregates only, where there can't be any; whether there was
+    none."""
     refused = False
     for key in _TIMELESS[1:]:
         clause = node.args.get(key)
-        if clause and not timeless:
+        if clause and not aggregated:
             context.error(refusals.CLAUSES[key][0], clause, refusals.CLAUSES[key][1])
             refused = True
     return not refused

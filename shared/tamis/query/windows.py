@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -12,6 +13,10 @@ from tamis.expressions.nodes import Column, Expr, Type, columns
 from tamis.query.context import Context, name_of
 from tamis.query.model import WINDOW_COLUMNS, WINDOW_START, Query, Source, StreamDef, Window, same_window
 from tamis.query.units import parse_duration
+
+if TYPE_CHECKING:
+    from tamis.query.aggregates import Aggregates
+    from tamis.query.reading import Reader
 
 USAGE = {
     "tumble": "write TUMBLE(stream, time, INTERVAL '1' MINUTE)",
@@ -149,4 +154,30 @@ def check(context: Context, query: Query, offsets: Sequence[int]) -> bool:
             if not any({first.alias, source.alias} <= group for group in tied):
                 hint = f"add AND {first.alias}.{WINDOW_START} = {source.alias}.{WINDOW_START}"
                 context.error(f"the windows of '{source.alias}' aren't joined", offset, hint)
+    return len(context.errors) == before
+
+
+def grouped(
+    context: Context, reader: Reader, node: exp.Select, found: Aggregates, sources: Sequence[int]
+) -> bool:
+    """Report what aggregates over windows can't be; whether there was nothing. `sources`: where the streams
+    of the query stand."""
+    before = len(context.errors)
+    if len(sources) > 1:
+        hint = "aggregate the windows of one stream, or leave the aggregates and GROUP BY out"
+        context.error("aggregates over joined windows aren't executed", sources[1], hint)
+    for aggregate in found.found:
+        if aggregate.column is not None and aggregate.column.name in WINDOW_COLUMNS:
+            what = f"'{aggregate.column.name}' is the same for all tuples of a group"
+            context.error(what, node, "aggregate a column of the stream, and select the window's as it is")
+            break
+    clause = node.args.get("group")
+    by = [] if clause is None else [reader.of_tuples(item) for item in clause.expressions]
+    if len(context.errors) > before:
+        return False
+    if not any(isinstance(one, Column) and one.name in WINDOW_COLUMNS for one in by):
+        what = "aggregates over windows are grouped by window_start or window_end"
+        named = ", ".join(context.source(item) for item in clause.expressions) if clause is not None else ""
+        hint = f"write GROUP BY {WINDOW_START}{', ' if named else ''}{named}"
+        context.error(what, node if clause is None else clause, hint)
     return len(context.errors) == before

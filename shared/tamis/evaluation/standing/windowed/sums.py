@@ -1,0 +1,64 @@
+"""Exact sums of runs of numbers, as Python's whole numbers: of DOUBLEs in units of 2^-SCALE.
+
+Every DOUBLE is a whole number of 53 bits times a power of two. Those of one run and one power are added as
+two halves, neither of which can overflow; the few sums that are left are shifted and added without limit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Exact = NDArray[np.object_]
+Places = NDArray[np.int64]
+
+# frexp of the least DOUBLE, 2^-1074, gives the power -1073, and 53 bits are taken before the point.
+SCALE = 1126
+_BITS = 53
+_HALF = 32
+_LIMIT = 1 << 63
+
+
+def of_whole(values: NDArray[np.int64], starts: Places) -> Exact:
+    """The sum of each run of `values`; the runs begin at `starts`, the first one at 0.
+
+    >>> of_whole(np.array([2**62, 2**62, -1]), np.array([0, 2])).tolist() == [2**63, -1]
+    True
+    """
+    low = np.add.reduceat(values & ((1 << _HALF) - 1), starts)
+    high = np.add.reduceat(values >> _HALF, starts)
+    return np.asarray((high.astype(np.object_) << _HALF) + low.astype(np.object_), np.object_)
+
+
+def of_doubles(values: NDArray[np.float64], starts: Places) -> Exact:
+    """The same of finite DOUBLEs, in units of 2^-SCALE.
+
+    >>> (total,) = of_doubles(np.array([1e300, 0.5, -1e300]), np.array([0])).tolist()
+    >>> total / (1 << SCALE)
+    0.5
+    """
+    fraction, power = np.frexp(values)
+    whole = np.ldexp(fraction, _BITS).astype(np.int64)
+    shift = power.astype(np.int64) - _BITS + SCALE
+    run = np.zeros(len(values), np.int64)
+    run[starts[1:]] = 1
+    alike = np.cumsum(run) * (2 * SCALE + _BITS) + shift
+    order = np.argsort(alike, kind="stable")
+    placed = alike[order]
+    begin = np.flatnonzero(np.concatenate(([True], placed[1:] != placed[:-1])))
+    shifted = of_whole(whole[order], begin) << shift[order[begin]].astype(np.object_)
+    first = np.searchsorted(placed[begin] // (2 * SCALE + _BITS), np.arange(len(starts)))
+    return np.asarray(np.add.reduceat(shifted, first), np.object_)
+
+
+def quotient(above: int, below: int) -> float | None:
+    """The DOUBLE nearest to a quotient; None where it is beyond all."""
+    try:
+        return above / below
+    except OverflowError:
+        return None
+
+
+def fitting(total: int) -> int | None:
+    """A sum that is a BIGINT; None where it is beyond 64 bits."""
+    return total if -_LIMIT <= total < _LIMIT else None
