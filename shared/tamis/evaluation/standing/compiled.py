@@ -5,6 +5,7 @@ from __future__ import annotations
 from tamis.errors import InputError
 from tamis.evaluation.standing.contract import Standing
 from tamis.evaluation.standing.timeless import timeless
+from tamis.evaluation.standing.windowed import WindowedGroups
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
 from tamis.query.parse import catalog_of
 
@@ -28,4 +29,6 @@ def compiled(query: Query, catalog: Catalog) -> Standing | None:
     """A query as a standing one, fresh; None for a join by time. Each kind has one line here."""
     if query.timeless:
         return timeless(query, catalog)
+    if query.grouping is not None:
+        return WindowedGroups(query, catalog)
     return None

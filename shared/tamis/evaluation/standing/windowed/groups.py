@@ -8,6 +8,7 @@ the one that begins with it. So a late tuple counts in the windows of its pane t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class WindowedGroups:
         if len(at):
             taken = {name: vector.take(at) for name, vector in batch.items()}
             self._count(np.asarray(pane[at], np.int64), taken)
-        return self._nothing()
+        return self._nothing
 
     def _count(self, pane: Places, taken: Batch) -> None:
         batch = Sorted.of(pane, self._encoded([taken[column.name] for column in self._by], len(pane)))
@@ -83,7 +84,7 @@ class WindowedGroups:
         """See `Standing`: the rows of the windows that have ended, in order of their ends and groups."""
         last = watermark // self._window.slide - self._width
         if self._ended is not None and last <= self._ended:
-            return self._nothing()
+            return self._nothing
         panes = self._tables[0].keys[0]
         first = int(panes[0]) - self._width + 1 if len(panes) else last + 1
         if self._ended is not None:
@@ -92,7 +93,7 @@ class WindowedGroups:
         self._ended = last
         self._tables = [one.take(one.keys[0] > last) for one in self._tables]
         self._forget()
-        return Rows.concat([self._nothing(), *parts])
+        return Rows.concat([self._nothing, *parts])
 
     def _rows(self, tables: list[Table]) -> Rows:
         """The rows of some windows; the first table has all that have any."""
@@ -147,6 +148,7 @@ class WindowedGroups:
         selected = {one.name: evaluate(one.expr, columns, count) for one in self._query.select}
         return Rows(selected, np.full(count, -1, np.int64))
 
+    @cached_property
     def _nothing(self) -> Rows:
         read = [*self._grouping.by]
         read += [self._grouping.value(number) for number in range(len(self._grouping.aggregates))]
