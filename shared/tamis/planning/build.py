@@ -10,10 +10,11 @@
         topic_numbers={("air", ("station",)): (1,)},
         placed={"condensation@3": {"a": 1}},   # reader -> by which topic each of its sources is served
         since={"edge-a/air": 1}, shard_streams={"edge-a/air": "air"},
+        before=built,                  # a plan that was built before: what is as it was is taken from it
     )
     built.plan            # the plan to write into every partition of tamis.plans
     built.topic_numbers   # the given ones and the new ones: to be remembered, and their topics created
-    built.placed          # of all that run now: to be remembered
+    built.placed          # of those that had no place, or another: to be remembered
     built.choices         # why, for those that are new
 
 Paused alerts are left out. When an alert is replaced, the registry gives the new one no version and passes
@@ -28,20 +29,20 @@ leaves, and not in the plan without any.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import partial
 
 from tamis.messaging.topics import stream_topic
 from tamis.planning.definitions import define
 from tamis.planning.domains import domain_check
 from tamis.planning.entries import Reader, entries
 from tamis.planning.omission import bare
-from tamis.planning.places import Places, TopicKey, Wish
+from tamis.planning.places import Places, Topic, TopicKey, Wish
 from tamis.planning.plan import Definition, Entry, Plan, StreamColumn, StreamPlan, TopicPlan
-from tamis.planning.remembered import MOST, Latest, Remembered
 from tamis.planning.sharing import Choice
 from tamis.planning.subscriptions import Subscription, subscriber
+from tamis.planning.traffic import Spread
 from tamis.planning.verdict import Verdict, accepted
 from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
 
@@ -59,14 +60,41 @@ class Retiring:
 
 @dataclass(frozen=True)
 class Built:
-    """A plan, and what of it has to be remembered: the numbers of all topics that ever were, and of each
-    reader the number of the topic by source. `choices`: of readers without a place before, by source.
+    """A plan, and what of it has to be remembered: the numbers of all topics that ever were, and the topic of
+    each source of the readers that had no place before. `choices`: why, where it wasn't given by itself.
     """
 
     plan: Plan
     topic_numbers: Mapping[TopicKey, tuple[int, ...]]
     placed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     choices: Mapping[str, Mapping[str, Choice]] = field(default_factory=dict)
+    parts: Parts | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a plan was put together from, for the next one: parts whose origin is the same object are used
+    again.
+    """
+
+    streams: Mapping[str, StreamDef]
+    derived: Mapping[str, DerivedDef]
+    spreads: Mapping[str, Spread]
+    retiring: frozenset[str]
+    seats: Mapping[str, Seat]
+    places: Places
+    topics: Mapping[Topic, TopicPlan]
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A reader with its places, and what follows from these alone. `definition`: None outside the fleet."""
+
+    origin: AlertDef | Subscription
+    wishes: tuple[Wish, ...]
+    numbers: Mapping[str, int]
+    definition: Definition | None
+    readers: tuple[Reader, ...]
 
 
 def build_plan(
@@ -81,53 +109,58 @@ def build_plan(
     subscriptions: Sequence[Subscription] = (),
     since: Mapping[str, int] | None = None,
     shard_streams: Mapping[str, str] | None = None,
+    before: Built | None = None,
 ) -> Built:
-    """The plan `version` for everything in `catalog`; see the module's docstring.
+    """The plan `version` for everything in `catalog`; see the module's docstring. `before`, any plan that was
+    built before, makes no difference but in time.
 
     Raises NotAcceptedError where an alert or a derived stream of the catalogue is not accepted.
     """
-    running = [(old.alert, old.version) for old in retiring]
-    running += [
-        (alert, versions.get(name, version))
-        for name, alert in catalog.alerts.items()
-        if name not in catalog.paused
-    ]
-    alerts = [(alert, made, _verdict(alert, catalog)) for alert, made in running]
-    outside = [one for one in subscriptions if one.stream in catalog.streams]
-    wishes = [wish for alert in alerts for wish in _wishes(*alert, new=alert[1] == version)]
-    keys: dict[str, TopicKey] = {name: (name, stream.key) for name, stream in catalog.streams.items()}
-    wishes += [
-        Wish(
-            one.id, "", keys[one.stream], one.filter, subscriber=True, whole=True, new=one.version == version
-        )
-        for one in outside
-    ]
-    places = Places(catalog.streams, topic_numbers, placed or {})
-    places.seat(wishes)
-    readers: list[Reader] = []
-    definitions: list[Definition] = []
-    for alert, made, verdict in alerts:
-        definition, its_readers = _defined(
-            alert, made, verdict, places.placed[definition_id(alert.name, made)]
-        )
-        definitions.append(definition)
-        readers += its_readers
-    readers += [_subscriber(one, catalog.streams[one.stream], places.placed[one.id][""]) for one in outside]
-    derived = [_derived_topic(one, _verdict(one, catalog)) for one in catalog.derived.values()]
-    streams = tuple(
-        _stream(stream, readers, [topic for base, topic in derived if base == stream.name])
-        for stream in catalog.streams.values()
-    )
+    made, origins = _origins(version, catalog, versions, retiring, subscriptions)
+    ends = frozenset(definition_id(old.alert.name, old.version) for old in retiring)
+    places_before = placed or {}
+    parts = _usable(before, catalog)
+    seats = parts.seats if parts else {}
+    moved = ends ^ parts.retiring if parts else ends
+    fresh = {
+        reader
+        for reader, origin in origins.items()
+        if (seat := seats.get(reader)) is None
+        or seat.origin is not origin
+        or seat.numbers != places_before.get(reader)
+        or reader in moved
+    }
+    gone = [reader for reader in seats if reader not in origins or reader in fresh]
+    if parts and not _in_order(seats, origins, fresh.union(gone)):
+        parts, seats, gone, fresh = None, {}, [], set(origins)
+    spreads = parts.spreads if parts else {name: Spread(one) for name, one in catalog.streams.items()}
+    places = Places(spreads, topic_numbers, parts.places if parts else None)
+    for reader in gone:
+        places.leave(seats[reader].wishes, seats[reader].numbers)
+    wishes = {
+        reader: _wishes(reader, origin, catalog, new=made[reader] == version)
+        for reader, origin in origins.items()
+        if reader in fresh
+    }
+    places.seat((wish for some in wishes.values() for wish in some), places_before, list(origins))
+    seated = {
+        reader: _seat(origin, made[reader], catalog, wishes[reader], places.placed[reader])
+        if reader in fresh
+        else seats[reader]
+        for reader, origin in origins.items()
+    }
+    topics = _topics(catalog, seated, places, parts.topics if parts else {})
     plan = Plan(
         version=version,
         partitions=partitions,
-        streams=streams,
-        definitions=tuple(definitions),
+        streams=_streams(catalog, topics),
+        definitions=tuple(one.definition for one in seated.values() if one.definition is not None),
         since=dict(since or {}),
         shard_streams=dict(shard_streams or {}),
         retiring={definition_id(old.alert.name, old.version): old.successor for old in retiring},
     )
-    return Built(plan, places.numbers, places.placed, places.choices)
+    rest = Parts(dict(catalog.streams), dict(catalog.derived), spreads, ends, seated, places, topics)
+    return Built(plan, places.numbers, places.placed, places.choices, rest)
 
 
 def definition_id(alert: str, version: int) -> str:
@@ -135,66 +168,85 @@ def definition_id(alert: str, version: int) -> str:
     return f"{alert}@{version}"
 
 
-# A plan is built at every change of one query: what was made for the others is found again.
-_VERDICTS = Remembered[Verdict](MOST)
-_WISHES = Remembered[list[Wish]](MOST)
-_DEFINED = Remembered[tuple[Definition, list[Reader]]](MOST)
-_SUBSCRIBERS = Remembered[Reader](MOST)
-_SHARED = Latest[TopicPlan](MOST)
+def _origins(
+    version: int,
+    catalog: Catalog,
+    versions: Mapping[str, int],
+    retiring: Sequence[Retiring],
+    subscriptions: Sequence[Subscription],
+) -> tuple[dict[str, int], dict[str, AlertDef | Subscription]]:
+    """Of each reader the plan version that made it, and what it is made of, in order."""
+    made = {definition_id(old.alert.name, old.version): old.version for old in retiring}
+    origins: dict[str, AlertDef | Subscription] = {
+        definition_id(old.alert.name, old.version): old.alert for old in retiring
+    }
+    for name, alert in catalog.alerts.items():
+        if name not in catalog.paused:
+            number = versions.get(name, version)
+            made[reader := definition_id(name, number)] = number
+            origins[reader] = alert
+    for one in subscriptions:
+        if one.stream in catalog.streams:
+            made[one.id] = one.version
+            origins[one.id] = one
+    return made, origins
 
 
-def _verdict(query: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
-    return _VERDICTS.get((query, *_read(query, catalog)), None, lambda: accepted(query, catalog))
+def _usable(before: Built | None, catalog: Catalog) -> Parts | None:
+    """Parts whose streams are still the same."""
+    parts = before.parts if before else None
+    if parts and _same(parts.streams, catalog.streams) and _same(parts.derived, catalog.derived):
+        return parts
+    return None
 
 
-def _read(query: AlertDef | DerivedDef, catalog: Catalog) -> Iterator[StreamDef | DerivedDef]:
-    """The definitions on which a verdict rests, beside the query's own."""
-    for source in query.query.sources:
-        if (derived := catalog.derived.get(source.stream)) is not None:
-            yield derived
-            yield from _read(derived, catalog)
-        elif (stream := catalog.streams.get(source.stream)) is not None:
-            yield stream
+def _same(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    return list(one) == list(other) and all(map(operator.is_, one.values(), other.values()))
 
 
-def _wishes(alert: AlertDef, made: int, verdict: Verdict, *, new: bool) -> list[Wish]:
-    def make() -> list[Wish]:
-        return [
-            Wish(
-                definition_id(alert.name, made),
-                omission.alias,
-                (verdict.analysis.streams[omission.alias].name, verdict.keys.partition[omission.alias]),
-                bare(omission.filter),
-                subscriber=False,
-                whole=omission.interval == 0,
-                new=new,
-            )
-            for omission in verdict.omissions
-        ]
-
-    return _WISHES.get((alert, verdict), (made, new), make)
+def _in_order(seats: Iterable[str], origins: Iterable[str], changed: Set[str]) -> bool:
+    """Whether those that stay are in the same order as before."""
+    kept = [reader for reader in seats if reader not in changed]
+    return kept == [reader for reader in origins if reader not in changed]
 
 
-def _defined(
-    alert: AlertDef, made: int, verdict: Verdict, numbers: Mapping[str, int]
-) -> tuple[Definition, list[Reader]]:
-    """An alert as the joiner runs it, and its readers; `numbers`: of its topics, by source."""
-    streams = verdict.analysis.streams
+def _wishes(reader: str, origin: AlertDef | Subscription, catalog: Catalog, *, new: bool) -> tuple[Wish, ...]:
+    if isinstance(origin, Subscription):
+        key = origin.stream, catalog.streams[origin.stream].key
+        return (Wish(reader, "", key, origin.filter, subscriber=True, whole=True, new=new),)
+    verdict = accepted(origin, catalog)
+    return tuple(
+        Wish(
+            reader,
+            omission.alias,
+            (verdict.analysis.streams[omission.alias].name, verdict.keys.partition[omission.alias]),
+            bare(omission.filter),
+            subscriber=False,
+            whole=omission.interval == 0,
+            new=new,
+        )
+        for omission in verdict.omissions
+    )
 
-    def make() -> tuple[Definition, list[Reader]]:
-        topics = {alias: stream_topic(streams[alias].name, number) for alias, number in numbers.items()}
-        definition = define(alert, made, verdict, topics)
-        return definition, [
-            Reader(source, omission, made, alert.options.max_delay)
-            for source, omission in zip(definition.inputs, verdict.omissions, strict=True)
-        ]
 
-    return _DEFINED.get((alert, verdict), (made, *sorted(numbers.items())), make)
-
-
-def _subscriber(one: Subscription, stream: StreamDef, number: int) -> Reader:
-    topic = stream_topic(stream.name, number)
-    return _SUBSCRIBERS.get((one, stream), topic, lambda: subscriber(one, stream, topic))
+def _seat(
+    origin: AlertDef | Subscription,
+    made: int,
+    catalog: Catalog,
+    wishes: tuple[Wish, ...],
+    numbers: Mapping[str, int],
+) -> Seat:
+    topics = {wish.alias: stream_topic(wish.key[0], numbers[wish.alias]) for wish in wishes}
+    if isinstance(origin, Subscription):
+        reader = subscriber(origin, catalog.streams[origin.stream], topics[""])
+        return Seat(origin, wishes, numbers, None, (reader,))
+    verdict = accepted(origin, catalog)
+    definition = define(origin, made, verdict, topics)
+    readers = tuple(
+        Reader(source, omission, made, origin.options.max_delay)
+        for source, omission in zip(definition.inputs, verdict.omissions, strict=True)
+    )
+    return Seat(origin, wishes, numbers, definition, readers)
 
 
 def first_plan(catalog: Catalog, *, partitions: int = 1, shards: Mapping[str, str] | None = None) -> Plan:
@@ -215,7 +267,41 @@ def first_plan(catalog: Catalog, *, partitions: int = 1, shards: Mapping[str, st
     return built.plan
 
 
-def _stream(stream: StreamDef, readers: Iterable[Reader], derived: list[TopicPlan]) -> StreamPlan:
+def _topics(
+    catalog: Catalog, seats: Mapping[str, Seat], places: Places, before: Mapping[Topic, TopicPlan]
+) -> dict[Topic, TopicPlan]:
+    """The shared topics with the entries that their readers need."""
+    topics = {topic: plan for topic, plan in before.items() if topic not in places.touched}
+    for key, number in places.touched:
+        sources = places.seated[key].get(number)
+        if sources:
+            readers = [_reader(seats[reader], alias) for reader, alias in sources]
+            topics[key, number] = _topic(catalog.streams[key[0]], key, number, readers)
+    return topics
+
+
+def _reader(seat: Seat, alias: str) -> Reader:
+    return next(one for one in seat.readers if one.source.alias == alias)
+
+
+def _topic(stream: StreamDef, key: TopicKey, number: int, readers: list[Reader]) -> TopicPlan:
+    needed = {column for reader in readers for column in reader.source.columns}
+    projection = tuple(c.name for c in stream.columns if c.name in needed)
+    return TopicPlan(stream_topic(stream.name, number), key[1], projection, entries(readers))
+
+
+def _streams(catalog: Catalog, topics: Mapping[Topic, TopicPlan]) -> tuple[StreamPlan, ...]:
+    """The streams with their topics, in the order of numbers; then those of streams derived from them."""
+    of: dict[str, list[TopicPlan]] = {name: [] for name in catalog.streams}
+    for topic in sorted(topics, key=operator.itemgetter(1)):
+        of[topic[0][0]].append(topics[topic])
+    for derived in catalog.derived.values():
+        stream, plan = _derived_topic(derived, accepted(derived, catalog))
+        of[stream].append(plan)
+    return tuple(_stream(stream, tuple(of[stream.name])) for stream in catalog.streams.values())
+
+
+def _stream(stream: StreamDef, topics: tuple[TopicPlan, ...]) -> StreamPlan:
     return StreamPlan(
         name=stream.name,
         columns=tuple(
@@ -227,26 +313,8 @@ def _stream(stream: StreamDef, readers: Iterable[Reader], derived: list[TopicPla
         idle_timeout=stream.idle_timeout,
         max_ahead=stream.max_ahead,
         max_stall=stream.max_stall,
-        topics=(*_topics(stream, readers), *derived),
+        topics=topics,
     )
-
-
-def _topics(stream: StreamDef, readers: Iterable[Reader]) -> tuple[TopicPlan, ...]:
-    """The shared topics of a stream with the entries that its readers need."""
-    by_name: dict[str, list[Reader]] = {}
-    for reader in readers:
-        if reader.source.stream == stream.name:
-            by_name.setdefault(reader.source.topic, []).append(reader)
-    return tuple(
-        _SHARED.get(name, (stream, *group), partial(_topic, stream, name, group))
-        for name, group in by_name.items()
-    )
-
-
-def _topic(stream: StreamDef, name: str, readers: list[Reader]) -> TopicPlan:
-    needed = {column for reader in readers for column in reader.source.columns}
-    projection = tuple(c.name for c in stream.columns if c.name in needed)
-    return TopicPlan(name, readers[0].source.partition_key, projection, entries(readers))
 
 
 def _derived_topic(derived: DerivedDef, verdict: Verdict) -> tuple[str, TopicPlan]:

@@ -22,6 +22,8 @@ from tamis.planning.omission import Omission, bare
 from tamis.planning.plan import Entry, Input, Sides
 from tamis.planning.remembered import MOST, Remembered
 from tamis.predicates import Predicate, implies
+from tamis.predicates.boxes import Box, inside
+from tamis.predicates.cover.zones import compares
 
 # Clauses of a filter: with as many on both sides a comparison takes milliseconds.
 MOST_CLAUSES = 50
@@ -44,7 +46,7 @@ def entries(readers: Iterable[Reader]) -> tuple[Entry, ...]:
     """What a topic keeps for these readers, in their order."""
     merged: dict[tuple[object, ...], Entry] = {}
     for reader in readers:
-        new = _ENTRIES.get((reader,), None, partial(_entry, reader))
+        new = _ENTRIES.one(reader, partial(_entry, reader))
         same = (new.filter, new.omission_key, new.value, new.window)
         merged[same] = _merge(merged[same], new) if same in merged else new
     widest: list[Entry] = []
@@ -106,27 +108,54 @@ def _within(entry: Entry, other: Entry) -> bool:
         return True
     if entry.filter is None:
         return False
-    narrow, wide = boxes(entry.filter), boxes(other.filter)
+    narrow, wide = _shape(entry.filter), _shape(other.filter)
     if narrow is not None and wide is not None:
+        if narrow.plain and wide.plain and not inside(narrow.hull, wide.hull):
+            return False
         # Of differences of DOUBLE columns it can't always be told; then only what both say in the same
         # words counts.
         with suppress(RefusedError):
-            return implies(narrow, wide)
+            return implies(narrow.boxes, wide.boxes)
     if entry.filter == other.filter:
         return True
     return set(conjuncts(other.filter)) <= set(conjuncts(entry.filter))
 
 
-_BOXES = Remembered[Predicate | None](MOST)
+@dataclass(frozen=True)
+class _Shape:
+    """A filter as boxes, and their hull in the attributes that all of them limit. `plain`: no attributes are
+    compared with each other.
+    """
+
+    boxes: Predicate
+    hull: Box
+    plain: bool
+
+
+_SHAPES = Remembered[_Shape | None](MOST)
+
+
+def _shape(filter_: Expr) -> _Shape | None:
+    def make() -> _Shape | None:
+        try:
+            found = Predicate.of(filter_, budget=MOST_CLAUSES)
+        except RefusedError:
+            return None
+        return _Shape(found, _hull(found.boxes), not any(map(compares, found.boxes)))
+
+    return _SHAPES.one(filter_, make)
+
+
+def _hull(found: tuple[Box, ...]) -> Box:
+    """The least box around some; of none at all, one around everything."""
+    return {
+        name: (min(box[name][0] for box in found), max(box[name][1] for box in found))
+        for name in (found[0] if found else ())
+        if all(name in box for box in found)
+    }
 
 
 def boxes(filter_: Expr) -> Predicate | None:
     """The filter as boxes; None where it isn't one of them, or one of too many to compare in passing."""
-
-    def make() -> Predicate | None:
-        try:
-            return Predicate.of(filter_, budget=MOST_CLAUSES)
-        except RefusedError:
-            return None
-
-    return _BOXES.get((filter_,), None, make)
+    shape = _shape(filter_)
+    return None if shape is None else shape.boxes

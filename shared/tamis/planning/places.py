@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr
 from tamis.planning.entries import boxes
-from tamis.planning.remembered import MOST, Latest, Remembered
 from tamis.planning.sharing import Choice, How, Served, Topics
 from tamis.planning.traffic import Footprint, Spread
 from tamis.predicates import Predicate, implies
 from tamis.predicates.boxes import EVERYTHING
-from tamis.query.model import StreamDef
 
 TopicKey = tuple[str, tuple[str, ...]]  # (stream, partition key)
+Source = tuple[str, str]  # (reader, alias)
+Topic = tuple[TopicKey, int]
 
 # Clauses beyond which nobody asks whether a topic serves a filter as it is: it takes more than milliseconds.
 MOST_CLAUSES = 1_000
@@ -38,74 +38,112 @@ class Wish:
     new: bool
 
 
-_FOOTPRINTS = Remembered[Footprint](MOST)
-_UNIONS = Latest[Footprint](MOST)
-
-
 class Places:
-    """Numbers of topics, and who is where. `numbers`: of each stream and key, those that ever were."""
+    """Who is where. What was found for topics whose readers are as they were is found again: a change costs
+    what it touches.
+
+    `seated`: of each topic its wishes; `numbers`: of each stream and key, those that ever were; `touched`:
+    topics whose readers aren't those before.
+    """
 
     def __init__(
         self,
-        streams: Mapping[str, StreamDef],
+        spreads: Mapping[str, Spread],
         numbers: Mapping[TopicKey, tuple[int, ...]],
-        placed: Mapping[str, Mapping[str, int]],
+        before: Places | None = None,
     ) -> None:
-        self._streams = streams
-        self._before = placed
+        """`before` must rest on the same `spreads`."""
+        self._spreads = spreads
         self.numbers = dict(numbers)
         self.placed: dict[str, dict[str, int]] = {}
         self.choices: dict[str, dict[str, Choice]] = {}
-        self._seated: dict[TopicKey, dict[int, list[Wish]]] = {}
+        self.touched: set[Topic] = set()
+        known = before.seated if before else {}
+        self.seated: dict[TopicKey, dict[int, dict[Source, Wish]]] = {
+            key: dict(numbered) for key, numbered in known.items()
+        }
+        self._served: dict[Topic, Served] = dict(before._served) if before else {}
 
-    def seat(self, wishes: Iterable[Wish]) -> None:
-        """Give each its place, those first that have one."""
+    def leave(self, wishes: Iterable[Wish], numbers: Mapping[str, int]) -> None:
+        """Take away a reader that had places before."""
+        for wish in wishes:
+            topic = wish.key, numbers[wish.alias]
+            del self._mine(topic)[wish.reader, wish.alias]
+
+    def seat(self, wishes: Iterable[Wish], placed: Mapping[str, Mapping[str, int]], order: list[str]) -> None:
+        """Give each its place, those first that have one; `order`: of all readers."""
         waiting = []
         for wish in wishes:
-            known = self._before.get(wish.reader, {}).get(wish.alias)
+            known = placed.get(wish.reader, {}).get(wish.alias)
             if known is None and not wish.new:
                 known = min(self.numbers.get(wish.key, ()), default=None)
             if known is None:
                 waiting.append(wish)
             else:
                 self._sit(wish, known)
+        # Nothing may rest on the order in which readers came: a start reads them all at once.
+        rank = {reader: at for at, reader in enumerate(order)}
+        self._sort(rank)
         for wish in waiting:
             choice = self._choose(wish)
             self._sit(wish, choice.number)
             self.choices.setdefault(wish.reader, {})[wish.alias] = choice
+        self._sort(rank)
+
+    def _sort(self, rank: Mapping[str, int]) -> None:
+        for topic in self.touched:
+            key, number = topic
+            wishes = self.seated[key].get(number)
+            if not wishes:
+                self.seated[key].pop(number, None)
+                self._served.pop(topic, None)
+                continue
+            ordered = dict(sorted(wishes.items(), key=lambda pair: (rank[pair[0][0]], pair[0][1])))
+            if list(ordered) != list(wishes):
+                self.seated[key][number] = ordered
+                self._served.pop(topic, None)
 
     def _sit(self, wish: Wish, number: int) -> None:
         self.placed.setdefault(wish.reader, {})[wish.alias] = number
-        self._seated.setdefault(wish.key, {}).setdefault(number, []).append(wish)
+        self._mine((wish.key, number))[wish.reader, wish.alias] = wish
+
+    def _mine(self, topic: Topic) -> dict[Source, Wish]:
+        """The wishes of a topic, to be changed: those before keep theirs."""
+        key, number = topic
+        numbered = self.seated.setdefault(key, {})
+        if topic not in self.touched:
+            self.touched.add(topic)
+            numbered[number] = dict(numbered.get(number, ()))
+        self._served.pop(topic, None)
+        return numbered.setdefault(number, {})
 
     def _choose(self, wish: Wish) -> Choice:
         need = self._footprint(wish)
-        seated = self._seated.get(wish.key, {})
-        served = [self._served(wish.key, number, readers) for number, readers in sorted(seated.items())]
+        seated = self.seated.get(wish.key, {})
+        served = [self._serving(wish.key, number) for number in sorted(seated)]
         topic, share = Topics(served, need.lower.shape[1]).choose(need, wish.subscriber)
         if topic is None:
             return Choice(self._vacant(wish.key), "own", 0.0, need.share, need.share)
-        fits = _as_it_is(wish.filter, [one.filter for one in seated[topic.number] if one.whole])
+        fits = _as_it_is(wish.filter, [one.filter for one in seated[topic.number].values() if one.whole])
         how: How = "as it is" if fits else "widened"
         return Choice(topic.number, how, topic.passes.share, share, need.share)
 
-    def _served(self, key: TopicKey, number: int, readers: list[Wish]) -> Served:
-        parts = tuple(map(self._footprint, readers))
-        return Served(
-            number,
-            _UNIONS.get((key, number), parts, lambda: Footprint.union(parts)),
-            not all(one.subscriber for one in readers),
-            sum(one.subscriber for one in readers),
-        )
+    def _serving(self, key: TopicKey, number: int) -> Served:
+        found = self._served.get((key, number))
+        if found is None:
+            wishes = self.seated[key][number].values()
+            outside = sum(one.subscriber for one in wishes)
+            passes = Footprint.union(map(self._footprint, wishes))
+            found = self._served[key, number] = Served(number, passes, outside < len(wishes), outside)
+        return found
 
     def _footprint(self, wish: Wish) -> Footprint:
-        stream = self._streams[wish.key[0]]
-        return _FOOTPRINTS.get((stream, wish.filter), None, lambda: Spread(stream).footprint(wish.filter))
+        return self._spreads[wish.key[0]].footprint(wish.filter)
 
     def _vacant(self, key: TopicKey) -> int:
         """A topic that has no reader any more, or a number that the stream never had."""
         mine = self.numbers.get(key, ())
-        vacant = [number for number in mine if number not in self._seated.get(key, {})]
+        vacant = [number for number in mine if number not in self.seated.get(key, {})]
         if vacant:
             return min(vacant)
         used = [n for (name, _), numbers in self.numbers.items() for n in numbers if name == key[0]]

@@ -35,10 +35,10 @@ FORMAT = 1  # a reader refuses a plan of another form rather than guess
 LARGEST = 8 * 1024 * 1024  # bytes of one plan; Kafka's own limit must be raised for more than 1 MB
 MOST = 10_000  # items of one list or map
 LONGEST = 1_000  # characters of a name
-MOST_WRITTEN = 50_000  # expressions, topics and definitions that are remembered as written
+MOST_REMEMBERED = 100_000  # expressions, entries, topics and definitions as written, or as read
 
-# A plan is written at every change of one query, and most of it is as it was.
-_WRITTEN = Remembered[orjson.Fragment](MOST_WRITTEN)
+# A plan is written, and read by everyone, at every change of one query, and most of it is as it was.
+_WRITTEN = Remembered[orjson.Fragment](MOST_REMEMBERED)
 
 T = TypeVar("T")
 Read = Callable[[object, str], T]
@@ -69,9 +69,9 @@ def decode_plan(data: bytes) -> Plan:
 def _plain(value: object) -> Any:
     """A record as JSON values; fields are written by their names."""
     if isinstance(value, (Column, Literal, Call)):
-        return _WRITTEN.get((value,), None, lambda: orjson.Fragment(orjson.dumps(to_json(value))))
-    if isinstance(value, (TopicPlan, Definition)):
-        return _WRITTEN.get((value,), None, lambda: orjson.Fragment(orjson.dumps(_fields(value))))
+        return _WRITTEN.one(value, lambda: orjson.Fragment(orjson.dumps(to_json(value))))
+    if isinstance(value, (TopicPlan, Entry, Definition)):
+        return _WRITTEN.one(value, lambda: orjson.Fragment(orjson.dumps(_fields(value))))
     if dataclasses.is_dataclass(value):
         return _fields(value)
     if isinstance(value, (tuple, list)):
@@ -199,6 +199,23 @@ def _record(kind: type[T], fields: dict[str, Read[Any]]) -> Read[T]:
     return read_record
 
 
+def _remembered(read: Read[T]) -> Read[T]:
+    """What was read of the same text before is found again: checking it takes longer by far."""
+    known: dict[bytes, T] = {}
+
+    def read_again(value: object, place: str) -> T:
+        text = orjson.dumps(value)
+        found = known.get(text)
+        if found is None:
+            found = read(value, place)
+            if len(known) >= MOST_REMEMBERED:
+                known.clear()
+            known[text] = found
+        return found
+
+    return read_again
+
+
 def _window(value: object, place: str) -> Window:
     window = _record(Window, {"slide": _positive, "size": _positive})(value, place)
     if window.size % window.slide:
@@ -222,7 +239,7 @@ _TOPIC: dict[str, Read[Any]] = {
     "name": _text,
     "partition_key": _names,
     "columns": _names,
-    "entries": _tuple(_record(Entry, _ENTRY)),
+    "entries": _tuple(_remembered(_record(Entry, _ENTRY))),
     "select": _tuple(_pair(_text, _expression)),
 }
 _COLUMN: dict[str, Read[Any]] = {
@@ -277,7 +294,7 @@ _PLAN: dict[str, Read[Any]] = {
     "version": _positive,
     "partitions": _positive,
     "streams": _tuple(_record(StreamPlan, _STREAM)),
-    "definitions": _tuple(_record(Definition, _DEFINITION)),
+    "definitions": _tuple(_remembered(_record(Definition, _DEFINITION))),
     "since": _map(_positive),
     "shard_streams": _map(_text),
     "retiring": _map(_positive),

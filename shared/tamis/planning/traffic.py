@@ -17,6 +17,7 @@ import numpy.typing as npt
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr, Type, conjuncts
 from tamis.planning.domains import domain
+from tamis.planning.remembered import MOST, Remembered
 from tamis.predicates import Predicate
 from tamis.predicates.selectivity import Distribution, Uniform
 from tamis.predicates.selectivity.measure import measure
@@ -60,9 +61,13 @@ class Spread:
         self._known = {
             column.name: found for column in stream.columns if (found := _declared(column)) is not None
         }
+        self._footprints = Remembered[Footprint](MOST)
 
     def footprint(self, filter_: Expr | None) -> Footprint:
         """What passes a filter over bare columns; None lets all pass."""
+        return self._footprints.get((filter_,), None, lambda: self._footprint(filter_))
+
+    def _footprint(self, filter_: Expr | None) -> Footprint:
         boxes = [dict[str, tuple[float, float]]()]
         for part in conjuncts(filter_):
             try:

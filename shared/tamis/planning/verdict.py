@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tamis.errors import NotAcceptedError, Position
@@ -10,7 +11,8 @@ from tamis.planning.analysis import Analysis, analyse
 from tamis.planning.bounds import Memory, memory
 from tamis.planning.keys import Keys, partition_keys
 from tamis.planning.omission import Omission, decide
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
+from tamis.planning.remembered import MOST, Remembered
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Query, StreamDef
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,26 @@ class Verdict:
     refusal: str | None
 
 
+# Proofs take long, and a query is explained before it is planned, and planned again where its streams change.
+_JUDGED = Remembered[Verdict](MOST)
+
+
 def judge(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
     """Analyse, prove and bound one alert or derived stream."""
+    return _JUDGED.get((definition, *_read(definition, catalog)), None, lambda: _judge(definition, catalog))
+
+
+def _read(query: AlertDef | DerivedDef, catalog: Catalog) -> Iterator[StreamDef | DerivedDef]:
+    """The definitions on which a verdict rests, beside the query's own."""
+    for source in query.query.sources:
+        if (derived := catalog.derived.get(source.stream)) is not None:
+            yield derived
+            yield from _read(derived, catalog)
+        elif (stream := catalog.streams.get(source.stream)) is not None:
+            yield stream
+
+
+def _judge(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
     position: Position = definition.position
     analysis = analyse(definition.query, catalog, position)
     keys = partition_keys(analysis)

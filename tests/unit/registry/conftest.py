@@ -47,6 +47,7 @@ def build(
     subscriptions: Sequence[Subscription],
     since: Mapping[str, int],
     shard_streams: Mapping[str, str],
+    before: Built | None,
 ) -> Built:
     """One topic per stream, read by every definition whole."""
     running = [(old.alert, old.version) for old in retiring]

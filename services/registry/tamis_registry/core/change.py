@@ -8,11 +8,10 @@ topics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tamis.planning.build import Built
 from tamis.planning.plan import Plan
-from tamis.planning.sharing import Choice
 from tamis_registry.core.state import State
 
 
@@ -27,14 +26,17 @@ class Final:
 
 @dataclass(frozen=True)
 class Change:
-    """One step from a state to the next. `plan` None: the fleet need not know."""
+    """One step from a state to the next. `built` None: the fleet need not know."""
 
     state: State
     statements: dict[bytes, bytes | None]
     topics: tuple[str, ...] = ()
-    plan: Plan | None = None
+    built: Built | None = None
     document: bytes = b""  # the plan as it is written
     finals: tuple[Final, ...] = ()
     why: tuple[str, ...] = field(default=(), compare=False)
-    # Of readers that are new, by source: by which topic they are served, and why.
-    choices: Mapping[str, Mapping[str, Choice]] = field(default_factory=dict, compare=False)
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan that is to be written."""
+        return self.built.plan if self.built else None

@@ -26,6 +26,7 @@ class Build(Protocol):
         subscriptions: Sequence[Subscription],
         since: Mapping[str, int],
         shard_streams: Mapping[str, str],
+        before: Built | None,
     ) -> Built: ...
 
 

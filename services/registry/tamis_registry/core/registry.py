@@ -48,6 +48,7 @@ class Registry:
         self.published = now
         self._made: set[str] = set()
         self._finals: set[Final] = set()
+        self._built: Built | None = None
         self._parse_all()
 
     # ---- what the fleet says
@@ -84,9 +85,10 @@ class Registry:
         fold = Fold(draft, self._planner, draft.version + 1)
         outcomes = [fold.take(statement) for statement in statements]
         change = self._change(draft, now, tuple(o.statement for o in outcomes))
+        choices = change.built.choices if change.built else {}
         for outcome in outcomes:
             if outcome.query is not None:
-                tell(outcome.query, change.choices.get(f"{outcome.name}@{change.state.version}", {}))
+                tell(outcome.query, choices.get(f"{outcome.name}@{change.state.version}", {}))
         return outcomes, change
 
     def subscribe(self, wanted: Lease, now: int) -> tuple[Lease, Change]:
@@ -157,8 +159,8 @@ class Registry:
         self._found = change.state
         self._made.update(change.topics)
         self._finals.update(change.finals)
-        if change.plan is not None:
-            self.plan, self.published = change.plan, now
+        if change.built is not None:
+            self._built, self.plan, self.published = change.built, change.built.plan, now
 
     def view(self, now: int) -> View:
         """All that a status is derived from."""
@@ -180,12 +182,11 @@ class Registry:
             state=draft,
             statements=difference(self._found, draft),
             topics=tuple(sorted(needed - self._made)),
-            plan=plan,
+            built=built,
             # Here, since a plan that is too large to be written must fail before anything is durable.
             document=encode_plan(plan),
             finals=finals,
             why=why,
-            choices=built.choices,
         )
 
     def _build(self, draft: State, n: int) -> Built:
@@ -194,7 +195,7 @@ class Registry:
             n,
             draft.catalog,
             partitions=draft.partitions,
-            versions={s.name: s.version for s in draft.of_kind("alert") if s.alert},
+            versions={s.name: s.version for s in draft.statements.values() if s.alert},
             topic_numbers=topics.numbers(draft),
             placed=topics.places(draft),
             retiring=[
@@ -205,6 +206,7 @@ class Registry:
             subscriptions=[lease.subscription for lease in draft.leases.values() if lease.subscription],
             since={name: shard.since for name, shard in listed.items() if shard.since is not None},
             shard_streams={name: shard.stream for name, shard in listed.items()},
+            before=self._built,
         )
         topics.remember(draft, built)
         return built

@@ -6,7 +6,7 @@ difference between the records of two states, so nothing can be changed and forg
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -17,6 +17,9 @@ from tamis.planning.subscriptions import Subscription
 from tamis.query.model import AlertDef, Catalog, DerivedDef, FunctionDef, StreamDef
 
 FLEET = b"fleet"
+
+# How planning calls the reader of a lease; no alert can have such a name.
+LEASE = "lease/"
 
 Kind = Literal["stream", "derived", "function", "alert"]
 Defined = StreamDef | DerivedDef | FunctionDef | AlertDef
@@ -84,8 +87,8 @@ class Lease:
 
     @property
     def reader(self) -> str:
-        """How planning names it; no alert can have such a name."""
-        return f"lease/{self.id}"
+        """How planning calls it."""
+        return LEASE + self.id
 
 
 @dataclass(frozen=True)
@@ -155,19 +158,15 @@ class State:
 
 def records(state: State) -> dict[bytes, bytes]:
     """The state as records of `tamis.statements`."""
-    return {key: orjson.dumps(_document(part)) for key, part in _parts(state).items()}
+    return {key: value for key, value in difference(None, state).items() if value is not None}
 
 
 Part = State | Stored | Retiring | Lease | Shard
 
 
-def _parts(state: State) -> dict[bytes, Part]:
-    """What each record is made of."""
-    out: dict[bytes, Part] = {FLEET: state}
-    out |= {f"{stored.kind}/{stored.name}".encode(): stored for stored in state.statements.values()}
-    out |= {f"retiring/{old.id}".encode(): old for old in state.retiring.values()}
-    out |= {f"lease/{lease.id}".encode(): lease for lease in state.leases.values()}
-    return out | {f"shard/{shard.name}".encode(): shard for shard in state.shards.values()}
+def _tables(state: State) -> dict[str, Mapping[str, Part]]:
+    """What has records of its own, by the beginning of their keys."""
+    return {"": state.statements, "retiring/": state.retiring, LEASE: state.leases, "shard/": state.shards}
 
 
 def _document(part: Part) -> dict[str, Any]:
@@ -215,16 +214,18 @@ def _document(part: Part) -> dict[str, Any]:
 
 def difference(old: State | None, new: State) -> dict[bytes, bytes | None]:
     """What to write so that `old`'s records become `new`'s; None is a tombstone."""
-    before, after = _parts(old) if old else {}, _parts(new)
     changed: dict[bytes, bytes | None] = {}
-    for key, part in after.items():
-        was = before.get(key)
-        if was is part:
-            continue
-        value = orjson.dumps(_document(part))
-        if was is None or orjson.dumps(_document(was)) != value:
-            changed[key] = value
-    changed.update({key: None for key in before if key not in after})
+    fleet = orjson.dumps(_document(new))
+    if old is None or orjson.dumps(_document(old)) != fleet:
+        changed[FLEET] = fleet
+    before = _tables(old or State(new.partitions))
+    for prefix, parts in _tables(new).items():
+        known = before[prefix]
+        for key in [key for key, part in parts.items() if known.get(key) is not part]:
+            value = orjson.dumps(_document(parts[key]))
+            if key not in known or orjson.dumps(_document(known[key])) != value:
+                changed[(prefix + key).encode()] = value
+        changed.update({(prefix + key).encode(): None for key in known.keys() - parts.keys()})
     return changed
 
 

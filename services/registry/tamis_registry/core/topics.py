@@ -10,52 +10,60 @@ from tamis.planning.build import Built, TopicKey
 from tamis.planning.plan import Plan
 from tamis_registry.core.change import Final
 from tamis_registry.core.seen import Seen
-from tamis_registry.core.state import State, StreamTopics
+from tamis_registry.core.state import LEASE, State, StreamTopics
 
 # The topics of a dropped stream of the same name: a partition key that no stream can have.
 _SPENT = ("", "")
+_NONE = StreamTopics()
 
 
 def numbers(state: State) -> dict[TopicKey, tuple[int, ...]]:
     """Every topic that there is, and of each stream the greatest number that was ever used."""
-    known: dict[TopicKey, tuple[int, ...]] = {}
+    known: dict[TopicKey, list[int]] = {}
     for stream, topics in state.topics.items():
         for key, number in topics.numbers:
-            known[stream, key] = (*known.get((stream, key), ()), number)
+            known.setdefault((stream, key), []).append(number)
         if topics.next > 1:
-            known[stream, _SPENT] = (topics.next - 1,)
-    return known
+            known[stream, _SPENT] = [topics.next - 1]
+    return {key: tuple(found) for key, found in known.items()}
 
 
 def remember(draft: State, built: Built) -> None:
     """Take up the numbers of a plan, of which new ones were never used before, and who is served by which."""
-    for (stream, key), used in built.topic_numbers.items():
-        for number in used if key != _SPENT else ():
-            topics = draft.topics.get(stream, StreamTopics())
-            if (key, number) not in topics.numbers:
-                draft.topics[stream] = StreamTopics(
-                    max(topics.next, number + 1), (*topics.numbers, (key, number))
-                )
-    for stored in draft.of_kind("alert"):
-        found = built.placed.get(f"{stored.name}@{stored.version}")
-        if found and found != stored.topics:
-            draft.statements[f"alert/{stored.name}"] = replace(stored, topics=dict(found))
-    for old in list(draft.retiring.values()):
-        found = built.placed.get(old.id)
-        if found and found != old.topics:
-            draft.retiring[old.id] = replace(old, topics=dict(found))
-    for lease in list(draft.leases.values()):
-        found = built.placed.get(lease.reader)
-        if found and found != lease.topics:
-            draft.leases[lease.id] = replace(lease, topics=dict(found))
+    fresh = [
+        (number, stream, key)
+        for (stream, key), used in built.topic_numbers.items()
+        if key != _SPENT
+        for number in used
+        if number >= draft.topics.get(stream, _NONE).next
+    ]
+    for number, stream, key in sorted(fresh):
+        known = draft.topics.get(stream, _NONE)
+        draft.topics[stream] = StreamTopics(number + 1, (*known.numbers, (key, number)))
+    for reader, found in built.placed.items():
+        _place(draft, reader, dict(found))
+
+
+def _place(draft: State, reader: str, found: dict[str, int]) -> None:
+    if reader.startswith(LEASE):
+        lease = draft.leases[reader.removeprefix(LEASE)]
+        if found != lease.topics:
+            draft.leases[lease.id] = replace(lease, topics=found)
+    elif (old := draft.retiring.get(reader)) is not None:
+        if found != old.topics:
+            draft.retiring[reader] = replace(old, topics=found)
+    else:
+        key = f"alert/{reader.rpartition('@')[0]}"
+        if found != draft.statements[key].topics:
+            draft.statements[key] = replace(draft.statements[key], topics=found)
 
 
 def places(state: State) -> dict[str, dict[str, int]]:
     """Who is served by which topics, as far as that was decided before."""
-    known = {f"{alert.name}@{alert.version}": alert.topics for alert in state.of_kind("alert")}
-    known |= {old.id: old.topics for old in state.retiring.values()}
-    known |= {lease.reader: lease.topics for lease in state.leases.values()}
-    return {reader: topics for reader, topics in known.items() if topics}
+    known = {f"{s.name}@{s.version}": s.topics for s in state.statements.values() if s.topics}
+    known |= {reader: old.topics for reader, old in state.retiring.items() if old.topics}
+    known |= {LEASE + lease: one.topics for lease, one in state.leases.items() if one.topics}
+    return known
 
 
 def forget_numbers(draft: State, stream: str) -> None:
@@ -69,7 +77,7 @@ def forget_numbers(draft: State, stream: str) -> None:
 
 def all_topics(state: State, stream: str) -> list[str]:
     """Every topic that the stream ever had."""
-    return [stream_topic(stream, n) for n in range(1, state.topics.get(stream, StreamTopics()).next)]
+    return [stream_topic(stream, n) for n in range(1, state.topics.get(stream, _NONE).next)]
 
 
 def finals(state: State, plan: Plan, written: Iterable[Final], seen: Seen) -> tuple[Final, ...]:
