@@ -6,6 +6,7 @@
 | `normal_form` | a query as such bounds |
 | `minimise` | self-joins with less |
 | `extremes` | MAX and MIN as comparisons |
+| `keyed` | attributes that are limited by the number of keys |
 | `references` | MaxRef and MinRef |
 | `decide` | the verdict in polynomial time |
 | `ordered` | the verdict by deriving all LTO queries |

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from tamis.bounded.closure import Bound, Closure
 from tamis.bounded.coordinates import Cell, Coordinate, cells
 from tamis.bounded.evaluate.synopsis import Layout, layout
+from tamis.bounded.keyed import pinned, spread, told
 from tamis.bounded.normal_form import ASKED, Conjunction
 
 
@@ -56,7 +57,8 @@ def terms(query: Conjunction, closure: Closure) -> tuple[Term, ...]:
     if len(real) > 1:
         for occurrence, alias in real:
             for cell in cells(query, closure, occurrence):
-                found.append(Term(alias, _factors(query, cell, occurrence)))
+                needed = told(query, closure, occurrence)
+                found.append(Term(alias, _factors(query, cell, needed)))
     if query.distinct or query.grouped:
         found.append(Term(None, tuple(_kept(query, closure, query.projected)), query.grouped))
     return tuple(found)
@@ -67,28 +69,57 @@ def entries(query: Conjunction, closure: Closure) -> Bound:
     return sum((term.count for term in terms(query, closure)), 0)
 
 
-def _factors(query: Conjunction, cell: Cell, occurrence: int) -> tuple[Factor, ...]:
-    own = set(query.own(occurrence))
-    needed = [node for node in query.needed if node in own]
+def _factors(query: Conjunction, cell: Cell, needed: Sequence[int]) -> tuple[Factor, ...]:
     laid = layout(cell, query.distinct)
-    by_value = _by_value(query, cell, needed, laid.finite)
-    by_coordinate = [*_kept(query, cell.closure, needed), *_by_coordinate(query, laid.finite)]
+    kept = _values(query, cell.closure, needed)
+    by_value = _by_keys(query, [*kept, *_by_value(query, cell, needed, laid.finite)])
+    by_coordinate = [*_by_keys(query, kept), *_by_coordinate(query, laid.finite)]
     cheaper = min((by_value, by_coordinate), key=lambda way: math.prod(factor.count for factor in way))
     return (*cheaper, *_endless(query, cell, laid))
 
 
 def _kept(query: Conjunction, closure: Closure, nodes: Iterable[int]) -> list[Factor]:
-    """The values of attributes; those at a fixed distance are counted once."""
-    found: list[Factor] = []
+    """The values of attributes."""
+    return _by_keys(query, _values(query, closure, nodes))
+
+
+def _values(query: Conjunction, closure: Closure, nodes: Iterable[int]) -> list[tuple[int, Factor]]:
+    """The values of attributes, each with its node; those at a fixed distance are counted once, and of what
+    is pinned by a key the values for each key, and the key.
+    """
+    found: list[tuple[int, Factor]] = []
     counted: list[int] = []
+    near = pinned(query, closure)
     for node in nodes:
         if any(closure.fixed(node, other) for other in counted):
             continue
         counted.append(node)
-        count = closure.values(node) + query.nodes[node - 1].nullable
+        key = near.get(node, node)
+        if key != node:
+            count = spread(closure, node, key)
+            if count > 1:
+                found.append((node, Factor(count, f"values of {query.name(node)} for each key")))
+            if any(closure.fixed(key, other) for other in counted[:-1]):
+                continue
+            counted.append(key)
+        count = closure.values(key) + query.nodes[key - 1].nullable
         if count > 1:
-            found.append(Factor(count, f"values of {query.name(node)}"))
+            found.append((key, Factor(count, f"values of {query.name(key)}")))
     return found
+
+
+def _by_keys(query: Conjunction, values: Sequence[tuple[int, Factor]]) -> list[Factor]:
+    """Values as factors; those of a key together where there are fewer keys."""
+    left = dict(values)
+    found: list[Factor] = []
+    for group in query.keyed:
+        own = [node for node in left if node in group.nodes]
+        if math.prod(left[node].count for node in own) > group.keys:
+            for node in own:
+                del left[node]
+            if group.keys > 1:
+                found.append(Factor(group.keys, f"keys of {query.alias(group.nodes[0])}"))
+    return [*found, *left.values()]
 
 
 def _by_coordinate(query: Conjunction, finite: Sequence[Coordinate]) -> list[Factor]:
@@ -98,8 +129,8 @@ def _by_coordinate(query: Conjunction, finite: Sequence[Coordinate]) -> list[Fac
 
 def _by_value(
     query: Conjunction, cell: Cell, needed: Sequence[int], finite: Sequence[Coordinate]
-) -> list[Factor]:
-    found = _kept(query, cell.closure, needed)
+) -> list[tuple[int, Factor]]:
+    found: list[tuple[int, Factor]] = []
     counted = list(needed)
     for node in dict.fromkeys(x for one in finite for x, _ in one.terms):
         if any(cell.closure.fixed(node, other) for other in counted):
@@ -112,7 +143,7 @@ def _by_value(
         elif signs == {-1}:
             low = max(low, min(w - one.cap for one in finite for x, w in one.terms if x == node))
         if high - low + 1 > 1:
-            found.append(Factor(high - low + 1, f"values of {query.name(node)}"))
+            found.append((node, Factor(high - low + 1, f"values of {query.name(node)}")))
     return found
 
 

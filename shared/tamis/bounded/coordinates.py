@@ -26,8 +26,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tamis.bounded.closure import Bound, Closure
+from tamis.bounded.keyed import pinned
 from tamis.bounded.normal_form import Conjunction
-from tamis.bounded.references import reach, references
+from tamis.bounded.references import references
 
 
 @dataclass(frozen=True)
@@ -69,14 +70,17 @@ class Cell:
 def cells(query: Conjunction, closure: Closure, occurrence: int) -> tuple[Cell, ...]:
     """The cells of one occurrence; one alone where each tuple's coordinates need no splitting."""
     parts = _split(query, closure, occurrence) if query.distinct else [closure]
-    return tuple(Cell(part, coordinates(query, part, occurrence)) for part in parts)
+    apart = pinned(query, closure)
+    own = tuple(node for node in query.own(occurrence) if node not in apart)
+    return tuple(Cell(part, _coordinates(query, part, occurrence, own)) for part in parts)
 
 
-def coordinates(query: Conjunction, closure: Closure, occurrence: int) -> tuple[Coordinate, ...]:
-    """Those coordinates of an occurrence in which its tuples can differ; one of those that always agree up
-    to a constant.
+def _coordinates(
+    query: Conjunction, closure: Closure, occurrence: int, own: tuple[int, ...]
+) -> tuple[Coordinate, ...]:
+    """Those coordinates of an occurrence in which its tuples can differ, as far as its `own` nodes make them;
+    one of those that always agree up to a constant.
     """
-    own = query.own(occurrence)
     found: dict[object, Coordinate] = {}
     for node in range(1, query.size):
         if query.occurrence(node) == occurrence:
@@ -109,8 +113,7 @@ def _coordinate(closure: Closure, own: tuple[int, ...], node: int, sign: int) ->
 
 
 def _split(query: Conjunction, closure: Closure, occurrence: int) -> list[Closure]:
-    graph = reach(closure)
-    into, out = references(query, graph, occurrence)
+    into, out = references(query, closure, occurrence)
     above = [int(node) for node in np.unique(into.outer[into.high])]
     if not above or not out.low.any():
         return [closure]

@@ -10,10 +10,11 @@ classes of S, or in different directions, exactly where
 - one goes in, y1 -> x1, and one out, x2 -> y2: always at one side; with the first high and the second low
   only if not y1 -> y2; with the first low and the second high only if not x2 -> x1.
 
-Everything else in such an LTO query can be ordered without making either edge redundant. A query without
-self-join and caveats is unbounded if and only if a condition fails:
+Everything else in such an LTO query can be ordered without making either edge redundant. Only edges at nodes
+of S count that aren't pinned by its key (see `keyed`). A query without self-join and caveats is unbounded if
+and only if a condition fails (where keys are limited, if one fails for a single key of the stream):
 
-- C1: an attribute of SELECT isn't bounded (of two or more streams, or under DISTINCT);
+- C1: an attribute of SELECT is neither bounded nor pinned (of two or more streams, or under DISTINCT);
 - C2, C3 without DISTINCT (theorem 5.6): there is an active edge. (An equality between streams of attributes
   that aren't bounded is a pair of active edges.)
 - C2, C3 with DISTINCT (theorem 5.10): two edges as above.
@@ -21,12 +22,14 @@ self-join and caveats is unbounded if and only if a condition fails:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from tamis.bounded.closure import Closure
+from tamis.bounded.keyed import pinned
 from tamis.bounded.normal_form import ASKED, Conjunction
 from tamis.bounded.references import Edges, Mask, reach, references
 
@@ -68,19 +71,24 @@ def theorem(query: Conjunction) -> str:
 
 def violation(query: Conjunction, closure: Closure) -> Violation | None:
     """The condition that fails, C1 first; None where none does."""
+    return next(violations(query, closure), None)
+
+
+def violations(query: Conjunction, closure: Closure) -> Iterator[Violation]:
+    """All conditions that fail, of C2 and C3 one for each occurrence."""
     if len(query.streams) == 1 and not query.distinct and not query.grouped:
-        return None
+        return
+    apart = pinned(query, closure)
     for node in query.needed:
-        if not closure.bounded(node):
-            return Violation("C1", query.occurrence(node), node)
+        if not closure.bounded(node) and node not in apart:
+            yield Violation("C1", query.occurrence(node), node)
     graph = reach(closure)
     for occurrence in range(len(query.streams)):
-        into, out = references(query, graph, occurrence)
+        into, out = references(query, closure, occurrence)
         pair = _conflict(graph, into, out) if query.distinct else _first(into, out)
         if pair is not None:
             equal = any(closure.fixed(one.tail, one.head) for one in pair)
-            return Violation("C2" if equal else "C3", occurrence, references=pair)
-    return None
+            yield Violation("C2" if equal else "C3", occurrence, references=pair)
 
 
 def _first(into: Edges, out: Edges) -> tuple[Reference, ...] | None:

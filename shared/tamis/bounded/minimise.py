@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tamis.bounded.closure import Closure
-from tamis.bounded.normal_form import Conjunction, Difference
+from tamis.bounded.normal_form import Conjunction, Difference, Keyed
 
 
 def covered(query: Conjunction, closure: Closure) -> tuple[int, int] | None:
@@ -89,5 +89,10 @@ def without(
         tuple(dict.fromkeys(number[node] for node in query.projected)),
         query.distinct,
         caveats=query.caveats,
+        keyed=tuple(
+            Keyed(tuple(number[node] for node in group.nodes), group.keys)
+            for group in query.keyed
+            if query.occurrence(group.nodes[0]) != gone
+        ),
     )
     return smaller, number

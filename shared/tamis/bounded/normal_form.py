@@ -55,14 +55,24 @@ class Node:
 
 
 @dataclass(frozen=True)
+class Keyed:
+    """Nodes of one occurrence that are of its stream's key, which takes at most `keys` values; NULL counts as
+    a value.
+    """
+
+    nodes: tuple[int, ...]
+    keys: int
+
+
+@dataclass(frozen=True)
 class Conjunction:
     """A conjunctive query. `streams[i]` is the stream of occurrence i; a self-join names one twice.
 
     `projected` are the nodes whose values SELECT shows or a condition needs that is no difference; `exact`
     of them are needed by such a condition only. `ranges` are limits of single nodes that every tuple keeps
     and that bound nothing (see `tamis.planning.timeless.dense`). `grouped`: its rows are counted by groups,
-    the projected values, and stay. `caveats`: why an attribute that isn't bounded, or a condition that fails,
-    does not yet prove the query unbounded.
+    the projected values, and stay. `keyed`: keys with a limited number of values. `caveats`: why an attribute
+    that isn't bounded, or a condition that fails, does not yet prove the query unbounded.
     """
 
     streams: tuple[str, ...]
@@ -76,6 +86,7 @@ class Conjunction:
     ranges: tuple[Difference, ...] = ()
     caveats: tuple[str, ...] = ()
     grouped: bool = False
+    keyed: tuple[Keyed, ...] = ()
 
     @property
     def size(self) -> int:
@@ -89,6 +100,10 @@ class Conjunction:
     def name(self, node: int) -> str:
         """What a person calls a node (not 0)."""
         return self.nodes[node - 1].name
+
+    def alias(self, node: int) -> str:
+        """The alias of a node's (not 0) source."""
+        return self.aliases[self.occurrence(node)]
 
     def own(self, occurrence: int) -> tuple[int, ...]:
         """The nodes of an occurrence."""

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.bounded.closure import Closure
+from tamis.bounded.keyed import pinned
 from tamis.bounded.normal_form import Conjunction
 
 Mask = NDArray[np.bool_]
@@ -45,11 +46,15 @@ def reach(closure: Closure) -> Mask:
     return np.array([[entry != math.inf for entry in row] for row in closure.rows], np.bool_)
 
 
-def references(query: Conjunction, graph: Mask, occurrence: int) -> tuple[Edges, Edges]:
-    """The active edges into an occurrence, which are its MaxRef, and out of it, which are its MinRef."""
+def references(query: Conjunction, closure: Closure, occurrence: int) -> tuple[Edges, Edges]:
+    """The active edges into an occurrence, which are its MaxRef, and out of it, which are its MinRef; none of
+    nodes that are pinned.
+    """
+    graph = reach(closure)
     own = np.array([0, *(n.occurrence == occurrence for n in query.nodes)], np.bool_)
     other = ~own
     other[0] = False
+    own[[node for node in pinned(query, closure) if own[node]]] = False
     into = _edges(graph, other, own)
     out = _edges(graph, own, other)
     return Edges(into[1], into[0], into[2], into[3]), Edges(out[0], out[1], out[2], out[3])

@@ -85,6 +85,19 @@ def tells_apart(query: Conjunction, witness: Witness) -> bool:
     return True
 
 
+def keeps_keys(query: Conjunction, witness: Witness) -> bool:
+    """Have the stored tuples, with each completion by itself, no more keys than their streams?"""
+    for group in query.keyed:
+        stream = query.streams[query.occurrence(group.nodes[0])]
+        columns = [query.nodes[node - 1].column for node in group.nodes]
+        for completion in witness.completions:
+            tuples = [*((witness.stream, one) for one in witness.stored), *completion]
+            own = {tuple(one.get(c, 0) for c in columns) for name, one in tuples if name == stream}
+            if len(own) > group.keys:
+                return False
+    return True
+
+
 def plain(query: Conjunction, tuples: Sequence[tuple[str, Tuple]]) -> Rows:
     """The rows of a query by the plain join: every combination, tried."""
     found: Rows = Counter()

@@ -8,6 +8,7 @@ from tamis.bounded.closure import Bound, Closure
 from tamis.bounded.coordinates import cells
 from tamis.bounded.evaluate.join import Condition, Join
 from tamis.bounded.evaluate.synopsis import Entry, Merge, Synopsis, Values
+from tamis.bounded.keyed import told
 from tamis.bounded.normal_form import Conjunction, Difference
 
 Row = tuple[tuple[object, ...], int]  # the payloads by occurrence, and how many rows these stand for
@@ -35,7 +36,7 @@ class Evaluator:
             Synopsis(
                 cells(*wider, i) if len(query.streams) > 1 else (),
                 query.distinct,
-                tuple(node for node in query.needed if query.occurrence(node) == i),
+                told(*wider, i),
                 merge,
             )
             for i in range(len(query.streams))

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from tamis.bounded.bound import terms
 from tamis.bounded.closure import Closure
-from tamis.bounded.decide import Violation, theorem, violation
+from tamis.bounded.decide import Violation, theorem, violation, violations
 from tamis.bounded.normal_form import Conjunction
-from tamis.bounded.witness import Witness, construct, tells_apart
+from tamis.bounded.witness import Witness, construct, keeps_keys, tells_apart
 from tamis.planning.bounds import EMPTY, Memory
 from tamis.planning.timeless import words
 from tamis.planning.timeless.grouped import parts
@@ -89,10 +89,22 @@ def _refused(failing: Sequence[tuple[Conjunction, Closure, Violation]], fixes: t
 
 
 def _witness(query: Conjunction, closure: Closure, found: Violation) -> Witness | None:
-    witness = construct(query, closure, found, _WITNESS)
+    """Inputs that show what a condition says, with one value of each key of the stream that is filled."""
+    stream = query.streams[found.occurrence]
+    keys = [n for one in query.keyed for n in one.nodes if query.streams[query.occurrence(n)] == stream]
+    asked, fixed, failing = replace(query, keyed=()), closure.copy(), found
+    if keys:
+        values = closure.solution()
+        if not all(fixed.fix(node, values[node]) for node in keys):
+            return None
+        again = [one for one in violations(asked, fixed) if one.occurrence == found.occurrence]
+        if not again:
+            return None
+        failing = again[0]
+    witness = construct(asked, fixed, failing, _WITNESS)
     if witness is None or (_WITNESS + 1) ** _most_alike(query) > _LARGEST_JOIN:
         return None
-    return witness if tells_apart(query, witness) else None
+    return witness if keeps_keys(query, witness) and tells_apart(asked, witness) else None
 
 
 def _most_alike(query: Conjunction) -> int:

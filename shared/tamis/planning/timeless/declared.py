@@ -1,16 +1,16 @@
-"""What a column's type and CHECK say of all its values but NULL."""
+"""What a column's type and CHECK say of all its values but NULL, and `keys` of a stream's key."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tamis.bounded.closure import Closure
-from tamis.bounded.normal_form import Difference, close
+from tamis.bounded.normal_form import Difference, Keyed, close
 from tamis.expressions.nodes import Column, Type, substitute
 from tamis.planning.timeless.alternatives import alternatives
 from tamis.planning.timeless.differences import Bounded, Reading, differences
-from tamis.query.model import ColumnDef
+from tamis.query.model import ColumnDef, StreamDef
 
 
 def domain(column: Column, of: ColumnDef | None, code: Callable[[str], int]) -> Iterator[Reading]:
@@ -28,6 +28,14 @@ def domain(column: Column, of: ColumnDef | None, code: Callable[[str], int]) -> 
     if found:
         low, high = min(one.lower(1) for one in found), max(one.upper(1) for one in found)
         yield from _limits(column, low, high)
+
+
+def keyed(streams: Mapping[str, StreamDef], nodes: Sequence[Column]) -> Iterator[Keyed]:
+    """The keys, by alias, that are declared to have a limited number of values; nodes are counted from 1."""
+    for alias, stream in streams.items():
+        own = [at for at, one in enumerate(nodes, 1) if one.alias == alias and one.name in stream.key]
+        if stream.keys is not None and own:
+            yield Keyed(tuple(own), stream.keys)
 
 
 def _closure(column: Column, readings: Sequence[Reading]) -> Closure | None:

@@ -19,7 +19,7 @@ from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns
 from tamis.expressions.sql_text import to_sql
 from tamis.planning.analysis import flatten_and
 from tamis.planning.timeless.alternatives import MOST, Alternative, alternatives
-from tamis.planning.timeless.declared import domain
+from tamis.planning.timeless.declared import domain, keyed
 from tamis.planning.timeless.dense import opened
 from tamis.planning.timeless.differences import Apart, Reading, differences
 from tamis.query.model import Catalog, Query
@@ -219,6 +219,7 @@ class _Translator:
             unequal,
             exact,
             caveats=tuple(dict.fromkeys(caveats)),
+            keyed=tuple(keyed(self.streams, nodes)),
         )
         closure = conjunction.closure()
         if closure is not None:
