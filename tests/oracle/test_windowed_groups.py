@@ -9,14 +9,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import duckdb
+import numpy as np
 import pyarrow as pa
+import pytest
 from tests.oracle.brackets import SEED, cases
 
-from tamis.evaluation.standing.windowed import WindowedGroups
+from tamis.evaluation.standing import Rows
+from tamis.evaluation.standing.windowed import WindowedGroups, recorded
 from tamis.expressions.vectors import Vector
 from tamis.planning.explain import explain
 from tamis.query.model import Catalog, StreamDef
 from tamis.query.parse import catalog_of
+from tamis.recordings.typed import Recording
 
 Tuple = tuple[int, str | None, int | None, int | None, float | None, str | None, bool | None]
 Row = tuple[object, ...]
@@ -43,7 +47,7 @@ _CALLS = (
 def test_the_rows_of_windows_are_those_of_duckdb() -> None:
     reference = duckdb.connect(":memory:")
     productive = late = 0
-    tried = cases(0.005)
+    tried = cases(0.004)
     for case in range(tried):
         r = random.Random(SEED * 1_000_003 + case)
         rows, missed = _play(r, reference, f"case {case} of seed {SEED}")
@@ -53,30 +57,74 @@ def test_the_rows_of_windows_are_those_of_duckdb() -> None:
     assert late > tried // 50
 
 
+def test_recordings_are_files_with_watermarks_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    reference = duckdb.connect(":memory:")
+    late = 0
+    for case in range(cases(0.001)):
+        r = random.Random(SEED * 1_000_003 + case)
+        monkeypatch.setattr(recorded, "_BATCH", r.choice((1, 3, 10, 1_000)))
+        sql, parts, window = _case(r)
+        asked = _Asked(sql, catalog_of(sql), parts.delay)
+        files = [_tuples(r, False) for _ in range(r.randint(1, 3))]
+        tuples = [one for file in files for one in file]
+        marks = [
+            max((one[0] for one in file[:at]), default=_EMPTY) - asked.delay
+            for file in files
+            for at in range(len(file))
+        ]
+        stream = asked.catalog.streams["s"]
+        recording = Recording(
+            stream, _batch(stream, tuples), np.zeros(0, np.bool_), {}, 0, None, tuple(map(len, files))
+        )
+        found = recorded.play_windows(asked.catalog.alerts["q"].query, asked.catalog, recording)
+        expected = _expected(reference, parts, window, tuples, marks)
+        rows = _rows_of(found.rows)
+        assert sorted(map(_comparable, rows)) == sorted(map(_comparable, expected)), (case, sql, files)
+        assert [row[0] for row in rows] == sorted(row[0] for row in rows), (case, sql)  # type: ignore[type-var]
+        assert found.late == _late(reference, parts.condition, window), (case, sql, files)
+        late += found.late
+    assert late > 0
+
+
 def _play(r: random.Random, reference: duckdb.DuckDBPyConnection, case: str) -> tuple[int, int]:
     """How many rows a random query has over random tuples, and how many of these were late."""
-    slide = r.choice((1, 2, 3, 5, 8))
-    size = slide * r.choice((1, 1, 1, 2, 3, 7))
-    delay = r.choice((0, 0, 1, 4, 12))
-    rate = r.random() < 0.5
-    select, condition, group = _query(r)
-    window = f"TUMBLE(s, ts, INTERVAL '{size} us')"
-    if size > slide or r.random() < 0.2:
-        window = f"HOP(s, ts, INTERVAL '{slide} us', INTERVAL '{size} us')"
-    sql = f"{_stream(delay, rate)} CREATE ALERT q AS SELECT {select} FROM {window}{condition}{group}"
-    asked = _Asked(sql, catalog_of(sql), delay)
+    sql, parts, window = _case(r)
+    asked = _Asked(sql, catalog_of(sql), parts.delay)
     rows = late = 0
     for _ in range(3):
-        tuples = _tuples(r, rate)
+        tuples = _tuples(r, parts.rate)
         found, marks, missed = _rows(r, asked, tuples, case)
-        expected = _expected(reference, (select, condition, group), (slide, size), tuples, marks)
+        expected = _expected(reference, parts, window, tuples, marks)
         assert sorted(map(_comparable, found)) == sorted(map(_comparable, expected)), (case, sql, tuples)
         ends = [row[0] for row in found]
         assert ends == sorted(ends), (case, sql)  # type: ignore[type-var]
-        assert missed == _late(reference, condition, (slide, size)), (case, sql, tuples)
+        assert missed == _late(reference, parts.condition, window), (case, sql, tuples)
         rows += len(found)
         late += missed
     return rows, late
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Of a query: SELECT, which begins with the window, WHERE, and GROUP BY with HAVING."""
+
+    select: str
+    condition: str
+    group: str
+    delay: int
+    rate: bool
+
+
+def _case(r: random.Random) -> tuple[str, _Parts, tuple[int, int]]:
+    """A random query, with the slide and the size of its windows."""
+    slide = r.choice((1, 2, 3, 5, 8))
+    size = slide * r.choice((1, 1, 1, 2, 3, 7))
+    parts = _Parts(*_query(r), r.choice((0, 0, 1, 4, 12)), r.random() < 0.5)
+    window = f"TUMBLE(s, ts, INTERVAL '{size} us')"
+    if size > slide or r.random() < 0.2:
+        window = f"HOP(s, ts, INTERVAL '{slide} us', INTERVAL '{size} us')"
+    alert = f"CREATE ALERT q AS SELECT {parts.select} FROM {window}{parts.condition}{parts.group}"
+    return f"{_stream(parts.delay, parts.rate)} {alert}", parts, (slide, size)
 
 
 @dataclass(frozen=True)
@@ -106,7 +154,6 @@ def _stream(delay: int, rate: bool) -> str:
 
 
 def _query(r: random.Random) -> tuple[str, str, str]:
-    """SELECT, which begins with the window, WHERE, and GROUP BY with HAVING."""
     windows = r.choice((["window_start"], ["window_end"], ["window_start", "window_end"]))
     by = r.sample(("k", "a", "b", "x", "v", "f"), r.choice((0, 0, 1, 1, 2)))
     calls = r.sample(_CALLS, r.randint(1, 4))
@@ -173,12 +220,15 @@ def _listed(query: WindowedGroups, mark: int) -> list[Row]:
     found = query.advance("s", mark)
     assert (found.completed == -1).all()
     assert len(query.advance("s", mark)) == 0
-    columns = [vector.to_list() for vector in found.columns.values()]
-    return list(zip(*columns, strict=True))
+    return _rows_of(found)
+
+
+def _rows_of(found: Rows) -> list[Row]:
+    return list(zip(*(vector.to_list() for vector in found.columns.values()), strict=True))
 
 
 def _batch(stream: StreamDef, tuples: list[Tuple]) -> dict[str, Vector]:
-    columns = zip(*tuples, strict=True)
+    columns = zip(*tuples, strict=True) if tuples else [()] * len(NAMES)
     return {
         name: Vector.from_list(values, column.type)
         for name, values in zip(NAMES, columns, strict=True)
@@ -188,7 +238,7 @@ def _batch(stream: StreamDef, tuples: list[Tuple]) -> dict[str, Vector]:
 
 def _expected(
     reference: duckdb.DuckDBPyConnection,
-    query: tuple[str, str, str],
+    query: _Parts,
     window: tuple[int, int],
     tuples: list[Tuple],
     marks: list[int],
@@ -199,12 +249,11 @@ def _expected(
     )
     reference.register("given", table)
     reference.execute("CREATE OR REPLACE TABLE s AS SELECT *, row_number() OVER () AS row FROM given")
-    select, condition, group = query
     return [
         tuple(_fitting(value) for value in row)
         for row in reference.execute(
-            f"SELECT {select} FROM (SELECT * FROM ({_windows(*window)}) WHERE window_end > mark)"
-            f"{condition}{group}"
+            f"SELECT {query.select} FROM (SELECT * FROM ({_windows(*window)}) WHERE window_end > mark)"
+            f"{query.condition}{query.group}"
         ).fetchall()
     ]
 

@@ -11,7 +11,8 @@ from tamis.cli._recorded import files_of, read_recordings, recorded
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError, NotAcceptedError
 from tamis.evaluation.replay import Replay, replay
-from tamis.evaluation.standing import WITHDRAWN, compiled, play
+from tamis.evaluation.standing import WITHDRAWN, Rows, compiled, play
+from tamis.evaluation.standing.windowed import play_windows
 from tamis.expressions.nodes import Column, Expr, Type, columns
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
@@ -55,8 +56,8 @@ def command(
     catalog, _ = statements_of(source)
     chosen = _chosen(catalog, query, source)
     recordings = read_recordings(catalog, [chosen], files_of(inputs, source), form)
-    if chosen.query.timeless:
-        write_table(_rows_without_time(chosen, catalog, recordings), output, output_form)
+    if chosen.query.timeless or chosen.query.grouping is not None:
+        write_table(_standing_rows(chosen, catalog, recordings), output, output_form)
         return
     alert = chosen if isinstance(chosen, AlertDef) else AlertDef(chosen.name, chosen.query)
     alone = Catalog(catalog.streams, {}, catalog.functions, {alert.name: alert})
@@ -78,18 +79,16 @@ def _chosen(catalog: Catalog, name: str | None, source: str) -> AlertDef | Deriv
     return next(iter(queries.values())) if name is None else queries[name]
 
 
-def _rows_without_time(
+def _standing_rows(
     chosen: AlertDef | DerivedDef, catalog: Catalog, recordings: dict[str, Recording]
 ) -> pa.Table:
-    """The rows of a query over streams without time. Raises NotAcceptedError where it isn't bounded."""
+    """The rows of a query that keeps synopses. Raises NotAcceptedError where it isn't bounded."""
     explained = explain(catalog, chosen)
     if not explained.accepted:
         repairs = explained.memory.repairs
         hint = f"write {repairs[0]}" if repairs else "ask tamis explain for the reason"
         raise NotAcceptedError(explained.reason, where=f"{explained.kind} {chosen.name}", hint=hint)
-    query = compiled(chosen.query, catalog)
-    assert query is not None, "every query over streams without time is a standing one"
-    rows = play(query, recordings).rows
+    rows = _played(chosen.query, catalog, recordings)
     members = chosen.query.members or (chosen.query,)
     built = {}
     for number, output in enumerate(chosen.query.select):
@@ -107,11 +106,29 @@ def _rows_without_time(
     return pa.table(built)
 
 
+def _played(query: Query, catalog: Catalog, recordings: dict[str, Recording]) -> Rows:
+    if query.window is not None:
+        (source,) = query.sources
+        found = play_windows(query, catalog, recordings[source.stream])
+        if found.late:
+            what = "tuple misses" if found.late == 1 else "tuples miss"
+            click.echo(
+                f"stream {source.stream}: {found.late} {what} in a window, coming after its end", err=True
+            )
+        return found.rows
+    standing = compiled(query, catalog)
+    assert standing is not None, "every query over streams without time is a standing one"
+    return play(standing, recordings).rows
+
+
 def _written(query: Query, expr: Expr, recordings: dict[str, Recording]) -> pa.DataType:
     """How the recordings write the times that an expression is made from; numbers where it has none."""
     streams = {source.alias: source.stream for source in query.sources}
     times = [c for c in map(partial(_aggregated, query), columns(expr)) if c.type is Type.TIMESTAMP]
-    return next((recordings[streams[c.alias]].given[c.name].type for c in times), pa.int64())
+    given = [(recordings[streams[c.alias]], c.name) for c in times]
+    windows = WINDOW_COLUMNS if query.window is not None else ()
+    names = [(one, one.stream.time if name in windows else name) for one, name in given]
+    return next((one.given[name].type for one, name in names if name is not None), pa.int64())
 
 
 def _aggregated(query: Query, column: Column) -> Column:

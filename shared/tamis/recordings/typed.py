@@ -38,9 +38,18 @@ class Recording:
     given: Mapping[str, pa.ChunkedArray]
     refused: int
     order: NDArray[np.int64] | None = None  # the column `_order`, where the files have one
+    files: tuple[int, ...] = ()  # how many tuples each file has; () where there is one
 
     def __len__(self) -> int:
         return len(self.late)
+
+    @property
+    def reached(self) -> NDArray[np.int64]:
+        """Of each tuple the greatest event time of its file so far. Only of a stream with time."""
+        assert self.stream.time is not None
+        times = self.columns[self.stream.time].data
+        parts = np.split(times, np.cumsum(self.files)[:-1]) if self.files else [times]
+        return np.concatenate([np.maximum.accumulate(part) for part in parts])
 
     def under(self, alias: str) -> dict[tuple[str, str], Vector]:
         """The columns as a source of a query sees them."""
@@ -63,7 +72,8 @@ def read_recording(stream: StreamDef, paths: Sequence[str], form: Format | None 
         hint = f"give all files of stream {stream.name} a column {ORDER}, or none"
         raise InputError(f"some files have a column {ORDER} and some have none", where=paths[0], hint=hint)
     order = np.concatenate(orders) if orders else None
-    return Recording(stream, columns, late, given, sum(part.refused for part in parts), order)
+    files = tuple(len(part) for part in parts)
+    return Recording(stream, columns, late, given, sum(part.refused for part in parts), order, files)
 
 
 def _read(stream: StreamDef, path: str, form: Format | None) -> Recording:

@@ -8,8 +8,10 @@
 | `partials` | what is kept for each aggregate |
 | `closing` | the panes of windows that end, put together |
 | `groups` | the standing query |
+| `recorded` | the same over a recording |
 """
 
 from tamis.evaluation.standing.windowed.groups import WindowedGroups
+from tamis.evaluation.standing.windowed.recorded import PlayedWindows, play_windows
 
-__all__ = ["WindowedGroups"]
+__all__ = ["PlayedWindows", "WindowedGroups", "play_windows"]

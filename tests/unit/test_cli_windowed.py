@@ -1,0 +1,100 @@
+"""`tamis explain` and `tamis run` for aggregates of windows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from tamis.cli import main
+
+SQL = """
+CREATE STREAM air (station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE,
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+  WITH (keys = 10, max_stall = '10 seconds');
+CREATE STREAM warm AS SELECT station, ts, temp FROM air WHERE temp > 0;
+CREATE ALERT mean AS
+SELECT window_start, window_end, station, count(*) AS n, avg(temp) AS mean, max(ts) AS latest
+FROM TUMBLE(warm, ts, INTERVAL '1' MINUTE)
+GROUP BY window_start, window_end, station
+HAVING count(*) > 1;
+CREATE ALERT often AS
+SELECT window_end, count(*) + 1 AS n
+FROM HOP(air, ts, INTERVAL '30' SECOND, INTERVAL '1' MINUTE)
+GROUP BY window_end;
+"""
+AIR = """station,ts,temp
+p,2024-01-01T00:00:01Z,31
+p,2024-01-01T00:00:03Z,35.5
+q,2024-01-01T00:00:59Z,20
+q,2024-01-01T00:01:03Z,33
+q,2024-01-01T00:00:50Z,40
+q,2024-01-01T00:01:04Z,-33
+,2024-01-01T00:01:04Z,1
+,2024-01-01T00:01:05Z,1.5
+"""
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "q.sql").write_text(SQL)
+    (tmp_path / "air.csv").write_text(AIR)
+    return tmp_path
+
+
+def _run(*arguments: str) -> tuple[int, str, str]:
+    found = CliRunner().invoke(main, arguments)
+    return found.exit_code, found.stdout, found.stderr
+
+
+@pytest.mark.usefixtures("directory")
+def test_a_row_for_each_window_and_group_that_holds() -> None:
+    code, out, said = _run("run", "q.sql", "--query", "mean", "--input", "air=air.csv")
+    assert code == 0
+    assert out.splitlines() == [
+        "window_start,window_end,station,n,mean,latest",
+        "2024-01-01T00:00:00Z,2024-01-01T00:01:00Z,p,2,33.25,2024-01-01T00:00:03Z",
+        "2024-01-01T00:01:00Z,2024-01-01T00:02:00Z,,2,1.25,2024-01-01T00:01:05Z",
+    ]
+    assert said == "stream air: 1 tuple misses in a window, coming after its end\n"
+
+
+@pytest.mark.usefixtures("directory")
+def test_a_late_tuple_counts_in_the_windows_that_have_not_ended() -> None:
+    code, out, _ = _run("run", "q.sql", "--query", "often", "--input", "air=air.csv")
+    assert code == 0
+    assert [line.split(",") for line in out.splitlines()[1:]] == [
+        ["2024-01-01T00:00:30Z", "3"],
+        ["2024-01-01T00:01:00Z", "4"],
+        ["2024-01-01T00:01:30Z", "7"],
+        ["2024-01-01T00:02:00Z", "5"],
+    ]
+
+
+def test_each_file_has_a_watermark_of_its_own(directory: Path) -> None:
+    (directory / "more.csv").write_text("station,ts,temp\nq,2023-12-31T23:59:50Z,7\n")
+    both = ("--input", "air=air.csv", "--input", "air=more.csv")
+    code, out, said = _run("run", "q.sql", "--query", "often", *both)
+    assert code == 0
+    assert out.splitlines()[1] == "2024-01-01T00:00:00Z,2"
+    assert "1 tuple misses" in said
+
+
+def test_no_tuples_no_rows(directory: Path) -> None:
+    (directory / "air.csv").write_text("station,ts,temp\n")
+    code, out, said = _run("run", "q.sql", "--query", "often", "--input", "air=air.csv")
+    assert (code, out, said) == (0, "window_end,n\n", "")
+
+
+@pytest.mark.usefixtures("directory")
+def test_explain_says_the_bound_and_its_windows() -> None:
+    code, out, _ = _run("explain", "q.sql", "--query", "mean", "--json")
+    assert code == 0
+    (found,) = orjson.loads(out)["queries"]
+    assert found["memory"]["bound"] == 2 * 10
+    assert found["streams"][0]["window"] == {"slide": 60_000_000, "size": 60_000_000}
+    assert found["streams"][0]["predicate"] == "temp > 0"
+    assert found["streams"][0]["omission"]["interval"] is None
