@@ -12,7 +12,8 @@ from tamis.query.parse import catalog_of
 
 STREAMS = """
 CREATE STREAM air (station VARCHAR KEY, sensor INT KEY, ts TIMESTAMP, temp DOUBLE,
-  level INT CHECK (level BETWEEN 1 AND 9), n BIGINT, open BOOLEAN NOT NULL, kind VARCHAR, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+  level INT CHECK (level BETWEEN 1 AND 9), n BIGINT, open BOOLEAN NOT NULL, kind VARCHAR,
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
   WITH (keys = 1000, rate = '10/s', max_stall = '58 seconds', max_ahead = '30 seconds');
 CREATE STREAM loose (station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE, n BIGINT, open BOOLEAN, kind VARCHAR,
   WATERMARK FOR ts AS ts - INTERVAL '2' SECOND) WITH (max_stall = '58 seconds');
