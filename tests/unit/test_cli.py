@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -50,6 +51,22 @@ def test_a_query_that_is_not_accepted_is_exit_code_1(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(kafka_module, "command", refuses)
     result = CliRunner().invoke(main, ["kafka"])
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", "Error: alert q: not bounded\n")
+
+
+def test_a_full_disk_is_a_message_and_exit_code_2() -> None:
+    command = [sys.executable, "-m", "tamis.cli", "explain", "--json", "/dev/null"]
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (
+        2,
+        "Error: the system refuses: No space left on device; make room on the disk, or write elsewhere\n",
+    )
+
+
+def test_a_folder_that_cannot_be_made_is_a_message_and_exit_code_2() -> None:
+    result = CliRunner().invoke(main, ["kafka", "--directory", "/dev/null/kafka"])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: /dev/null/kafka: the system refuses: ")
 
 
 def test_an_unknown_subcommand_is_exit_code_2() -> None:

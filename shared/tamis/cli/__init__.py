@@ -11,12 +11,13 @@ is needed isn't there), 130 interrupted.
 from __future__ import annotations
 
 import ast
+import errno
 import importlib
 from pathlib import Path
 
 import click
 
-from tamis.errors import TamisError
+from tamis.errors import TamisError, UnavailableError
 
 _FOLDER = Path(__file__).parent
 _INTERRUPTED = 130
@@ -52,8 +53,21 @@ class _Subcommands(click.Group):
             return super().invoke(ctx)
         except TamisError as error:
             raise _Failure(error) from error
+        except BrokenPipeError:
+            raise  # click ends quietly: whoever reads has read enough
+        except OSError as error:
+            # Such as a full disk under standard output; with 1 it would say no to what was asked.
+            raise _Failure(_from_system(error)) from error
         except KeyboardInterrupt:
             ctx.exit(_INTERRUPTED)
+
+
+def _from_system(error: OSError) -> TamisError:
+    return UnavailableError(
+        f"the system refuses: {error.strerror or error}",
+        where=str(error.filename) if error.filename else None,
+        hint="make room on the disk, or write elsewhere" if error.errno == errno.ENOSPC else None,
+    )
 
 
 def summary(name: str) -> str:
