@@ -47,6 +47,15 @@ def test_interval_0_retains_all(recording: str) -> None:
     assert omit("--interval", "0", recording).stdout == lines(*ROWS)
 
 
+def test_without_rows_any_interval_will_do(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.write_text("ts,v\n")
+    for interval in ("30s", "30"):
+        result = omit("--interval", interval, "--max-delay", interval, str(empty))
+        assert (result.exit_code, result.stdout) == (0, "ts,v\n")
+    assert omit("--interval", "-1", str(empty)).exit_code == 2
+
+
 def test_ties_and_strict() -> None:
     text = lines("ts,v", *(f"{t},1" for t in range(8)))
     fewest = omit("--interval", "3", "--format", "csv", "-", text=text).stdout

@@ -91,6 +91,8 @@ def command(
     output_form = format_of(output, form or format_of(source) if output == "-" else form)
     rows = read_rows(source, form)
     times, unit = _times(rows, time_column)
+    if not len(rows):  # no time says what they count
+        unit = 1 if _NUMBER.match(interval) else None
     span = _span(interval, unit, "--interval")
     delay = None if max_delay is None else _span(max_delay, unit, "--max-delay")
     values = _numbers(rows, value_column, "value")
