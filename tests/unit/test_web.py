@@ -12,8 +12,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from tamis.telemetry import get_logger
 from tamis.web.body import read_body
 from tamis.web.guard import Guard, is_ours
+from tamis.web.problems import answer_with_problems
 
 
 def guarded(**options: Any) -> tuple[Guard, asyncio.Event]:
@@ -113,6 +115,23 @@ def test_bodies_have_only_so_many_bytes_together() -> None:
         assert [(await task).text for task in (first, second)] == ["80", "70"]
         assert (await ask(guard, content=pieces())).text == "1"
         assert (await ask(guard, content=b"x" * 101)).status_code == 413
+
+    asyncio.run(check())
+
+
+def test_a_fault_of_ours_is_a_problem_document_without_its_words() -> None:
+    async def fails(_: Request) -> Response:
+        raise RuntimeError("secret")
+
+    app = Starlette(routes=[Route("/x", fails)])
+    answer_with_problems(app, get_logger("test"))
+
+    async def check() -> None:
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            answer = await client.get("/x")
+        assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+        assert "secret" not in answer.text
 
     asyncio.run(check())
 

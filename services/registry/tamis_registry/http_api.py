@@ -22,7 +22,7 @@ from tamis.telemetry import Health, Metrics, get_logger
 from tamis.telemetry.server import telemetry_routes
 from tamis.web.body import read_body
 from tamis.web.guard import Guard
-from tamis.web.problems import MEDIA_TYPE, problem
+from tamis.web.problems import MEDIA_TYPE, answer_with_problems, problem
 from tamis_registry import documents
 from tamis_registry.core import leases
 from tamis_registry.core.carry import Conflict
@@ -36,7 +36,8 @@ from tamis_registry.problems import problem_of
 from tamis_registry.worker import Worker
 
 BODY_LIMIT = 1024 * 1024
-TEXT_TYPES = ("application/sql", "text/plain", "text/sql")
+# The last is what curl and others send with whatever text they are given, unless they are told.
+TEXT_TYPES = ("application/sql", "text/plain", "text/sql", "application/x-www-form-urlencoded")
 
 Name = Annotated[str, Path(max_length=255)]
 File = Annotated[
@@ -110,32 +111,18 @@ def application(worker: Worker, metrics: Metrics, health: Health, hosts: Sequenc
 
 
 def _errors(app: FastAPI) -> None:
+    answer_with_problems(app, _log)
+
     @app.exception_handler(TamisError)
     async def tamis_error(_: Request, error: Exception) -> Response:
         assert isinstance(error, TamisError)
         return problem_of(error)
-
-    @app.exception_handler(HTTPException)
-    async def http_error(_: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        status = HTTPStatus(error.status_code)
-        return problem(status, status.phrase.lower().replace(" ", "-"), status.phrase, str(error.detail))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         return problem(HTTPStatus.BAD_REQUEST, "invalid-input", "The request is wrong", faults)
-
-    @app.exception_handler(Exception)
-    async def internal(_: Request, error: Exception) -> Response:
-        _log.error("request failed", error=repr(error))
-        return problem(
-            HTTPStatus.INTERNAL_SERVER_ERROR,
-            "internal",
-            "Internal error",
-            "the registry failed on this request; its log says how",
-        )
 
 
 def _statements(app: FastAPI, worker: Worker, metrics: Metrics) -> None:

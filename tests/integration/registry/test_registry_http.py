@@ -85,6 +85,8 @@ def test_mistakes_are_problem_documents(fresh: str, start: Any, sql: Any) -> Non
     problem(registry.call("GET", "/v1/plans/first"), 400)
     problem(registry.call("GET", "/nowhere"), 404)
     problem(registry.call("PUT", "/v1/statements"), 405)
+    as_curl_sends_it = {"content-type": "application/x-www-form-urlencoded"}
+    assert post("SHOW ALERTS;", **as_curl_sends_it).json()[0]["statement"] == "show alerts"
     problem(post("SHOW ALERTS;" + " " * 2**20), 413)
     problem(post("{}", **{"content-type": "application/json"}), 415)
     problem(post("SHOW ALERTS;", origin="http://elsewhere.example"), 403)

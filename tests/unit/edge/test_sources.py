@@ -208,3 +208,17 @@ def test_http_takes_only_names_that_a_stream_can_have_and_not_any_number(
         assert post("air", host="evil.example").status_code == 421
         assert post("air", host="edge.plant.example").status_code == 202
         assert post("air", origin="http://elsewhere.example").status_code == 403
+
+
+def test_http_says_as_problem_documents_what_there_is_not(http: tuple[HttpSources, list[Plan]]) -> None:
+    with httpx.Client(base_url=http[0].url) as client:
+        nowhere, other = client.post("/v1/alerts"), client.get("/v1/streams/air")
+    assert (nowhere.status_code, other.status_code) == (404, 405)
+    assert other.headers["allow"] == "POST"
+    for answer, detail in (
+        (nowhere, "there is no POST /v1/alerts"),
+        (other, "there is no GET /v1/streams/air"),
+    ):
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["detail"] == detail
+        assert answer.json()["status"] == answer.status_code

@@ -18,14 +18,17 @@ from starlette.routing import Route
 from tamis.errors import UnavailableError
 from tamis.messaging.topics import is_stream_name
 from tamis.planning.plan import Plan
+from tamis.telemetry.logs import get_logger
 from tamis.telemetry.server import HttpServer
 from tamis.web.body import read_body
 from tamis.web.guard import Guard
-from tamis.web.problems import problem
+from tamis.web.problems import answer_with_problems, problem
 from tamis_edge.config import Http, HttpSource
 from tamis_edge.decode.decoder import MAX_READING
 from tamis_edge.journal import Journal
 from tamis_edge.sources.journalled import MOST_UNPLANNED, JournalShard
+
+_log = get_logger("edge.http")
 
 RETRY_AFTER = 5  # seconds; about what Kafka needs to come back from a restart
 
@@ -59,6 +62,7 @@ class HttpSources:
             routes=[Route("/v1/streams/{stream}", self._post, methods=["POST"])],
             middleware=[Middleware(Guard, body_limit=self._limit, hosts=[http.host, *http.hosts])],
         )
+        answer_with_problems(application, _log)
         self._server = HttpServer(application, http.host, http.port)
 
     @property
