@@ -22,7 +22,7 @@ class Topics:
 
     def __init__(self, bootstrap: str) -> None:
         # librdkafka writes to stderr by itself; what matters comes as errors.
-        self.config = {**KafkaSettings(bootstrap=bootstrap).client_config(), "log_level": 2}
+        self.config = KafkaSettings(bootstrap=bootstrap).client_config()
         self._admin = AdminClient(self.config)
         self._reader = Consumer({**self.config, "group.id": "benchmark"})
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
 from tamis.errors import InputError
 from tamis.settings import KafkaSettings, ServiceSettings, load
@@ -12,8 +14,17 @@ def test_plain_on_loopback_by_default() -> None:
     assert load(KafkaSettings).client_config() == {
         "bootstrap.servers": "127.0.0.1:9092",
         "security.protocol": "PLAINTEXT",
+        "log_level": 2,
     }
     assert load(ServiceSettings).telemetry_host == "127.0.0.1"
+
+
+def test_a_client_that_reaches_no_broker_writes_nothing_past_the_logs(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(KafkaException):
+        AdminClient(KafkaSettings(bootstrap="127.0.0.1:1").client_config()).list_topics(timeout=0.3)
+    assert capfd.readouterr().err == ""
 
 
 def test_sasl_reaches_both_clients_and_no_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,19 +62,20 @@ def _wait_for_topics(kafka: KafkaSettings, health: Health, stopping: threading.E
     before.
     """
     admin = AdminClient(kafka.client_config())
-    health.not_ready("waiting for the registry to create the topics")
-    told = False
+    told = ""
     while not stopping.wait(0.5):
         health.beat()
         try:
             topics = admin.list_topics(timeout=2).topics
-        except KafkaException:
-            continue
-        if all(name in topics for name in (ALARMS, EPISODES, FRONTIERS, PLANS)):
-            return len(topics[ALARMS].partitions)
-        if not told:
-            log.info("waits for the registry to create the topics")
-            told = True
+            if all(name in topics for name in (ALARMS, EPISODES, FRONTIERS, PLANS)):
+                return len(topics[ALARMS].partitions)
+            why = "waits for the registry to create the topics"
+        except KafkaException as error:
+            why = f"Kafka at {kafka.bootstrap} is away: {error.args[0].str()}"
+        if why != told:
+            log.warning("waiting", reason=why)
+            told = why
+        health.not_ready(why)
     return 0
 
 

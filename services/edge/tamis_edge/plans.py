@@ -19,7 +19,6 @@ from tamis.settings import KafkaSettings
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.threads import WorkerThread
 from tamis_edge.core.able import able, lacking, needed
-from tamis_edge.publisher import LOG_LEVEL
 
 _log = get_logger("edge.plans")
 
@@ -111,7 +110,7 @@ class PlanReader:
             return self._refused
 
     def _run(self) -> None:
-        config = {**self._settings.client_config(), "log_level": LOG_LEVEL}
+        config = self._settings.client_config()
         while not self._stopping.is_set():
             try:
                 with CompactedReader(config, [PLANS]) as reader:

@@ -37,7 +37,6 @@ _log = get_logger("edge.publisher")
 QUEUE = 50_000  # records on their way before new ones wait: some seconds' worth, and a bound of memory
 QUEUE_BYTES = 64 * 2**20  # the same for records that are large
 AWAY = 3.0  # seconds without any delivery while records are on their way, after which Kafka counts as away
-LOG_LEVEL = 2  # librdkafka writes to stderr by itself; what matters of it comes as errors
 DRAIN = 5_000  # records read from the spool at a time
 REPORT_EVERY = 500  # records of a partition that are reported together
 # What Kafka adds to a record in its own format.
@@ -134,7 +133,6 @@ class Publisher:
                 "reconnect.backoff.max.ms": 2_000,
                 "partitioner": "murmur2_random",
                 "error_cb": self._on_error,
-                "log_level": LOG_LEVEL,
             }
         )
 

@@ -81,8 +81,6 @@ class Store:
                 message_max_bytes=MAX_RECORD_BYTES,
                 linger_ms=0,
             )
-            # Errors only: a broker that has just started refuses transactions for a moment.
-            | {"log_level": 3}
         )
 
     def take_over(self, mine: bool) -> Recovered:

@@ -8,6 +8,9 @@ from typing import Any, Literal, Self
 from pydantic import SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+# The client writes to standard error by itself, past the structured logs; what matters of it comes as errors.
+_LIBRARY_LOG_LEVEL = 2
+
 
 class KafkaSettings(BaseSettings):
     """Connection to the cluster, from `TAMIS_KAFKA_…`."""
@@ -38,6 +41,7 @@ class KafkaSettings(BaseSettings):
         """librdkafka's configuration for a confluent-kafka client; `more` with `_` for `.` is added."""
         config: dict[str, Any] = {
             "bootstrap.servers": self.bootstrap,
+            "log_level": _LIBRARY_LOG_LEVEL,
             "security.protocol": self.security_protocol,
             "sasl.mechanism": self.sasl_mechanism,
             "sasl.username": self.sasl_username,

@@ -28,7 +28,6 @@ from tamis.telemetry.logs import get_logger
 from tamis_edge.config import KafkaSource
 from tamis_edge.core.commit import Commit
 from tamis_edge.decode.decoder import Decoder
-from tamis_edge.publisher import LOG_LEVEL
 from tamis_edge.sources.base import READ_BYTES, Payloads
 
 _log = get_logger("edge.kafka")
@@ -166,7 +165,6 @@ class KafkaTopic:
                 "enable.partition.eof": True,
                 "on_commit": self._on_commit,
                 "error_cb": self._on_error,
-                "log_level": LOG_LEVEL,
             }
         )
 
