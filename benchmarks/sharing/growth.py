@@ -1,4 +1,4 @@
-"""Queries that come one by one: time and memory of each as they grow to thousands."""
+"""Queries that come one by one: time and memory of each as they grow to ten thousand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tamis_registry.core.state import State
 from tamis_registry.planning import PLANNER
 
 NAME = "sharing.growth"
-STEPS = (100, 200, 500, 1_000, 2_000)
+STEPS = (100, 1_000, 2_000, 5_000, 10_000)
 DIMENSIONS, SHARE = 3, 0.001
 WINDOW = 100  # the last queries of a step, over which the median is taken
 COLUMNS = ("queries", "topics", "ms for the next", "s in all", "plan, KB", "KB a query")

@@ -12,7 +12,7 @@ import orjson
 
 from tamis.messaging.records import Ack, Frontier
 from tamis.planning import verdict
-from tamis.planning.build import Built, build_plan
+from tamis.planning.build import Built, plan_for
 from tamis.planning.certify import Certificate, Unproven, certify
 from tamis.planning.sharing import Served, Topics
 from tamis.planning.traffic import Footprint
@@ -59,7 +59,7 @@ def _scattering(r: random.Random) -> Build:
 
     def build(*args: Any, **named: Any) -> Built:
         with patch.object(Topics, "choose", anywhere):
-            return build_plan(*args, **named)
+            return plan_for(*args, **named)
 
     return build
 
@@ -71,7 +71,7 @@ class Office:
         self.world = world
         self.statements: dict[bytes, bytes] = {}
         # For alerts alone one topic of a stream and key costs least: there would never be more.
-        build = _scattering(world.places) if world.places else build_plan
+        build = _scattering(world.places) if world.places else plan_for
         self._planner = Planner(_explain, build)
         self.registry: Registry | None = None
         self.effects: list[Callable[[], None]] = []

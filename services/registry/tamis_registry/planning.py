@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamis.planning.build import build_plan
+from tamis.planning.build import plan_for
 from tamis.planning.explain import explain
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis_registry.core.planner import Planner
@@ -14,4 +14,4 @@ def _explain(made: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, Any]:
     return explain(catalog, made).document()
 
 
-PLANNER = Planner(_explain, build_plan)
+PLANNER = Planner(_explain, plan_for)

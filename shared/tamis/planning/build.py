@@ -10,7 +10,6 @@
         topic_numbers={("air", ("station",)): (1,)},
         placed={"condensation@3": {"a": 1}},   # reader -> by which topic each of its sources is served
         since={"edge-a/air": 1}, shard_streams={"edge-a/air": "air"},
-        before=built,                  # a plan that was built before: what is as it was is taken from it
     )
     built.plan            # the plan to write into every partition of tamis.plans
     built.topic_numbers   # the given ones and the new ones: to be remembered, and their topics created
@@ -30,23 +29,23 @@ leaves, and not in the plan without any.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tamis.messaging.topics import stream_topic
-from tamis.planning.definitions import define
 from tamis.planning.domains import domain_check
 from tamis.planning.entries import Reader, entries
 from tamis.planning.omission import bare
-from tamis.planning.places import Places, Topic, TopicKey, Wish
+from tamis.planning.places import Places, Topic, TopicKey
 from tamis.planning.plan import Definition, Entry, Plan, StreamColumn, StreamPlan, TopicPlan
+from tamis.planning.seats import Asked, Asking, Seat, same_ends, seat, wishes_of
 from tamis.planning.sharing import Choice
-from tamis.planning.subscriptions import Subscription, subscriber
+from tamis.planning.subscriptions import Subscription
 from tamis.planning.traffic import Spread
 from tamis.planning.verdict import Verdict, accepted
 from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
 
-__all__ = ["Built", "Retiring", "Subscription", "TopicKey", "build_plan"]
+__all__ = ["Built", "Retiring", "Subscription", "TopicKey", "build_plan", "plan_for"]
 
 
 @dataclass(frozen=True)
@@ -73,28 +72,18 @@ class Built:
 
 @dataclass(frozen=True)
 class Parts:
-    """What a plan was put together from, for the next one: parts whose origin is the same object are used
-    again.
+    """What a plan was put together from, for the next one. `definitions`: in the order of `asking`, None
+    where it isn't an alert that asks.
     """
 
     streams: Mapping[str, StreamDef]
     derived: Mapping[str, DerivedDef]
     spreads: Mapping[str, Spread]
-    retiring: frozenset[str]
+    asking: Sequence[Asking]
+    definitions: Sequence[Definition | None]
     seats: Mapping[str, Seat]
     places: Places
     topics: Mapping[Topic, TopicPlan]
-
-
-@dataclass(frozen=True)
-class Seat:
-    """A reader with its places, and what follows from these alone. `definition`: None outside the fleet."""
-
-    origin: AlertDef | Subscription
-    wishes: tuple[Wish, ...]
-    numbers: Mapping[str, int]
-    definition: Definition | None
-    readers: tuple[Reader, ...]
 
 
 def build_plan(
@@ -109,87 +98,87 @@ def build_plan(
     subscriptions: Sequence[Subscription] = (),
     since: Mapping[str, int] | None = None,
     shard_streams: Mapping[str, str] | None = None,
-    before: Built | None = None,
 ) -> Built:
-    """The plan `version` for everything in `catalog`; see the module's docstring. `before`, any plan that was
-    built before, makes no difference but in time.
+    """The plan `version` for everything in `catalog`; see the module's docstring.
 
     Raises NotAcceptedError where an alert or a derived stream of the catalogue is not accepted.
     """
-    made, origins = _origins(version, catalog, versions, retiring, subscriptions)
-    ends = frozenset(definition_id(old.alert.name, old.version) for old in retiring)
-    places_before = placed or {}
-    parts = _usable(before, catalog)
-    seats = parts.seats if parts else {}
-    moved = ends ^ parts.retiring if parts else ends
-    fresh = {
-        reader
-        for reader, origin in origins.items()
-        if (seat := seats.get(reader)) is None
-        or seat.origin is not origin
-        or seat.numbers != places_before.get(reader)
-        or reader in moved
-    }
-    gone = [reader for reader in seats if reader not in origins or reader in fresh]
-    if parts and not _in_order(seats, origins, fresh.union(gone)):
-        parts, seats, gone, fresh = None, {}, [], set(origins)
-    spreads = parts.spreads if parts else {name: Spread(one) for name, one in catalog.streams.items()}
-    places = Places(spreads, topic_numbers, parts.places if parts else None)
-    for reader in gone:
-        places.leave(seats[reader].wishes, seats[reader].numbers)
-    wishes = {
-        reader: _wishes(reader, origin, catalog, new=made[reader] == version)
-        for reader, origin in origins.items()
-        if reader in fresh
-    }
-    places.seat((wish for some in wishes.values() for wish in some), places_before, list(origins))
-    seated = {
-        reader: _seat(origin, made[reader], catalog, wishes[reader], places.placed[reader])
-        if reader in fresh
-        else seats[reader]
-        for reader, origin in origins.items()
-    }
-    topics = _topics(catalog, seated, places, parts.topics if parts else {})
+    known = placed or {}
+    running = [(old.alert, old.version) for old in retiring]
+    running += [
+        (alert, versions.get(name, version))
+        for name, alert in catalog.alerts.items()
+        if name not in catalog.paused
+    ]
+    asking = [
+        *(
+            Asked(reader := definition_id(a.name, made), a, made, known.get(reader, {}))
+            for a, made in running
+        ),
+        *(Asked(one.id, one, one.version, known.get(one.id, {})) for one in subscriptions),
+    ]
+    return plan_for(
+        version,
+        catalog,
+        asking,
+        partitions=partitions,
+        topic_numbers=topic_numbers,
+        retiring={definition_id(old.alert.name, old.version): old.successor for old in retiring},
+        since=since or {},
+        shard_streams=shard_streams or {},
+    )
+
+
+def plan_for(
+    version: int,
+    catalog: Catalog,
+    asking: Sequence[Asking],
+    *,
+    partitions: int,
+    topic_numbers: Mapping[TopicKey, tuple[int, ...]],
+    retiring: Mapping[str, int],
+    since: Mapping[str, int],
+    shard_streams: Mapping[str, str],
+    before: Built | None = None,
+) -> Built:
+    """The same for readers in whatever form they ask. What is the same object as in `before`, any plan that
+    was built before, is taken from there: a change costs what it touches. It makes no other difference.
+    """
+    parts = _usable(before, catalog) or _nothing(catalog)
+    first, last = same_ends(parts.asking, asking)
+    behind, ends = len(parts.asking) - last, len(asking) - last
+    seats = dict(parts.seats)
+    wanted = [_wanted(one, catalog) for one in asking[first:ends]]
+    now = {one.id: one for one in wanted if one is not None}
+    fresh = [one for one in now.values() if one.id not in seats or not seats[one.id].serves(one)]
+    gone = [one.id for some in parts.asking[first:behind] if (one := some.asked) is not None]
+    places = Places(version, parts.spreads, topic_numbers, parts.places)
+    for reader in {*(one.id for one in fresh), *(reader for reader in gone if reader not in now)}:
+        if (left := seats.pop(reader, None)) is not None:
+            places.leave(left.wishes, left.numbers)
+    wishes = {one.id: wishes_of(one, catalog) for one in fresh}
+    places.seat((wish for some in wishes.values() for wish in some), {one.id: one.numbers for one in fresh})
+    for one in fresh:
+        seats[one.id] = seat(one, wishes[one.id], places.placed[one.id], catalog)
+    definitions = [
+        *parts.definitions[:first],
+        *(None if one is None else seats[one.id].definition for one in wanted),
+        *parts.definitions[behind:],
+    ]
+    topics = _topics(catalog, seats, places, parts.topics)
     plan = Plan(
         version=version,
         partitions=partitions,
         streams=_streams(catalog, topics),
-        definitions=tuple(one.definition for one in seated.values() if one.definition is not None),
-        since=dict(since or {}),
-        shard_streams=dict(shard_streams or {}),
-        retiring={definition_id(old.alert.name, old.version): old.successor for old in retiring},
+        definitions=tuple(filter(None, definitions)),
+        since=dict(since),
+        shard_streams=dict(shard_streams),
+        retiring=dict(retiring),
     )
-    rest = Parts(dict(catalog.streams), dict(catalog.derived), spreads, ends, seated, places, topics)
-    return Built(plan, places.numbers, places.placed, places.choices, rest)
-
-
-def definition_id(alert: str, version: int) -> str:
-    """How plans and frontiers name a definition."""
-    return f"{alert}@{version}"
-
-
-def _origins(
-    version: int,
-    catalog: Catalog,
-    versions: Mapping[str, int],
-    retiring: Sequence[Retiring],
-    subscriptions: Sequence[Subscription],
-) -> tuple[dict[str, int], dict[str, AlertDef | Subscription]]:
-    """Of each reader the plan version that made it, and what it is made of, in order."""
-    made = {definition_id(old.alert.name, old.version): old.version for old in retiring}
-    origins: dict[str, AlertDef | Subscription] = {
-        definition_id(old.alert.name, old.version): old.alert for old in retiring
-    }
-    for name, alert in catalog.alerts.items():
-        if name not in catalog.paused:
-            number = versions.get(name, version)
-            made[reader := definition_id(name, number)] = number
-            origins[reader] = alert
-    for one in subscriptions:
-        if one.stream in catalog.streams:
-            made[one.id] = one.version
-            origins[one.id] = one
-    return made, origins
+    parts = replace(
+        parts, asking=tuple(asking), definitions=definitions, seats=seats, places=places, topics=topics
+    )
+    return Built(plan, places.numbers, places.placed, places.choices, parts)
 
 
 def _usable(before: Built | None, catalog: Catalog) -> Parts | None:
@@ -204,49 +193,23 @@ def _same(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
     return list(one) == list(other) and all(map(operator.is_, one.values(), other.values()))
 
 
-def _in_order(seats: Iterable[str], origins: Iterable[str], changed: Set[str]) -> bool:
-    """Whether those that stay are in the same order as before."""
-    kept = [reader for reader in seats if reader not in changed]
-    return kept == [reader for reader in origins if reader not in changed]
+def _nothing(catalog: Catalog) -> Parts:
+    spreads = {name: Spread(stream) for name, stream in catalog.streams.items()}
+    places = Places(0, spreads, {})
+    return Parts(dict(catalog.streams), dict(catalog.derived), spreads, (), (), {}, places, {})
 
 
-def _wishes(reader: str, origin: AlertDef | Subscription, catalog: Catalog, *, new: bool) -> tuple[Wish, ...]:
-    if isinstance(origin, Subscription):
-        key = origin.stream, catalog.streams[origin.stream].key
-        return (Wish(reader, "", key, origin.filter, subscriber=True, whole=True, new=new),)
-    verdict = accepted(origin, catalog)
-    return tuple(
-        Wish(
-            reader,
-            omission.alias,
-            (verdict.analysis.streams[omission.alias].name, verdict.keys.partition[omission.alias]),
-            bare(omission.filter),
-            subscriber=False,
-            whole=omission.interval == 0,
-            new=new,
-        )
-        for omission in verdict.omissions
-    )
+def _wanted(one: Asking, catalog: Catalog) -> Asked | None:
+    """The reader, unless it subscribes to a stream that there isn't."""
+    asked = one.asked
+    if asked is not None and isinstance(asked.origin, Subscription):
+        return asked if asked.origin.stream in catalog.streams else None
+    return asked
 
 
-def _seat(
-    origin: AlertDef | Subscription,
-    made: int,
-    catalog: Catalog,
-    wishes: tuple[Wish, ...],
-    numbers: Mapping[str, int],
-) -> Seat:
-    topics = {wish.alias: stream_topic(wish.key[0], numbers[wish.alias]) for wish in wishes}
-    if isinstance(origin, Subscription):
-        reader = subscriber(origin, catalog.streams[origin.stream], topics[""])
-        return Seat(origin, wishes, numbers, None, (reader,))
-    verdict = accepted(origin, catalog)
-    definition = define(origin, made, verdict, topics)
-    readers = tuple(
-        Reader(source, omission, made, origin.options.max_delay)
-        for source, omission in zip(definition.inputs, verdict.omissions, strict=True)
-    )
-    return Seat(origin, wishes, numbers, definition, readers)
+def definition_id(alert: str, version: int) -> str:
+    """How plans and frontiers name a definition."""
+    return f"{alert}@{version}"
 
 
 def first_plan(catalog: Catalog, *, partitions: int = 1, shards: Mapping[str, str] | None = None) -> Plan:
@@ -275,13 +238,9 @@ def _topics(
     for key, number in places.touched:
         sources = places.seated[key].get(number)
         if sources:
-            readers = [_reader(seats[reader], alias) for reader, alias in sources]
+            readers = [seats[reader].readers[alias] for reader, alias in sources]
             topics[key, number] = _topic(catalog.streams[key[0]], key, number, readers)
     return topics
-
-
-def _reader(seat: Seat, alias: str) -> Reader:
-    return next(one for one in seat.readers if one.source.alias == alias)
 
 
 def _topic(stream: StreamDef, key: TopicKey, number: int, readers: list[Reader]) -> TopicPlan:

@@ -25,8 +25,7 @@ MOST_CLAUSES = 1_000
 class Wish:
     """A source of a reader: the tuples of a stream that pass `filter` (over bare column names), by key.
 
-    `whole`: without omission. `new`: the reader comes with this plan. One that doesn't and has no place is
-    from before places were remembered, when each stream and key had one topic.
+    `whole`: without omission. `made`: the plan version with which the reader came.
     """
 
     reader: str
@@ -35,7 +34,7 @@ class Wish:
     filter: Expr | None
     subscriber: bool
     whole: bool
-    new: bool
+    made: int
 
 
 class Places:
@@ -48,11 +47,13 @@ class Places:
 
     def __init__(
         self,
+        version: int,
         spreads: Mapping[str, Spread],
         numbers: Mapping[TopicKey, tuple[int, ...]],
         before: Places | None = None,
     ) -> None:
-        """`before` must rest on the same `spreads`."""
+        """Those of plan `version`. `before` must rest on the same `spreads`."""
+        self._version = version
         self._spreads = spreads
         self.numbers = dict(numbers)
         self.placed: dict[str, dict[str, int]] = {}
@@ -70,27 +71,27 @@ class Places:
             topic = wish.key, numbers[wish.alias]
             del self._mine(topic)[wish.reader, wish.alias]
 
-    def seat(self, wishes: Iterable[Wish], placed: Mapping[str, Mapping[str, int]], order: list[str]) -> None:
-        """Give each its place, those first that have one; `order`: of all readers."""
+    def seat(self, wishes: Iterable[Wish], placed: Mapping[str, Mapping[str, int]]) -> None:
+        """Give each its place, those first that have one."""
         waiting = []
         for wish in wishes:
-            known = placed.get(wish.reader, {}).get(wish.alias)
-            if known is None and not wish.new:
+            known = placed[wish.reader].get(wish.alias)
+            if known is None and wish.made != self._version:
+                # From before places were remembered, when each stream and key had one topic.
                 known = min(self.numbers.get(wish.key, ()), default=None)
             if known is None:
                 waiting.append(wish)
             else:
                 self._sit(wish, known)
-        # Nothing may rest on the order in which readers came: a start reads them all at once.
-        rank = {reader: at for at, reader in enumerate(order)}
-        self._sort(rank)
+        self._sort()
         for wish in waiting:
             choice = self._choose(wish)
             self._sit(wish, choice.number)
             self.choices.setdefault(wish.reader, {})[wish.alias] = choice
-        self._sort(rank)
+        self._sort()
 
-    def _sort(self, rank: Mapping[str, int]) -> None:
+    def _sort(self) -> None:
+        """Nothing may rest on the order in which readers came: a start reads them all at once."""
         for topic in self.touched:
             key, number = topic
             wishes = self.seated[key].get(number)
@@ -98,7 +99,7 @@ class Places:
                 self.seated[key].pop(number, None)
                 self._served.pop(topic, None)
                 continue
-            ordered = dict(sorted(wishes.items(), key=lambda pair: (rank[pair[0][0]], pair[0][1])))
+            ordered = dict(sorted(wishes.items(), key=lambda pair: (pair[1].made, *pair[0])))
             if list(ordered) != list(wishes):
                 self.seated[key][number] = ordered
                 self._served.pop(topic, None)

@@ -81,7 +81,7 @@ def test_a_reader_of_every_tuple_serves_those_of_narrower_filters() -> None:
     (entry,) = topic(build(catalog, 9, versions=versions).plan, "a").entries
     assert (text(entry.filter), entry.interval, entry.serves) == ("y > 3", 0, 8)
     del catalog.alerts["wide"]
-    first, second = topic(build(catalog, 9, versions=versions).plan, "a").entries
+    second, first = topic(build(catalog, 9, versions=versions).plan, "a").entries
     assert (text(first.filter), first.serves) == ("y > 3 AND x IS NOT NULL", 8)
     assert (text(second.filter), second.serves) == ("y > 3 AND x > 1", 4)
 

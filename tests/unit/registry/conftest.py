@@ -12,8 +12,9 @@ import pytest
 
 from tamis.messaging.records import NOTHING_LEFT, Ack, Frontier, ShardState, StreamState
 from tamis.messaging.topics import stream_topic
-from tamis.planning.build import Built, Retiring, Subscription, TopicKey
+from tamis.planning.build import Built, TopicKey
 from tamis.planning.plan import Definition, Input, Plan, StreamPlan, TimeBound, TopicPlan
+from tamis.planning.seats import Asking
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis_registry.core.change import Change
 from tamis_registry.core.planner import Planner
@@ -38,22 +39,18 @@ def explain(made: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, Any]:
 def build(
     version: int,
     catalog: Catalog,
+    asking: Sequence[Asking],
     *,
     partitions: int,
-    versions: Mapping[str, int],
     topic_numbers: Mapping[TopicKey, tuple[int, ...]],
-    placed: Mapping[str, Mapping[str, int]],
-    retiring: Sequence[Retiring],
-    subscriptions: Sequence[Subscription],
+    retiring: Mapping[str, int],
     since: Mapping[str, int],
     shard_streams: Mapping[str, str],
     before: Built | None,
 ) -> Built:
     """One topic per stream, read by every definition whole."""
-    running = [(old.alert, old.version) for old in retiring]
-    running += [
-        (a, versions.get(name, version)) for name, a in catalog.alerts.items() if name not in catalog.paused
-    ]
+    asked = [one.asked for one in asking]
+    running = [(a.origin, a.made) for a in asked if a is not None and isinstance(a.origin, AlertDef)]
     keys = {name: stream.key for name, stream in catalog.streams.items()}
     numbers = dict(topic_numbers)
     for name in sorted({source.stream for alert, _ in running for source in alert.query.sources}):
@@ -75,8 +72,7 @@ def build(
         for name, stream in catalog.streams.items()
     )
     definitions = tuple(_definition(alert, n, topics, keys) for alert, n in running)
-    successors = {f"{old.alert.name}@{old.version}": old.successor for old in retiring}
-    plan = Plan(version, partitions, streams, definitions, dict(since), dict(shard_streams), successors)
+    plan = Plan(version, partitions, streams, definitions, dict(since), dict(shard_streams), dict(retiring))
     return Built(plan, numbers)
 
 

@@ -6,24 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tamis.planning.build import Built, Retiring, Subscription, TopicKey
+from tamis.planning.build import Built, TopicKey
+from tamis.planning.seats import Asking
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 
 
 class Build(Protocol):
-    """`tamis.planning.build.build_plan`."""
+    """`tamis.planning.build.plan_for`."""
 
     def __call__(
         self,
         version: int,
         catalog: Catalog,
+        asking: Sequence[Asking],
         *,
         partitions: int,
-        versions: Mapping[str, int],
         topic_numbers: Mapping[TopicKey, tuple[int, ...]],
-        placed: Mapping[str, Mapping[str, int]],
-        retiring: Sequence[Retiring],
-        subscriptions: Sequence[Subscription],
+        retiring: Mapping[str, int],
         since: Mapping[str, int],
         shard_streams: Mapping[str, str],
         before: Built | None,

@@ -10,7 +10,7 @@ from typing import Any
 
 from tamis.errors import TamisError
 from tamis.messaging.records import Ack, Frontier
-from tamis.planning.build import Built, Retiring
+from tamis.planning.build import Built
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import encode_plan
 from tamis.query.model import AlertDef, DerivedDef, FunctionDef, SetPaused, Statement, StreamDef
@@ -194,16 +194,10 @@ class Registry:
         built = self._planner.build(
             n,
             draft.catalog,
+            [*draft.retiring.values(), *draft.statements.values(), *draft.leases.values()],
             partitions=draft.partitions,
-            versions={s.name: s.version for s in draft.statements.values() if s.alert},
             topic_numbers=topics.numbers(draft),
-            placed=topics.places(draft),
-            retiring=[
-                Retiring(r.definition, r.version, r.successor)
-                for r in draft.retiring.values()
-                if r.definition
-            ],
-            subscriptions=[lease.subscription for lease in draft.leases.values() if lease.subscription],
+            retiring={reader: old.successor for reader, old in draft.retiring.items() if old.definition},
             since={name: shard.since for name, shard in listed.items() if shard.since is not None},
             shard_streams={name: shard.stream for name, shard in listed.items()},
             before=self._built,

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import orjson
 
 from tamis.errors import InputError
+from tamis.planning.build import definition_id
+from tamis.planning.seats import Asked, same_ends
 from tamis.planning.subscriptions import Subscription
 from tamis.query.model import AlertDef, Catalog, DerivedDef, FunctionDef, StreamDef
 
@@ -49,6 +52,13 @@ class Stored:
         """Its alert, where it is one that can be obeyed."""
         return self.definition if isinstance(self.definition, AlertDef) else None
 
+    @cached_property
+    def asked(self) -> Asked | None:
+        """The reader that planning sees."""
+        if self.alert is None or self.paused:
+            return None
+        return Asked(definition_id(self.name, self.version), self.alert, self.version, self.topics)
+
 
 @dataclass(frozen=True)
 class Retiring:
@@ -67,7 +77,12 @@ class Retiring:
     @property
     def id(self) -> str:
         """How plans and frontiers name a definition."""
-        return f"{self.alert}@{self.version}"
+        return definition_id(self.alert, self.version)
+
+    @cached_property
+    def asked(self) -> Asked | None:
+        """The reader that planning sees."""
+        return Asked(self.id, self.definition, self.version, self.topics) if self.definition else None
 
 
 @dataclass(frozen=True)
@@ -89,6 +104,12 @@ class Lease:
     def reader(self) -> str:
         """How planning calls it."""
         return LEASE + self.id
+
+    @cached_property
+    def asked(self) -> Asked | None:
+        """The reader that planning sees."""
+        meaning = self.subscription
+        return Asked(self.reader, meaning, meaning.version, self.topics) if meaning else None
 
 
 @dataclass(frozen=True)
@@ -221,11 +242,15 @@ def difference(old: State | None, new: State) -> dict[bytes, bytes | None]:
     before = _tables(old or State(new.partitions))
     for prefix, parts in _tables(new).items():
         known = before[prefix]
-        for key in [key for key, part in parts.items() if known.get(key) is not part]:
+        first, last = same_ends(list(known.values()), list(parts.values()))
+        for key in list(parts)[first : len(parts) - last]:
+            if known.get(key) is parts[key]:
+                continue
             value = orjson.dumps(_document(parts[key]))
             if key not in known or orjson.dumps(_document(known[key])) != value:
                 changed[(prefix + key).encode()] = value
-        changed.update({(prefix + key).encode(): None for key in known.keys() - parts.keys()})
+        gone = [key for key in list(known)[first : len(known) - last] if key not in parts]
+        changed.update({(prefix + key).encode(): None for key in gone})
     return changed
 
 
@@ -251,6 +276,9 @@ def recover(found: dict[bytes, bytes]) -> State | None:
                 _recover_one(state, key, value)
             except (KeyError, TypeError, ValueError) as error:
                 raise _unreadable(key) from error
+    # Kafka has them in the order of their last change.
+    state.statements = dict(sorted(state.statements.items(), key=lambda pair: pair[1].order))
+    state.leases = dict(sorted(state.leases.items(), key=lambda pair: (pair[1].version, pair[0])))
     return state
 
 

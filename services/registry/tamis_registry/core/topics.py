@@ -58,14 +58,6 @@ def _place(draft: State, reader: str, found: dict[str, int]) -> None:
             draft.statements[key] = replace(draft.statements[key], topics=found)
 
 
-def places(state: State) -> dict[str, dict[str, int]]:
-    """Who is served by which topics, as far as that was decided before."""
-    known = {f"{s.name}@{s.version}": s.topics for s in state.statements.values() if s.topics}
-    known |= {reader: old.topics for reader, old in state.retiring.items() if old.topics}
-    known |= {LEASE + lease: one.topics for lease, one in state.leases.items() if one.topics}
-    return known
-
-
 def forget_numbers(draft: State, stream: str) -> None:
     """A dropped stream's topics are never used again: a stream of that name to come may have other
     columns.
