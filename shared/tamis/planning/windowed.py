@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tamis.bounded.bound import Factor, terms
+from tamis.bounded.closure import Bound
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.sql_text import identifier
 from tamis.planning.bounds import EMPTY, Memory
@@ -47,7 +48,7 @@ WINDOWED = "aggregates of windows (groups x panes)"
 class _Part:
     """At most `count` things in a pane, and why; infinity where nothing limits them."""
 
-    count: float
+    count: Bound
     text: str
 
 
@@ -70,26 +71,29 @@ def _bounded(query: Query, catalog: Catalog) -> Memory:
     assert window is not None
     stream = catalog.streams[query.sources[0].stream]
     by = group_columns(grouping)
-    if _cases(query, catalog, by) is None:
+    cases = _cases(query, catalog, by)
+    if cases is None:
         what = "warning: the conditions contradict each other, so the query never has a row"
         return Memory("bounded", 0, "0", EMPTY, what)
     span = window.size + stream.delay + stream.max_stall + (stream.max_ahead or 0)
     panes = -(-span // window.slide)
     tuples = _tuples(stream, window)
-    groups = min((tuples, *_groups(query, catalog, by)), key=lambda one: one.count)
-    parts = [groups]
-    for column in dict.fromkeys(one.column for one in grouping.aggregates if whole(one)):
-        assert column is not None
-        of_groups = _groups(query, catalog, tuple(dict.fromkeys((*by, column))))
-        parts.append(min((tuples, *of_groups), key=lambda one: one.count))
-    texts = [f"{parts[0].text} groups", *(f"{one.text} values" for one in parts[1:])]
-    each = " + ".join(texts)
+    groups = _fewer(tuples, cases)
+    values = {
+        column: _fewer(tuples, _cases(query, catalog, tuple(dict.fromkeys((*by, column)))) or [])
+        for column in dict.fromkeys(one.column for one in grouping.aggregates if whole(one))
+        if column is not None
+    }
+    parts = [groups, *values.values()]
+    each = " + ".join([f"{groups.text} groups", *(f"{one.text} values" for one in values.values())])
     formula = f"{panes} (panes of {seconds(window.slide)} in {seconds(span)}) * ({each})"
     if any(one.count == math.inf for one in parts):
-        return Memory("bounded", None, formula, WINDOWED, _no_number(stream, by, parts, grouping))
+        endless = [column for column, one in values.items() if one.count == math.inf]
+        reason = _no_number(stream, [*(by if groups.count == math.inf else ()), *endless])
+        return Memory("bounded", None, formula, WINDOWED, reason)
     total = panes * sum(int(one.count) for one in parts)
     reason = f"a group is kept until the watermark passes the end of its window of {seconds(window.size)}"
-    if len(parts) > 1:
+    if values:
         reason += ", with the values that median and count(DISTINCT) need"
     return Memory("bounded", total, formula, WINDOWED, reason)
 
@@ -103,27 +107,16 @@ def _cases(query: Query, catalog: Catalog, shown: Sequence[Column]) -> list[tupl
     return [terms(one.conjunction, one.closure)[0].factors for one in found.branches]
 
 
-def _groups(query: Query, catalog: Catalog, by: Sequence[Column]) -> Iterator[_Part]:
-    """The ways to count the combinations of columns in a pane."""
-    stream = catalog.streams[query.sources[0].stream]
-    keyed = [column for column in by if column.name in stream.key]
-    yield _product(_cases(query, catalog, by) or [], "")
-    if keyed and stream.keys is not None:
-        others = [column for column in by if column not in keyed]
-        rest = _product(_cases(query, catalog, others) or [], f"{stream.keys} (keys of {stream.name})")
-        yield replace(rest, count=stream.keys * rest.count)
-
-
-def _product(cases: Sequence[tuple[Factor, ...]], first: str) -> _Part:
-    total = sum(math.prod(float(factor.count) for factor in case) for case in cases)
+def _fewer(tuples: _Part, cases: Sequence[tuple[Factor, ...]]) -> _Part:
+    """As many as the columns have values together, or the tuples of a pane where these are fewer."""
+    total = sum((math.prod(factor.count for factor in case) for case in cases), 0)
+    if total >= tuples.count:
+        return tuples
     said = [" * ".join(f"{factor.count} ({factor.of})" for factor in case) or "1" for case in cases]
     alike = [
         text if said.count(text) == 1 else f"{said.count(text)} * {text}" for text in dict.fromkeys(said)
     ]
-    text = alike[0] if len(alike) == 1 else f"({' + '.join(alike)})"
-    if first:
-        text = first if text == "1" else f"{first} * {text}"
-    return _Part(total, text)
+    return _Part(total, alike[0] if len(alike) == 1 else f"({' + '.join(alike)})")
 
 
 def _tuples(stream: StreamDef, window: Window) -> _Part:
@@ -137,9 +130,7 @@ def _tuples(stream: StreamDef, window: Window) -> _Part:
     return _Part(count, f"{said} * {stream.rate.count} * {times} (tuples of {stream.name} in a pane)")
 
 
-def _no_number(stream: StreamDef, by: Sequence[Column], parts: Sequence[_Part], grouping: Grouping) -> str:
-    read = [one.column for one in grouping.aggregates if whole(one) and one.column is not None]
-    columns = [*(by if parts[0].count == math.inf else ()), *(read if len(parts) > 1 else ())]
+def _no_number(stream: StreamDef, columns: Sequence[Column]) -> str:
     named = " and ".join(dict.fromkeys(f"{column.alias}.{column.name}" for column in columns))
     lacks = [name for name, value in (("keys", stream.keys), ("rate", stream.rate)) if value is None]
     if not stream.key:

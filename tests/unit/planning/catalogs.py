@@ -18,9 +18,16 @@ NEAR = "a.k = b.k AND a.ts - b.ts BETWEEN INTERVAL '-5' SECOND AND INTERVAL '5' 
 SECOND = 1_000_000
 
 
-def verdict_of(condition: str, *, on: str = NEAR, sources: str = "a JOIN b", streams: str = TWO) -> Verdict:
+def verdict_of(
+    condition: str,
+    *,
+    on: str = NEAR,
+    sources: str = "a JOIN b",
+    streams: str = TWO,
+    select: str = "a.k",
+) -> Verdict:
     """The verdict on an alert over `sources` with this WHERE."""
     where = f" WHERE {condition}" if condition else ""
     clause = f" ON {on}" if "JOIN" in sources else ""
-    catalog = catalog_of(streams, f"CREATE ALERT q AS SELECT a.k FROM {sources}{clause}{where}")
+    catalog = catalog_of(streams, f"CREATE ALERT q AS SELECT {select} FROM {sources}{clause}{where}")
     return judge(catalog.alerts["q"], catalog)

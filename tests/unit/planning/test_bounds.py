@@ -77,6 +77,28 @@ def test_streams_bounded_through_a_third_are_bounded() -> None:
     assert verdict_of("a.x > c.x", on=on).memory.verdict == "bounded"
 
 
+@pytest.mark.parametrize("count", [2, 3, 4, 6])
+@pytest.mark.parametrize("omits", [False, True])
+def test_joins_in_windows_of_any_number_of_streams(count: int, omits: bool) -> None:
+    # Two of a window of a minute are less than a minute apart; a partner is 1 s of watermark and 29 s of
+    # stall behind, and holds what it may omit for a window: 90 s less a microsecond, or 150 s.
+    names = [f"s{i}" for i in range(count)]
+    streams = "".join(
+        f"CREATE STREAM {name} (k INT KEY, ts TIMESTAMP, x DOUBLE,"
+        " WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)"
+        " WITH (keys = 7, rate = '3/10s', max_stall = '29 seconds');"
+        for name in names
+    )
+    window = "TUMBLE({0}, ts, INTERVAL '1' MINUTE) {0}"
+    sources = ", ".join(window.format(name) for name in names)
+    on = " AND ".join(f"s0.k = {n}.k AND s0.window_start = {n}.window_start" for n in names[1:])
+    threshold = " + ".join(f"{name}.x" for name in names) + (" > 3" if omits else " = 3")
+    memory = verdict_of(f"{on} AND {threshold}", sources=sources, streams=streams, select="s0.k").memory
+    assert memory.verdict == "bounded"
+    assert memory.bound == count * 7 * 3 * (14 + 1 if omits else 8 + 1)
+    assert memory.formula.count("7 * 3 * (") == count
+
+
 def test_the_refusal_names_streams_and_repair() -> None:
     catalog = catalog_of(TWO, "CREATE ALERT q AS SELECT a.k FROM a JOIN b ON a.k = b.k")
     with pytest.raises(RefusedError, match=r"alert q: .* a and b .*; add AND b\.ts BETWEEN"):
