@@ -103,6 +103,14 @@ def test_run_evaluates_a_derived_stream(folder: Folder) -> None:
     )
 
 
+def test_a_recording_that_nobody_reads_is_left_aside(folder: Folder) -> None:
+    both = folder.inputs()
+    read, all_given = (folder.call("run", SQL + WARM, "--query", "warm", *some) for some in (both[:2], both))
+    assert all_given.exit_code == 0
+    assert all_given.stderr == "stream surface: its recording isn't read, nor is the stream by warm\n"
+    assert all_given.stdout == read.stdout
+
+
 def test_run_without_results_writes_the_header(folder: Folder) -> None:
     result = folder.call("run", SQL + GAP.replace("> 3", "> 100"), *folder.inputs())
     assert result.stdout == "station,ts,surface_ts,later,apart,diff\n"
@@ -133,8 +141,8 @@ def test_run_reads_standard_input_and_writes_files(folder: Folder) -> None:
         ),
         (
             SQL + GAP + WARM,
-            ["--query", "warm", "--input", "surface=x.csv"],
-            "stream surface is not read; give air",
+            ["--query", "warm", "--input", "warm=x.csv"],
+            "stream warm is made from stream air by a query, and is not recorded; give air",
         ),
         (SQL + GAP + WARM, ["--query", "gap", "--input", "warm=x.csv"], "made from stream air by a query"),
         (SQL + GAP, ["--input", "surface"], "--input: 'surface' names no file; write STREAM=FILE"),

@@ -57,19 +57,20 @@ def read_recordings(
     form: Format | None,
 ) -> dict[str, Recording]:
     """The recordings of all streams that the queries read, by stream; says on standard error what an edge
-    would have refused.
+    would have refused, and which recordings nobody reads.
     """
     readers: dict[str, str] = {}
     for query in queries:
         for one in query.query.sources:
             readers.setdefault(one.stream, query.name)
     for stream in files:
-        if stream not in readers:
+        if stream not in catalog.streams:
             raise InputError(
-                _useless(stream, catalog, readers),
-                where=f"--input {stream}=",
-                hint=f"give {', '.join(readers)}",
+                _unknown(stream, catalog), where=f"--input {stream}=", hint=f"give {', '.join(readers)}"
             )
+        if stream not in readers:
+            asked = ", ".join(query.name for query in queries)
+            click.echo(f"stream {stream}: its recording isn't read, nor is the stream by {asked}", err=True)
     for stream, query_name in readers.items():
         if stream not in files:
             raise InputError(
@@ -78,7 +79,8 @@ def read_recordings(
                 hint=f"add --input {stream}=FILE",
             )
     found = {}
-    for stream, paths in files.items():
+    for stream in [one for one in files if one in readers]:
+        paths = files[stream]
         recording = found[stream] = read_recording(catalog.streams[stream], paths, form)
         if recording.refused:
             what = "row" if recording.refused == 1 else "rows"
@@ -90,10 +92,8 @@ def read_recordings(
     return found
 
 
-def _useless(stream: str, catalog: Catalog, readers: Iterable[str]) -> str:
+def _unknown(stream: str, catalog: Catalog) -> str:
     if stream in catalog.derived:
         base = catalog.derived[stream].query.sources[0].stream
         return f"stream {stream} is made from stream {base} by a query, and is not recorded"
-    if stream in catalog.streams:
-        return f"stream {stream} is not read"
     return f"there is no stream {stream}"
