@@ -1,0 +1,114 @@
+"""Readers of streams, alerts and subscriptions alike: what each asks for, and what follows from where it is
+served.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress, count
+from typing import Protocol
+
+from tamis.messaging.topics import stream_topic
+from tamis.planning.definitions import define
+from tamis.planning.entries import Reader
+from tamis.planning.omission import bare
+from tamis.planning.places import Wish
+from tamis.planning.plan import Definition
+from tamis.planning.subscriptions import Subscription, subscriber
+from tamis.planning.verdict import accepted
+from tamis.query.model import AlertDef, Catalog
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A reader: an alert as plan `made` has made it, or a subscription. `numbers`: by which topic each of its
+    sources is served, as far as that is known.
+    """
+
+    id: str
+    origin: AlertDef | Subscription
+    made: int
+    numbers: Mapping[str, int]
+
+    @property
+    def asked(self) -> Asked:
+        """See `Asking`."""
+        return self
+
+
+class Asking(Protocol):
+    """Something that may ask for a reader; the same object always asks for the same."""
+
+    @property
+    def asked(self) -> Asked | None:
+        """The reader."""
+        ...
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A reader with its places, and what follows from these alone. `definition`: None outside the fleet."""
+
+    asked: Asked
+    wishes: tuple[Wish, ...]
+    numbers: Mapping[str, int]
+    definition: Definition | None
+    readers: Mapping[str, Reader]
+
+    def serves(self, asked: Asked) -> bool:
+        """Whether it is what a reader asks for."""
+        mine = self.asked
+        return mine.origin is asked.origin and mine.made == asked.made and self.numbers == asked.numbers
+
+
+def wishes_of(asked: Asked, catalog: Catalog) -> tuple[Wish, ...]:
+    """The sources of a reader. Raises NotAcceptedError."""
+    origin = asked.origin
+    if isinstance(origin, Subscription):
+        key = origin.stream, catalog.streams[origin.stream].key
+        return (Wish(asked.id, "", key, origin.filter, subscriber=True, whole=True, made=asked.made),)
+    verdict = accepted(origin, catalog)
+    return tuple(
+        Wish(
+            asked.id,
+            omission.alias,
+            (verdict.analysis.streams[omission.alias].name, verdict.keys.partition[omission.alias]),
+            bare(omission.filter),
+            subscriber=False,
+            whole=omission.interval == 0,
+            made=asked.made,
+        )
+        for omission in verdict.omissions
+    )
+
+
+def seat(asked: Asked, wishes: tuple[Wish, ...], numbers: Mapping[str, int], catalog: Catalog) -> Seat:
+    """A reader where it was placed."""
+    topics = {wish.alias: stream_topic(wish.key[0], numbers[wish.alias]) for wish in wishes}
+    origin = asked.origin
+    if isinstance(origin, Subscription):
+        outside = subscriber(origin, catalog.streams[origin.stream], topics[""])
+        return Seat(asked, wishes, numbers, None, {"": outside})
+    verdict = accepted(origin, catalog)
+    definition = define(origin, asked.made, verdict, topics)
+    readers = {
+        source.alias: Reader(source, omission, asked.made, origin.options.max_delay)
+        for source, omission in zip(definition.inputs, verdict.omissions, strict=True)
+    }
+    return Seat(asked, wishes, numbers, definition, readers)
+
+
+def same_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
+    """How many objects are the same in two rows, from the beginning and from the end: thousands are compared
+    without looking at one of them.
+
+    >>> a, b, c = "a", "b", "c"
+    >>> same_ends([a, b, c], [a, c]), same_ends([a], [a])
+    ((1, 1), (1, 0))
+    """
+    shorter = min(len(old), len(new))
+    first = next(compress(count(), map(operator.is_not, old, new)), shorter)
+    last = next(compress(count(), map(operator.is_not, reversed(old), reversed(new))), shorter)
+    return first, min(last, shorter - first)
