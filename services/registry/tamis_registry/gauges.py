@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tamis.telemetry import Metrics
-from tamis_registry.core.status import View, alert_status, shard_state
+from tamis_registry.core.status import View, alert_state, shard_state
 
 
 def show(view: View, metrics: Metrics) -> None:
@@ -19,7 +19,7 @@ def show(view: View, metrics: Metrics) -> None:
     metrics.clear("tamis_registry_shards")
     for (stream, state), count in shards.items():
         metrics.set("tamis_registry_shards", count, stream=stream, state=state)
-    queries = Counter(alert_status(view, alert).state for alert in view.state.of_kind("alert"))
+    queries = Counter(alert_state(view, alert)[0] for alert in view.state.of_kind("alert"))
     metrics.clear("tamis_registry_queries")
     for query_state, count in queries.items():
         metrics.set("tamis_registry_queries", count, state=query_state)

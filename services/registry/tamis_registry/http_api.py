@@ -194,9 +194,9 @@ def _reading(app: FastAPI, worker: Worker) -> None:
 
     @app.get("/v1/plans", summary="The newest plan versions")
     def plans() -> Response:
-        known = [decode_plan(document) for _, document in sorted(worker.plans.items())]
+        known = [decode_plan(document) for document in worker.plans.newest_first()]
         newest = max((plan.version for plan in known), default=0)
-        return _json([documents.plan_document(plan, newest) for plan in reversed(known)])
+        return _json([documents.plan_document(plan, newest) for plan in known])
 
     @app.get("/v1/plans/{version}", summary="One plan as the fleet reads it")
     def plan(version: int) -> Response:

@@ -7,20 +7,26 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import orjson
+import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from tamis.errors import RefusedError, UnavailableError
+from tamis.errors import InputError, RefusedError, UnavailableError
 from tamis.messaging.compacted import CompactedReader, Record
 from tamis.messaging.records import final_record
 from tamis.messaging.topics import ACKS, FRONTIERS, MAX_RECORD_BYTES, PLANS, STATEMENTS
+from tamis.planning.plan_json import LARGEST
 from tamis.settings import KafkaSettings
 from tamis_registry.admin import Topics
 from tamis_registry.core.change import Final
 from tamis_registry.core.state import FLEET
+from tamis_registry.history import History
 
 # Kafka lets one producer of this name write at a time: that is what makes the registry single.
 TRANSACTIONAL_ID = "tamis-registry"
 TRANSACTION_SECONDS = 10.0
+# A plan says the same of thousands of queries: a fifteenth is left of it.
+COMPRESSION = "zstd"
+OVERHEAD = 1024  # bytes of a record besides its value, and more
 
 _FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
 
@@ -49,17 +55,12 @@ class LostTransactionError(UnavailableError):
 
 @dataclass
 class Recovered:
-    """What the topics held. `greatest` is the greatest plan version in any partition, committed or not."""
+    """What the topics held. `plans`: of any partition, committed or not."""
 
     statements: dict[bytes, bytes] = field(default_factory=dict)
     acks: dict[bytes, bytes] = field(default_factory=dict)
     frontiers: dict[bytes, bytes] = field(default_factory=dict)
-    plans: dict[int, bytes] = field(default_factory=dict)
-
-    @property
-    def greatest(self) -> int:
-        """0 where there is none."""
-        return max(self.plans, default=0)
+    plans: History = field(default_factory=History)
 
 
 class Store:
@@ -78,7 +79,9 @@ class Store:
             kafka.client_config(
                 transactional_id=TRANSACTIONAL_ID,
                 transaction_timeout_ms=int(TRANSACTION_SECONDS * 1000),
-                message_max_bytes=MAX_RECORD_BYTES,
+                # Of what is sent; the broker limits what is left of it once it is compressed.
+                message_max_bytes=LARGEST + OVERHEAD,
+                compression_type=COMPRESSION,
                 linger_ms=0,
             )
         )
@@ -98,11 +101,11 @@ class Store:
         return self._snapshot()
 
     def read_plans(self, into: Recovered) -> None:
-        """Every plan version in any partition, aborted ones too: someone may have read them."""
+        """The newest plan versions in any partition, aborted ones too: someone may have read them."""
         with CompactedReader(self._kafka.client_config(), (PLANS,), committed=False) as reader:
             for record in reader.snapshot():
                 if record.value is not None:
-                    into.plans[int(orjson.loads(record.value)["version"])] = record.value
+                    into.plans.add(int(orjson.loads(record.value)["version"]), record.value)
 
     def write_statements(self, changed: Mapping[bytes, bytes | None]) -> None:
         """One transaction on `tamis.statements`."""
@@ -119,6 +122,17 @@ class Store:
             for partition in range(partitions)
         ]
         self._transaction(records)
+
+    def check_plan(self, plan: bytes) -> None:
+        """Raises InputError where a plan is more than a broker takes."""
+        if len(plan) > MAX_RECORD_BYTES // 2:
+            size = len(pa.compress(plan, codec=COMPRESSION, asbytes=True))
+            if size > MAX_RECORD_BYTES - OVERHEAD:
+                raise InputError(
+                    f"the plan has {size} bytes, compressed; at most {MAX_RECORD_BYTES} fit",
+                    where="plan",
+                    hint="drop alerts",
+                )
 
     def poll(self) -> list[Record]:
         """What came on the acknowledgements and frontiers; raises FencedError when another registry has

@@ -22,9 +22,11 @@ from tamis_registry.core.planner import Planner
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state import State, recover
 from tamis_registry.gauges import show
+from tamis_registry.history import History
 from tamis_registry.reports import read, read_ack, read_frontier
 from tamis_registry.settings import DEFAULT_PARTITIONS
 from tamis_registry.store import FencedError, LostTransactionError, Recovered, Store
+from tamis_registry.unwritten import Unwritten
 
 T = TypeVar("T")
 
@@ -34,8 +36,6 @@ TICK_SECONDS = 0.5
 PROBE_SECONDS = 5.0
 JOB_SECONDS = 30.0
 TAKEOVER_SECONDS = 5.0
-# How many plan versions GET /v1/plans shows.
-HISTORY = 50
 
 _log = get_logger("tamis.registry")
 
@@ -70,7 +70,8 @@ class Worker:
         self._lock = threading.Lock()
         self._registry: Registry | None = None
         self._away: str | None = "the registry is starting"
-        self.plans: dict[int, bytes] = {}  # newest versions, as written
+        self.plans = History()
+        self._unwritten = Unwritten()
 
     # ---- for HTTP threads
 
@@ -133,6 +134,7 @@ class Worker:
                 self._health.beat()
                 self._one_job(store)
                 self._take_reports(store.poll(), _now())
+                self._write_plan(store, self._current())
                 # While Kafka is away nothing can be written, and nobody be judged by their silence.
                 if self._away is None and time.monotonic() - ticked >= TICK_SECONDS:
                     self._tick(store)
@@ -140,6 +142,7 @@ class Worker:
                 if time.monotonic() - probed >= PROBE_SECONDS:
                     self._probe(store)
                     probed = time.monotonic()
+            self._write_plan(store, self._current(), ending=True)
         finally:
             store.close()
 
@@ -150,10 +153,10 @@ class Worker:
         partitions = self._fleet_partitions(before)
         store.topics.ensure_base(partitions)
         store.read_plans(found)
-        self.plans = dict(sorted(found.plans.items())[-HISTORY:])
+        self.plans, self._unwritten = found.plans, Unwritten()
         state = before.draft() if before else State(partitions)
         state.owner = self._owner
-        registry = Registry(self._planner, state, before, found.greatest, _now())
+        registry = Registry(self._planner, state, before, found.plans.greatest, _now())
         self._recover_reports(registry, found)
         change = registry.begin(_now())
         self._perform(store, registry, change)
@@ -200,6 +203,7 @@ class Worker:
                 result, change = job.decide(registry, _now())
             # Before anything is durable: someone else may have made a topic of that name.
             store.topics.check_streams(change.topics, change.state.partitions)
+            store.check_plan(change.document)
         except TamisError as error:
             job.answer.set_exception(error)
             return
@@ -248,14 +252,23 @@ class Worker:
             store.write_statements(change.statements)
         if change.topics:
             store.topics.ensure_streams(change.topics, change.state.partitions)
-        if change.plan is not None:
-            store.write_plan(change.document, change.state.partitions, change.finals)
-            self.plans[change.plan.version] = change.document
-            while len(self.plans) > HISTORY:
-                del self.plans[min(self.plans)]
-            _log.info("plan written", plan=change.plan.version, why=list(change.why))
         with self._lock:
             registry.done(change, _now())
+        if change.plan is not None:
+            self._unwritten.take(change)
+            self._write_plan(store, registry)
+
+    def _write_plan(self, store: Store, registry: Registry, *, ending: bool = False) -> None:
+        """Write the newest plan if there is one and its time has come, or this process is `ending`."""
+        new, partitions = self._unwritten, registry.state.partitions
+        if new.version == 0 or not (ending or new.due(time.monotonic(), partitions)):
+            return
+        store.write_plan(new.document, partitions, new.finals)
+        self.plans.add(new.version, new.document)
+        _log.info("plan written", plan=new.version, why=new.why)
+        self._unwritten = Unwritten(written=time.monotonic())
+        with self._lock:
+            registry.published = _now()
 
     # ----
 

@@ -129,11 +129,11 @@ class Registry:
         """What is due by itself: an old definition that may end; else shards that have ended, fell silent
         or came.
         """
-        draft, n = self.state.draft(), self.state.version + 1
+        draft, n, view = self.state.draft(), self.state.version + 1, self.view(now)
         ended = [
             key
             for key, old in draft.retiring.items()
-            if not (definition := self.view(now).definition(old.alert, old.version))
+            if not (definition := view.definition(old.alert, old.version))
             or still_needed(definition, old.successor, draft, self.seen) is None
         ]
         if ended:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
+from tamis.planning.build import definition_id
 from tamis.planning.plan import Definition, Plan
 from tamis_registry.core.retirement import still_needed
 from tamis_registry.core.seen import Seen
-from tamis_registry.core.state import Shard, State, Stored
+from tamis_registry.core.state import Retiring, Shard, State, Stored
 
 AlertState = Literal["starting", "running", "degraded", "paused", "refused"]
 ShardState = Literal["waiting", "active", "behind", "away", "gone", "ended"]
@@ -45,6 +47,48 @@ class View:
     published: int
     now: int
 
+    @cached_property
+    def _definitions(self) -> dict[str, Definition]:
+        return {definition_id(d.alert, d.version): d for d in self.plan.definitions}
+
+    @cached_property
+    def shards(self) -> dict[str, list[Shard]]:
+        """Those that are or were listed, by stream, in the order of names."""
+        found: dict[str, list[Shard]] = {}
+        for _, shard in sorted(self.state.shards.items()):
+            found.setdefault(shard.stream, []).append(shard)
+        return found
+
+    @cached_property
+    def shard_states(self) -> dict[str, list[tuple[ShardState, str]]]:
+        """Their states, and why."""
+        return {
+            stream: [shard_state(self, shard) for shard in found] for stream, found in self.shards.items()
+        }
+
+    @cached_property
+    def joined(self) -> int:
+        """The plan version that the joiner has taken up in every partition; 0 where it hasn't said so."""
+        found = [self.seen.frontiers.get(partition) for partition in range(self.state.partitions)]
+        return min((0 if one is None else one.plan for one in found), default=0)
+
+    @cached_property
+    def unable(self) -> dict[str, tuple[str, ...]]:
+        """Why the joiner can't evaluate an alert, of those that it can't."""
+        reasons: dict[str, set[str]] = {}
+        for frontier in self.seen.frontiers.values():
+            for alert, reason in frontier.unable.items():
+                reasons.setdefault(alert, set()).add(reason)
+        return {alert: tuple(sorted(found)) for alert, found in reasons.items()}
+
+    @cached_property
+    def retiring(self) -> dict[str, list[Retiring]]:
+        """The old definitions that still run, by alert."""
+        found: dict[str, list[Retiring]] = {}
+        for old in self.state.retiring.values():
+            found.setdefault(old.alert, []).append(old)
+        return found
+
     @property
     def settled(self) -> bool:
         """Whether everyone had time to take up the newest plan."""
@@ -52,7 +96,7 @@ class View:
 
     def definition(self, alert: str, version: int) -> Definition | None:
         """The definition in the plan."""
-        return next((d for d in self.plan.definitions if (d.alert, d.version) == (alert, version)), None)
+        return self._definitions.get(definition_id(alert, version))
 
 
 def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
@@ -82,60 +126,72 @@ def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
 
 def alert_status(view: View, alert: Stored) -> AlertStatus:
     """State of an alert."""
-    if alert.refusal:
-        return AlertStatus("refused", (alert.refusal,))
-    if alert.paused:
-        return AlertStatus("paused", ("RESUME ALERT starts it again",))
-    definition = view.definition(alert.name, alert.version)
+    state, why = alert_state(view, alert)
+    definition = None if alert.refusal or alert.paused else view.definition(alert.name, alert.version)
     if definition is None:
-        return AlertStatus("starting", ("its plan is being written",))
-    streams = sorted({source.stream for source in definition.inputs})
-    listed = view.state.listed(streams)
+        return AlertStatus(state, why)
     activations = {
         shard.name: Activation(*found)
-        for shard in listed
+        for shard in view.state.listed({source.stream for source in definition.inputs})
         if (found := view.seen.activation(shard.name, max(alert.version, shard.since or 0)))
     }
     retiring = {
         old.id: still_needed(old_definition, old.successor, view.state, view.seen)
         or "ends with the next plan"
-        for old in view.state.retiring.values()
-        if old.alert == alert.name and (old_definition := view.definition(old.alert, old.version))
+        for old in view.retiring.get(alert.name, ())
+        if (old_definition := view.definition(old.alert, old.version))
     }
-    unable = sorted({f.unable[alert.name] for f in view.seen.frontiers.values() if alert.name in f.unable})
+    return AlertStatus(state, why, activations, retiring)
+
+
+def alert_state(view: View, alert: Stored) -> tuple[AlertState, tuple[str, ...]]:
+    """State of an alert, and why."""
+    if alert.refusal:
+        return "refused", (alert.refusal,)
+    if alert.paused:
+        return "paused", ("RESUME ALERT starts it again",)
+    definition = view.definition(alert.name, alert.version)
+    if definition is None:
+        return "starting", ("its plan is being written",)
+    unable = view.unable.get(alert.name)
     if unable:
-        why = tuple(f"the joiner can't evaluate it: {reason}" for reason in unable)
-        return AlertStatus("degraded", why, activations, retiring)
-    starting = _starting(view, alert, streams, listed)
+        return "degraded", tuple(f"the joiner can't evaluate it: {reason}" for reason in unable)
+    streams = sorted({source.stream for source in definition.inputs})
+    starting = _starting(view, alert, streams)
     if starting:
-        return AlertStatus("starting", tuple(starting), activations, retiring)
+        return "starting", tuple(starting)
     degraded = _degraded(view, streams)
-    return AlertStatus("degraded" if degraded else "running", tuple(degraded), activations, retiring)
+    return "degraded" if degraded else "running", tuple(degraded)
 
 
-def _starting(view: View, alert: Stored, streams: list[str], listed: list[Shard]) -> list[str]:
+def _starting(view: View, alert: Stored, streams: list[str]) -> list[str]:
     """What is missing before the alert's definition is obeyed by all that were listed when it was made."""
-    known = {shard.stream for shard in view.state.shards.values() if shard.since is not None or shard.gone}
-    why = [f"no shard of stream {s} has announced itself yet" for s in streams if s not in known]
+    shards = {stream: view.shards.get(stream, []) for stream in streams}
+    why = [
+        f"no shard of stream {stream} has announced itself yet"
+        for stream, found in shards.items()
+        if not any(shard.since is not None or shard.gone for shard in found)
+    ]
     why += [
         f"shard {shard.name} has not taken up plan {alert.version} yet"
-        for shard in listed
-        if (shard.since or 0) <= alert.version and not view.seen.obeys(shard.name, alert.version)
+        for found in shards.values()
+        for shard in found
+        if shard.since is not None
+        and shard.since <= alert.version
+        and not view.seen.obeys(shard.name, alert.version)
     ]
-    frontiers = [view.seen.frontiers.get(p) for p in range(view.state.partitions)]
-    if any(f is None or f.plan < alert.version for f in frontiers):
+    if view.joined < alert.version:
         why.append(f"the joiner has not taken up plan {alert.version} in every partition yet")
     return why
 
 
 def _degraded(view: View, streams: list[str]) -> list[str]:
-    why = []
-    for shard in sorted(view.state.shards.values(), key=lambda s: s.name):
-        if shard.stream in streams:
-            state, reason = shard_state(view, shard)
-            if state in ("away", "gone") or (state in ("behind", "waiting") and view.settled):
-                why.append(reason)
-    frontiers = [view.seen.frontiers.get(p) for p in range(view.state.partitions)]
-    if view.settled and any(f is None or f.plan < view.plan.version for f in frontiers):
+    why = [
+        reason
+        for stream in streams
+        for state, reason in view.shard_states.get(stream, ())
+        if state in ("away", "gone") or (state in ("behind", "waiting") and view.settled)
+    ]
+    if view.settled and view.joined < view.plan.version:
         why.append(f"the joiner has not taken up plan {view.plan.version} in every partition yet")
     return why
