@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-from tamis.evaluation.standing import Rows, Standing
+import numpy as np
+
+from tamis.evaluation.standing import InTurn, Rows, Standing
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 
@@ -31,17 +33,16 @@ def rows(found: Rows) -> Iterator[Row]:
 def pieces(
     r: random.Random, make: Callable[[], Standing], columns: Columns, tuples: Tuples
 ) -> tuple[list[Row], Standing]:
-    """All rows, by tuple and otherwise in no order, and the query at the end: random runs of tuples of one
-    stream make a batch, and after some of them a fresh query goes on.
+    """All rows, by tuple and otherwise in no order, and the query at the end: random runs of tuples, of one
+    stream or of several in turn, make a batch, and after some of them a fresh query goes on.
     """
     query, found, start = make(), [], 0
     while start < len(tuples):
-        stream, end = tuples[start][0], start + 1
-        most = start + r.choice((1, 2, 5, 50))
-        while end < min(most, len(tuples)) and tuples[end][0] == stream:
+        mixed = isinstance(query, InTurn) and r.random() < 0.5
+        most, end = start + r.choice((1, 2, 5, 50)), start + 1
+        while end < min(most, len(tuples)) and (mixed or tuples[end][0] == tuples[start][0]):
             end += 1
-        own = [one for _, one in tuples[start:end]]
-        made = query.take(stream, batch(columns, stream, own), len(own))
+        made = _taken(query, columns, tuples[start:end], mixed=mixed)
         found += [(start + place, *row) for place, *row in rows(made)]
         start = end
         if r.random() < 0.4:
@@ -49,3 +50,15 @@ def pieces(
             query.load(state)
             assert query.dump() == state
     return sorted(found, key=lambda row: (row[0], repr(row))), query
+
+
+def _taken(query: Standing, columns: Columns, tuples: Tuples, *, mixed: bool) -> Rows:
+    names = sorted({stream for stream, _ in tuples})
+    batches = {
+        name: batch(columns, name, [one for stream, one in tuples if stream == name]) for name in names
+    }
+    if mixed:
+        assert isinstance(query, InTurn)
+        return query.take_in_turn(batches, np.array([names.index(one) for one, _ in tuples], np.int64))
+    (name,) = names
+    return query.take(name, batches[name], len(tuples))

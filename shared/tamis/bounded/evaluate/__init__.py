@@ -1,1 +1,1 @@
-"""Evaluating bounded queries tuple by tuple with synopses: `coordinates`, `synopsis`, `join`, `evaluator`."""
+"""Evaluating bounded queries with synopses: `synopsis`, `join`, `evaluator`; `columns` for whole batches."""

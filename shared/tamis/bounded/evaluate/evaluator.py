@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from tamis.bounded.closure import Bound, Closure
 from tamis.bounded.coordinates import cells
+from tamis.bounded.evaluate.columns import Columns, Mask, TooLargeError, ValuesOf, keep, taken_in
 from tamis.bounded.evaluate.join import Condition, Join
 from tamis.bounded.evaluate.synopsis import Entry, Merge, Synopsis, Values
 from tamis.bounded.keyed import told
@@ -32,17 +35,22 @@ class Evaluator:
     ) -> None:
         self.query, self.holds = query, holds
         wider = asked or (query, closure)
+        self._join = Join(query, closure)
         self.synopses = [
             Synopsis(
                 cells(*wider, i) if len(query.streams) > 1 else (),
                 query.distinct,
                 told(*wider, i),
                 merge,
+                tuple(sorted(self._join.indexes(i))),
             )
             for i in range(len(query.streams))
         ]
-        self._join = Join(query)
         self._filters = [self._filter(closure, i) for i in range(len(query.streams))]
+        self._unequal = [
+            [one for one in query.unequal if query.occurrence(one.left or one.right) == i]
+            for i in range(len(query.streams))
+        ]
 
     @property
     def entries(self) -> int:
@@ -66,6 +74,24 @@ class Evaluator:
                 yield tuple(entry.payload for entry in chosen), count
         self.synopses[occurrence].insert(values, payload)
 
+    def moving(self, occurrence: int, columns: Columns, rows: int, values: ValuesOf) -> Mask:
+        """Which tuples of a batch must be pushed: the others add nothing to the result, nor to what is kept.
+        Right only where all tuples before were pushed, or need not be. `columns` are those of the
+        occurrence's nodes; a text that equals no constant may have any number that no other one has in the
+        batch. `values` gives those of some rows as `push` takes them.
+        """
+        try:
+            kept = keep(rows, columns, self._filters[occurrence], self._unequal[occurrence])
+            if not self.query.distinct or len(self.query.streams) == 1:
+                return kept
+            at = np.flatnonzero(kept)
+            own = {node: column.take(at) for node, column in columns.items()}
+            synopsis = self.synopses[occurrence]
+            kept[at] = taken_in(synopsis, own, len(at), lambda some: values(at[some]))
+        except TooLargeError:
+            return np.ones(rows, np.bool_)
+        return kept
+
     def _filter(self, closure: Closure, occurrence: int) -> list[Difference]:
         """All that follows of the tuples of one occurrence alone."""
         own = (0, *self.query.own(occurrence))
@@ -79,17 +105,14 @@ class Evaluator:
         return ranges + follows
 
     def _passes(self, occurrence: int, values: Sequence[Bound | None]) -> bool:
-        query = self.query
         for one in self._filters[occurrence]:
             left = 0 if one.left == 0 else values[one.left]
             right = 0 if one.right == 0 else values[one.right]
             if left is not None and right is not None and left - right > one.bound:
                 return False
-        for other in query.unequal:
-            node = other.left or other.right
-            if query.occurrence(node) == occurrence:
-                left = 0 if other.left == 0 else values[other.left]
-                right = 0 if other.right == 0 else values[other.right]
-                if left is not None and right is not None and left - right == other.offset:
-                    return False
+        for other in self._unequal[occurrence]:
+            left = 0 if other.left == 0 else values[other.left]
+            right = 0 if other.right == 0 else values[other.right]
+            if left is not None and right is not None and left - right == other.offset:
+                return False
         return True

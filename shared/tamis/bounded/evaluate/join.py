@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from tamis.bounded.evaluate.synopsis import Entry, Synopsis
+from tamis.bounded.closure import Closure
+from tamis.bounded.evaluate.synopsis import Entry, Key, Synopsis
 from tamis.bounded.normal_form import Conjunction
 
 Check = tuple[int, int, int, int, int]  # left - right <= bound, of the tuples at two occurrences
 
 
+@dataclass(frozen=True)
+class Equal:
+    """Nodes of an occurrence that follow from tuples before it: each is the value of a node of another
+    occurrence, and a distance.
+    """
+
+    nodes: tuple[int, ...]
+    given: tuple[tuple[int, int, int], ...]  # occurrence, node, distance
+
+    def values(self, chosen: Sequence[Entry]) -> Key:
+        """The values that they must have. What is compared is never NULL."""
+        return tuple(chosen[i].values[node] + distance for i, node, distance in self.given)  # type: ignore[operator]
+
+
 class Join:
     """The conditions between streams of a query, by the order in which its other occurrences are filled."""
 
-    def __init__(self, query: Conjunction) -> None:
-        self.query = query
+    def __init__(self, query: Conjunction, closure: Closure) -> None:
+        self.query, self._closure = query, closure
         count = len(query.streams)
         self.orders = [[i, *(j for j in range(count) if j != i)] for i in range(count)]
         self.checks = [[self._checks(order, at) for at in range(count)] for order in self.orders]
+        self.equal = [[self._equal(order, at) for at in range(count)] for order in self.orders]
+
+    def indexes(self, occurrence: int) -> set[tuple[int, ...]]:
+        """The nodes by whose values entries of an occurrence are looked up."""
+        found = {
+            equal.nodes
+            for order, own in zip(self.orders, self.equal, strict=True)
+            for here, equal in zip(order, own, strict=True)
+            if here == occurrence
+        }
+        return found - {()}
 
     def _checks(self, order: Sequence[int], at: int) -> list[Check]:
         """Conditions between the occurrence at one place of the order and those before it."""
@@ -31,9 +58,26 @@ class Join:
                 found.append((left, one.left, right, one.right, one.bound))
         return found
 
+    def _equal(self, order: Sequence[int], at: int) -> Equal:
+        query, closure = self.query, self._closure
+        before = [(i, node) for i in order[:at] for node in query.own(i) if self._comparable(node)]
+        found: dict[int, tuple[int, int, int]] = {}
+        for node in filter(self._comparable, query.own(order[at])):
+            if any(closure.fixed(node, other) for other in found):
+                continue
+            for i, other in before:
+                if closure.fixed(node, other):
+                    found[node] = (i, other, int(closure.between(node, other)))
+                    break
+        return Equal(tuple(found), tuple(found.values()))
+
+    def _comparable(self, node: int) -> bool:
+        """Has it several values, and is it never NULL?"""
+        return self._closure.values(node) > 1 and not self.query.nodes[node - 1].nullable
+
     def rows(self, occurrence: int, new: Entry, synopses: Sequence[Synopsis]) -> Iterator[list[Entry]]:
         """Every combination of the new tuple with entries of the others, by occurrence."""
-        order, checks = self.orders[occurrence], self.checks[occurrence]
+        order, checks, equal = self.orders[occurrence], self.checks[occurrence], self.equal[occurrence]
         chosen: list[Entry] = [new] * len(order)
 
         def fill(at: int) -> Iterator[list[Entry]]:
@@ -41,12 +85,18 @@ class Join:
                 yield chosen
                 return
             here = order[at]
-            for entry in synopses[here].entries():
+            for entry in self._entries(synopses[here], equal[at], chosen):
                 chosen[here] = entry
                 if _hold(checks[at], chosen):
                     yield from fill(at + 1)
 
         yield from fill(1)
+
+    @staticmethod
+    def _entries(synopsis: Synopsis, equal: Equal, chosen: Sequence[Entry]) -> Iterable[Entry]:
+        if not equal.nodes:
+            return synopsis.entries()
+        return synopsis.with_values(equal.nodes, equal.values(chosen))
 
 
 def _hold(checks: Sequence[Check], chosen: Sequence[Entry]) -> bool:

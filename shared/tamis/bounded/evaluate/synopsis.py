@@ -9,8 +9,9 @@ cap; and a bucket has the one tuple with the greatest leader: it can stand for a
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tamis.bounded.closure import Bound
@@ -19,6 +20,7 @@ from tamis.bounded.coordinates import Cell, Coordinate
 Values = Sequence[Bound | None]
 Key = tuple[object, ...]
 Merge = Callable[[object, object], None]
+_NONE: Mapping[int, Entry] = {}
 
 
 @dataclass
@@ -82,58 +84,76 @@ class Synopsis:
     distinct: bool
     needed: tuple[int, ...]  # nodes whose values belong to every bucket
     merge: Merge | None = None  # of payloads, without DISTINCT
+    indexed: tuple[tuple[int, ...], ...] = ()  # nodes by whose values entries are looked up
     buckets: list[dict[Key, Entry]] = field(init=False)
     layouts: list[Layout] = field(init=False)
+    _found: list[dict[Key, dict[int, Entry]]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.buckets = [{} for _ in self.cells]
         self.layouts = [layout(cell, self.distinct) for cell in self.cells]
+        self._found = [{} for _ in self.indexed]
 
     def __len__(self) -> int:
         return sum(map(len, self.buckets))
 
-    def entries(self) -> Iterator[Entry]:
-        """What stands for all tuples so far; a tuple that leads in several cells comes once."""
-        if len(self.buckets) == 1:
-            yield from self.buckets[0].values()
-            return
-        seen: set[int] = set()
-        for bucket in self.buckets:
-            for entry in bucket.values():
-                if id(entry) not in seen:
-                    seen.add(id(entry))
-                    yield entry
+    def entries(self) -> Iterable[Entry]:
+        """What stands for all tuples so far; a tuple that leads in several cells is there for each."""
+        return itertools.chain.from_iterable(bucket.values() for bucket in self.buckets)
+
+    def with_values(self, nodes: tuple[int, ...], values: Key) -> Iterable[Entry]:
+        """Those of `entries` that have these values at indexed nodes."""
+        return self._found[self.indexed.index(nodes)].get(values, _NONE).values()
+
+    def lead(self, cell: int, values: Values) -> Bound | None:
+        """The lead of the bucket of a tuple that has a place in a cell; None where it is new."""
+        old = self.buckets[cell].get(self._bucket(self.layouts[cell], values)[0])
+        return None if old is None else old.lead
 
     def insert(self, values: Values, payload: object) -> None:
         """Take in a tuple that keeps all conditions on its stream alone."""
-        entry = Entry(values, payload)
-        kept = tuple(values[node] for node in self.needed)
         for buckets, layout_ in zip(self.buckets, self.layouts, strict=True):
-            placed = _place(layout_, values)
-            if placed is None:
+            key, lead = self._bucket(layout_, values)
+            if lead is None:
                 continue
-            key, lead = (kept, *placed[0]), placed[1]
             old = buckets.get(key)
             if old is None:
-                # A lead is one cell's: an entry that two cells share has one in each.
-                buckets[key] = entry if len(self.buckets) == 1 else Entry(values, payload)
-                buckets[key].lead = lead
+                buckets[key] = entry = Entry(values, payload, 1, lead)
+                self._index(entry)
             elif not self.distinct:
                 old.count += 1
                 if self.merge is not None:
                     self.merge(old.payload, payload)
             elif lead > old.lead:
+                self._forget(old)
                 old.values, old.payload, old.lead = values, payload, lead
+                self._index(old)
 
     def restore(self, cell: int, values: Values, payload: object, count: int) -> None:
         """Put back an entry of a cell, as it was in `buckets`."""
-        placed = _place(self.layouts[cell], values)
-        assert placed is not None, "it had a place in this cell"
-        kept = tuple(values[node] for node in self.needed)
-        self.buckets[cell][(kept, *placed[0])] = Entry(values, payload, count, placed[1])
+        key, lead = self._bucket(self.layouts[cell], values)
+        assert lead is not None, "it had a place in this cell"
+        self.buckets[cell][key] = entry = Entry(values, payload, count, lead)
+        self._index(entry)
+
+    def _bucket(self, layout_: Layout, values: Values) -> tuple[Key, Bound | None]:
+        """The bucket of a tuple and its leader's value, which is None where nothing can join it."""
+        key, lead = place(layout_, values) or ((), None)
+        return (tuple(values[node] for node in self.needed), *key), lead
+
+    def _index(self, entry: Entry) -> None:
+        for nodes, found in zip(self.indexed, self._found, strict=True):
+            found.setdefault(tuple(entry.values[node] for node in nodes), {})[id(entry)] = entry
+
+    def _forget(self, entry: Entry) -> None:
+        for nodes, found in zip(self.indexed, self._found, strict=True):
+            key = tuple(entry.values[node] for node in nodes)
+            del found[key][id(entry)]
+            if not found[key]:
+                del found[key]
 
 
-def _place(layout_: Layout, values: Values) -> tuple[Key, Bound] | None:
+def place(layout_: Layout, values: Values) -> tuple[Key, Bound] | None:
     """The bucket of a tuple and its leader's value; None where nothing can join it in this cell."""
     key: list[object] = []
     for one in layout_.finite:

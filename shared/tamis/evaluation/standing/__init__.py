@@ -10,7 +10,7 @@ them by the same objects.
 """
 
 from tamis.evaluation.standing.compiled import compiled, standing
-from tamis.evaluation.standing.contract import WITHDRAWN, Rows, Standing
+from tamis.evaluation.standing.contract import WITHDRAWN, InTurn, Rows, Standing
 from tamis.evaluation.standing.recorded import Played, play
 
-__all__ = ["WITHDRAWN", "Played", "Rows", "Standing", "compiled", "play", "standing"]
+__all__ = ["WITHDRAWN", "InTurn", "Played", "Rows", "Standing", "compiled", "play", "standing"]

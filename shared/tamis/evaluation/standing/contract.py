@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,4 +67,14 @@ class Standing(Protocol):
         """Go on from a state that was dumped by a standing query of the same SQL; this one must be fresh.
 
         Raises RefusedError where the state is of another release or another query.
+        """
+
+
+@runtime_checkable
+class InTurn(Protocol):
+    """A standing query that takes batches of several streams at once, however their tuples alternate."""
+
+    def take_in_turn(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
+        """What tuples add to the result, as if each was taken by itself. `of` says, for each in their order,
+        the number of its batch, of which it is the next one; places in `completed` are in that order.
         """

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.errors import InputError
-from tamis.evaluation.standing.contract import Rows, Standing
+from tamis.evaluation.standing.contract import InTurn, Rows, Standing
 from tamis.recordings.typed import ORDER, Recording
+
+# So many tuples are taken at once where that may be.
+MOST = 65_536
 
 
 @dataclass(frozen=True)
 class Played:
     """All rows in the order in which they arise, `completed` counted over all tuples; and the most entries
-    that were kept after a run of tuples of one stream.
+    that were kept after a batch.
     """
 
     rows: Rows
@@ -29,21 +33,36 @@ def play(query: Standing, recordings: Mapping[str, Recording]) -> Played:
 
     Raises InputError where only some of them have that column.
     """
-    first = next(iter(recordings))
-    empty = {name: vector.take(np.zeros(0, np.int64)) for name, vector in recordings[first].columns.items()}
-    parts = [query.take(first, empty, 0)]
-    most = taken = 0
-    for stream, at in _runs(recordings):
-        batch = {name: vector.take(at) for name, vector in recordings[stream].columns.items()}
-        found = query.take(stream, batch, len(at))
-        parts.append(Rows(found.columns, found.completed + taken))
-        taken += len(at)
+    names, of, row = _arrived(recordings)
+    parts = []
+    most = 0
+    for start, end in _cuts(of, alone=not isinstance(query, InTurn)):
+        batches = {
+            name: {column: vector.take(row[start:end][of[start:end] == i]) for column, vector in one.items()}
+            for i, (name, one) in enumerate((name, recordings[name].columns) for name in names)
+        }
+        if isinstance(query, InTurn):
+            found = query.take_in_turn(batches, of[start:end])
+        else:
+            stream = names[of[start]] if end > start else names[0]
+            found = query.take(stream, batches[stream], end - start)
+        parts.append(Rows(found.columns, found.completed + start))
         most = max(most, query.entries())
     return Played(Rows.concat(parts), most)
 
 
-def _runs(recordings: Mapping[str, Recording]) -> Iterator[tuple[str, NDArray[np.int64]]]:
-    """Tuples that arrive one after the other and are of one stream: the rows of its recording."""
+def _cuts(of: NDArray[np.int64], *, alone: bool) -> list[tuple[int, int]]:
+    """Where batches begin and end, one at least; those of several streams, or of one `alone`."""
+    inner = set(range(MOST, len(of), MOST))
+    if alone:
+        inner |= set((np.flatnonzero(np.diff(of)) + 1).tolist())
+    return list(pairwise([0, *sorted(inner), len(of)]))
+
+
+def _arrived(
+    recordings: Mapping[str, Recording],
+) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
+    """The streams, and of every tuple in their order the number of its stream and its row there."""
     names, orders = list(recordings), [one.order for one in recordings.values()]
     ordered = [name for name, order in zip(names, orders, strict=True) if order is not None]
     without = [name for name in names if name not in ordered]
@@ -53,12 +72,9 @@ def _runs(recordings: Mapping[str, Recording]) -> Iterator[tuple[str, NDArray[np
             where="--input",
             hint="give every recording one, or none",
         )
-    of = np.concatenate([np.full(len(one), i) for i, one in enumerate(recordings.values())])
-    row = np.concatenate([np.arange(len(one)) for one in recordings.values()])
+    of = np.concatenate([np.full(len(one), i, np.int64) for i, one in enumerate(recordings.values())])
+    row = np.concatenate([np.arange(len(one), dtype=np.int64) for one in recordings.values()])
     if ordered:
         arrived = np.argsort(np.concatenate([one for one in orders if one is not None]), kind="stable")
         of, row = of[arrived], row[arrived]
-    cuts = np.flatnonzero(np.diff(of)) + 1
-    for part in np.split(np.arange(len(of)), cuts):
-        if len(part):
-            yield names[of[part[0]]], row[part]
+    return names, of, row

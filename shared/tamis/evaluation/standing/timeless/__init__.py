@@ -3,6 +3,7 @@
 | file | idea |
 |---|---|
 | `conjunct` | one alternative of a query |
+| `arrivals` | batches of several streams in their order |
 | `rows` | the rows of a query without aggregates |
 | `unions` | the rows of a UNION from those of its SELECTs |
 | `tallies` | counts, sums and extremes of a bucket or group |

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tamis.bounded.closure import Bound, Closure
+from tamis.bounded.evaluate.columns import Column
 from tamis.bounded.evaluate.evaluator import Evaluator
 from tamis.bounded.evaluate.synopsis import Entry, Merge
 from tamis.bounded.normal_form import Conjunction
@@ -60,11 +62,11 @@ class Keeping:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A batch as an alternative sees it, for each occurrence of its stream: which tuples belong to it, and
+    """Tuples of one stream as an alternative sees them, for each occurrence of it: which must be pushed, and
     the columns of all nodes as numbers, None for those of others.
     """
 
-    passing: Mapping[int, Mask]
+    moving: Mapping[int, list[bool]]
     numbers: Mapping[int, list[Numbers | None]]
 
 
@@ -81,11 +83,17 @@ class Conjunct:
         holding = self._hold if translation.joins else None
         self.evaluator = Evaluator(query, minimal.closure, holding, keeping.asked, keeping.merge)
 
-    def prepare(self, stream: str, batch: Batch, rows: int) -> Prepared:
-        """Look at a batch as a whole."""
+    def moving(self, stream: str, batch: Batch, rows: int) -> dict[int, Mask]:
+        """Which tuples of a batch must be pushed, for each occurrence of their stream (see `Evaluator`)."""
         at = [i for i, name in enumerate(self.query.streams) if name == stream]
-        passing = {i: self._passing(self.query.aliases[i], batch, rows) for i in at}
-        return Prepared(passing, {i: self._numbers(i, batch) for i in at if passing[i].any()})
+        return {i: self._moving(i, batch, rows) for i in at}
+
+    def prepare(self, batch: Batch, moving: Mapping[int, Mask]) -> Prepared:
+        """Get ready to push tuples. `batch` has at least the columns that are kept."""
+        return Prepared(
+            {i: mask.tolist() for i, mask in moving.items()},
+            {i: self._numbers(i, batch) for i, mask in moving.items() if mask.any()},
+        )
 
     def push(
         self, prepared: Prepared, row: int, payload: Callable[[str], Payload]
@@ -94,8 +102,8 @@ class Conjunct:
         `payload` makes the tuple's for a source.
         """
         aliases_ = self.query.aliases
-        for occurrence, passing in prepared.passing.items():
-            if not passing[row]:
+        for occurrence, moving in prepared.moving.items():
+            if not moving[row]:
                 continue
             values = _at(prepared.numbers[occurrence], row)
             carried = payload(aliases_[occurrence])
@@ -122,6 +130,32 @@ class Conjunct:
                 numbers = self._numbers(occurrence, self._keeping.kept.vectors(stream, values))
                 for row, (carried, (_, count)) in enumerate(zip(payloads, entries, strict=True)):
                     self.evaluator.synopses[occurrence].restore(cell, _at(numbers, row), carried, count)
+
+    def _moving(self, occurrence: int, batch: Batch, rows: int) -> Mask:
+        found = self._passing(self.query.aliases[occurrence], batch, rows)
+        at = np.flatnonzero(found)
+        if len(at):
+            named = {node: self.query.nodes[node - 1].column for node in self.query.own(occurrence)}
+            own = {name: batch[name].take(at) for name in named.values()}
+
+            def values(some: NDArray[np.int64]) -> list[Numbers]:
+                numbers = self._numbers(occurrence, {name: one.take(some) for name, one in own.items()})
+                return [_at(numbers, row) for row in range(len(some))]
+
+            columns = {node: self._column(own[name]) for node, name in named.items()}
+            found[at] = self.evaluator.moving(occurrence, columns, len(at), values)
+        return found
+
+    def _column(self, vector: Vector) -> Column:
+        """The numbers of a column, those of texts that equal no constant valid in this batch only."""
+        if vector.data.dtype == np.object_:
+            codes = dict(self._codes)
+            coded = [codes.setdefault(text, len(codes)) for text in vector.data.tolist()]
+            return Column(np.array(coded, np.int64), vector.null)
+        if vector.data.dtype == np.float64:
+            places = np.abs(vector.data).view(np.int64)
+            return Column(np.where(vector.data < 0, -places, places), vector.null)
+        return Column(vector.data.astype(np.int64, copy=False), vector.null)
 
     def _passing(self, alias: str, batch: Batch, rows: int) -> Mask:
         """Which tuples of a source keep its conditions, and belong to this alternative."""

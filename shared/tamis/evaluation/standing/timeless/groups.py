@@ -9,10 +9,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tamis.bounded.closure import Closure
 from tamis.bounded.normal_form import Conjunction
 from tamis.evaluation.standing.contract import WITHDRAWN, Batch, Rows
+from tamis.evaluation.standing.timeless.arrivals import arrivals
 from tamis.evaluation.standing.timeless.conjunct import Conjunct, Keeping, Kept, Values
 from tamis.evaluation.standing.timeless.rows import kept_columns, needed
 from tamis.evaluation.standing.timeless.state import packed, unpacked
@@ -92,19 +94,22 @@ class Groups:
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
         """See `Standing`."""
+        return self.take_in_turn({stream: batch}, np.zeros(rows, np.int64))
+
+    def take_in_turn(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
+        """See `InTurn`."""
         found = _Candidates([], [[] for _ in self._grouping.aggregates], [])
-        if stream in self.streams and rows:
-            prepared = [one.prepare(stream, batch, rows) for _, one in self._runs]
-            for row, values in enumerate(self._kept.values(stream, batch, rows)):
-                touched: dict[Key, None] = {}
-                for (part, conjunct), seen in zip(self._runs, prepared, strict=True):
-                    for chosen, count in conjunct.push(seen, row, partial(self._piece, values)):
-                        touched.setdefault(self._count(part, chosen, count))
-                for key in touched:
-                    found.keys.append(key)
-                    found.completed.append(row)
-                    for column, one in zip(found.values, self._grouping.aggregates, strict=True):
-                        column.append(self._groups[key].value(one))
+        for arrival in arrivals([one for _, one in self._runs], self._kept, batches, of):
+            touched: dict[Key, None] = {}
+            piece = partial(self._piece, arrival.values)
+            for number, (part, conjunct) in enumerate(self._runs):
+                for chosen, count in arrival.push(number, conjunct, piece):
+                    touched.setdefault(self._count(part, chosen, count))
+            for key in touched:
+                found.keys.append(key)
+                found.completed.append(arrival.place)
+                for column, one in zip(found.values, self._grouping.aggregates, strict=True):
+                    column.append(self._groups[key].value(one))
         return self._changes(found)
 
     def advance(self, stream: str, watermark: int) -> Rows:

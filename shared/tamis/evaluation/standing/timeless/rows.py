@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tamis.evaluation.standing.contract import Batch, Rows
+from tamis.evaluation.standing.timeless.arrivals import arrivals
 from tamis.evaluation.standing.timeless.conjunct import Conjunct, Keeping, Kept, Values
 from tamis.evaluation.standing.timeless.state import packed, unpacked
 from tamis.expressions.evaluate import evaluate
@@ -60,16 +62,18 @@ class SelectProjectJoin:
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
         """See `Standing`."""
-        prepared = [one.prepare(stream, batch, rows) for one in self._conjuncts]
-        values = self._kept.values(stream, batch, rows) if stream in self.streams and rows else []
+        return self.take_in_turn({stream: batch}, np.zeros(rows, np.int64))
+
+    def take_in_turn(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
+        """See `InTurn`."""
         found: dict[str, list[Values]] = {alias: [] for alias in self._source}
         completed: list[int] = []
-        for row in range(rows):
-            for conjunct, seen in zip(self._conjuncts, prepared, strict=True):
-                for chosen, count in conjunct.push(seen, row, lambda _, row=row: values[row]):  # type: ignore[misc]
+        for one in arrivals(self._conjuncts, self._kept, batches, of):
+            for number, conjunct in enumerate(self._conjuncts):
+                for chosen, count in one.push(number, conjunct, one.carried):
                     for alias, kept in found.items():
                         kept.extend([chosen[alias]] * count)
-                    completed.extend([row] * count)
+                    completed.extend([one.place] * count)
         return self._rows(found, np.array(completed, np.int64))
 
     def advance(self, stream: str, watermark: int) -> Rows:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tamis.evaluation.standing.contract import Batch, Rows
 from tamis.evaluation.standing.timeless.rows import Given, SelectProjectJoin
@@ -26,7 +29,11 @@ class Union:
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
         """See `Standing`."""
-        return self._merged([one.take(stream, batch, rows) for one in self._members])
+        return self.take_in_turn({stream: batch}, np.zeros(rows, np.int64))
+
+    def take_in_turn(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
+        """See `InTurn`."""
+        return self._merged([one.take_in_turn(batches, of) for one in self._members])
 
     def advance(self, stream: str, watermark: int) -> Rows:
         """See `Standing`."""
