@@ -21,6 +21,7 @@ from tamis.planning.explain import explain
 from tamis.query.model import Catalog, StreamDef
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
+from tamis.verification import compare_grouped, keyed
 
 Tuple = tuple[int, str | None, int | None, int | None, float | None, str | None, bool | None]
 Row = tuple[object, ...]
@@ -74,7 +75,13 @@ def test_recordings_are_files_with_watermarks_of_their_own(monkeypatch: pytest.M
         ]
         stream = asked.catalog.streams["s"]
         recording = Recording(
-            stream, _batch(stream, tuples), np.zeros(0, np.bool_), {}, 0, None, tuple(map(len, files))
+            stream,
+            _batch(stream, tuples),
+            np.zeros(len(tuples), np.bool_),
+            {},
+            0,
+            None,
+            tuple(map(len, files)),
         )
         found = recorded.play_windows(asked.catalog.alerts["q"].query, asked.catalog, recording)
         expected = _expected(reference, parts, window, tuples, marks)
@@ -83,6 +90,9 @@ def test_recordings_are_files_with_watermarks_of_their_own(monkeypatch: pytest.M
         assert [row[0] for row in rows] == sorted(row[0] for row in rows), (case, sql)  # type: ignore[type-var]
         assert found.late == _late(reference, parts.condition, window), (case, sql, files)
         late += found.late
+        query = asked.catalog.alerts["q"].query
+        keys = recorded.play_windows(keyed(query), asked.catalog, recording).rows
+        assert compare_grouped("q", query, recording, keys.columns).same, (case, sql, files)
     assert late > 0
 
 

@@ -1,14 +1,20 @@
-"""`tamis explain` and `tamis run` for aggregates of windows."""
+"""`tamis explain`, `tamis run` and `tamis verify` for aggregates of windows."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import orjson
 import pytest
 from click.testing import CliRunner
 
 from tamis.cli import main
+from tamis.evaluation.standing.windowed import play_windows
+from tamis.expressions.vectors import Vector
+from tamis.query.parse import catalog_of
+from tamis.recordings import read_recording
+from tamis.verification import compare_grouped, keyed
 
 SQL = """
 CREATE STREAM air (station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE,
@@ -98,3 +104,28 @@ def test_explain_says_the_bound_and_its_windows() -> None:
     assert found["streams"][0]["window"] == {"slide": 60_000_000, "size": 60_000_000}
     assert found["streams"][0]["predicate"] == "temp > 0"
     assert found["streams"][0]["omission"]["interval"] is None
+
+
+@pytest.mark.usefixtures("directory")
+def test_verify_compares_every_row() -> None:
+    code, out, _ = _run("verify", "q.sql", "--input", "air=air.csv", "--json")
+    found = orjson.loads(out)
+    assert code == 0
+    assert [(one["query"], one["reference_alarms"], one["alarms"]) for one in found] == [
+        ("mean", 2, 2),
+        ("often", 4, 4),
+    ]
+    assert all(one["missed"] == one["extra"] == 0 for one in found)
+
+
+def test_verify_finds_what_differs(directory: Path) -> None:
+    catalog = catalog_of(SQL)
+    recording = read_recording(catalog.streams["air"], [str(directory / "air.csv")])
+    query = catalog.alerts["often"].query
+    rows = play_windows(keyed(query), catalog, recording).rows
+    assert compare_grouped("often", query, recording, rows.columns).same
+    less = compare_grouped("often", query, recording, rows.take(np.arange(3)).columns)
+    assert (less.missed, less.extra) == (1, 0)
+    wrong = dict(rows.columns, v1=Vector(np.add(rows.columns["v1"].data, [0, 1, 0, 1])))
+    found = compare_grouped("often", query, recording, wrong)
+    assert (found.missed, found.extra) == (2, 2)

@@ -14,10 +14,11 @@ from tamis.cli._recorded import files_of, read_recordings, recorded
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
 from tamis.evaluation.replay import replay
+from tamis.evaluation.standing.windowed import play_windows
 from tamis.planning.build import first_plan
 from tamis.query.model import AlertDef, Catalog
 from tamis.recordings import Format, Recording
-from tamis.verification import Alarms, Verdict, compare, plain_join
+from tamis.verification import Alarms, Verdict, compare, compare_grouped, keyed, plain_join
 
 
 @click.command(
@@ -36,8 +37,9 @@ def command(source: str, inputs: tuple[str, ...], form: Format | None, as_json: 
     What Tamis retains is that of all alerts of the file together, as in a fleet. The plain join is run by
     DuckDB. Missed: alarms of the plain join without an alarm of the same key (and window) in which every
     tuple lies within its stream's omission interval. Extra: alarms that the plain join does not have. Alarms
-    with late tuples and those at the threshold up to rounding are counted apart. Exits with 0 if nothing is
-    missed or extra, 1 if something is or an alert is refused, 2 if the input is wrong.
+    with late tuples and those at the threshold up to rounding are counted apart. Of aggregates of windows
+    all rows are compared, over the tuples that came in time. Exits with 0 if nothing is missed or extra, 1 if
+    something is or an alert is refused, 2 if the input is wrong.
     """
     catalog, _ = statements_of(source)
     alerts = list(catalog.alerts.values())
@@ -59,11 +61,15 @@ def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdi
 
     Raises NotAcceptedError where an alert is not accepted.
     """
-    running = Catalog(catalog.streams, {}, catalog.functions, catalog.alerts)  # what is paused, too
-    plan = first_plan(running)
+    joins = {name: alert for name, alert in catalog.alerts.items() if not _aggregates(alert)}
+    plan = first_plan(Catalog(catalog.streams, {}, catalog.functions, joins))  # what is paused, too
+    definitions = {definition.alert: definition for definition in plan.definitions}
     verdicts = []
-    for definition in plan.definitions:
-        alert: AlertDef = catalog.alerts[definition.alert]
+    for alert in catalog.alerts.values():
+        if _aggregates(alert):
+            verdicts.append(_windows(alert, catalog, recordings))
+            continue
+        definition = definitions[alert.name]
         with _progress(f"{alert.name}: the plain join"):
             reference = plain_join(alert.query, recordings)
         with _progress(f"{alert.name}: Tamis"):
@@ -80,6 +86,19 @@ def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdi
             )
         verdicts.append(verdict)
     return verdicts
+
+
+def _aggregates(alert: AlertDef) -> bool:
+    """Is it over windows, with aggregates?"""
+    return alert.query.window is not None and alert.query.grouping is not None
+
+
+def _windows(alert: AlertDef, catalog: Catalog, recordings: dict[str, Recording]) -> Verdict:
+    recording = recordings[alert.query.sources[0].stream]
+    with _progress(f"{alert.name}: Tamis"):
+        rows = play_windows(keyed(alert.query), catalog, recording).rows
+    with _progress(f"{alert.name}: comparing {len(rows)} rows"):
+        return compare_grouped(alert.name, alert.query, recording, rows.columns)
 
 
 def _progress(what: str) -> AbstractContextManager[object]:

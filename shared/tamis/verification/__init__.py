@@ -2,7 +2,8 @@
 comparison.
 """
 
+from tamis.verification.aggregates import compare_grouped, keyed
 from tamis.verification.compare import Alarms, Verdict, compare
 from tamis.verification.reference import Reference, plain_join
 
-__all__ = ["Alarms", "Reference", "Verdict", "compare", "plain_join"]
+__all__ = ["Alarms", "Reference", "Verdict", "compare", "compare_grouped", "keyed", "plain_join"]

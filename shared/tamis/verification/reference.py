@@ -48,7 +48,7 @@ class Reference:
 def plain_join(query: Query, recordings: Mapping[str, Recording]) -> Reference:
     """All combinations that raise an alarm; `recordings` are by stream."""
     names = [source.alias for source in query.sources]
-    with _connect(query, recordings) as connection:
+    with connect(query, recordings) as connection:
         times = {name: recording.stream.time for name, recording in recordings.items()}
         found = connection.sql(_full_join(query, times)).fetchnumpy()
     return Reference(
@@ -65,38 +65,38 @@ def _full_join(query: Query, times: Mapping[str, str | None]) -> str:
     tied = windows([c.expr for c in query.conjuncts], names)
     tables, where = [], [f"({_sql(c.expr)})" for c in query.conjuncts]
     for source in query.sources:
-        stream, at = _quote(source.stream), times[source.stream]
+        stream, at = quote(source.stream), times[source.stream]
         if source.window is not None and at is not None:
-            stream = _windowed(source.stream, at, source.window)
+            stream = windowed(source.stream, at, source.window)
         window = tied.get(source.alias)
         if window is None:
-            tables.append(f"{stream} AS {_quote(source.alias)}")
+            tables.append(f"{stream} AS {quote(source.alias)}")
             continue
-        time, size = _attribute(window.y.name), window.bucket
+        time, size = attribute(window.y.name), window.bucket
         first, last = (
             f"CAST(floor_div({time} + {shift}, {size}) AS BIGINT)" for shift in (window.lo, window.hi)
         )
         tables.append(
             f"(SELECT *, unnest(range({first}, {last} + 1)) AS {_BUCKET} FROM {stream})"
-            f" AS {_quote(source.alias)}"
+            f" AS {quote(source.alias)}"
         )
-        where.append(f"floor_div({_column(window.x)}, {size}) = {_quote(source.alias)}.{_BUCKET}")
-    rows = ", ".join(f"{_quote(a)}.{_ROW} AS r{i}" for i, a in enumerate(names))
-    late = " OR ".join(f"{_quote(a)}.{_LATE}" for a in names)
+        where.append(f"floor_div({column_sql(window.x)}, {size}) = {quote(source.alias)}.{_BUCKET}")
+    rows = ", ".join(f"{quote(a)}.{_ROW} AS r{i}" for i, a in enumerate(names))
+    late = " OR ".join(f"{quote(a)}.{_LATE}" for a in names)
     if query.window is not None:
-        rows += f", {_quote(names[0])}.{_attribute(WINDOW_START)} AS start"
+        rows += f", {quote(names[0])}.{attribute(WINDOW_START)} AS start"
     return (
         f"SELECT {rows}, {late} AS late, {near_sql(query)} AS near FROM {', '.join(tables)}"
         f" WHERE {' AND '.join(where) or 'TRUE'}"
     )
 
 
-def _windowed(stream: str, time: str, window: Window) -> str:
+def windowed(stream: str, time: str, window: Window) -> str:
     """The stream with a row for each tuple and each window that holds it."""
-    at, slide, size = _attribute(time), window.slide, window.size
+    at, slide, size = attribute(time), window.slide, window.size
     first = f"floor_div({at}, {slide}) * {slide} - {size - slide}"
-    each = f"SELECT *, unnest(range({first}, {at} + 1, {slide})) AS {_START} FROM {_quote(stream)}"
-    start, end = _attribute(WINDOW_START), _attribute(WINDOW_END)
+    each = f"SELECT *, unnest(range({first}, {at} + 1, {slide})) AS {_START} FROM {quote(stream)}"
+    start, end = attribute(WINDOW_START), attribute(WINDOW_END)
     return f"(SELECT *, {_START} AS {start}, {_START} + {size} AS {end} FROM ({each}))"
 
 
@@ -108,11 +108,11 @@ def near_threshold(
     count = len(rows[names[0]])
     if count == 0:
         return np.zeros(0, np.bool_)
-    with _connect(query, recordings) as connection:
+    with connect(query, recordings) as connection:
         wanted = pa.table({"n": np.arange(count), **{f"r{i}": rows[a] for i, a in enumerate(names)}})
         connection.register("wanted", wanted)
         joins = " ".join(
-            f"JOIN {_quote(s.stream)} AS {_quote(s.alias)} ON {_quote(s.alias)}.{_ROW} = wanted.r{i}"
+            f"JOIN {quote(s.stream)} AS {quote(s.alias)} ON {quote(s.alias)}.{_ROW} = wanted.r{i}"
             for i, s in enumerate(query.sources)
         )
         found = connection.sql(f"SELECT n, {near_sql(query)} AS near FROM wanted {joins}").fetchnumpy()
@@ -142,24 +142,26 @@ def _comparisons(conjuncts: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
 
 
 def _sql(expr: Expr) -> str:
-    return to_duckdb(expr, _column)
+    return to_duckdb(expr, column_sql)
 
 
-def _column(column: Column) -> str:
-    return f"{_quote(column.alias)}.{_attribute(column.name)}"
+def column_sql(column: Column) -> str:
+    """A column of a source."""
+    return f"{quote(column.alias)}.{attribute(column.name)}"
 
 
-def _attribute(name: str) -> str:
+def attribute(name: str) -> str:
     """A column of a recording; the dot keeps it apart from the columns that are ours."""
-    return _quote(f"c.{name}")
+    return quote(f"c.{name}")
 
 
-def _quote(name: str) -> str:
+def quote(name: str) -> str:
+    """A name as an identifier of DuckDB."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def _connect(query: Query, recordings: Mapping[str, Recording]) -> duckdb.DuckDBPyConnection:
-    """A session with the streams of the query as tables."""
+def connect(query: Query, recordings: Mapping[str, Recording]) -> duckdb.DuckDBPyConnection:
+    """A session with the streams of a query as tables, the number of each row as `_row`."""
     connection = session()
     for called in calls(*(conjunct.expr for conjunct in query.conjuncts)):
         register(called)
@@ -174,5 +176,5 @@ def _connect(query: Query, recordings: Mapping[str, Recording]) -> duckdb.DuckDB
         table = pa.table({_ROW: np.arange(len(recording)), _LATE: recording.late, **arrays})
         connection.register(f"_input_{name}", table)
         # A table of DuckDB's own: a registered Arrow table would be scanned anew for each use.
-        connection.execute(f"CREATE TEMP TABLE {_quote(name)} AS SELECT * FROM {_quote(f'_input_{name}')}")
+        connection.execute(f"CREATE TEMP TABLE {quote(name)} AS SELECT * FROM {quote(f'_input_{name}')}")
     return connection
