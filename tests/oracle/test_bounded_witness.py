@@ -4,9 +4,11 @@ bounded evaluator, run on them all the same, keeps growing.
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import replace
 
+from tests.oracle import timeless_queries as queries
 from tests.oracle.bounded_queries import query
 from tests.oracle.brackets import SEED, cases
 
@@ -14,7 +16,9 @@ from tamis.bounded.closure import Closure
 from tamis.bounded.decide import Violation, violation
 from tamis.bounded.evaluate.evaluator import Evaluator
 from tamis.bounded.normal_form import Conjunction
-from tamis.bounded.witness import construct, tells_apart
+from tamis.bounded.witness import construct, states
+from tamis.planning.timeless import answer, proof_of
+from tamis.query.parse import catalog_of
 
 
 def test_every_failing_condition_has_a_witness() -> None:
@@ -30,7 +34,7 @@ def test_every_failing_condition_has_a_witness() -> None:
             continue
         witness = construct(asked, closure, failing, 3)
         assert witness is not None, (SEED, number, asked, failing)
-        assert tells_apart(asked, witness), (SEED, number, asked, failing, witness)
+        assert states(asked, witness) == 8, (SEED, number, asked, failing, witness)
         kinds.add((failing.condition, asked.distinct))
         if failing.condition != "C1" and not number % 10:
             assert _kept(asked, closure, failing) >= 12, (SEED, number, asked, failing)
@@ -48,3 +52,31 @@ def _kept(asked: Conjunction, closure: Closure, failing: Violation) -> int:
             values[node] = one[asked.nodes[node - 1].column]
         assert not list(evaluator.push(failing.occurrence, values, one))
     return evaluator.entries
+
+
+def test_what_is_called_unbounded_grows() -> None:
+    r = random.Random(SEED)
+    catalog = catalog_of(queries.STREAMS)
+    tried = 0
+    while tried < cases(0.0006):
+        alert = queries.alert_of(catalog, _sql(r))
+        if answer(alert.query, catalog).verdict != "unbounded":
+            continue
+        tried += 1
+        proof = proof_of(alert.query, catalog)
+        assert proof is not None
+        growth = {one.tuples: one for one in itertools.islice(proof.growth(), 10)}
+        told = [one.states for one in growth.values() if one.tuples <= 4]
+        assert told == [2, 4, 8, 16], (SEED, alert.sql, told)
+        assert growth[64].entries >= 64, (SEED, alert.sql)
+
+
+def _sql(r: random.Random) -> str:
+    sources = queries.sources_of(r)
+    whole, _, texts, numbers = queries.columns_of(sources)
+    shown = r.sample([*whole, *texts, *numbers], 1)[0]
+    if r.random() < 0.2:
+        shown = f"{r.choice(('count', 'max', 'sum'))}({r.choice([*whole, *numbers])}) AS o"
+    elif r.random() < 0.6:
+        shown = f"DISTINCT {shown if r.random() < 0.3 else 1} AS o"
+    return f"SELECT {shown} FROM {', '.join(sources)}{queries.where(r, sources, 0.2)}"

@@ -129,3 +129,17 @@ def test_the_verdicts_as_json() -> None:
     assert pairs["memory"]["witness"].startswith("any number of tuples of bids with (item) = ")
     assert found["kept"]["accepted"]
     assert found["kept"]["memory"]["verdict"] == "unbounded"
+
+
+@pytest.mark.usefixtures("directory")
+def test_the_example_of_an_unbounded_query_is_run() -> None:
+    code, out, _ = _run("explain", "q.sql", "--witness", "--query", "pairs")
+    assert code == 1
+    lines = [line.split() for line in out.split("entries of synopses\n")[1].splitlines()]
+    assert lines[:3] == [["1", "2", "1"], ["2", "4", "2"], ["3", "8", "3"]]
+    assert lines[-1] == ["1024", "1024"]
+    found = orjson.loads(_run("explain", "q.sql", "--witness", "--json")[1])["queries"]
+    growth = {one["name"]: one.get("growth") for one in found}
+    assert growth["crossed"] is None
+    assert growth["pairs"][3] == {"stream": "bids", "tuples": 4, "states": 16, "entries": 4}
+    assert growth["pairs"][-1] == {"stream": "bids", "tuples": 1024, "states": None, "entries": 1024}

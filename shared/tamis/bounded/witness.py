@@ -6,7 +6,7 @@ for i = k and otherwise never (with DISTINCT), or never for i < k, any two subse
 told apart by what some completion adds to the result: 2^n states. Values lie in blocks far apart from each
 other and from all constants; the closure fills in the rest.
 
-`tells_apart` runs a witness by brute force: the plain join over every subset, with every completion.
+`states` runs a witness by brute force: the plain join over every subset, with every completion.
 """
 
 from __future__ import annotations
@@ -68,8 +68,10 @@ def construct(query: Conjunction, closure: Closure, failing: Violation, count: i
     return Witness(query.streams[failing.occurrence], tuple(stored), tuple(completions), key)
 
 
-def tells_apart(query: Conjunction, witness: Witness) -> bool:
-    """Do all subsets of the stored tuples differ in what some completion adds? 2^n plain joins for each."""
+def states(query: Conjunction, witness: Witness) -> int:
+    """How many subsets of the stored tuples differ in what some completion adds, 2^n at most: plain joins for
+    each.
+    """
     seen: set[object] = set()
     subsets = chain.from_iterable(combinations(witness.stored, k) for k in range(len(witness.stored) + 1))
     for subset in subsets:
@@ -79,10 +81,8 @@ def tells_apart(query: Conjunction, witness: Witness) -> bool:
             frozenset(_added(query, plain(query, [*base, *more]), before).items())
             for more in witness.completions
         )
-        if added in seen:
-            return False
         seen.add(added)
-    return True
+    return len(seen)
 
 
 def keeps_keys(query: Conjunction, witness: Witness) -> bool:

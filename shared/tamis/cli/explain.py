@@ -10,7 +10,7 @@ import orjson
 
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
-from tamis.planning.explain import explain
+from tamis.planning.explain import explain, grown
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain
 
 
@@ -23,9 +23,18 @@ Examples:
 )
 @click.argument("source", metavar="FILE.sql")
 @click.option("--query", metavar="NAME", help="Only the query of this name.")
+@click.option(
+    "--witness",
+    "run_witness",
+    is_flag=True,
+    help="Run the example of a query that is unbounded, and show how it grows.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-def command(source: str, query: str | None, as_json: bool) -> None:
+def command(source: str, query: str | None, run_witness: bool, as_json: bool) -> None:
     """Prove what may be omitted and how much memory a query needs, or refuse it.
+
+    With --witness, a query over streams without time that is unbounded is shown to be: of ever more tuples of
+    its example, how many states any evaluator must tell apart, and how many entries Tamis would keep.
 
     Exits with 0 if every query is accepted, 1 if one is refused, 2 if the file is wrong.
     """
@@ -39,8 +48,10 @@ def command(source: str, query: str | None, as_json: bool) -> None:
             asked[name] = replace(statement.target, name=name)
     if query is not None and query not in asked:
         raise InputError(f"there is no query {query!r}", where=source, hint="it has " + _listed(asked))
-    chosen = [(name, one) for name, one in asked.items() if query in (None, name)]
-    found = [explain(catalog, one) for _, one in chosen if _stands(one, catalog)]
+    chosen = [one for name, one in asked.items() if query in (None, name) and _stands(one, catalog)]
+    found = [explain(catalog, one) for one in chosen]
+    if run_witness:
+        found = [grown(catalog, *pair) for pair in zip(chosen, found, strict=True)]
     if as_json:
         document = {"queries": [one.document() for one in found]}
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tamis.expressions.nodes import conjunction
@@ -13,7 +13,8 @@ from tamis.planning import windowed
 from tamis.planning.bounds import TIME_BOUNDED, Memory
 from tamis.planning.omission import Omission, bare
 from tamis.planning.spans import seconds
-from tamis.planning.timeless import answer
+from tamis.planning.timeless import answer, proof_of
+from tamis.planning.timeless.proof import Growth
 from tamis.planning.timeless.translate import translate
 from tamis.planning.verdict import Verdict, judge
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Window
@@ -64,6 +65,7 @@ class Explanation:
     reason: str  # why it is refused; otherwise how it is partitioned
     streams: tuple[SourceExplanation, ...]
     memory: Memory
+    growth: tuple[Growth, ...] | None = None  # of a query that is called unbounded, where it was asked for
 
     def document(self) -> dict[str, Any]:
         """The JSON object of the interface."""
@@ -73,6 +75,7 @@ class Explanation:
             "accepted": self.accepted,
             "streams": [source.document() for source in self.streams],
             "memory": {**asdict(self.memory), "repairs": list(self.memory.repairs)},
+            **({} if self.growth is None else {"growth": [asdict(one) for one in self.growth]}),
         }
 
     def text(self) -> str:
@@ -83,6 +86,7 @@ class Explanation:
             for source in self.streams:
                 lines += _source(source)
         lines += _memory(self.memory)
+        lines += _growth(self.growth or ())
         return "\n".join(lines)
 
 
@@ -106,6 +110,14 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
         reason = verdict.keys.reason
     sources = tuple(_explained(omission, verdict) for omission in verdict.omissions)
     return Explanation(definition.name, kind, verdict.refusal is None, reason, sources, verdict.memory)
+
+
+def grown(catalog: Catalog, query: AlertDef | DerivedDef, explained: Explanation) -> Explanation:
+    """An explanation with the example of an unbounded query run, on ever more tuples."""
+    if explained.memory.verdict != "unbounded":
+        return explained
+    found = proof_of(query.query, catalog) if query.query.timeless else None
+    return replace(explained, growth=() if found is None else tuple(found.growth()))
 
 
 def _timeless(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> Explanation:
@@ -185,6 +197,16 @@ def _memory(memory: Memory) -> Iterator[str]:
         yield from _wrapped(f"would {what} with: {repair}", "    ")
     if memory.witness is not None:
         yield from _wrapped(f"example: {memory.witness}", "    ")
+
+
+def _growth(growth: Sequence[Growth]) -> Iterator[str]:
+    """How the example grows, a line for each number of tuples."""
+    if growth:
+        kept, told = f"tuples of {growth[0].stream}, all kept by a plain join", "states to tell apart"
+        yield f"    {kept}   {told}   entries of synopses"
+        for one in growth:
+            counted = "" if one.states is None else str(one.states)
+            yield f"    {one.tuples:>{len(kept)}}   {counted:>{len(told)}}   {one.entries:>19}"
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

@@ -8,11 +8,12 @@
 | `alternatives` | a condition with OR as several conjunctions |
 | `translate` | a query as conjunctions of `tamis.bounded` |
 | `words` | what is proved, in words about the user's columns |
+| `proof` | why a query is unbounded, as inputs |
 | `repairs` | the smallest changes that would bound a query |
 | `grouped` | a query with aggregates as queries without |
 | `answer` | the verdict |
 """
 
-from tamis.planning.timeless.answer import answer
+from tamis.planning.timeless.answer import answer, proof_of
 
-__all__ = ["answer"]
+__all__ = ["answer", "proof_of"]

@@ -8,45 +8,67 @@ from dataclasses import replace
 
 from tamis.bounded.bound import terms
 from tamis.bounded.closure import Closure
-from tamis.bounded.decide import Violation, theorem, violation, violations
+from tamis.bounded.decide import Violation, theorem, violation
 from tamis.bounded.normal_form import Conjunction
-from tamis.bounded.witness import Witness, construct, keeps_keys, tells_apart
 from tamis.planning.bounds import EMPTY, Memory
 from tamis.planning.timeless import words
 from tamis.planning.timeless.grouped import parts
 from tamis.planning.timeless.minimal import minimal
+from tamis.planning.timeless.proof import Proof, proof
 from tamis.planning.timeless.repairs import Branch, repairs
 from tamis.planning.timeless.translate import Translation, translate
 from tamis.query.model import Catalog, Query
 
-# 2^n plain joins run a witness: eight states show how it goes on.
-_WITNESS = 3
-# As many combinations as one of these joins may try: only self-joins of more than five get there.
-_LARGEST_JOIN = 2000
+Failing = tuple[Conjunction, Closure, Violation]
 
 
 def answer(query: Query, catalog: Catalog) -> Memory:
     """Decide a query over streams without time."""
     if query.members:
         return _union([answer(member, catalog) for member in query.members])
-    if query.grouping is not None:
-        aggregates = query.grouping.aggregates
-        asked = [
-            (part.translation, [(q, closure) for _, q, closure in part.alternatives(aggregates)])
-            for part in parts(query, query.grouping, catalog)
-        ]
-    else:
-        translation = translate(query, catalog)
-        asked = [(translation, [(one.conjunction, one.closure) for one in minimal(translation)])]
+    asked = _asked(query, catalog)
     if any(one.contradiction is not None or not branches for one, branches in asked):
         what = asked[0][0].contradiction or "the conditions contradict each other"
         return Memory("bounded", 0, "0", EMPTY, f"warning: {what}, so the query never has a row")
     branches = [branch for _, own in asked for branch in own]
-    failing = [(*one, found) for one in branches if (found := violation(*one)) is not None]
+    failing = _failing(branches)
     if failing:
         fixes = _repairs([one for one, _ in asked], branches)
         return _refused(failing, fixes)
     return _bounded(branches)
+
+
+def proof_of(query: Query, catalog: Catalog) -> Proof | None:
+    """The proof that a query over streams without time is unbounded; None where it is not called that."""
+    if query.members:
+        return None
+    failing = _failing([branch for _, own in _asked(query, catalog) for branch in own])
+    proved = _proved(failing)
+    return None if proved is None else proved[1]
+
+
+def _asked(query: Query, catalog: Catalog) -> list[tuple[Translation, list[Branch]]]:
+    """The queries that a query with aggregates consists of, or itself, each with its alternatives."""
+    if query.grouping is None:
+        translation = translate(query, catalog)
+        return [(translation, [(one.conjunction, one.closure) for one in minimal(translation)])]
+    aggregates = query.grouping.aggregates
+    return [
+        (part.translation, [(q, closure) for _, q, closure in part.alternatives(aggregates)])
+        for part in parts(query, query.grouping, catalog)
+    ]
+
+
+def _failing(branches: Sequence[Branch]) -> list[Failing]:
+    return [(*one, found) for one in branches if (found := violation(*one)) is not None]
+
+
+def _proved(failing: Sequence[Failing]) -> tuple[Failing, Proof] | None:
+    for one in failing:
+        made = None if one[0].caveats else proof(*one)
+        if made is not None:
+            return one, made
+    return None
 
 
 def _union(found: Sequence[Memory]) -> Memory:
@@ -75,41 +97,16 @@ def _bounded(branches: Sequence[Branch]) -> Memory:
     return Memory("bounded", total, " + ".join(said), theorem(first), reason)
 
 
-def _refused(failing: Sequence[tuple[Conjunction, Closure, Violation]], fixes: tuple[str, ...]) -> Memory:
-    for query, closure, found in failing:
-        witness = _witness(query, closure, found)
-        if witness is not None and not query.caveats:
-            broken = f"{theorem(query)}, condition {found.condition}"
-            why = words.unbounded(query, closure, found)
-            return Memory("unbounded", None, "", broken, why, fixes, words.scenario(query, witness))
-    query, closure, found = failing[0]
+def _refused(failing: Sequence[Failing], fixes: tuple[str, ...]) -> Memory:
+    proved = _proved(failing)
+    query, closure, found = failing[0] if proved is None else proved[0]
+    broken = f"{theorem(query)}, condition {found.condition}"
+    why = words.unbounded(query, closure, found)
+    witness = None if proved is None else proved[1].witness()
+    if witness is not None:
+        return Memory("unbounded", None, "", broken, why, fixes, words.scenario(query, witness))
     doubts = query.caveats or ("no example was found that would prove it",)
-    reason = f"not proven: {words.unbounded(query, closure, found)}; but {'; '.join(doubts)}"
-    return Memory("unknown", None, "", f"{theorem(query)}, condition {found.condition}", reason, fixes)
-
-
-def _witness(query: Conjunction, closure: Closure, found: Violation) -> Witness | None:
-    """Inputs that show what a condition says, with one value of each key of the stream that is filled."""
-    stream = query.streams[found.occurrence]
-    keys = [n for one in query.keyed for n in one.nodes if query.streams[query.occurrence(n)] == stream]
-    asked, fixed, failing = replace(query, keyed=()), closure.copy(), found
-    if keys:
-        values = closure.solution()
-        if not all(fixed.fix(node, values[node]) for node in keys):
-            return None
-        again = [one for one in violations(asked, fixed) if one.occurrence == found.occurrence]
-        if not again:
-            return None
-        failing = again[0]
-    witness = construct(asked, fixed, failing, _WITNESS)
-    if witness is None or (_WITNESS + 1) ** _most_alike(query) > _LARGEST_JOIN:
-        return None
-    return witness if keeps_keys(query, witness) and tells_apart(asked, witness) else None
-
-
-def _most_alike(query: Conjunction) -> int:
-    """How often the stream occurs that occurs most often."""
-    return max(Counter(query.streams).values())
+    return Memory("unknown", None, "", broken, f"not proven: {why}; but {'; '.join(doubts)}", fixes)
 
 
 def _repairs(translations: Sequence[Translation], branches: Sequence[Branch]) -> tuple[str, ...]:
