@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from tamis.messaging.records import Frontier
+from tamis.planning.build import first_plan
+from tamis.planning.plan_json import encode_plan
+from tamis.query.parse import catalog_of
 from tamis.telemetry import Metrics
 from tamis_joiner.observer import Observer
 
@@ -32,6 +35,60 @@ def test_counters_go_on_when_the_state_was_begun_anew() -> None:
     for one in (record(1, 5), record(2, 1), record(3, 3)):
         observer.frontier(one)
     assert value(metrics, "tamis_alarms_total", query="hot") == 8
+
+
+DECLARED = """
+CREATE STREAM a (k INT KEY, ts TIMESTAMP, x DOUBLE, y DOUBLE, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+  WITH (keys = 10, rate = '1/s', max_stall = '10 s');
+CREATE STREAM b (k INT KEY, ts TIMESTAMP, x DOUBLE, y DOUBLE, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+  WITH (keys = 10, rate = '1/s', max_stall = '10 s');
+"""
+
+
+def shown(*alerts: tuple[str, int, str], streams: str = DECLARED) -> Metrics:
+    """The metrics of a joiner that obeys alerts, each of a name, seconds apart at most, and a column."""
+    texts = [
+        f"CREATE ALERT {name} AS SELECT a.k FROM a JOIN b ON a.k = b.k"
+        f" AND ABS(a.ts - b.ts) <= INTERVAL '{apart}' SECOND WHERE a.{column} > b.{column}"
+        for name, apart, column in alerts
+    ]
+    metrics = Metrics("joiner")
+    observer = Observer(metrics)
+    observer.plan(encode_plan(first_plan(catalog_of(streams, *texts))))
+    observer.frontier(record(1, 0))
+    observer.show(0.0)
+    return metrics
+
+
+def kept(apart: int, held: int) -> int:
+    """Tuples of a or b, by hand: 10 keys, 1 a second, from time bound, watermark, holding and stall."""
+    return 10 * (apart + 2 + held + 10 + 1)
+
+
+def topic_bounds(metrics: Metrics) -> list[float | None]:
+    return [
+        value(metrics, "tamis_joiner_bound_tuples", stream=stream, topic=f"tamis.stream.{stream}.1")
+        for stream in "ab"
+    ]
+
+
+def test_a_query_has_the_bound_of_its_sources_and_a_topic_the_largest_of_its_queries() -> None:
+    metrics = shown(("near", 5, "x"), ("far", 9, "x"))  # one entry, held for the least interval
+    assert value(metrics, "tamis_query_bound_tuples", query="near") == 2 * kept(5, 10)
+    assert value(metrics, "tamis_query_bound_tuples", query="far") == 2 * kept(9, 18)
+    assert topic_bounds(metrics) == [kept(9, 18)] * 2
+
+
+def test_what_another_query_has_edges_hold_on_a_shared_topic_counts() -> None:
+    metrics = shown(("near", 5, "x"), ("far", 9, "y"))
+    assert value(metrics, "tamis_query_bound_tuples", query="near") == 2 * kept(5, 18)
+    assert value(metrics, "tamis_query_bound_tuples", query="far") == 2 * kept(9, 18)
+
+
+def test_without_a_rate_there_is_no_bound() -> None:
+    metrics = shown(("near", 5, "x"), streams=DECLARED.replace("rate = '1/s', ", "", 1))
+    assert value(metrics, "tamis_query_bound_tuples", query="near") is None
+    assert topic_bounds(metrics) == [None, kept(5, 10)]
 
 
 def test_what_is_no_frontier_record_changes_nothing() -> None:

@@ -69,6 +69,7 @@ class Observer:
         for name in (
             "tamis_joiner_state_tuples",
             "tamis_joiner_state_bytes",
+            "tamis_joiner_bound_tuples",
             "tamis_joiner_frontier_seconds",
             "tamis_joiner_frontier_lag_seconds",
             "tamis_query_state_tuples",
@@ -96,20 +97,45 @@ class Observer:
                 live[alert] = live.get(alert, 0) + count
         for alert, count in live.items():
             metrics.set("tamis_query_state_tuples", count, query=alert)
+        if self._plan is not None:
+            self._show_bounds(self._plan)
+
+    def _show_bounds(self, plan: Plan) -> None:
+        queries: dict[str, list[int | None]] = {}
+        topics: dict[tuple[str, str], list[int | None]] = {}
+        # A frontier waits for what any entry of the topic holds, not for the definition's own alone.
+        held = {
+            topic.name: max((entry.interval for entry in topic.entries), default=0)
+            for stream in plan.streams
+            for topic in stream.topics
+        }
+        for definition in plan.definitions:
+            for source in definition.inputs:
+                others = [one for one in definition.inputs if one is not source]
+                longer = max((held.get(one.topic, 0) - one.interval for one in others), default=0)
+                most = source.kept.most(max(0, longer)) if source.kept else None
+                queries.setdefault(definition.alert, []).append(most)
+                topics.setdefault((source.stream, source.topic), []).append(most)
         # A replaced alert runs on beside its successor for a while: together they may hold what both may.
-        bounds: dict[str, list[int | None]] = {}
-        for definition in self._plan.definitions if self._plan else ():
-            bounds.setdefault(definition.alert, []).append(definition.bound)
-        for alert, known in bounds.items():
-            proven = [bound for bound in known if bound is not None]
-            if len(proven) == len(known):
-                metrics.set("tamis_query_bound_tuples", sum(proven), query=alert)
+        for alert, known in queries.items():
+            if (proven := _proven(known)) is not None:
+                self._metrics.set("tamis_query_bound_tuples", sum(proven), query=alert)
+        # A topic's tuples are there once, for all that read it.
+        for (stream, topic), known in topics.items():
+            if (proven := _proven(known)) is not None:
+                self._metrics.set("tamis_joiner_bound_tuples", max(proven), stream=stream, topic=topic)
 
     def _count(self, name: str, count: int, before: int, **labels: str) -> None:
         # Less than before: the state was begun anew, and its counters with it.
         amount = count - before if count >= before else count
         if amount:
             self._metrics.inc(name, amount, **labels)
+
+
+def _proven(bounds: list[int | None]) -> list[int] | None:
+    """The bounds, where all of them are proven."""
+    proven = [bound for bound in bounds if bound is not None]
+    return proven if len(proven) == len(bounds) else None
 
 
 Offsets = Mapping[str, Mapping[int, int]]

@@ -17,6 +17,10 @@ Over all keys and sources:
 
     bound = sum over S of keys(S) * count(S) * ( W(S) div per(S) + 1 ).
 
+That is the query's by itself. In a fleet p's tuples may come by a topic that others read as well: its
+frontier waits for what any entry of the topic holds, so the greatest L among them stands for L(p), and the
+bounds that the joiner shows beside its state are larger by that (`tamis_joiner.observer`).
+
 The number rests on the declarations being kept: Tamis counts what exceeds it, and the metric of live tuples
 beside the bound has an alert rule. An unconnected pair of sources has no w, and every tuple may be needed
 for ever.
@@ -32,6 +36,7 @@ from tamis.expressions.sql_text import identifier
 from tamis.expressions.sql_text import interval as interval_text
 from tamis.planning.analysis import Analysis
 from tamis.planning.omission import Omission
+from tamis.planning.plan import Kept
 from tamis.planning.spans import seconds
 from tamis.query.model import StreamDef
 
@@ -65,7 +70,7 @@ def memory(analysis: Analysis, omissions: Sequence[Omission]) -> Memory:
     apart = analysis.closure.unconnected()
     if apart:
         return _unbounded(analysis, apart)
-    spans = {alias: _span(alias, analysis, omissions) for alias in analysis.aliases}
+    spans = _spans(analysis, omissions)
     undeclared = [
         f"{stream.name}: {_missing(stream)}"
         for stream in dict.fromkeys(analysis.streams.values())
@@ -75,10 +80,27 @@ def memory(analysis: Analysis, omissions: Sequence[Omission]) -> Memory:
     if undeclared:
         reason = "bounded by time; no number, since it is not declared " + ", ".join(undeclared)
         return Memory("bounded", None, formula, TIME_BOUNDED, reason)
-    total = sum(_count(analysis.streams[alias], span) for alias, span in spans.items())
+    total = sum(one.most() for one in kept(analysis, omissions).values() if one)
     longest = max(spans, key=lambda alias: spans[alias])
     reason = f"a tuple is kept for at most {seconds(spans[longest])} of event time (source {longest})"
     return Memory("bounded", total, formula, TIME_BOUNDED, reason)
+
+
+def kept(analysis: Analysis, omissions: Sequence[Omission]) -> dict[str, Kept | None]:
+    """What the join can ever keep of each source; None where nothing bounds the join, or `keys` or `rate` of
+    the source isn't declared.
+    """
+    if analysis.contradiction or len(analysis.aliases) == 1:
+        return dict.fromkeys(analysis.aliases, Kept(0, 0, 1))
+    if analysis.closure.unconnected():
+        return dict.fromkeys(analysis.aliases)
+    return {
+        alias: _kept(analysis.streams[alias], span) for alias, span in _spans(analysis, omissions).items()
+    }
+
+
+def _spans(analysis: Analysis, omissions: Sequence[Omission]) -> dict[str, int]:
+    return {alias: _span(alias, analysis, omissions) for alias in analysis.aliases}
 
 
 def _span(alias: str, analysis: Analysis, omissions: Sequence[Omission]) -> int:
@@ -102,11 +124,9 @@ def _missing(stream: StreamDef) -> str:
     return " and ".join(names)
 
 
-def _count(stream: StreamDef, span: int) -> int:
+def _kept(stream: StreamDef, span: int) -> Kept | None:
     keys, rate = _keys(stream), stream.rate
-    assert keys is not None
-    assert rate is not None
-    return keys * rate.count * (span // rate.per + 1)
+    return None if keys is None or rate is None else Kept(span, keys * rate.count, rate.per)
 
 
 def _term(alias: str, stream: StreamDef, span: int) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tamis.expressions.nodes import Expr, columns, conjunction
+from tamis.planning.bounds import kept
 from tamis.planning.omission import Omission
 from tamis.planning.plan import Definition, Input
 from tamis.planning.verdict import Verdict
@@ -14,7 +16,11 @@ from tamis.query.model import AlertDef
 def define(alert: AlertDef, version: int, verdict: Verdict, topics: Mapping[str, str]) -> Definition:
     """`alert` as plan `version` makes it; `topics` serve its sources."""
     analysis = verdict.analysis
-    inputs = tuple(_input(omission, alert, verdict, topics[omission.alias]) for omission in verdict.omissions)
+    of = kept(analysis, verdict.omissions)
+    inputs = tuple(
+        replace(_input(omission, alert, verdict, topics[omission.alias]), kept=of[omission.alias])
+        for omission in verdict.omissions
+    )
     return Definition(
         alert=alert.name,
         version=version,

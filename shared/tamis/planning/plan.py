@@ -78,6 +78,23 @@ class StreamPlan:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """How many tuples of a source a definition can ever keep: over all keys at most `tuples` come in any
+    `per`, and each is kept while event time moves on by `span`, in microseconds.
+    """
+
+    span: int
+    tuples: int
+    per: int
+
+    def most(self, longer: int = 0) -> int:
+        """How many, where each is kept longer by so many microseconds than the definition alone asks for: a
+        closed span is covered by one more spans of `per` than fit into it.
+        """
+        return self.tuples * ((self.span + longer) // self.per + 1)
+
+
+@dataclass(frozen=True)
 class Input:
     """One source of a definition: where its tuples come from, its filter, its partition key, and its
     omission interval, which with windows is their size.
@@ -94,6 +111,7 @@ class Input:
     # projection.
     columns: tuple[str, ...] = ()
     certificate: str | None = None  # the rule that omission rests on; "heuristic…" where it is no proof
+    kept: Kept | None = None  # None as the bound of `Definition`
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from tamis.planning.plan import (
     Definition,
     Entry,
     Input,
+    Kept,
     Plan,
     Sides,
     StreamColumn,
@@ -224,7 +225,7 @@ def _window(value: object, place: str) -> Window:
     return window
 
 
-_LATER = {"window", "certificate"}
+_LATER = {"window", "certificate", "kept"}
 _names = _tuple(_text)
 _ENTRY: dict[str, Read[Any]] = {
     "filter": _or_none(_expression),
@@ -269,6 +270,7 @@ _INPUT: dict[str, Read[Any]] = {
     "interval": _natural,
     "columns": _names,
     "certificate": _text,
+    "kept": _record(Kept, {"span": _natural, "tuples": _natural, "per": _positive}),
 }
 _BOUND: dict[str, Read[Any]] = {
     "left": _text,

@@ -190,6 +190,13 @@ CATALOGUE: tuple[Metric, ...] = (
         "joiner",
     ),
     Metric(
+        "tamis_joiner_bound_tuples",
+        "gauge",
+        "Proven bound of the retained tuples that state can ever hold",
+        ("stream", "topic"),
+        "joiner",
+    ),
+    Metric(
         "tamis_query_state_tuples",
         "gauge",
         "Retained tuples that a query still needs now",

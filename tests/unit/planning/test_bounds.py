@@ -6,6 +6,7 @@ import pytest
 from tests.unit.planning.catalogs import NEAR, TWO, verdict_of
 
 from tamis.errors import RefusedError
+from tamis.planning.bounds import kept
 from tamis.planning.verdict import accepted, judge
 from tamis.query.parse import catalog_of
 
@@ -26,6 +27,16 @@ def test_the_number_of_a_time_bounded_join() -> None:
     assert memory.verdict == "bounded"
     assert memory.bound == 100 * 10 * (49 + 1) + 100 * 3 * (82 // 60 + 1)
     assert memory.formula == "100 * 10 * (49 s div 1 s + 1) + 100 * 3 * (82 s div 60 s + 1)"
+
+
+def test_each_source_has_its_part_of_the_number() -> None:
+    def most(declared: str) -> dict[str, int | None]:
+        verdict = verdict_of("a.x > b.x", streams=declared)
+        found = kept(verdict.analysis, verdict.omissions)
+        return {alias: one.most() if one else None for alias, one in found.items()}
+
+    assert most(DECLARED) == {"a": 100 * 10 * (49 + 1), "b": 100 * 3 * (82 // 60 + 1)}
+    assert most(DECLARED.replace("rate = '3/m', ", "")) == {"a": 100 * 10 * (49 + 1), "b": None}
 
 
 def test_no_omission_no_holding() -> None:
