@@ -21,7 +21,7 @@ from tamis.fleet.ports import free_ports
 from tamis.fleet.process import ServiceProcess
 from tamis.fleet.scrape import Scrape
 from tamis.messaging.records import Ack
-from tamis.messaging.topics import ACKS, DEAD_LETTERS, PLANS
+from tamis.messaging.topics import ACKS, DEAD_LETTERS, PLANS, SKETCHES
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import encode_plan
 
@@ -153,7 +153,7 @@ class Bench:
 
     def publish(self, plan: Plan, create: bool = True) -> None:
         """Make the plan's topics and write it into every partition of the plan topic."""
-        self.create([ACKS, DEAD_LETTERS], 1)
+        self.create([ACKS, DEAD_LETTERS, SKETCHES], 1)
         self.create([PLANS])
         if create:
             self.create([topic.name for stream in plan.streams for topic in stream.topics], plan.partitions)

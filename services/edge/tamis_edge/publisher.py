@@ -169,11 +169,16 @@ class Publisher:
         elif sender.out and self.room:
             self._post(sender, self._fitting(sender.out))
 
+    @property
+    def ready(self) -> bool:
+        """Whether a record of the edge's own would be sent now."""
+        return self.room and not self.away
+
     def say(self, topic: str, key: bytes, value: bytes) -> bool:
         """Send a record of the edge's own, which may be lost with the edge. Not while Kafka is away: it will
         be outdated.
         """
-        if self.away or not self.room:
+        if not self.ready:
             return False
         arrival = time.time_ns() // 1_000_000
         self._post(self._own, [Record(0, topic, ANY_PARTITION, key, value, arrival)])

@@ -5,14 +5,17 @@ from __future__ import annotations
 from concurrent.futures import Future
 from dataclasses import replace
 
+import numpy as np
+
 from tamis.messaging.dead_letters import DeadLetter, Reason
-from tamis.messaging.records import Ack, ShardState
-from tamis.messaging.topics import ACKS
+from tamis.messaging.records import Ack, Observation, ShardState
+from tamis.messaging.topics import ACKS, SKETCHES
 from tamis.planning.plan import Plan, StreamPlan
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
+from tamis_edge.core.sampling import Sampler
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.core.shedding import Shedder, share_to_shed
 from tamis_edge.decode.decoder import Decoder, FieldMap
@@ -47,6 +50,7 @@ class Worker:
         self._version = 0
         self._planned = False
         self._decoder: Decoder | None = None
+        self._sampler: Sampler | None = None
         self._unknown = False  # the run only sets readings aside, of a stream that the plan doesn't have
         self._making: tuple[ShardRun, Future[None], bool] | None = None
         self._commit_at = 0
@@ -135,6 +139,7 @@ class Worker:
         assert stream is not None
         if self._decoder is None or self._decoder.stream != stream:
             self._decoder = Decoder(stream, self.source.fields)
+            self._sampler = Sampler(stream, np.random.default_rng())
         return self._decoder
 
     # ---- tuples
@@ -182,11 +187,13 @@ class Worker:
 
     def _take(self, run: ShardRun, delivery: Delivery, now: int) -> None:
         assert self._decoder is not None
+        assert self._sampler is not None
         decoded = delivery.decode(self._decoder, now)
         for offence in decoded.offences:
             self._bury(run, delivery, offence.row, offence.reason, offence.error)
         rows = decoded.rows
         if len(rows):
+            self._sampler.take(decoded.columns, len(rows))
             run.take(
                 Batch(decoded.columns, decoded.times, delivery.offsets[rows], delivery.arrivals[rows]), now
             )
@@ -248,7 +255,12 @@ class Worker:
         return self.run.commit() if self.run is not None else None
 
     def say(self, now: int) -> None:
-        """Tell the registry of the shard: when something changed, and as a sign of life."""
+        """Tell the registry of the shard: when something changed, and as a sign of life; and what its
+        readings are like.
+        """
+        if self._sampler is not None and self._sampler.due and self._publisher.ready:
+            told = Observation(self.source.name, self.source.stream, self._sampler.tell())
+            self._publisher.say(SKETCHES, self.source.name.encode(), told.to_bytes())
         ack = self._ack(now)
         if ack is None:
             return

@@ -7,11 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from tamis.errors import InputError
 from tamis.messaging.compacted import Record
-from tamis.messaging.records import Ack, Frontier, StreamState
+from tamis.messaging.records import Ack, Frontier, Observation, StreamState
+from tamis.predicates.selectivity import Sketch
 from tamis.telemetry import Metrics, get_logger
 
-T = TypeVar("T", Ack, Frontier)
+T = TypeVar("T", Ack, Frontier, Observation)
 
 _log = get_logger("tamis.registry")
 
@@ -37,6 +39,25 @@ def read_frontier(value: bytes) -> Frontier:
     for topic in frontier.topics.values():
         _check(topic)
     return frontier
+
+
+def read_observation(value: bytes) -> Observation:
+    """What a shard's readings are like; raises ValueError, KeyError or TypeError for anything else."""
+    found = Observation.from_bytes(value)
+    for text in (found.shard, found.stream):
+        _check_text(text)
+    try:
+        sketch = Sketch.from_bytes(found.sketch)
+    except InputError as error:
+        raise ValueError(str(error)) from error
+    if any(isinstance(value, str) for seen in sketch.values.values() for value in seen):
+        raise TypeError("numbers and truth values are told of only")
+    return found
+
+
+def _check_text(value: object) -> None:
+    if not isinstance(value, str):
+        raise TypeError("shard and stream must be texts")
 
 
 def _check(topic: StreamState) -> None:

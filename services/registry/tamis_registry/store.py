@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from tamis.errors import InputError, RefusedError, UnavailableError
 from tamis.messaging.compacted import CompactedReader, Record
 from tamis.messaging.records import final_record
-from tamis.messaging.topics import ACKS, FRONTIERS, MAX_RECORD_BYTES, PLANS, STATEMENTS
+from tamis.messaging.topics import ACKS, FRONTIERS, MAX_RECORD_BYTES, PLANS, SKETCHES, STATEMENTS
 from tamis.planning.plan_json import LARGEST
 from tamis.settings import KafkaSettings
 from tamis_registry.admin import Topics
@@ -60,6 +60,7 @@ class Recovered:
     statements: dict[bytes, bytes] = field(default_factory=dict)
     acks: dict[bytes, bytes] = field(default_factory=dict)
     frontiers: dict[bytes, bytes] = field(default_factory=dict)
+    sketches: dict[bytes, bytes] = field(default_factory=dict)
     plans: History = field(default_factory=History)
 
 
@@ -74,7 +75,7 @@ class Store:
         config = kafka.client_config()
         self.topics = Topics(config)
         self.topics.ensure_single()
-        self._reader = CompactedReader(config, (STATEMENTS, ACKS, FRONTIERS))
+        self._reader = CompactedReader(config, (STATEMENTS, ACKS, FRONTIERS, SKETCHES))
         self._producer = Producer(
             kafka.client_config(
                 transactional_id=TRANSACTIONAL_ID,
@@ -157,7 +158,12 @@ class Store:
 
     def _snapshot(self) -> Recovered:
         found = Recovered()
-        tables = {STATEMENTS: found.statements, ACKS: found.acks, FRONTIERS: found.frontiers}
+        tables = {
+            STATEMENTS: found.statements,
+            ACKS: found.acks,
+            FRONTIERS: found.frontiers,
+            SKETCHES: found.sketches,
+        }
         for record in self._reader.snapshot():
             if record.key is None:
                 continue

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from tamis.errors import InputError, TamisError, UnavailableError
 from tamis.messaging.compacted import Record
-from tamis.messaging.topics import ACKS, FRONTIERS
+from tamis.messaging.topics import ACKS, FRONTIERS, SKETCHES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics, get_logger
 from tamis_registry.core.change import Change
@@ -23,7 +23,7 @@ from tamis_registry.core.registry import Registry
 from tamis_registry.core.state import State, recover
 from tamis_registry.gauges import show
 from tamis_registry.history import History
-from tamis_registry.reports import read, read_ack, read_frontier
+from tamis_registry.reports import read, read_ack, read_frontier, read_observation
 from tamis_registry.settings import DEFAULT_PARTITIONS
 from tamis_registry.store import FencedError, LostTransactionError, Recovered, Store
 from tamis_registry.unwritten import Unwritten
@@ -191,6 +191,10 @@ class Worker:
             frontier = read(Record(FRONTIERS, 0, 0, None, value), read_frontier, self._metrics)
             if frontier:
                 registry.follow(frontier)
+        for value in found.sketches.values():
+            told = read(Record(SKETCHES, 0, 0, None, value), read_observation, self._metrics)
+            if told:
+                registry.observe(told)
 
     def _one_job(self, store: Store) -> None:
         try:
@@ -227,6 +231,8 @@ class Worker:
                     registry.hear(ack, now)
                 elif record.topic == FRONTIERS and (frontier := read(record, read_frontier, self._metrics)):
                     registry.follow(frontier)
+                elif record.topic == SKETCHES and (told := read(record, read_observation, self._metrics)):
+                    registry.observe(told)
 
     def _tick(self, store: Store) -> None:
         registry = self._current()

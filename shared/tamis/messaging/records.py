@@ -102,6 +102,29 @@ class Ack:
 
 
 @dataclass(frozen=True)
+class Observation:
+    """What a shard says of its readings on `tamis.sketches` (key: the shard). `sketch`: bytes of
+    `tamis.predicates.selectivity.Sketch`.
+    """
+
+    shard: str
+    stream: str
+    sketch: bytes
+
+    def to_bytes(self) -> bytes:
+        """The record's value."""
+        return orjson.dumps(
+            {"shard": self.shard, "stream": self.stream, "sketch": orjson.Fragment(self.sketch)}
+        )
+
+    @staticmethod
+    def from_bytes(value: bytes) -> Observation:
+        """The record of a value written by `to_bytes`."""
+        raw = orjson.loads(value)
+        return Observation(raw["shard"], raw["stream"], orjson.dumps(raw["sketch"]))
+
+
+@dataclass(frozen=True)
 class StreamState:
     """Live state of one topic in one output partition of the joiner."""
 

@@ -11,6 +11,7 @@ STREAM_PREFIX = "tamis.stream."
 PLANS = "tamis.plans"
 STATEMENTS = "tamis.statements"
 ACKS = "tamis.acks"
+SKETCHES = "tamis.sketches"
 ALARMS = "tamis.alarms"
 FRONTIERS = "tamis.frontiers"
 EPISODES = "tamis.episodes"
@@ -66,6 +67,14 @@ SPECS: tuple[TopicSpec, ...] = (
         "shard",
         "the plan version that the shard obeys, its activation, its state, and for how long its source has "
         "been silent",
+    ),
+    TopicSpec(
+        SKETCHES,
+        1,
+        True,
+        None,
+        "shard",
+        "how numbers and truth values of its readings are spread: a sample of each column, shuffled apart",
     ),
     TopicSpec(ALARMS, None, False, 7 * DAY_MS, "alert and key", "one alarm"),
     TopicSpec(

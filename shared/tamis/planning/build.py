@@ -41,7 +41,7 @@ from tamis.planning.plan import Definition, Entry, Plan, StreamColumn, StreamPla
 from tamis.planning.seats import Asked, Asking, Seat, same_ends, seat, wishes_of
 from tamis.planning.sharing import Choice
 from tamis.planning.subscriptions import Subscription
-from tamis.planning.traffic import Spread
+from tamis.planning.traffic import Estimate, Spread
 from tamis.planning.verdict import Verdict, accepted
 from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
 
@@ -78,6 +78,7 @@ class Parts:
 
     streams: Mapping[str, StreamDef]
     derived: Mapping[str, DerivedDef]
+    estimates: Mapping[str, Estimate]
     spreads: Mapping[str, Spread]
     asking: Sequence[Asking]
     definitions: Sequence[Definition | None]
@@ -139,12 +140,14 @@ def plan_for(
     retiring: Mapping[str, int],
     since: Mapping[str, int],
     shard_streams: Mapping[str, str],
+    estimates: Mapping[str, Estimate] | None = None,
     before: Built | None = None,
 ) -> Built:
-    """The same for readers in whatever form they ask. What is the same object as in `before`, any plan that
-    was built before, is taken from there: a change costs what it touches. It makes no other difference.
+    """The same for readers in whatever form they ask. `estimates`: of streams of which readings were
+    observed, by which readers choose that have no place yet. What is the same object as in `before`, any plan
+    that was built before, is taken from there: a change costs what it touches. It makes no other difference.
     """
-    parts = _usable(before, catalog) or _nothing(catalog)
+    parts = _usable(before, catalog, estimates or {}) or _nothing(catalog, estimates or {})
     first, last = same_ends(parts.asking, asking)
     behind, ends = len(parts.asking) - last, len(asking) - last
     seats = dict(parts.seats)
@@ -181,10 +184,15 @@ def plan_for(
     return Built(plan, places.numbers, places.placed, places.choices, parts)
 
 
-def _usable(before: Built | None, catalog: Catalog) -> Parts | None:
-    """Parts whose streams are still the same."""
+def _usable(before: Built | None, catalog: Catalog, estimates: Mapping[str, Estimate]) -> Parts | None:
+    """Parts that rest on the same streams and estimates."""
     parts = before.parts if before else None
-    if parts and _same(parts.streams, catalog.streams) and _same(parts.derived, catalog.derived):
+    if (
+        parts
+        and _same(parts.streams, catalog.streams)
+        and _same(parts.derived, catalog.derived)
+        and _same(parts.estimates, estimates)
+    ):
         return parts
     return None
 
@@ -193,10 +201,11 @@ def _same(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
     return list(one) == list(other) and all(map(operator.is_, one.values(), other.values()))
 
 
-def _nothing(catalog: Catalog) -> Parts:
-    spreads = {name: Spread(stream) for name, stream in catalog.streams.items()}
+def _nothing(catalog: Catalog, estimates: Mapping[str, Estimate]) -> Parts:
+    spreads = {name: Spread(stream, estimates.get(name)) for name, stream in catalog.streams.items()}
     places = Places(0, spreads, {})
-    return Parts(dict(catalog.streams), dict(catalog.derived), spreads, (), (), {}, places, {})
+    streams, derived = dict(catalog.streams), dict(catalog.derived)
+    return Parts(streams, derived, dict(estimates), spreads, (), (), {}, places, {})
 
 
 def _wanted(one: Asking, catalog: Catalog) -> Asked | None:

@@ -119,15 +119,15 @@ class Places:
         return numbered.setdefault(number, {})
 
     def _choose(self, wish: Wish) -> Choice:
-        need = self._footprint(wish)
+        need, basis = self._footprint(wish), self._spreads[wish.key[0]].basis(wish.filter)
         seated = self.seated.get(wish.key, {})
         served = [self._serving(wish.key, number) for number in sorted(seated)]
         topic, share = Topics(served, need.lower.shape[1]).choose(need, wish.subscriber)
         if topic is None:
-            return Choice(self._vacant(wish.key), "own", 0.0, need.share, need.share)
+            return Choice(self._vacant(wish.key), "own", 0.0, need.share, need.share, basis)
         fits = _as_it_is(wish.filter, [one.filter for one in seated[topic.number].values() if one.whole])
         how: How = "as it is" if fits else "widened"
-        return Choice(topic.number, how, topic.passes.share, share, need.share)
+        return Choice(topic.number, how, topic.passes.share, share, need.share, basis)
 
     def _serving(self, key: TopicKey, number: int) -> Served:
         found = self._served.get((key, number))

@@ -46,7 +46,7 @@ class Served:
 @dataclass(frozen=True)
 class Choice:
     """Where a new reader goes. `before` and `after`: the topic's estimated share of the stream, without and
-    with the reader; `alone`: what a topic of its own would carry.
+    with the reader; `alone`: what a topic of its own would carry; `basis`: what the estimates rest on.
     """
 
     number: int
@@ -54,6 +54,7 @@ class Choice:
     before: float
     after: float
     alone: float
+    basis: str
 
     def reason(self) -> str:
         """For people."""

@@ -1,25 +1,25 @@
-"""What share of a stream's tuples a filter lets pass, estimated before any was seen.
+"""What share of a stream's tuples a filter lets pass, estimated.
 
-Each attribute with a declared domain is taken to be spread evenly over it, and independent of the others. Of
-an attribute without one nothing is known, so a condition on it is taken to let all pass; likewise a conjunct
-that isn't made of comparisons with constants, and omission, of which nobody can promise how much it saves. So
-an estimate is rather too high than too low.
+An attribute of which readings were observed is taken to be spread as they are; one with a declared domain
+only, evenly over it; and each independently of the others. Of any other nothing is known, so a condition on
+it is taken to let all pass; likewise a conjunct that isn't made of comparisons with constants, and omission,
+of which nobody can promise how much it saves. So an estimate is rather too high than too low.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tamis.errors import RefusedError
-from tamis.expressions.nodes import Expr, Type, conjuncts
+from tamis.expressions.nodes import Expr, Type, columns, conjuncts
 from tamis.planning.domains import domain
 from tamis.planning.remembered import MOST, Remembered
 from tamis.predicates import Predicate
-from tamis.predicates.selectivity import Distribution, Uniform
+from tamis.predicates.selectivity import Distribution, Observed, Uniform
 from tamis.predicates.selectivity.measure import measure
 from tamis.query.model import ColumnDef, StreamDef
 
@@ -54,14 +54,37 @@ class Footprint:
         return Footprint.of(lower, upper)
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """How attributes of a stream were spread in `count` readings."""
+
+    count: int
+    attributes: Mapping[str, Observed]
+
+
 class Spread:
     """How the attributes of a stream are spread."""
 
-    def __init__(self, stream: StreamDef) -> None:
-        self._known = {
-            column.name: found for column in stream.columns if (found := _declared(column)) is not None
+    def __init__(self, stream: StreamDef, observed: Estimate | None = None) -> None:
+        seen = {column.name: _observed(column, observed) for column in stream.columns if observed}
+        self._seen = {name: found for name, found in seen.items() if found is not None}
+        self._readings = observed.count if observed else 0
+        self._known: dict[str, Distribution] = {
+            column.name: found
+            for column in stream.columns
+            if (found := self._seen.get(column.name) or _declared(column)) is not None
         }
         self._footprints = Remembered[Footprint](MOST)
+
+    def basis(self, filter_: Expr | None) -> str:
+        """What the estimate of a filter rests on, for people."""
+        named = {column.name for part in conjuncts(filter_) for column in columns(part)}
+        found = []
+        if named & self._seen.keys():
+            found.append(f"{self._readings:,} readings")
+        if named & (self._known.keys() - self._seen.keys()):
+            found.append("declared domains")
+        return " and ".join(found) or "nothing: neither readings nor domains of its attributes are known"
 
     def footprint(self, filter_: Expr | None) -> Footprint:
         """What passes a filter over bare columns; None lets all pass."""
@@ -105,6 +128,15 @@ def volume(lower: Floats, upper: Floats) -> float:
         for side in (lower, upper)
     ]
     return min(measure(codes[0], codes[1], cumulative), 1.0)
+
+
+def _observed(column: ColumnDef, observed: Estimate) -> Observed | None:
+    """How the column was spread, where what was seen are values that it can have."""
+    found = observed.attributes.get(column.name)
+    if found is None or not (column.type.numeric or column.type is Type.BOOLEAN):
+        return None
+    fits = all(isinstance(value, bool) is (column.type is Type.BOOLEAN) for value in found.values)
+    return found if fits else None
 
 
 def _declared(column: ColumnDef) -> Distribution | None:

@@ -15,6 +15,7 @@ from tamis.messaging.topics import stream_topic
 from tamis.planning.build import Built, TopicKey
 from tamis.planning.plan import Definition, Input, Plan, StreamPlan, TimeBound, TopicPlan
 from tamis.planning.seats import Asking
+from tamis.planning.traffic import Estimate
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis_registry.core.change import Change
 from tamis_registry.core.planner import Planner
@@ -46,6 +47,7 @@ def build(
     retiring: Mapping[str, int],
     since: Mapping[str, int],
     shard_streams: Mapping[str, str],
+    estimates: Mapping[str, Estimate],
     before: Built | None,
 ) -> Built:
     """One topic per stream, read by every definition whole."""

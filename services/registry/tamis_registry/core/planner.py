@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from tamis.planning.build import Built, TopicKey
 from tamis.planning.seats import Asking
+from tamis.planning.traffic import Estimate
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 
 
@@ -25,6 +26,7 @@ class Build(Protocol):
         retiring: Mapping[str, int],
         since: Mapping[str, int],
         shard_streams: Mapping[str, str],
+        estimates: Mapping[str, Estimate],
         before: Built | None,
     ) -> Built: ...
 

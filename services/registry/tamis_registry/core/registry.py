@@ -9,20 +9,20 @@ from dataclasses import replace
 from typing import Any
 
 from tamis.errors import TamisError
-from tamis.messaging.records import Ack, Frontier
+from tamis.messaging.records import Ack, Frontier, Observation
 from tamis.planning.build import Built
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import encode_plan
 from tamis.query.model import AlertDef, DerivedDef, FunctionDef, SetPaused, Statement, StreamDef
 from tamis.query.parse import parse
-from tamis_registry.core import membership, topics
+from tamis_registry.core import estimates, membership, topics
 from tamis_registry.core.carry import carry_out
 from tamis_registry.core.change import Change, Final
 from tamis_registry.core.leases import expired, take, understood
 from tamis_registry.core.planner import Planner
 from tamis_registry.core.retirement import still_needed
 from tamis_registry.core.seen import Seen
-from tamis_registry.core.state import Lease, State, difference
+from tamis_registry.core.state import Lease, State, Stored, difference
 from tamis_registry.core.statements import Fold, Outcome, explain_text, tell, verdict
 from tamis_registry.core.status import View
 
@@ -63,6 +63,10 @@ class Registry:
         """The joiner's frontiers of one output partition."""
         self.seen.frontiers[frontier.partition] = frontier
 
+    def observe(self, told: Observation) -> None:
+        """What a shard's readings are like."""
+        self.seen.observe(told)
+
     def listen_anew(self, now: int) -> None:
         """Nobody could be heard until now: no shard's silence counts from before."""
         self.seen.floor = now
@@ -84,6 +88,7 @@ class Registry:
         draft = self.state.draft()
         fold = Fold(draft, self._planner, draft.version + 1)
         outcomes = [fold.take(statement) for statement in statements]
+        estimates.take_up(draft, self.seen)
         change = self._change(draft, now, tuple(o.statement for o in outcomes))
         choices = change.built.choices if change.built else {}
         for outcome in outcomes:
@@ -97,6 +102,7 @@ class Registry:
         lease, what = take(draft, wanted, draft.version + 1)
         self.seen.asked[wanted.id] = now
         if what == "new" and lease.subscription is not None:
+            estimates.take_up(draft, self.seen)
             change = self._change(draft, now, (f"lease of {lease.stream}",))
             return change.state.leases[lease.id], change
         return lease, Change(draft, difference(self._found, draft) if what != "known" else {})
@@ -116,11 +122,14 @@ class Registry:
         for query in queries:
             if not query["accepted"]:
                 draft.catalog.alerts.pop(query["name"], None)
-        known = self.state.catalog.alerts
+        n, known = draft.version + 1, self.state.catalog.alerts
+        for name in known.keys() - draft.catalog.alerts.keys():
+            draft.statements.pop(f"alert/{name}", None)
         for name, alert in draft.catalog.alerts.items():
             if alert is not known.get(name):
-                draft.statements.pop(f"alert/{name}", None)
-        choices = self._build(draft, n := draft.version + 1).choices
+                draft.statements[f"alert/{name}"] = Stored("alert", name, alert.sql, 0, n, definition=alert)
+        estimates.take_up(draft, self.seen)
+        choices = self._build(draft, n).choices
         for query in queries:
             tell(query, choices.get(f"{query['name']}@{n}", {}))
         return queries
@@ -200,6 +209,7 @@ class Registry:
             retiring={reader: old.successor for reader, old in draft.retiring.items() if old.definition},
             since={name: shard.since for name, shard in listed.items() if shard.since is not None},
             shard_streams={name: shard.stream for name, shard in listed.items()},
+            estimates=draft.estimates,
             before=self._built,
         )
         topics.remember(draft, built)

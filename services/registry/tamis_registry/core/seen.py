@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tamis.messaging.records import Ack, Frontier
+from tamis.messaging.records import Ack, Frontier, Observation
+from tamis.planning.traffic import Estimate
+from tamis.predicates.selectivity import Sketch, merge
 
 # Some heartbeats of an edge (one every 2 s): what restarts within it is no news.
 AWAY_AFTER = 15_000_000
@@ -28,6 +30,8 @@ class Seen:
     asked: dict[str, int] = field(default_factory=dict)  # lease -> when somebody last asked for it
     activations: dict[str, dict[int, int]] = field(default_factory=dict)  # shard -> plan -> activation
     frontiers: dict[int, Frontier] = field(default_factory=dict)
+    sketches: dict[str, dict[str, bytes]] = field(default_factory=dict)  # stream -> shard -> sketch
+    _estimates: dict[str, Estimate] = field(default_factory=dict)
 
     def unheard(self, shard: str, now: int) -> int:
         """For how long the shard has said nothing while it could have been heard."""
@@ -68,6 +72,18 @@ class Seen:
             found.setdefault(ack.plan, ack.activation)
             if len(found) > MOST_ACTIVATIONS:
                 del found[min(found)]
+
+    def observe(self, told: Observation) -> None:
+        """What a shard's readings are like."""
+        self.sketches.setdefault(told.stream, {})[told.shard] = told.sketch
+        self._estimates.pop(told.stream, None)
+
+    def estimate(self, stream: str) -> Estimate | None:
+        """What a stream's readings are like, of all shards; None where none has told of its own."""
+        if stream not in self._estimates and stream in self.sketches:
+            whole = Sketch.from_bytes(merge(self.sketches[stream].values()))
+            self._estimates[stream] = Estimate(whole.count, whole.distributions())
+        return self._estimates.get(stream)
 
     def activation(self, shard: str, version: int) -> tuple[int, int] | None:
         """The plan by which the shard came to obey `version`, and from which event time; a later one where

@@ -17,6 +17,8 @@ from tamis.errors import InputError
 from tamis.planning.build import definition_id
 from tamis.planning.seats import Asked, same_ends
 from tamis.planning.subscriptions import Subscription
+from tamis.planning.traffic import Estimate
+from tamis.predicates.selectivity import Observed
 from tamis.query.model import AlertDef, Catalog, DerivedDef, FunctionDef, StreamDef
 
 FLEET = b"fleet"
@@ -145,6 +147,7 @@ class State:
     leases: dict[str, Lease] = field(default_factory=dict)  # by id
     shards: dict[str, Shard] = field(default_factory=dict)
     topics: dict[str, StreamTopics] = field(default_factory=dict)  # by stream, dropped ones too
+    estimates: dict[str, Estimate] = field(default_factory=dict)  # by stream
     # The statements' meaning: not stored, since it follows from their SQL.
     catalog: Catalog = field(default_factory=Catalog, compare=False)
 
@@ -157,6 +160,7 @@ class State:
             leases=dict(self.leases),
             shards=dict(self.shards),
             topics=dict(self.topics),
+            estimates=dict(self.estimates),
             catalog=self.catalog.copy(),
         )
 
@@ -182,12 +186,18 @@ def records(state: State) -> dict[bytes, bytes]:
     return {key: value for key, value in difference(None, state).items() if value is not None}
 
 
-Part = State | Stored | Retiring | Lease | Shard
+Part = State | Stored | Retiring | Lease | Shard | Estimate
 
 
 def _tables(state: State) -> dict[str, Mapping[str, Part]]:
     """What has records of its own, by the beginning of their keys."""
-    return {"": state.statements, "retiring/": state.retiring, LEASE: state.leases, "shard/": state.shards}
+    return {
+        "": state.statements,
+        "retiring/": state.retiring,
+        LEASE: state.leases,
+        "shard/": state.shards,
+        "estimate/": state.estimates,
+    }
 
 
 def _document(part: Part) -> dict[str, Any]:
@@ -222,6 +232,14 @@ def _document(part: Part) -> dict[str, Any]:
                 "seconds": part.seconds,
                 "version": part.version,
                 "topics": part.topics,
+            }
+        case Estimate():
+            return {
+                "count": part.count,
+                "attributes": {
+                    name: {"values": found.values, "null": found.null}
+                    for name, found in part.attributes.items()
+                },
             }
         case Shard():
             return {
@@ -288,6 +306,9 @@ def _recover_one(state: State, key: bytes, value: bytes) -> None:
     match kind:
         case "shard":
             state.shards[name] = Shard(name, **raw)
+        case "estimate":
+            attributes = {column: Observed(**found) for column, found in raw["attributes"].items()}
+            state.estimates[name] = Estimate(raw["count"], attributes)
         case "lease":
             state.leases[name] = Lease(name, **raw)
         case "retiring":

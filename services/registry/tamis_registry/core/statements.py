@@ -99,6 +99,7 @@ def tell(query: dict[str, Any], choices: Mapping[str, Choice]) -> None:
                 "how": choice.how,
                 "share_before": choice.before,
                 "share": choice.after,
+                "estimated_from": choice.basis,
                 "reason": choice.reason(),
             }
 
@@ -172,6 +173,7 @@ class Fold:
         if current.kind == "stream":
             delist_dropped(self.state, [drop.name], self._n)
             forget_numbers(self.state, drop.name)
+            self.state.estimates.pop(drop.name, None)
         return Outcome(f"drop {drop.kind}", "dropped", drop.kind, drop.name)
 
     def _forget_old(self, alert: str) -> None:

@@ -1,0 +1,104 @@
+"""What edges tell of their readings decides where new queries are served, and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.unit.registry.test_leases import ask, started
+
+from tamis.messaging.records import Observation
+from tamis.predicates.selectivity import Sketch, observe
+from tamis_registry.core.estimates import CHANCE, distance
+from tamis_registry.core.registry import Registry
+from tamis_registry.core.state import records, recover
+from tamis_registry.reports import read_observation
+
+STREAM = """CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE CHECK (x BETWEEN 0 AND 100), n INT,
+  WATERMARK FOR ts AS ts);"""
+
+
+def told(shard: str, x: tuple[float, float], seed: int, count: int = 5_000) -> Observation:
+    r = np.random.default_rng(seed)
+    sketch = observe({"x": r.uniform(*x, count), "n": r.integers(0, 10, count)}, r)
+    return Observation(shard, "air", sketch)
+
+
+@pytest.fixture
+def registry() -> Registry:
+    made = started()
+    made.done(made.apply(STREAM, 0)[1], 0)
+    return made
+
+
+def sharing(registry: Registry, condition: str) -> dict[str, object]:
+    (query,) = registry.explain(f"CREATE ALERT e AS SELECT k FROM air WHERE {condition};")
+    found: dict[str, object] = query["streams"][0]["sharing"]
+    return found
+
+
+def test_an_observed_distribution_changes_a_decision(registry: Registry) -> None:
+    assert ask(registry, "x < 50").topics == {"": 1}
+    assert ask(registry, "x > 49", "before").topics == {"": 2}
+    # All readings pass both filters, which declared domains can't say.
+    registry.observe(told("air:e1/s", (49.2, 49.8), 1))
+    assert ask(registry, "x > 49", "after").topics == {"": 1}
+    assert registry.state.leases.keys() == {
+        lease.id for lease in registry.state.leases.values() if lease.topics
+    }
+
+
+def test_explain_says_what_an_estimate_rests_on(registry: Registry) -> None:
+    assert sharing(registry, "x < 50")["estimated_from"] == "declared domains"
+    assert str(sharing(registry, "n < 5")["estimated_from"]).startswith("nothing")
+    registry.observe(told("air:e1/s", (0, 20), 1))
+    registry.observe(told("air:e2/s", (80, 100), 2))
+    found = sharing(registry, "x < 50 AND n < 5")
+    assert found["estimated_from"] == "10,000 readings"
+    assert found["share"] == pytest.approx(0.25, abs=0.06)
+
+
+def test_estimates_are_durable_and_nobody_moves_by_them(registry: Registry) -> None:
+    registry.observe(told("air:e1/s", (0, 100), 1))
+    lease = ask(registry, "x < 50")
+    plan, known = registry.plan, registry.state.estimates["air"]
+    state = recover(records(registry.state))
+    assert state is not None and state.estimates == {"air": known}
+    again = started(state)
+    assert again.plan.streams == plan.streams
+    again.observe(told("air:e1/s", (90, 100), 2))
+    again.done(
+        again.apply("CREATE STREAM other (k VARCHAR KEY, ts TIMESTAMP, WATERMARK FOR ts AS ts);", 0)[1], 0
+    )
+    assert again.state.estimates["air"] != known
+    assert (
+        again.plan.stream("air") == plan.stream("air") and again.state.leases[lease.id].topics == lease.topics
+    )
+    again.done(again.apply("DROP STREAM other;", 0)[1], 0)
+    assert set(again.state.estimates) == {"air"}
+
+
+def test_what_chance_explains_is_no_news(registry: Registry) -> None:
+    registry.observe(told("air:e1/s", (0, 100), 1))
+    ask(registry, "x < 50")
+    known = registry.state.estimates["air"]
+    for seed in range(2, 12):
+        registry.observe(told("air:e1/s", (0, 100), seed))
+        ask(registry, f"x < {seed}")
+        assert registry.state.estimates["air"] is known
+    registry.observe(told("air:e1/s", (30, 100), 12))
+    ask(registry, "x < 30")
+    new = registry.state.estimates["air"]
+    assert new is not known and distance(known.attributes["x"], new.attributes["x"]) > CHANCE
+
+
+def test_what_is_no_sketch_is_refused() -> None:
+    good = told("air:e1/s", (0, 1), 1)
+    assert read_observation(good.to_bytes()) == good
+    texts = Sketch(1, (0.5,), {"k": ("secret",)}).to_bytes()
+    for bad in (
+        Observation("s", "air", texts),
+        Observation("s", "air", b"{}"),
+        Observation("s", "air", b"1"),
+    ):
+        with pytest.raises((ValueError, TypeError, KeyError)):
+            read_observation(bad.to_bytes())
