@@ -33,20 +33,30 @@ def int64s(name: str, column: npt.ArrayLike) -> Int64s:
 
 def finite_order(name: str, column: npt.ArrayLike) -> Floats:
     """`column` as one dimension of float64; refuses NaN, which is neither above nor below anything."""
+    array = floats(name, column)
+    refuse_nan(name, array)
+    return array
+
+
+def floats(name: str, column: npt.ArrayLike) -> Floats:
+    """`column` as one dimension of float64, not yet looked through for NaN; refuses what isn't numbers."""
     array = np.asarray(column)
     if array.ndim != 1:
         raise InputError(f"{name} has {array.ndim} dimensions", hint="give one column")
     if array.size and array.dtype.kind not in "iuf":
         raise InputError(f"{name} is of type {array.dtype}", hint="give numbers")
-    floats: Floats = np.ascontiguousarray(array, np.float64)
-    nan = np.isnan(floats)
+    return np.ascontiguousarray(array, np.float64)
+
+
+def refuse_nan(name: str, column: Floats) -> None:
+    """Refuse a column with NaN, and say where the first one is."""
+    nan = np.isnan(column)
     if nan.any():
         raise InputError(
             "NaN has no place in an order",
             where=f"{name}[{int(nan.argmax())}]",
             hint="drop such tuples before omission",
         )
-    return floats
 
 
 def same_length(**columns: npt.NDArray[Any]) -> None:

@@ -15,9 +15,12 @@ from tamis.omission.columns import (
     Sides,
     check_rule,
     finite_order,
+    floats,
     int64s,
+    refuse_nan,
     same_length,
 )
+from tamis.omission.neighbours import by_neighbours
 from tamis.omission.order import by_key_and_time, by_time
 from tamis.omission.sift import sift
 from tamis.omission.sweep import sweep
@@ -53,8 +56,14 @@ def retained(
     """
     check_rule(interval, sides, max_delay)
     _check_ties(ties)
-    at, value = int64s("times", times), finite_order("values", values)
+    at, value = int64s("times", times), floats("values", values)
     same_length(times=at, values=value)
+    if interval > 0 and max_delay is None:
+        # In its only pass it sees, too, whether the rows are in order and free of NaN.
+        found = by_neighbours(at, value, _borders(None, len(at)), as_span(interval), sides)
+        if found is not None:
+            return _swept(*found, None, at, value, interval, sides, ties)
+    refuse_nan("values", value)
     return _retained(None, at, value, interval, sides, ties, max_delay)
 
 
@@ -93,31 +102,22 @@ def _retained(
     ties: Ties,
     max_delay: int | None,
 ) -> Bools:
-    """Checked columns; `keys`: None for one key."""
+    """Checked columns; `keys`: None for one key, whose rows in the order they have aren't
+    `by_neighbours`'s.
+    """
     rows = len(times)
     if interval == 0 or max_delay == 0 or rows == 0:
         return np.ones(rows, np.bool_)
     order = by_time(times) if keys is None else by_key_and_time(keys, times)
     if order is not None:
         keys, times, values = keys if keys is None else keys[order], times[order], values[order]
-    span, strict = as_span(interval), ties == "strict"
     if max_delay is None:
-        starts = np.zeros(1, np.int64) if keys is None else _starts(keys)
-        keep, settled = sift(times, values, np.append(starts, rows), span, sides, strict)
-        left = np.flatnonzero(keep) if not settled else np.empty(0, np.int64)
+        rule = times, values, _borders(keys, rows), as_span(interval), sides
+        found = by_neighbours(*rule) if keys is not None or order is not None else None
+        keep, settled = found or sift(*rule, ties == "strict")
     else:
-        keep, left = np.ones(rows, np.bool_), np.arange(rows)
-    if len(left):
-        keep[left] = sweep(
-            np.zeros(len(left), np.int64) if keys is None else keys[left],
-            times[left],
-            values[left],
-            span,
-            sides != "below",
-            sides != "above",
-            strict,
-            as_delay(max_delay),
-        )
+        keep, settled = np.ones(rows, np.bool_), False
+    keep = _swept(keep, settled, keys, times, values, interval, sides, ties, max_delay)
     if order is None:
         return keep
     answer = np.empty(rows, np.bool_)
@@ -125,6 +125,35 @@ def _retained(
     return answer
 
 
-def _starts(keys: Int64s) -> Int64s:
-    """The first row of each key, of keys side by side."""
-    return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+def _swept(
+    keep: Bools,
+    settled: bool,
+    keys: Int64s | None,
+    times: Int64s,
+    values: Floats,
+    interval: int,
+    sides: Sides,
+    ties: Ties,
+    max_delay: int | None = None,
+) -> Bools:
+    """`keep`, of rows in order, after the whole rule is applied to what is left, where it isn't `settled`."""
+    left = np.flatnonzero(keep) if not settled else np.empty(0, np.int64)
+    if len(left):
+        keep[left] = sweep(
+            np.zeros(len(left), np.int64) if keys is None else keys[left],
+            times[left],
+            values[left],
+            as_span(interval),
+            sides != "below",
+            sides != "above",
+            ties == "strict",
+            as_delay(max_delay),
+        )
+    return keep
+
+
+def _borders(keys: Int64s | None, rows: int) -> Int64s:
+    """The first row of each key, of keys side by side, and the number of rows."""
+    if keys is None:
+        return np.array([0, rows])
+    return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1], [True]]))
