@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import orjson
 import pytest
 from confluent_kafka import KafkaError
 from tests.unit.edge.plans import air, plan, topic
@@ -17,7 +16,7 @@ from tamis_edge.config import Http, HttpSource, KafkaSource, MqttSource
 from tamis_edge.core.commit import Commit
 from tamis_edge.decode.decoder import Decoder, FieldMap
 from tamis_edge.journal import Journal
-from tamis_edge.sources.http import HttpSources, split
+from tamis_edge.sources.http import _DECODER, HttpSources, split
 from tamis_edge.sources.journalled import MOST_UNPLANNED, STRAY
 from tamis_edge.sources.kafka import KafkaShard, KafkaTopic
 from tamis_edge.sources.mqtt import MqttShards
@@ -108,18 +107,35 @@ def test_bodies_are_split_into_readings() -> None:
     assert split(b'[{"a":1}, 2]', "") == [b'{"a":1}', b"2"]
     assert split(b'{"a":1}\nnot json\n', "") == [b'{"a":1}', b"not json"]
     assert split(b'{"a":1}', "application/x-ndjson") == [b'{"a":1}']
-    for body in (b"", b"7", b"not json", b"not\njson", b"[" + b"[" * 400 + b"]" * 400 + b"]"):
-        with pytest.raises(ValueError, match=r"JSON|item of the array|object nor array"):
+    for body in (b"", b"7", b"not json", b"not\njson", b"[1,]", b'[{"a":1} {"a":2}]'):
+        with pytest.raises(ValueError, match=r"JSON|object nor array"):
             split(body, "")
 
 
-def test_a_reading_that_is_nested_deeply_is_refused_with_its_request() -> None:
+def test_items_of_an_array_stay_as_they_were_sent() -> None:
+    items = [
+        b'{"a": 1.0, "a":2}',
+        '{"ü" :"]\\" ,"}'.encode(),
+        b"123456789012345678901234567890",
+        b"[ ]",
+        b'"x"',
+    ]
+    assert split(b" [\n" + b" ,\t".join(items) + b"\r\n] ", "") == items
+    assert split(b"[ ]", "") == []
+
+
+def test_a_reading_that_is_nested_deeply_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
     deep = b'{"a":' + b"[" * 400 + b"]" * 400 + b"}"
-    assert split(deep, "") == [deep]
+    assert split(deep, "") == split(b"[" + deep + b"]", "") == [deep]
     decoded = Decoder(air([topic([])]), FieldMap()).payloads([deep], 0)
     assert len(decoded.offences) == 1
+
+    def give_up(*_: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(_DECODER, "raw_decode", give_up)
     with pytest.raises(ValueError, match="item of the array"):
-        split(orjson.dumps([1])[:1] + deep + b"]", "")
+        split(b"[1]", "")
 
 
 # ---- names that senders make up
