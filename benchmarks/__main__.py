@@ -30,6 +30,7 @@ NAMES = (
     "sharing.dispatch",
     "sharing.match",
     "sharing.growth",
+    "windows",
 )
 # A name before the dot stands for all that begin with it.
 GROUPS = dict.fromkeys(name.partition(".")[0] for name in NAMES)
@@ -43,7 +44,7 @@ RESULTS = Path(__file__).parent / "results"
 @click.option("--quick", is_flag=True, help="Small sizes: whether it works, not how fast it is.")
 def main(names: tuple[str, ...], quick: bool) -> None:
     """Run all benchmarks, or those named: omission (which is omission.stores, omission.retention and
-    omission.growth), predicates, stall, edge, joiner, latency, sharing.
+    omission.growth), predicates, stall, edge, joiner, latency, sharing, windows.
     """
     # What a benchmark started is ended by its `finally`, also when it is told to stop.
     signal.signal(signal.SIGTERM, _interrupt)

@@ -1,0 +1,147 @@
+"""Aggregates of windows on the watermark, beside DuckDB's over a table that is there already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from benchmarks.harness import Cell, Result, Say, medians
+from tamis.evaluation.standing import standing
+from tamis.expressions.vectors import Vector
+
+NAME = "windows"
+TUPLES = 1_000_000
+STATIONS = 1_000
+BATCH = 65_536
+RATE = 1_000  # tuples of all stations together in a second
+DELAY = 2_000_000
+MINUTE = 60_000_000
+COLUMNS = ("aggregates", "windows", "tuples/s", "most entries", "rows", "DuckDB, tuples/s", "ratio")
+STREAM = (
+    "CREATE STREAM s (k VARCHAR, ts TIMESTAMP, x DOUBLE, n BIGINT,"
+    " WATERMARK FOR ts AS ts - INTERVAL '2' SECOND);"
+)
+TUMBLE = "TUMBLE(s, ts, INTERVAL '1' MINUTE)"
+HOP = "HOP(s, ts, INTERVAL '10' SECOND, INTERVAL '1' MINUTE)"
+ASKED = (
+    ("count(*), sum(x), avg(x), min(x), max(x)", TUMBLE),
+    ("count(*), sum(n), max(n)", TUMBLE),
+    ("median(x), count(DISTINCT n)", TUMBLE),
+    ("count(*), sum(x), avg(x), min(x), max(x)", HOP),
+)
+
+
+@dataclass(frozen=True)
+class _Tuples:
+    """In the order in which they come, at most two seconds late, and the watermark behind each."""
+
+    columns: dict[str, Vector]
+    reached: NDArray[np.int64]
+
+    @property
+    def table(self) -> pa.Table:
+        """For DuckDB."""
+        return pa.table({name: pa.array(one.data.tolist()) for name, one in self.columns.items()})
+
+
+def run(quick: bool, say: Say) -> Result:
+    """Measure. A quick run is for looking whether it works: its figures are of too little."""
+    tuples = _tuples(TUPLES // 50 if quick else TUPLES)
+    repeats = 1 if quick else 5
+    rows: list[dict[str, Cell]] = []
+    with duckdb.connect(":memory:", config={"threads": 1}) as base:
+        base.register("given", tuples.table)
+        base.execute("CREATE TABLE s AS SELECT * FROM given")
+        for select, window in ASKED:
+            say(f"{select} of {window}")
+            rows.append(_row(select, window, tuples, base, repeats))
+    return Result(
+        NAME,
+        "Aggregates of windows",
+        COLUMNS,
+        rows,
+        {"tuples": len(tuples.reached), "stations": STATIONS, "batch": BATCH, "quick": quick},
+        (
+            f"CPU time, medians of {repeats} runs by turns on one core; {len(tuples.reached):,} tuples of"
+            f" {STATIONS:,} stations, some {RATE:,} a second, up to {DELAY // 1_000_000} s late; a minute's"
+            " windows for each station, tumbling or each 10 s",
+            f"batches of {BATCH:,} tuples, each followed by its watermark; rows come when windows end, and"
+            " sums are exact",
+            "DuckDB has all tuples in a table of its own, one thread, and sums of DOUBLE that depend on the"
+            " order",
+        ),
+    )
+
+
+def _row(
+    select: str, window: str, tuples: _Tuples, base: duckdb.DuckDBPyConnection, repeats: int
+) -> dict[str, Cell]:
+    works: dict[str, Callable[[], tuple[int, int]]] = {
+        "ours": partial(_ours, select, window, tuples),
+        "theirs": partial(_theirs, select, window, base),
+    }
+    found = medians(works, repeats)
+    (mine, (rows, most)), (its, (expected, _)) = found["ours"], found["theirs"]
+    if rows != expected:
+        raise AssertionError(f"{rows} rows, and DuckDB has {expected}")
+    count = len(tuples.reached)
+    return {
+        "aggregates": select,
+        "windows": "tumbling" if window == TUMBLE else "hopping",
+        "tuples/s": count / mine,
+        "most entries": most,
+        "rows": rows,
+        "DuckDB, tuples/s": count / its,
+        "ratio": its / mine,
+    }
+
+
+def _ours(select: str, window: str, tuples: _Tuples) -> tuple[int, int]:
+    """How many rows, and the most entries after a batch."""
+    query = standing(
+        f"{STREAM} CREATE ALERT q AS SELECT window_start, k, {select} FROM {window} GROUP BY window_start, k",
+        "q",
+    )
+    rows = most = 0
+    for first in range(0, len(tuples.reached), BATCH):
+        part = slice(first, first + BATCH)
+        batch = {name: Vector(one.data[part]) for name, one in tuples.columns.items()}
+        reached = tuples.reached[part]
+        query.take("s", batch, len(reached))
+        rows += len(query.advance("s", int(reached[-1])))
+        most = max(most, query.entries())
+    return rows + len(query.advance("s", 2**62)), most
+
+
+def _theirs(select: str, window: str, base: duckdb.DuckDBPyConnection) -> tuple[int, int]:
+    """How many rows, and all tuples."""
+    start = f"ts // {MINUTE} * {MINUTE} AS window_start"
+    if window == HOP:
+        slide = MINUTE // 6
+        first = f"ts // {slide} * {slide}"
+        start = f"unnest(range({first} - {MINUTE - slide}, {first} + 1, {slide})) AS window_start"
+    found = base.sql(
+        f"SELECT window_start, k, {select} FROM (SELECT *, {start} FROM s) GROUP BY window_start, k"
+    )
+    return len(found.fetchnumpy()["k"]), TUPLES
+
+
+def _tuples(count: int) -> _Tuples:
+    r = np.random.default_rng(1)
+    ts = np.sort(r.integers(0, count * 1_000_000 // RATE, count)) - r.integers(0, DELAY, count)
+    ts += 10 * MINUTE
+    stations = np.array([f"station {number}" for number in range(STATIONS)], np.object_)
+    columns = {
+        "k": stations[r.integers(0, STATIONS, count)],
+        "ts": ts,
+        "x": r.normal(20, 5, count),
+        "n": r.integers(0, 1_000_000, count),
+    }
+    reached = np.maximum.accumulate(ts) - DELAY
+    return _Tuples({name: Vector(data) for name, data in columns.items()}, reached)
