@@ -11,7 +11,7 @@ Numbers beyond 64 bits are not computed here: where there may be some, every tup
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 
 from tamis.bounded.closure import Bound
 from tamis.bounded.coordinates import Coordinate
-from tamis.bounded.evaluate.kernels import numbered, rising
-from tamis.bounded.evaluate.synopsis import Layout, Synopsis, Values
+from tamis.bounded.evaluate.ledger import Ledger
+from tamis.bounded.evaluate.synopsis import Layout
 from tamis.bounded.normal_form import Difference, Unequal
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 _ENDLESS = 2**63 - 1  # stands for infinity: all numbers are less
-_ROOM = 2**62
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,6 @@ class Column:
 
 
 Columns = Mapping[int, Column]  # by node
-ValuesOf = Callable[[Ints], Sequence[Values]]
 
 
 class TooLargeError(Exception):
@@ -64,30 +62,37 @@ def keep(rows: int, columns: Columns, differences: Sequence[Difference], unequal
     return kept
 
 
-def taken_in(synopsis: Synopsis, columns: Columns, rows: int, values: ValuesOf) -> Mask:
-    """Which tuples, one after the other, a synopsis under DISTINCT takes in, in any cell. `values` gives
-    those of some rows as the synopsis has them.
-
-    Raises TooLargeError.
+class TakenIn:
+    """Which tuples a synopsis takes in, of those that it was asked about: it forgets none, so that it answers
+    for batches one after the other.
     """
-    found = np.zeros(rows, np.bool_)
-    if not rows:
+
+    def __init__(self, layouts: Sequence[Layout], needed: Sequence[int]) -> None:
+        self._layouts, self._needed = layouts, needed
+        asked = {node for one in layouts for coordinate in one.coordinates for node, _ in coordinate.terms}
+        self.nodes = asked | set(needed) if layouts else set()
+        self._ledgers: list[Ledger | None] = [None for _ in layouts]
+
+    def of(self, columns: Columns, rows: int) -> Mask:
+        """Which tuples of a batch are taken in, in any cell. `columns` are those of `nodes`, with the same
+        number for the same value in every batch.
+
+        Raises TooLargeError.
+        """
+        found = np.zeros(rows, np.bool_)
+        if not rows:
+            return found
+        places = [_places(layout, columns, rows) for layout in self._layouts]
+        kept = [part for node in self._needed for part in _parts(columns[node])]
+        for cell, (placed, leads, own) in enumerate(places):
+            parts = [*own, *kept]
+            ledger = self._ledgers[cell] = self._ledgers[cell] or Ledger(len(parts))
+            at = np.flatnonzero(placed)
+            keys = np.empty((len(at), len(parts)), np.int64)
+            for place, part in enumerate(parts):
+                keys[:, place] = part[at]
+            found[at] |= ledger.rising(keys, leads[at])
         return found
-    for cell, layout in enumerate(synopsis.layouts):
-        placed, leads, parts = _places(layout, columns, rows)
-        for node in synopsis.needed:
-            parts += _parts(columns[node])
-        at = np.flatnonzero(placed)
-        if len(at):
-            numbers, first = _numbers([part[at] for part in parts], len(at))
-            best, known = np.zeros(len(first), np.int64), np.zeros(len(first), np.bool_)
-            for number, one in enumerate(values(at[first])):
-                old = synopsis.lead(cell, one)
-                if old is not None:
-                    _fit(0 if old == math.inf else old)
-                    known[number], best[number] = True, min(old, _ENDLESS)
-            found[at] |= rising(numbers, leads[at], best, known)
-    return found
 
 
 def _known(columns: Columns, one: Difference | Unequal, broken: Mask) -> Mask:
@@ -156,26 +161,5 @@ def _places(layout: Layout, columns: Columns, rows: int) -> tuple[Mask, Ints, li
 
 def _parts(column: Column) -> list[Ints]:
     if column.null is None:
-        return [column.data]
+        return [np.zeros(len(column.data), np.int64), column.data]
     return [column.null.astype(np.int64), np.where(column.null, 0, column.data)]
-
-
-def _numbers(parts: Sequence[Ints], rows: int) -> tuple[Ints, Ints]:
-    """Numbers from 0 for rows, the same where all parts are, and where each appears first."""
-    codes, size = np.zeros(rows, np.int64), 1
-    for part in parts:
-        low, high = int(part.min()), int(part.max())
-        own, count = part, high - low + 1
-        if count > 4 * rows:
-            own = np.unique(part, return_inverse=True)[1].reshape(-1)
-            low, count = 0, int(own.max()) + 1
-        if size * count > _ROOM:
-            codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
-            size = int(codes.max()) + 1
-        codes = codes * count + (own - low)
-        size *= count
-    if size > 4 * rows + 1000:
-        _, first, numbers = np.unique(codes, return_index=True, return_inverse=True)
-        return numbers.reshape(-1), first
-    numbers, first = numbered(codes, size)
-    return np.asarray(numbers), np.asarray(first)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tamis.bounded.closure import Bound, Closure
 from tamis.bounded.coordinates import cells
-from tamis.bounded.evaluate.columns import Columns, Mask, TooLargeError, ValuesOf, keep, taken_in
+from tamis.bounded.evaluate.columns import Columns, Mask, TakenIn, TooLargeError, keep
 from tamis.bounded.evaluate.join import Condition, Join
 from tamis.bounded.evaluate.synopsis import Entry, Merge, Synopsis, Values
 from tamis.bounded.keyed import told
@@ -46,6 +46,7 @@ class Evaluator:
             )
             for i in range(len(query.streams))
         ]
+        self._taken_in = [TakenIn(one.layouts, one.needed) for one in self.synopses]
         self._filters = [self._filter(closure, i) for i in range(len(query.streams))]
         self._unequal = [
             [one for one in query.unequal if query.occurrence(one.left or one.right) == i]
@@ -74,23 +75,31 @@ class Evaluator:
                 yield tuple(entry.payload for entry in chosen), count
         self.synopses[occurrence].insert(values, payload)
 
-    def moving(self, occurrence: int, columns: Columns, rows: int, values: ValuesOf) -> Mask:
-        """Which tuples of a batch must be pushed: the others add nothing to the result, nor to what is kept.
-        Right only where all tuples before were pushed, or need not be. `columns` are those of the
-        occurrence's nodes; a text that equals no constant may have any number that no other one has in the
-        batch. `values` gives those of some rows as `push` takes them.
+    def keeps(self, occurrence: int, columns: Columns, rows: int) -> Mask:
+        """Which tuples of a batch keep all conditions on their occurrence; more where numbers are too large.
+        `columns` are those of the occurrence's nodes; texts may have any different numbers, but constants
+        theirs.
         """
         try:
-            kept = keep(rows, columns, self._filters[occurrence], self._unequal[occurrence])
-            if not self.query.distinct or len(self.query.streams) == 1:
-                return kept
-            at = np.flatnonzero(kept)
-            own = {node: column.take(at) for node, column in columns.items()}
-            synopsis = self.synopses[occurrence]
-            kept[at] = taken_in(synopsis, own, len(at), lambda some: values(at[some]))
+            return keep(rows, columns, self._filters[occurrence], self._unequal[occurrence])
         except TooLargeError:
             return np.ones(rows, np.bool_)
-        return kept
+
+    def told_by(self, occurrence: int) -> set[int]:
+        """The nodes whose values say which tuples must be pushed."""
+        return self._taken_in[occurrence].nodes if self.query.distinct else set()
+
+    def moving(self, occurrence: int, columns: Columns, rows: int) -> Mask:
+        """Which of such tuples must be pushed: the others add nothing to the result, nor to what is kept,
+        once those that were named before are pushed. `columns` are those of `told_by`, in which a value has
+        the same number in every batch.
+        """
+        if not self.query.distinct or len(self.query.streams) == 1:
+            return np.ones(rows, np.bool_)
+        try:
+            return self._taken_in[occurrence].of(columns, rows)
+        except TooLargeError:
+            return np.ones(rows, np.bool_)
 
     def _filter(self, closure: Closure, occurrence: int) -> list[Difference]:
         """All that follows of the tuples of one occurrence alone."""

@@ -1,4 +1,4 @@
-"""Compiled inner loops over batches of tuples."""
+"""The compiled inner loop of `ledger`."""
 
 from __future__ import annotations
 
@@ -10,33 +10,57 @@ Ints = NDArray[np.int64]
 
 
 @njit(cache=True)
-def numbered(codes: Ints, size: int):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Codes below `size` as numbers without gaps, by first appearance; and where each appears first."""
-    table = np.full(size, -1, np.int64)
-    first = np.empty(len(codes), np.int64)
-    out = np.empty(len(codes), np.int64)
-    count = 0
-    for row in range(len(codes)):
-        number = table[codes[row]]
-        if number < 0:
-            number = count
-            table[codes[row]] = number
-            first[number] = row
-            count += 1
-        out[row] = number
-    return out, first[:count]
+def _slot(table: Ints, keys: Ints, key: Ints):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Where a key is in the table, or would be."""
+    mixed = np.uint64(0x9E3779B97F4A7C15)
+    for part in key:
+        mixed = (mixed ^ np.uint64(part)) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(29)
+    slot = np.int64(mixed & np.uint64(len(table) - 1))
+    while table[slot] >= 0:
+        same = True
+        for place in range(len(key)):
+            if keys[table[slot], place] != key[place]:
+                same = False
+                break
+        if same:
+            break
+        slot = (slot + 1) & (len(table) - 1)
+    return slot
 
 
 @njit(cache=True)
-def rising(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    numbers: Ints, leads: Ints, best: Ints, known: NDArray[np.bool_]
+def entered(table: Ints, keys: Ints, count: int) -> None:  # pragma: no cover - compiled
+    """Enter the first keys in an empty table, whose size is a power of two."""
+    for number in range(count):
+        table[_slot(table, keys, keys[number])] = number
+
+
+@njit(cache=True)
+def rising(  # type: ignore[no-untyped-def]  # noqa: PLR0917 - compiled, it takes no names  # pragma: no cover - compiled
+    table: Ints,
+    keys: Ints,
+    best: Ints,
+    count: int,
+    rows: Ints,
+    leads: Ints,
+    start: int,
+    out: NDArray[np.bool_],
 ):
-    """Which rows are the first of their number, or lead all of it before. `best` and `known` go on."""
-    out = np.zeros(len(numbers), np.bool_)
-    for row in range(len(numbers)):
-        number = numbers[row]
-        if not known[number] or leads[row] > best[number]:
-            known[number] = True
-            best[number] = leads[row]
-            out[row] = True
-    return out
+    """Mark rows, from `start` on, whose key is new or whose lead is greater than all of their key before.
+    Returns how many keys there are then, and the row at which there was no room for a new one, or the end.
+    """
+    for row in range(start, len(rows)):
+        slot = _slot(table, keys, rows[row])
+        number = table[slot]
+        if number < 0:
+            if count == len(keys):
+                return count, row
+            table[slot] = number = count
+            keys[number] = rows[row]
+            count += 1
+        elif leads[row] <= best[number]:
+            continue
+        best[number] = leads[row]
+        out[row] = True
+    return count, len(rows)

@@ -44,6 +44,12 @@ class Layout:
     down: Coordinate | None  # leads the lower limits
     followers: tuple[tuple[Coordinate, Coordinate, Bound], ...]
 
+    @property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """All of them."""
+        leaders = tuple(one for one in (self.up, self.down) if one is not None)
+        return (*self.finite, *leaders, *(one for one, _, _ in self.followers))
+
 
 def layout(cell: Cell, distinct: bool) -> Layout:
     """The layout of a cell's buckets. Without DISTINCT nothing leads: tuples are counted, not replaced."""
@@ -105,11 +111,6 @@ class Synopsis:
         """Those of `entries` that have these values at indexed nodes."""
         return self._found[self.indexed.index(nodes)].get(values, _NONE).values()
 
-    def lead(self, cell: int, values: Values) -> Bound | None:
-        """The lead of the bucket of a tuple that has a place in a cell; None where it is new."""
-        old = self.buckets[cell].get(self._bucket(self.layouts[cell], values)[0])
-        return None if old is None else old.lead
-
     def insert(self, values: Values, payload: object) -> None:
         """Take in a tuple that keeps all conditions on its stream alone."""
         for buckets, layout_ in zip(self.buckets, self.layouts, strict=True):
@@ -125,9 +126,12 @@ class Synopsis:
                 if self.merge is not None:
                     self.merge(old.payload, payload)
             elif lead > old.lead:
-                self._forget(old)
+                moved = [nodes for nodes in self.indexed if any(old.values[n] != values[n] for n in nodes)]
+                if moved:
+                    self._forget(old)
                 old.values, old.payload, old.lead = values, payload, lead
-                self._index(old)
+                if moved:
+                    self._index(old)
 
     def restore(self, cell: int, values: Values, payload: object, count: int) -> None:
         """Put back an entry of a cell, as it was in `buckets`."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tamis.bounded.closure import Bound, Closure
 from tamis.bounded.evaluate.columns import Column
@@ -25,6 +24,7 @@ from tamis.planning.timeless.translate import Translation
 Values = tuple[Value, ...]  # of the columns that are kept of a tuple
 Payload = Any  # what an entry carries
 Numbers = list[Bound | None]
+Codes = dict[Any, int]  # of texts
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,8 @@ class Conjunct:
         self._keeping = keeping
         self._joins = translation.joins
         self._codes = translation.codes
+        # Of the texts that make buckets: as many as entries have.
+        self._texts: Codes = dict(translation.codes)
         self._conditions = {alias: _conditions(translation, minimal, alias) for alias in query.aliases}
         holding = self._hold if translation.joins else None
         self.evaluator = Evaluator(query, minimal.closure, holding, keeping.asked, keeping.merge)
@@ -132,30 +134,20 @@ class Conjunct:
                     self.evaluator.synopses[occurrence].restore(cell, _at(numbers, row), carried, count)
 
     def _moving(self, occurrence: int, batch: Batch, rows: int) -> Mask:
+        """Of the tuples that keep all conditions on their source, those that must be pushed."""
         found = self._passing(self.query.aliases[occurrence], batch, rows)
-        at = np.flatnonzero(found)
-        if len(at):
-            named = {node: self.query.nodes[node - 1].column for node in self.query.own(occurrence)}
-            own = {name: batch[name].take(at) for name in named.values()}
-
-            def values(some: NDArray[np.int64]) -> list[Numbers]:
-                numbers = self._numbers(occurrence, {name: one.take(some) for name, one in own.items()})
-                return [_at(numbers, row) for row in range(len(some))]
-
-            columns = {node: self._column(own[name]) for node, name in named.items()}
-            found[at] = self.evaluator.moving(occurrence, columns, len(at), values)
+        local: Codes = dict(self._codes)
+        for ask, nodes, codes in (
+            (self.evaluator.keeps, self.query.own(occurrence), local),
+            (self.evaluator.moving, self.evaluator.told_by(occurrence), self._texts),
+        ):
+            at = np.flatnonzero(found)
+            if len(at):
+                columns = {
+                    node: _column(batch[self.query.nodes[node - 1].column].take(at), codes) for node in nodes
+                }
+                found[at] = ask(occurrence, columns, len(at))
         return found
-
-    def _column(self, vector: Vector) -> Column:
-        """The numbers of a column, those of texts that equal no constant valid in this batch only."""
-        if vector.data.dtype == np.object_:
-            codes = dict(self._codes)
-            coded = [codes.setdefault(text, len(codes)) for text in vector.data.tolist()]
-            return Column(np.array(coded, np.int64), vector.null)
-        if vector.data.dtype == np.float64:
-            places = np.abs(vector.data).view(np.int64)
-            return Column(np.where(vector.data < 0, -places, places), vector.null)
-        return Column(vector.data.astype(np.int64, copy=False), vector.null)
 
     def _passing(self, alias: str, batch: Batch, rows: int) -> Mask:
         """Which tuples of a source keep its conditions, and belong to this alternative."""
@@ -192,6 +184,17 @@ class Conjunct:
         """A number for a text, the same for equal ones: small for the constants of the query."""
         code = self._codes.get(text)
         return len(self._codes) + int.from_bytes(b"\1" + text.encode()) if code is None else code
+
+
+def _column(vector: Vector, codes: Codes) -> Column:
+    """A column as numbers; new texts are given new codes."""
+    if vector.data.dtype == np.object_:
+        coded = [codes.setdefault(text, len(codes)) for text in vector.data.tolist()]
+        return Column(np.array(coded, np.int64), vector.null)
+    if vector.data.dtype == np.float64:
+        places = np.abs(vector.data).view(np.int64)
+        return Column(np.where(vector.data < 0, -places, places), vector.null)
+    return Column(vector.data.astype(np.int64, copy=False), vector.null)
 
 
 def _at(numbers: Sequence[Numbers | None], row: int) -> Numbers:
