@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tamis.errors import RefusedError
-from tamis.evaluation.standing import Rows, Standing, standing
+from tamis.evaluation.standing import CountsLate, Rows, Standing, standing
 from tamis.evaluation.standing.windowed import WindowedGroups
 from tamis.evaluation.standing.windowed.sums import SCALE, of_doubles, of_whole, quotient
 from tamis.expressions.nodes import Type
@@ -82,6 +82,19 @@ def test_sums_beyond_the_type_are_null_and_come_back() -> None:
         (None, None, float(most), largest),
         (most, 0.0, most / 3, 0.0),
     ]
+
+
+def test_the_time_of_a_row_is_the_last_moment_of_its_window() -> None:
+    query = _query("count(*) AS n")
+    assert isinstance(query, CountsLate)
+    _take(query, [25, 3, 14], [1.0] * 3, [1] * 3, [""] * 3)
+    rows = query.advance("s", 25)
+    assert rows.times is not None
+    assert rows.times.tolist() == [9, 19]
+    assert Rows.concat([rows, rows]).take(np.array([3, 0])).times.tolist() == [19, 9]  # type: ignore[union-attr]
+    _take(query, [19, 22], [1.0] * 2, [1] * 2, [""] * 2)
+    assert query.late == 1
+    assert _rows(query.advance("s", 30)) == [(2,)]
 
 
 def test_the_middle_of_large_numbers() -> None:

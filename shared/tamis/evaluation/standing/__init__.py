@@ -7,10 +7,11 @@ them by the same objects.
 | `compiled` | which kind a query is of |
 | `recorded` | a standing query over recordings |
 | `timeless` | queries over streams without time |
+| `windowed` | aggregates of windows |
 """
 
 from tamis.evaluation.standing.compiled import compiled, standing
-from tamis.evaluation.standing.contract import WITHDRAWN, InTurn, Rows, Standing
+from tamis.evaluation.standing.contract import WITHDRAWN, CountsLate, InTurn, Rows, Standing
 from tamis.evaluation.standing.recorded import Played, play
 
-__all__ = ["WITHDRAWN", "InTurn", "Played", "Rows", "Standing", "compiled", "play", "standing"]
+__all__ = ["WITHDRAWN", "CountsLate", "InTurn", "Played", "Rows", "Standing", "compiled", "play", "standing"]

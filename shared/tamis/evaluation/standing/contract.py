@@ -21,11 +21,13 @@ Batch = Mapping[str, Vector]  # the columns of tuples of one stream, all of one 
 class Rows:
     """What tuples add to a result: the columns of SELECT, and `_withdrawn` where the query has HAVING. A row
     that arises several times stands here as often. `completed` is, for each row, the place in the batch of
-    the tuple that completed it; places rise.
+    the tuple that completed it; places rise. Where the watermark completes rows, `times` are their event
+    times.
     """
 
     columns: Mapping[str, Vector]
     completed: NDArray[np.int64]
+    times: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.completed)
@@ -33,13 +35,15 @@ class Rows:
     def take(self, at: NDArray[np.int64]) -> Rows:
         """The rows at some places."""
         columns = {name: vector.take(at) for name, vector in self.columns.items()}
-        return Rows(columns, self.completed[at])
+        return Rows(columns, self.completed[at], None if self.times is None else self.times[at])
 
     @staticmethod
     def concat(parts: Sequence[Rows]) -> Rows:
         """One after the other: at least one, all of one query."""
         columns = {name: Vector.concat([one.columns[name] for one in parts]) for name in parts[0].columns}
-        return Rows(columns, np.concatenate([one.completed for one in parts]))
+        times = [one.times for one in parts if one.times is not None]
+        completed = np.concatenate([one.completed for one in parts])
+        return Rows(columns, completed, np.concatenate(times) if len(times) == len(parts) else None)
 
 
 class Standing(Protocol):
@@ -68,6 +72,15 @@ class Standing(Protocol):
 
         Raises RefusedError where the state is of another release or another query.
         """
+
+
+@runtime_checkable
+class CountsLate(Protocol):
+    """A standing query that takes tuples behind the watermark, too, as far as they still count. `late`: how
+    many came too late for some of what they belong to.
+    """
+
+    late: int
 
 
 @runtime_checkable

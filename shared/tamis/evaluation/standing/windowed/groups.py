@@ -25,6 +25,8 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.query.model import WINDOW_COLUMNS, WINDOW_START, Aggregate, Catalog, Query
 
+_NONE: Places = np.empty(0, np.int64)
+
 
 class WindowedGroups:
     """See `Standing`. `late` counts the tuples that came when a window of theirs had ended, and so miss in
@@ -110,7 +112,7 @@ class WindowedGroups:
         if self._grouping.having is not None:
             order = order[holds(self._grouping.having, columns, count)[order]]
         found = {key: vector.take(order) for key, vector in columns.items()}
-        return self._selected(found, len(order))
+        return self._selected(found, window[order])
 
     def _shown(self, window: Places, group: Places) -> dict[tuple[str, str], Vector]:
         """The columns of GROUP BY."""
@@ -144,15 +146,18 @@ class WindowedGroups:
             keys += [null, np.unique(np.where(null, data[:1], data), return_inverse=True)[1]]
         return np.lexsort((*reversed(keys), window))
 
-    def _selected(self, columns: dict[tuple[str, str], Vector], count: int) -> Rows:
+    def _selected(self, columns: dict[tuple[str, str], Vector], window: Places) -> Rows:
+        """The rows of windows. A window's time is its last moment, as in Flink."""
+        count = len(window)
         selected = {one.name: evaluate(one.expr, columns, count) for one in self._query.select}
-        return Rows(selected, np.full(count, -1, np.int64))
+        times = window * self._window.slide + (self._window.size - 1)
+        return Rows(selected, np.full(count, -1, np.int64), times)
 
     @cached_property
     def _nothing(self) -> Rows:
         read = [*self._grouping.by]
         read += [self._grouping.value(number) for number in range(len(self._grouping.aggregates))]
-        return self._selected({(c.alias, c.name): Vector.from_list([], c.type) for c in read}, 0)
+        return self._selected({(c.alias, c.name): Vector.from_list([], c.type) for c in read}, _NONE)
 
     def _forget(self) -> None:
         """Groups and texts that no entry has any longer."""
