@@ -76,7 +76,13 @@ class Sinks:
         except (RetryError, httpx.HTTPError) as error:
             self._metrics.inc("tamis_notifications_total", sink=sink.kind, outcome="given_up")
             cause = error.last_attempt.exception() if isinstance(error, RetryError) else error
-            log.error("notification given up", sink=sink.kind, episode=episode["episode"], error=repr(cause))
+            log.error(
+                "notification given up",
+                sink=sink.kind,
+                host=sink.url.host,
+                episode=episode["episode"],
+                error=_words(cause),
+            )
         else:
             self._metrics.inc("tamis_notifications_total", sink=sink.kind, outcome="delivered")
 
@@ -112,6 +118,13 @@ def alertmanager(sink: Alertmanager, episode: Episode) -> tuple[str, bytes, dict
     }
     url = f"{str(sink.url).rstrip('/')}/api/v2/alerts"
     return url, orjson.dumps([alert]), {"content-type": "application/json"}
+
+
+def _words(error: BaseException | None) -> str:
+    """What went wrong, without the address: that of many a webhook is a secret."""
+    if isinstance(error, httpx.HTTPStatusError):
+        return f"HTTP status {error.response.status_code}"
+    return repr(error)
 
 
 def _passing(error: BaseException) -> bool:
