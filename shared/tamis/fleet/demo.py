@@ -50,7 +50,7 @@ class Outcome:
     """All that the report shows. Bytes are of records with their keys, latencies in seconds."""
 
     places: list[Place]
-    decisions: dict[str, dict[str, int]]  # edge -> decision -> tuples
+    decisions: dict[tuple[str, str], dict[str, int]]  # stream and edge -> decision -> tuples
     published_bytes: int
     alarms: dict[str, list[dict[str, Any]]]  # alert -> distinct alarms
     episodes: dict[str, int]
@@ -201,8 +201,12 @@ def _collect(fleet: Fleet, places: list[Place], peak: dict[str, int]) -> Outcome
     return Outcome(
         places=places,
         decisions={
-            name: {k: int(v) for k, v in scrape.by("tamis_edge_tuples_total", "decision").items()}
+            (stream, name): {
+                decision: int(scrape.total("tamis_edge_tuples_total", stream=stream, decision=decision))
+                for decision in scrape.by("tamis_edge_tuples_total", "decision")
+            }
             for name, scrape in scrapes.items()
+            for stream in scrape.by("tamis_edge_tuples_total", "stream")
         },
         published_bytes=int(
             sum(s.total("tamis_edge_published_bytes_total", stream=STREAM) for s in scrapes.values())

@@ -35,12 +35,16 @@ def show(outcome: Outcome, verdicts: Sequence[Verdict], console: Console) -> Non
 
 
 def _streams(outcome: Outcome, console: Console) -> None:
-    table = Table("edge", "tuples", *_DECISIONS, "retained", box=box.SIMPLE_HEAD, title="What the edges did")
-    for place in outcome.places:
-        counts = outcome.decisions[place.name]
-        seen = sum(counts.values())
-        share = f"{counts.get('published', 0) / seen:.1%}" if seen else "-"
-        table.add_row(place.name, f"{seen:,}", *(f"{counts.get(d, 0):,}" for d in _DECISIONS), share)
+    """A line for each edge, and one for the stream as a whole."""
+    head = ("stream", "edge", "tuples", *_DECISIONS, "retained")
+    table = Table(*head, box=box.SIMPLE_HEAD, title="What the edges did")
+    for stream in dict.fromkeys(stream for stream, _ in outcome.decisions):
+        edges = {edge: counts for (of, edge), counts in outcome.decisions.items() if of == stream}
+        whole = {d: sum(counts.get(d, 0) for counts in edges.values()) for d in _DECISIONS}
+        for edge, counts in (edges | {"all": whole}).items():
+            seen = sum(counts.values())
+            share = f"{counts.get('published', 0) / seen:.1%}" if seen else "-"
+            table.add_row(stream, edge, f"{seen:,}", *(f"{counts.get(d, 0):,}" for d in _DECISIONS), share)
     console.print(table)
 
 
