@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -240,6 +241,18 @@ def test_identity_is_of_alert_and_tuples_alone() -> None:
     assert first["row"] == {"v": 1.0}
     assert first["tuples"] == {"a0": {"k": "x", "ts": 0, "v": 1.0}, "b1": {"k": "x", "ts": 0, "v": 1.0}}
     assert first["arrived"] == 2
+
+
+def test_the_page_on_topics_has_every_field_of_an_alarm() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "topics.md").read_text().partition("## Alarms\n")[2]
+    always = orjson.loads(page.partition("```json\n")[2].partition("```")[0])
+    send = Driver()
+    send(plan(1, joins("q", 1, "a", "b")), a=[tuple_of("a", 0)])
+    (alarm,) = alarms(send(b=[tuple_of("b", 0)]))
+    assert list(alarm) == list(always)
+    (late,) = alarms(send(b=[tuple_of("b", 1, late=True)]))
+    assert late.keys() - alarm.keys() == {"late"}
+    assert all(f'"{name}": ' in page for name in ("late", "incomplete", "window"))
 
 
 def test_null_keys_join_nothing_but_alone() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from random import Random
 
 import hypothesis.strategies as st
+import orjson
 from hypothesis import given
 
 from tamis.planning.plan import Definition, Input, Plan, TimeBound
@@ -34,6 +36,14 @@ def through(alarms: Sequence[Alarm], what: Rule) -> list[Episode]:
     last = advance("hot", ("k",), state, END, what)
     assert last.state == KeyState(), "nothing is remembered for ever"
     return [*events, *last.events]
+
+
+def test_the_page_on_topics_has_every_field_of_an_episode() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "topics.md").read_text().partition("## Episodes\n")[2]
+    shown = orjson.loads(page.partition("```json\n")[2].partition("```")[0])
+    (opened, closed) = through([alarm(5)], rule())
+    assert list(orjson.loads(opened.to_bytes())) == list(orjson.loads(closed.to_bytes())) == list(shown)
+    assert shown["event"] == opened.event
 
 
 def spans(times: Sequence[int], gap: int, for_: int) -> list[tuple[int, int, int]]:
