@@ -58,7 +58,7 @@ def terms(query: Conjunction, closure: Closure) -> tuple[Term, ...]:
         for occurrence, alias in real:
             for cell in cells(query, closure, occurrence):
                 needed = told(query, closure, occurrence)
-                found.append(Term(alias, _factors(query, cell, needed)))
+                found.append(Term(alias, factors(query, cell, needed)))
     if query.distinct or query.grouped:
         found.append(Term(None, tuple(_kept(query, closure, query.projected)), query.grouped))
     return tuple(found)
@@ -69,7 +69,10 @@ def entries(query: Conjunction, closure: Closure) -> Bound:
     return sum((term.count for term in terms(query, closure)), 0)
 
 
-def _factors(query: Conjunction, cell: Cell, needed: Sequence[int]) -> tuple[Factor, ...]:
+def factors(query: Conjunction, cell: Cell, needed: Sequence[int]) -> tuple[Factor, ...]:
+    """What the buckets of one occurrence in a cell are counted by; `needed` are its nodes that are kept as
+    they are.
+    """
     laid = layout(cell, query.distinct)
     kept = _values(query, cell.closure, needed)
     by_value = _by_keys(query, [*kept, *_by_value(query, cell, needed, laid.finite)])

@@ -86,7 +86,7 @@ def _coordinates(
         if query.occurrence(node) == occurrence:
             continue
         for sign in (1, -1):
-            one = _coordinate(closure, own, node, sign)
+            one = limit(closure, own, node, sign)
             if one is not None:
                 least = min(weight for _, weight in one.terms)
                 shape = (sign, one.cap - least, tuple((x, weight - least) for x, weight in one.terms))
@@ -96,7 +96,8 @@ def _coordinates(
     return tuple(found.values())
 
 
-def _coordinate(closure: Closure, own: tuple[int, ...], node: int, sign: int) -> Coordinate | None:
+def limit(closure: Closure, own: tuple[int, ...], node: int, sign: int) -> Coordinate | None:
+    """The limit that nodes set for another one; None where they never do."""
     rows = closure.rows
     if sign == 1:
         cap, nonempty = rows[node][0], -rows[0][node]

@@ -84,11 +84,21 @@ def violations(query: Conjunction, closure: Closure) -> Iterator[Violation]:
             yield Violation("C1", query.occurrence(node), node)
     graph = reach(closure)
     for occurrence in range(len(query.streams)):
-        into, out = references(query, closure, occurrence)
-        pair = _conflict(graph, into, out) if query.distinct else _first(into, out)
-        if pair is not None:
-            equal = any(closure.fixed(one.tail, one.head) for one in pair)
-            yield Violation("C2" if equal else "C3", occurrence, references=pair)
+        found = referred(query, closure, graph, occurrence)
+        if found is not None:
+            yield found
+
+
+def referred(query: Conjunction, closure: Closure, graph: Mask, occurrence: int) -> Violation | None:
+    """The condition on one occurrence's comparisons that fails, C2 or C3. `graph` is `reach` of the
+    closure.
+    """
+    into, out = references(query, closure, occurrence)
+    pair = _conflict(graph, into, out) if query.distinct else _first(into, out)
+    if pair is None:
+        return None
+    equal = any(closure.fixed(one.tail, one.head) for one in pair)
+    return Violation("C2" if equal else "C3", occurrence, references=pair)
 
 
 def _first(into: Edges, out: Edges) -> tuple[Reference, ...] | None:

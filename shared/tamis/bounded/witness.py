@@ -43,7 +43,7 @@ def construct(query: Conjunction, closure: Closure, failing: Violation, count: i
     room = 10 + query.size + sum(abs(one.bound) for one in query.differences)
     for number in range(count):
         whole = closure.copy()
-        for node, block in _blocks(query, closure, failing, number, count).items():
+        for node, block in blocks(query, closure, failing, number, count).items():
             center = block * 16 * room
             if not (whole.add(node, 0, center + 2 * room) and whole.add(0, node, 2 * room - center)):
                 return None
@@ -77,11 +77,11 @@ def states(query: Conjunction, witness: Witness) -> int:
     for subset in subsets:
         base = [(witness.stream, one) for one in subset]
         before = plain(query, base)
-        added = tuple(
-            frozenset(_added(query, plain(query, [*base, *more]), before).items())
+        new = tuple(
+            frozenset(added(query, plain(query, [*base, *more]), before).items())
             for more in witness.completions
         )
-        seen.add(added)
+        seen.add(new)
     return len(seen)
 
 
@@ -111,7 +111,7 @@ def plain(query: Conjunction, tuples: Sequence[tuple[str, Tuple]]) -> Rows:
     return found
 
 
-def _added(query: Conjunction, after: Rows, before: Rows) -> Rows:
+def added(query: Conjunction, after: Rows, before: Rows) -> Rows:
     """What is given: the new rows, or the groups that changed as they are now."""
     if query.distinct:
         return Counter({row: 1 for row in after if row not in before})
@@ -120,7 +120,7 @@ def _added(query: Conjunction, after: Rows, before: Rows) -> Rows:
     return after - before
 
 
-def _blocks(
+def blocks(
     query: Conjunction, closure: Closure, failing: Violation, number: int, count: int
 ) -> dict[int, int]:
     """In which block each node lies that matters, in the `number`-th tuple and its completion."""

@@ -62,7 +62,8 @@ def read_recordings(
     readers: dict[str, str] = {}
     for query in queries:
         for one in query.query.sources:
-            readers.setdefault(one.stream, query.name)
+            if one.stream not in catalog.tables:
+                readers.setdefault(one.stream, query.name)
     for stream in files:
         if stream not in catalog.streams:
             raise InputError(
@@ -96,4 +97,6 @@ def _unknown(stream: str, catalog: Catalog) -> str:
     if stream in catalog.derived:
         base = catalog.derived[stream].query.sources[0].stream
         return f"stream {stream} is made from stream {base} by a query, and is not recorded"
+    if stream in catalog.tables:
+        return f"{stream} is a table, whose rows are read from {catalog.tables[stream].path}"
     return f"there is no stream {stream}"

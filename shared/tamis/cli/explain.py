@@ -62,7 +62,9 @@ def command(source: str, query: str | None, run_witness: bool, as_json: bool) ->
 
 def _stands(query: AlertDef | DerivedDef, catalog: Catalog) -> bool:
     """Is every stream that it reads still there at the end of the file?"""
-    return all(source.stream in catalog.streams for source in query.query.sources)
+    return all(
+        source.stream in catalog.streams or source.stream in catalog.tables for source in query.query.sources
+    )
 
 
 def _listed(asked: dict[str, AlertDef | DerivedDef]) -> str:

@@ -12,8 +12,11 @@ from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError, NotAcceptedError
 from tamis.evaluation.replay import Replay, replay
 from tamis.evaluation.standing import WITHDRAWN, Rows, compiled, play
+from tamis.evaluation.standing.in_time import play_in_time
 from tamis.evaluation.standing.windowed import play_windows
 from tamis.expressions.nodes import Column, Expr, Type, columns
+from tamis.planning.application_time import answer, open_ended
+from tamis.planning.application_time.ground import ground
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
 from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef, Query
@@ -46,17 +49,16 @@ def command(
 
     One row per result with the columns of SELECT, in the order in which results arise: by the event time of
     the latest tuple, or over streams without time with the tuple that makes them; the inputs of these are
-    interleaved by their column _order where they have one, else read one after the other. Times are written
-    as they were read (text in ISO 8601, or numbers; over streams without time all text alike, in UTC),
-    differences of times as microseconds. Standard output
-    is CSV unless --format says otherwise. Exits with 0 when done, 1 if the query is refused, 2 if the input
+    interleaved by their column _order where they have one, else read one after the other. Tables are read
+    from their paths. Times are written as they were read (text in ISO 8601, or numbers; over streams without
+    time all text alike, in UTC), differences of times as microseconds. Standard output is CSV unless --format says otherwise. Exits with 0 when done, 1 if the query is refused, 2 if the input
     is wrong.
     """
     output_form = format_of(output, form or "csv" if output == "-" else form)  # known before the work is done
     catalog, _ = statements_of(source)
     chosen = _chosen(catalog, query, source)
     recordings = read_recordings(catalog, [chosen], files_of(inputs, source), form)
-    if chosen.query.timeless or chosen.query.grouping is not None:
+    if chosen.query.timeless or chosen.query.grouping is not None or _in_time(chosen.query, catalog):
         write_table(_standing_rows(chosen, catalog, recordings), output, output_form)
         return
     alert = chosen if isinstance(chosen, AlertDef) else AlertDef(chosen.name, chosen.query)
@@ -79,6 +81,11 @@ def _chosen(catalog: Catalog, name: str | None, source: str) -> AlertDef | Deriv
     return next(iter(queries.values())) if name is None else queries[name]
 
 
+def _in_time(query: Query, catalog: Catalog) -> bool:
+    """Is it evaluated in application time? A join without bounds on time where that bounds its memory."""
+    return query.in_time or (open_ended(query, catalog) and answer(query, catalog).verdict == "bounded")
+
+
 def _standing_rows(
     chosen: AlertDef | DerivedDef, catalog: Catalog, recordings: dict[str, Recording]
 ) -> pa.Table:
@@ -89,6 +96,7 @@ def _standing_rows(
         hint = f"write {repairs[0]}" if repairs else "ask tamis explain for the reason"
         raise NotAcceptedError(explained.reason, where=f"{explained.kind} {chosen.name}", hint=hint)
     rows = _played(chosen.query, catalog, recordings)
+    recordings = {**ground(chosen.query, catalog).relations, **recordings}
     members = chosen.query.members or (chosen.query,)
     built = {}
     for number, output in enumerate(chosen.query.select):
@@ -117,8 +125,8 @@ def _played(query: Query, catalog: Catalog, recordings: dict[str, Recording]) ->
             )
         return found.rows
     standing = compiled(query, catalog)
-    assert standing is not None, "every query over streams without time is a standing one"
-    return play(standing, recordings).rows
+    assert standing is not None, "every query that keeps synopses is a standing one"
+    return (play if query.timeless else play_in_time)(standing, recordings).rows
 
 
 def _written(query: Query, expr: Expr, recordings: dict[str, Recording]) -> pa.DataType:

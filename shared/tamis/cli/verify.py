@@ -45,6 +45,11 @@ def command(source: str, inputs: tuple[str, ...], form: Format | None, as_json: 
     alerts = list(catalog.alerts.values())
     if not alerts:
         raise InputError("no alert to verify", where=source, hint="add a CREATE ALERT statement")
+    for alert in alerts:
+        if alert.query.in_time:
+            hint = "evaluate it with tamis run"
+            what = "queries in application time have no plain join to compare with yet"
+            raise InputError(what, where=f"alert {alert.name}", hint=hint)
     recordings = read_recordings(catalog, alerts, files_of(inputs, source), form)
     verdicts = verify(catalog, recordings)
     if as_json:

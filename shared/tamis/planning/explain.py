@@ -9,14 +9,16 @@ from typing import Any
 
 from tamis.expressions.nodes import conjunction
 from tamis.expressions.sql_text import to_sql
-from tamis.planning import windowed
+from tamis.planning import application_time, windowed
+from tamis.planning.application_time.ground import ground
+from tamis.planning.application_time.timed import translated
 from tamis.planning.bounds import TIME_BOUNDED, Memory
 from tamis.planning.omission import Omission, bare
 from tamis.planning.spans import seconds
 from tamis.planning.timeless import answer, proof_of
 from tamis.planning.timeless.proof import Growth
 from tamis.planning.timeless.translate import translate
-from tamis.planning.verdict import Verdict, judge
+from tamis.planning.verdict import NO_FLEET, Verdict, judge
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Window
 
 _WIDTH = 100
@@ -90,10 +92,11 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation:
-    """The explanation of an alert or a derived stream, by its name in `catalog` or itself.
+def explain(catalog: Catalog, query: str | AlertDef | DerivedDef, *, in_fleet: bool = False) -> Explanation:
+    """The explanation of an alert or a derived stream, by its name in `catalog` or itself. `in_fleet`: for
+    the fleet, which doesn't evaluate queries in application time yet, and reads no file of a table.
 
-    Raises KeyError where the catalogue has no query of that name.
+    Raises KeyError where the catalogue has no query of that name, InputError where a table can't be read.
     """
     definition = query
     if isinstance(definition, str):
@@ -104,6 +107,15 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
         return _timeless(definition, catalog, kind)
     if definition.query.grouping is not None:
         return _windowed(definition, catalog, kind)
+    if definition.query.in_time and in_fleet:
+        unknown = Memory("unknown", None, "", "", NO_FLEET)
+        return Explanation(definition.name, kind, False, NO_FLEET, (), unknown)
+    if definition.query.in_time:
+        return _in_time(definition, catalog, kind, application_time.answer(definition.query, catalog))
+    if not in_fleet and application_time.open_ended(definition.query, catalog):
+        found = application_time.answer(definition.query, catalog)
+        if found.verdict == "bounded":
+            return _in_time(definition, catalog, kind, found)
     verdict = judge(definition, catalog)
     reason = verdict.refusal or f"partitioned by {verdict.keys.reason}"
     if verdict.refusal is None and not any(verdict.keys.partition.values()):
@@ -134,6 +146,30 @@ def _timeless(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) ->
         shown = None if predicate is None else to_sql(predicate)
         why = "a tuple without time can't be omitted by its neighbours in time"
         sources.append(SourceExplanation(source.alias, source.stream, (), shown, None, None, None, None, why))
+    return Explanation(definition.name, kind, accepted, reason, tuple(sources), found)
+
+
+def _in_time(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str, found: Memory) -> Explanation:
+    """A query in application time: nothing is omitted, and its memory decides."""
+    allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
+    accepted = found.verdict == "bounded" or allowed
+    reason = (
+        "in application time: each row once its last tuple's time has passed" if accepted else found.reason
+    )
+    sources = []
+    for one in definition.query.members or (definition.query,):
+        filters = translated(one, ground(one, catalog)).filters
+        for source in one.sources:
+            predicate = bare(conjunction(filters[source.alias]))
+            shown = None if predicate is None else to_sql(predicate)
+            why = (
+                "a table: it is read as it is"
+                if source.stream in catalog.tables
+                else "no omission: every tuple counts, however long ago it came"
+            )
+            sources.append(
+                SourceExplanation(source.alias, source.stream, (), shown, None, None, None, None, why)
+            )
     return Explanation(definition.name, kind, accepted, reason, tuple(sources), found)
 
 

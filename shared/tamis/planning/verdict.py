@@ -14,6 +14,8 @@ from tamis.planning.omission import Omission, decide
 from tamis.planning.remembered import MOST, Remembered
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Query, StreamDef
 
+NO_FLEET = "the fleet evaluates no queries in application time yet: tamis run does, over recordings"
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -69,6 +71,12 @@ def _judge(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
 
 def accepted(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
     """The verdict of a query that is accepted. Raises NotAcceptedError with the reason where it isn't."""
+    if definition.query.in_time:
+        raise NotAcceptedError(
+            NO_FLEET,
+            where=f"alert {definition.name}",
+            hint="evaluate recordings with tamis run",
+        )
     verdict = judge(definition, catalog)
     if verdict.refusal is not None:
         repairs = verdict.memory.repairs

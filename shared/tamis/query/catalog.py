@@ -16,19 +16,23 @@ from tamis.query.model import (
     SetPaused,
     Statement,
     StreamDef,
+    TableDef,
 )
 
 
 def apply(catalog: Catalog, statement: Statement) -> None:
     """Carry out `statement` on `catalog`. Raises `SqlError` where a name is taken, missing or in use.
 
-    Names of streams, raw and derived, are one set; those of functions another; those of alerts a third, which
-    shares no name with derived streams, since both are queries.
+    Names of streams, raw and derived, and of tables are one set; those of functions another; those of
+    alerts a third, which shares no name with derived streams, since both are queries.
     """
     match statement:
         case StreamDef():
             _free(catalog, "stream", statement.name, statement.position)
             catalog.streams[statement.name] = statement
+        case TableDef():
+            _free(catalog, "table", statement.name, statement.position)
+            catalog.tables[statement.name] = statement
         case DerivedDef():
             _free(catalog, "stream", statement.name, statement.position)
             if statement.name in catalog.alerts:
@@ -57,15 +61,16 @@ def apply(catalog: Catalog, statement: Statement) -> None:
 
 def readers(catalog: Catalog, kind: str, name: str) -> Iterator[str]:
     """What reads a stream or calls a function, as "alert 'q'", "stream 's'" or "function 'f'"."""
-    definitions: list[tuple[str, StreamDef | DerivedDef | AlertDef | FunctionDef]] = [
+    definitions: list[tuple[str, StreamDef | TableDef | DerivedDef | AlertDef | FunctionDef]] = [
         *(("stream", s) for s in catalog.streams.values()),
+        *(("table", t) for t in catalog.tables.values()),
         *(("stream", d) for d in catalog.derived.values()),
         *(("function", f) for f in catalog.functions.values()),
         *(("alert", a) for a in catalog.alerts.values()),
     ]
     for what, definition in definitions:
         reads = (
-            kind == "stream"
+            kind in ("stream", "table")
             and isinstance(definition, DerivedDef | AlertDef)
             and any(name == source.stream or name in source.via for source in definition.query.sources)
         )
@@ -85,6 +90,8 @@ def _drop(catalog: Catalog, statement: Drop) -> None:
         catalog.paused.discard(name)
     elif statement.kind == "function":
         del catalog.functions[name]
+    elif statement.kind == "table":
+        del catalog.tables[name]
     else:
         (catalog.streams if name in catalog.streams else catalog.derived).pop(name)
 
@@ -92,6 +99,8 @@ def _drop(catalog: Catalog, statement: Drop) -> None:
 def _names(catalog: Catalog, kind: str) -> list[str]:
     if kind == "stream":
         return [*catalog.streams, *catalog.derived]
+    if kind == "table":
+        return list(catalog.tables)
     return list(catalog.alerts if kind == "alert" else catalog.functions)
 
 
@@ -102,9 +111,10 @@ def _exists(catalog: Catalog, kind: str, name: str, position: Position) -> None:
 
 
 def _free(catalog: Catalog, kind: str, name: str, position: Position) -> None:
-    if name in _names(catalog, kind):
-        hint = f"choose another name, or write DROP {kind.upper()} {name} first"
-        raise SqlError(f"there is a {kind} '{name}' already", position, hint)
+    for taken in ("stream", "table") if kind in ("stream", "table") else (kind,):
+        if name in _names(catalog, taken):
+            hint = f"choose another name, or write DROP {taken.upper()} {name} first"
+            raise SqlError(f"there is a {taken} '{name}' already", position, hint)
 
 
 def _taken(by: str, name: str, position: Position) -> SqlError:

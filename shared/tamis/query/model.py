@@ -64,6 +64,20 @@ class StreamDef:
 
 
 @dataclass(frozen=True)
+class TableDef:
+    """CREATE TABLE r (…) WITH (path = '…'): a static relation, whose rows are read from a CSV or Parquet
+    file.
+    """
+
+    name: str
+    columns: tuple[ColumnDef, ...]
+    path: str
+    functions: tuple[str, ...] = ()
+    sql: str = ""
+    position: Position = field(default=Position(1, 1), compare=False)
+
+
+@dataclass(frozen=True)
 class FunctionDef:
     """CREATE FUNCTION: kept for SHOW and DROP; calls are already inlined wherever they stand."""
 
@@ -92,9 +106,9 @@ class Window:
 
 @dataclass(frozen=True)
 class Source:
-    """One occurrence of a stream in FROM. `via` names the derived streams that were inlined on the way to
-    the base `stream`. With a `window` it has a row for every tuple and window that holds it, and the columns
-    `window_start` and `window_end` besides the stream's.
+    """One occurrence of a stream, or of a table, in FROM. `via` names the derived streams that were inlined
+    on the way to the base `stream`. With a `window` it has a row for every tuple and window that holds it,
+    and the columns `window_start` and `window_end` besides the stream's.
     """
 
     alias: str
@@ -166,10 +180,12 @@ class Query:
     Either no source has a window, or all have the same one and conjuncts equate `window_start` (or
     `window_end`) of all of them; no other conjunct has these columns.
 
-    Either all its streams have event time or, where it is `timeless`, none. Only a timeless query may be
-    `distinct`, each row once, when it first holds, or be the union of `members`, whose sources it then has
-    all, and conjuncts none; its names are the first one's. A timeless query with a `grouping` has a row per
-    change of a group's; one over the windows of one stream, grouped by them, a row per window and group.
+    Either all its streams have event time or, where it is `timeless`, none; or it is evaluated `in_time`:
+    then it may mix these and join tables, and has neither windows nor a grouping. Only a timeless query or
+    one in time may be `distinct`, each row once, when it first holds, or be the union of `members`, whose
+    sources it then has all, and conjuncts none; its names are the first one's. A timeless query with a
+    `grouping` has a row per change of a group's; one over the windows of one stream, grouped by them, a row
+    per window and group.
     """
 
     sources: tuple[Source, ...]
@@ -179,6 +195,7 @@ class Query:
     timeless: bool = False
     grouping: Grouping | None = None
     members: tuple[Query, ...] = ()
+    in_time: bool = False
 
     @property
     def window(self) -> Window | None:
@@ -227,7 +244,7 @@ class DerivedDef:
 class Drop:
     """DROP ALERT, STREAM or FUNCTION."""
 
-    kind: str  # "alert", "stream", "function"
+    kind: str  # "alert", "stream", "table", "function"
     name: str
     position: Position = field(default=Position(1, 1), compare=False)
 
@@ -257,7 +274,7 @@ class Explain:
     position: Position = field(default=Position(1, 1), compare=False)
 
 
-Statement = StreamDef | FunctionDef | AlertDef | DerivedDef | Drop | SetPaused | Show | Explain
+Statement = StreamDef | TableDef | FunctionDef | AlertDef | DerivedDef | Drop | SetPaused | Show | Explain
 
 
 @dataclass
@@ -271,9 +288,15 @@ class Catalog:
     functions: dict[str, FunctionDef] = field(default_factory=dict)
     alerts: dict[str, AlertDef] = field(default_factory=dict)
     paused: set[str] = field(default_factory=set)
+    tables: dict[str, TableDef] = field(default_factory=dict)
 
     def copy(self) -> Catalog:
         """An independent copy; definitions themselves are immutable."""
         return Catalog(
-            dict(self.streams), dict(self.derived), dict(self.functions), dict(self.alerts), set(self.paused)
+            dict(self.streams),
+            dict(self.derived),
+            dict(self.functions),
+            dict(self.alerts),
+            set(self.paused),
+            dict(self.tables),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from sqlglot.tokenizer_core import TokenType
@@ -18,6 +19,7 @@ Option = Callable[[Value], Any]
 
 _EXAMPLE = "write WITH (name = value, …)"
 _LONGEST_LABEL = 200
+_FILES = (".csv", ".parquet")
 
 
 def _duration(value: Value) -> int:
@@ -59,6 +61,13 @@ def _text(value: Value) -> str:
     return value
 
 
+def _path(value: Value) -> str:
+    if not isinstance(value, str) or Path(value).suffix.lower() not in _FILES or "\0" in value:
+        hint = f"name a file that ends in {' or '.join(_FILES)}, such as 'sites.csv'"
+        raise InputError("this must be the path of a file", hint=hint)
+    return value
+
+
 def _labels(value: Value) -> tuple[tuple[str, str], ...]:
     hint = "write names and values in one text, such as 'team=ops, site=north'"
     labels: dict[str, str] = {}
@@ -79,13 +88,6 @@ def _certify(value: Value) -> str:
     return str(value)
 
 
-def _finite(value: Value) -> bool:
-    if _flag(value):
-        hint = "leave finite and until out: the stream is then one without an end"
-        raise InputError("finite streams aren't executed yet", hint=hint)
-    return False
-
-
 def _until(value: Value) -> int:
     if not isinstance(value, str):
         raise InputError("this must be a time", hint="write one such as '2026-01-31T12:00:00Z'")
@@ -104,7 +106,7 @@ STREAM: Mapping[str, Option] = {
     "max_stall": _span,
     "idle_timeout": _span,
     "max_ahead": _duration,
-    "finite": _finite,
+    "finite": _flag,
     "until": _until,
 }
 ALERT: Mapping[str, Option] = {
@@ -116,7 +118,7 @@ ALERT: Mapping[str, Option] = {
     "certify": _certify,
     "allow_unbounded": _flag,
 }
-TABLE: Mapping[str, Option] = {"path": _text}
+TABLE: Mapping[str, Option] = {"path": _path}
 
 
 def read_options(context: Context, group: Cursor, known: Mapping[str, Option]) -> dict[str, Any]:

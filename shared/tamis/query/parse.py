@@ -126,13 +126,18 @@ def _mark_broken(context: Context, tokens: list[Token]) -> None:
         return
     name = tokens[at + 1].text.lower() if is_word(tokens[at + 1]) else tokens[at + 1].text
     broken = {
-        "STREAM": (context.broken_streams, {*context.catalog.streams, *context.catalog.derived}),
-        "TABLE": (context.broken_streams, {*context.catalog.streams, *context.catalog.derived}),
+        "STREAM": (context.broken_streams, _read_from(context.catalog)),
+        "TABLE": (context.broken_streams, _read_from(context.catalog)),
         "ALERT": (context.broken_alerts, set(context.catalog.alerts)),
         "FUNCTION": (context.broken_functions, set(context.catalog.functions)),
     }.get(words[at])
     if broken is not None and name not in broken[1]:
         broken[0].add(name)
+
+
+def _read_from(catalog: Catalog) -> set[str]:
+    """What can stand in FROM."""
+    return {*catalog.streams, *catalog.derived, *catalog.tables}
 
 
 def _recursion(context: Context, cursors: list[Cursor]) -> None:

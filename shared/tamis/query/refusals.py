@@ -50,8 +50,8 @@ CLAUSES: dict[str, tuple[str, str]] = {
     "into": ("SELECT INTO isn't executed", "write CREATE STREAM name AS SELECT …"),
 }
 
-TIMED_DISTINCT = (
-    "SELECT DISTINCT isn't executed yet over streams with time",
+WINDOWED_DISTINCT = (
+    "SELECT DISTINCT isn't executed over windows",
     "leave DISTINCT out; alarms of one key within `gap` are one episode",
 )
 DISTINCT = ("DISTINCT ON isn't executed", "write SELECT DISTINCT and the columns")

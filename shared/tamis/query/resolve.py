@@ -16,7 +16,7 @@ from tamis.query import refusals, unions, windows
 from tamis.query.aggregates import Aggregates, grouping
 from tamis.query.context import Context, Name, name_of, suggest
 from tamis.query.dialect import span
-from tamis.query.model import Conjunct, DerivedDef, Output, Query, Source, StreamDef
+from tamis.query.model import Conjunct, DerivedDef, Output, Query, Source, StreamDef, TableDef
 from tamis.query.reading import Reader, flat
 
 _READ = ("expressions", "from_", "joins", "where")
@@ -129,16 +129,16 @@ def _resolve_select(context: Context, node: exp.Expr, offset: int) -> Query | No
         complete = complete and all(expr is not None for _, expr in read)
     sources.visible, sources.named = len(sources.bound), frozenset()
     known = all(bound.source is not None for bound in sources.bound)
-    timeless = _timeless(context, sources) if known else False
+    timeless, in_time = _kind(context, sources, node) if known else (False, False)
     in_windows = known and any(b.source is not None and b.source.window is not None for b in sources.bound)
     aggregates = Aggregates() if timeless or in_windows else None
     reader = Reader(context, sources, aggregates)
     outputs = _outputs(context, reader, sources, node)
     complete = _timed_clauses(context, node, aggregates is not None) and complete
-    if outputs is None or not complete or timeless is None or not known:
+    if outputs is None or not complete or not known:
         return None
     distinct = node.args.get("distinct")
-    if distinct is not None and not _eliminates(context, distinct, timeless):
+    if distinct is not None and not _eliminates(context, distinct, timeless or in_time):
         return None
     grouped = None
     if aggregates is not None and (aggregates.found or node.args.get("group") or node.args.get("having")):
@@ -158,33 +158,38 @@ def _resolve_select(context: Context, node: exp.Expr, offset: int) -> Query | No
         distinct is not None,
         timeless,
         grouped,
+        (),
+        in_time,
     )
     fits = windows.check(context, query, [b.offset for b in sources.bound])
     return query if fits else None
 
 
-def _timeless(context: Context, sources: Sources) -> bool | None:
-    """Whether no stream of FROM has event time; None where some have and some have not."""
-    streams = [context.catalog.streams[b.source.stream] for b in sources.bound if b.source is not None]
-    without = [b for b, stream in zip(sources.bound, streams, strict=True) if stream.time is None]
-    if without and len(without) < len(streams):
-        for bound, stream in zip(sources.bound, streams, strict=True):
-            if stream.time is None:
-                context.error(
-                    f"stream '{stream.name}' has no WATERMARK; joins of streams with and without time aren't"
-                    " executed yet",
-                    bound.offset,
-                    "add WATERMARK FOR column AS column - INTERVAL '5' SECOND to its CREATE STREAM",
-                )
-        return None
-    return bool(without)
+def _kind(context: Context, sources: Sources, node: exp.Expr) -> tuple[bool, bool]:
+    """Whether no stream of FROM has event time, and whether the query is evaluated in time: with tables, or
+    streams with and without event time, or DISTINCT over streams with it.
+    """
+    named = [(b.source, b.offset) for b in sources.bound if b.source is not None]
+    streams = [context.catalog.streams.get(source.stream) for source, _ in named]
+    if named and not any(streams):
+        hint = "join a stream with it, or read the file"
+        context.error("a query reads at least one stream, not tables alone", named[0][1], hint)
+        return False, False
+    timed = [stream.time is not None for stream in streams if stream is not None]
+    windowed = any(source.window is not None for source, _ in named)
+    mixed = None in streams or len(set(timed)) > 1
+    if windowed:
+        return False, False
+    if not any(timed) and not mixed:
+        return True, False
+    return False, mixed or node.args.get("distinct") is not None
 
 
-def _eliminates(context: Context, distinct: exp.Expr, timeless: bool) -> bool:
+def _eliminates(context: Context, distinct: exp.Expr, executed: bool) -> bool:
     """Is DISTINCT executed here?"""
-    if timeless and distinct.args.get("on") is None:
+    if executed and distinct.args.get("on") is None:
         return True
-    what, hint = refusals.DISTINCT if timeless else refusals.TIMED_DISTINCT
+    what, hint = refusals.DISTINCT if executed else refusals.WINDOWED_DISTINCT
     context.error(what, distinct, hint)
     return False
 
@@ -306,13 +311,24 @@ def _stream(context: Context, table: exp.Expr) -> Bound | None:
     own = name_of(alias.this).text if alias is not None else name.text
     stream = context.catalog.streams.get(name.text)
     derived = context.catalog.derived.get(name.text)
+    static = context.catalog.tables.get(name.text)
     if stream is not None:
         bound = _raw(own, stream)
+    elif static is not None:
+        if window is not None:
+            what = f"'{static.name}' is a table, and windows are over event time"
+            context.error(what, table, "join the table as it is")
+            return Bound(own, name.text, None)
+        bound = _raw(own, static)
     elif derived is not None:
         bound = _derived(context, table, own, derived)
     else:
         if name.text not in context.broken_streams:
-            known: Iterable[str] = [*context.catalog.streams, *context.catalog.derived]
+            known: Iterable[str] = [
+                *context.catalog.streams,
+                *context.catalog.derived,
+                *context.catalog.tables,
+            ]
             context.error(f"there is no stream '{name.text}'", name.offset, suggest(name.text, known))
         return Bound(own, name.text, None)
     if window is not None and bound.source is not None:
@@ -323,7 +339,7 @@ def _stream(context: Context, table: exp.Expr) -> Bound | None:
     return bound
 
 
-def _raw(alias: str, stream: StreamDef) -> Bound:
+def _raw(alias: str, stream: StreamDef | TableDef) -> Bound:
     columns: dict[str, Expr] = {c.name: Column(alias, c.name, c.type) for c in stream.columns}
     return Bound(alias, stream.name, columns, Source(alias, stream.name))
 

@@ -28,6 +28,7 @@ from tamis.query.model import (
     Show,
     Statement,
     StreamDef,
+    TableDef,
 )
 from tamis.query.python_functions import read_python
 from tamis.query.refusals import function as refused_function
@@ -43,7 +44,8 @@ _FUNCTION = "write CREATE FUNCTION name(parameter TYPE, …) RETURNS TYPE AS exp
 _STATEMENTS = ("CREATE", "DROP", "PAUSE", "RESUME", "SHOW", "EXPLAIN")
 _KINDS = ("STREAM", "ALERT", "FUNCTION", "TABLE", "PATTERN")
 _SHOWN = ("ALERTS", "STREAMS")
-_LATER = {"TABLE": "static relations", "PATTERN": "similarity queries"}
+_LATER = {"PATTERN": "similarity queries"}
+_TABLE = "write CREATE TABLE name (column TYPE, …) WITH (path = 'file.csv')"
 
 
 class StatementReader:
@@ -108,7 +110,9 @@ class StatementReader:
             return self._alert(replace)
         if kind == "FUNCTION":
             return self._function()
-        (self._table if kind == "TABLE" else self._pattern)()
+        if kind == "TABLE":
+            return self._table()
+        self._pattern()
         return None
 
     def _named(self, what: str, hint: str) -> Name:
@@ -128,10 +132,8 @@ class StatementReader:
         columns, watermark = read_columns(self.context, group)
         given = self._options(options.STREAM)
         self.cursor.finish("end the statement with a semicolon")
-        if len(self.context.errors) == before and "until" in given:
-            self.context.error(
-                "until is for finite streams", name.offset, "leave until out, or add finite = true"
-            )
+        if len(self.context.errors) == before:
+            self._check_end(name, given, watermark is not None)
         if len(self.context.errors) > before:
             return None
         time, delay = watermark or (None, 0)
@@ -146,6 +148,20 @@ class StatementReader:
             position=self.position(name),
         )
 
+    def _check_end(self, name: Name, given: Mapping[str, Any], timed: bool) -> None:
+        """A finite stream has event time, and says when it ends; another one doesn't."""
+        finite = given.get("finite", False)
+        if "until" in given and not finite:
+            self.context.error(
+                "until is for finite streams", name.offset, "leave until out, or add finite = true"
+            )
+        if finite and "until" not in given:
+            hint = "add until = '2026-01-31T12:00:00Z', the last event time that it has"
+            self.context.error("a finite stream says when it ends", name.offset, hint)
+        if finite and not timed:
+            hint = "add WATERMARK FOR column AS column, or write its rows to a file and CREATE TABLE"
+            self.context.error("a finite stream has event time", name.offset, hint)
+
     def _derived(self, name: Name) -> DerivedDef | None:
         query = self._query()
         if query is None:
@@ -159,7 +175,7 @@ class StatementReader:
         if query.window is not None:
             hint = f"write {query.sources[0].stream} here, and its windows in the alerts that read it"
             raise self.context.text.error("streams of windows aren't executed yet", name.offset, hint)
-        if query.distinct:
+        if query.distinct or query.in_time:
             hint = "write DISTINCT in the alert that reads it"
             raise self.context.text.error("streams of distinct rows aren't executed yet", name.offset, hint)
         if query.grouping is not None:
@@ -239,13 +255,22 @@ class StatementReader:
             name.text, tuple(parameters.items()), returns, body, self.functions, self.sql, self.position(name)
         )
 
-    def _table(self) -> None:
-        example = "write CREATE TABLE name (column TYPE, …) WITH (path = 'file.csv')"
-        name = self._named("the name of a table", example)
-        read_columns(self.context, self.cursor.group("columns", example))
-        self._options(options.TABLE)
-        what = f"{_LATER['TABLE']}, CREATE TABLE {name.text}, aren't executed yet"
-        self.context.error(what, self.start, "send its rows as a stream")
+    def _table(self) -> TableDef | None:
+        before = len(self.context.errors)
+        name = self._named("the name of a table", _TABLE)
+        columns, watermark = read_columns(self.context, self.cursor.group("columns", _TABLE))
+        given = self._options(options.TABLE)
+        self.cursor.finish("end the statement with a semicolon")
+        if watermark is not None:
+            hint = "leave WATERMARK out, or write CREATE STREAM"
+            self.context.error("a table has no event time: its rows don't change", name.offset, hint)
+        if len(self.context.errors) == before and "path" not in given:
+            self.context.error("a table says where its rows are", name.offset, _TABLE)
+        if len(self.context.errors) > before:
+            return None
+        return TableDef(
+            name.text, tuple(columns), given["path"], self.functions, self.sql, self.position(name)
+        )
 
     def _pattern(self) -> None:
         example = "write CREATE PATTERN name FROM 'file.csv'"

@@ -1,4 +1,4 @@
-"""UNION and UNION ALL of SELECTs over streams without time."""
+"""UNION and UNION ALL of SELECTs."""
 
 from __future__ import annotations
 
@@ -51,20 +51,30 @@ def resolve_union(context: Context, node: exp.Expr, offset: int, resolve: Resolv
         if len(context.errors) > before:
             return None
     (distinct,) = ways
+    timeless = all(member.timeless for member in members)
     return Query(
         tuple(source for member in members for source in member.sources),
         (),
         members[0].select,
         distinct,
-        True,
+        timeless,
         None,
-        tuple(replace(member, distinct=member.distinct or distinct) for member in members),
+        tuple(
+            replace(
+                member,
+                distinct=member.distinct or distinct,
+                timeless=timeless,
+                in_time=not timeless,
+            )
+            for member in members
+        ),
+        not timeless,
     )
 
 
 def _check(context: Context, member: Query, first: Query, offset: int) -> None:
-    if not member.timeless:
-        context.error("UNION isn't executed yet over streams with time", offset, _APART)
+    if member.window is not None:
+        context.error("UNION isn't executed over windows", offset, _APART)
     elif member.grouping is not None:
         context.error("UNION of aggregates isn't executed", offset, _APART)
     elif [_kind(one.expr.type) for one in member.select] != [_kind(one.expr.type) for one in first.select]:

@@ -15,6 +15,7 @@ from tamis.query.model import (
     Show,
     Statement,
     StreamDef,
+    TableDef,
 )
 
 
@@ -55,6 +56,9 @@ def statement(made: Statement) -> list[str]:
             options = (made.keys, made.rate, made.max_stall, made.idle_timeout, made.max_ahead, made.finite)
             time = f"time {made.time} - {made.delay}"
             return [f"stream {made.name} {made.key}", *columns, f"  {time}", f"  {options}"]
+        case TableDef():
+            columns = [f"  {c.name} {c.type}{' key' * c.key}" for c in made.columns]
+            return [f"table {made.name} from {made.path}", *columns]
         case FunctionDef():
             parameters = ", ".join(f"{name} {kind}" for name, kind in made.parameters)
             return [

@@ -10,7 +10,16 @@ from dataclasses import replace
 
 from tamis.errors import Position, SqlError
 from tamis.query.catalog import apply, readers
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Drop, FunctionDef, Statement, StreamDef
+from tamis.query.model import (
+    AlertDef,
+    Catalog,
+    DerivedDef,
+    Drop,
+    FunctionDef,
+    Statement,
+    StreamDef,
+    TableDef,
+)
 from tamis_registry.core.state import Defined
 
 
@@ -27,6 +36,8 @@ def carry_out(catalog: Catalog, statement: Statement) -> None:
                 apply(catalog, statement)
             elif not same(current, statement):
                 _change(catalog, statement)
+        case TableDef():
+            raise no_tables(statement)
         case Drop():
             users = list(readers(catalog, statement.kind, statement.name))
             if users:
@@ -38,6 +49,13 @@ def carry_out(catalog: Catalog, statement: Statement) -> None:
             apply(catalog, statement)
         case _:
             apply(catalog, statement)
+
+
+def no_tables(statement: TableDef) -> SqlError:
+    """Why the fleet takes no static relation."""
+    what = f"the fleet reads no tables yet, such as '{statement.name}'"
+    hint = "evaluate recordings with tamis run, or send its rows as a stream"
+    return SqlError(what, statement.position, hint)
 
 
 def existing(catalog: Catalog, statement: Defined) -> Defined | None:

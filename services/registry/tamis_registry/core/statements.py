@@ -24,9 +24,10 @@ from tamis.query.model import (
     Show,
     Statement,
     StreamDef,
+    TableDef,
 )
 from tamis.query.parse import parse
-from tamis_registry.core.carry import Conflict, carry_out, existing, same
+from tamis_registry.core.carry import Conflict, carry_out, existing, no_tables, same
 from tamis_registry.core.errors import MissingError, UnboundedError
 from tamis_registry.core.membership import delist_dropped
 from tamis_registry.core.planner import Planner
@@ -125,6 +126,8 @@ class Fold:
                 return self._alert(statement)
             case StreamDef() | DerivedDef() | FunctionDef():
                 return self._define(statement)
+            case TableDef():
+                raise no_tables(statement)
             case Drop():
                 return self._drop(statement)
             case SetPaused():

@@ -8,6 +8,7 @@ them by the same objects.
 | `recorded` | a standing query over recordings |
 | `timeless` | queries over streams without time |
 | `windowed` | aggregates of windows |
+| `in_time` | queries in application time |
 """
 
 from tamis.evaluation.standing.compiled import compiled, standing

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from tamis.errors import InputError
 from tamis.evaluation.standing.contract import Standing
+from tamis.evaluation.standing.in_time import InTime
 from tamis.evaluation.standing.timeless import timeless
 from tamis.evaluation.standing.windowed import WindowedGroups
+from tamis.planning.application_time import open_ended
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
 from tamis.query.parse import catalog_of
 
@@ -31,4 +33,6 @@ def compiled(query: Query, catalog: Catalog) -> Standing | None:
         return timeless(query, catalog)
     if query.grouping is not None:
         return WindowedGroups(query, catalog)
+    if query.in_time or open_ended(query, catalog):
+        return InTime(query, catalog)
     return None

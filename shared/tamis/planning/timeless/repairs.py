@@ -34,10 +34,10 @@ class Change:
 
 def repairs(branches: Sequence[Branch], columns: Sequence[Column]) -> tuple[str, ...]:
     """Changes that bound all branches, the fewest first. Empty where a few changes don't."""
-    changes = list(_changes(branches[0][0], columns))
+    possible = list(changes(branches[0][0], columns))
     found: list[str] = []
     choices = itertools.chain.from_iterable(
-        itertools.combinations(changes, count) for count in range(1, MOST_CHANGES + 1)
+        itertools.combinations(possible, count) for count in range(1, MOST_CHANGES + 1)
     )
     fewest = MOST_CHANGES
     for chosen in itertools.islice(choices, MOST_DECIDED):
@@ -65,7 +65,8 @@ def _bounds(query: Conjunction, closure: Closure, chosen: Sequence[Change]) -> b
     return violation(query, closure) is None
 
 
-def _changes(query: Conjunction, columns: Sequence[Column]) -> Iterator[Change]:
+def changes(query: Conjunction, columns: Sequence[Column]) -> Iterator[Change]:
+    """Single changes: DISTINCT, and limits of each column."""
     constants = [abs(d.bound) for d in query.differences if 0 in (d.left, d.right)]
     low, high = min(_LOW, *(-c for c in constants), 0), max(_HIGH, *constants, 0)
     if not query.distinct and not query.grouped:

@@ -8,22 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from tamis.bounded.closure import Bound, Closure
+from tamis.bounded.closure import Closure
 from tamis.bounded.evaluate.columns import Column
 from tamis.bounded.evaluate.evaluator import Evaluator
 from tamis.bounded.evaluate.synopsis import Entry, Merge
 from tamis.bounded.normal_form import Conjunction
 from tamis.evaluation.standing.contract import Batch
 from tamis.expressions.evaluate import holds
-from tamis.expressions.nodes import Expr, Type, aliases
+from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Mask, Value, Vector
-from tamis.planning.timeless.differences import place
 from tamis.planning.timeless.minimal import Minimal
+from tamis.planning.timeless.numbers import Numbers, conditions, numbers, passing
 from tamis.planning.timeless.translate import Translation
 
 Values = tuple[Value, ...]  # of the columns that are kept of a tuple
 Payload = Any  # what an entry carries
-Numbers = list[Bound | None]
 Codes = dict[Any, int]  # of texts
 
 
@@ -81,7 +80,7 @@ class Conjunct:
         self._codes = translation.codes
         # Of the texts that make buckets: as many as entries have.
         self._texts: Codes = dict(translation.codes)
-        self._conditions = {alias: _conditions(translation, minimal, alias) for alias in query.aliases}
+        self._conditions = {alias: conditions(translation, minimal, alias) for alias in query.aliases}
         holding = self._hold if translation.joins else None
         self.evaluator = Evaluator(query, minimal.closure, holding, keeping.asked, keeping.merge)
 
@@ -135,7 +134,8 @@ class Conjunct:
 
     def _moving(self, occurrence: int, batch: Batch, rows: int) -> Mask:
         """Of the tuples that keep all conditions on their source, those that must be pushed."""
-        found = self._passing(self.query.aliases[occurrence], batch, rows)
+        alias = self.query.aliases[occurrence]
+        found = passing(self._conditions[alias], alias, batch, rows)
         local: Codes = dict(self._codes)
         for ask, nodes, codes in (
             (self.evaluator.keeps, self.query.own(occurrence), local),
@@ -149,14 +149,6 @@ class Conjunct:
                 found[at] = ask(occurrence, columns, len(at))
         return found
 
-    def _passing(self, alias: str, batch: Batch, rows: int) -> Mask:
-        """Which tuples of a source keep its conditions, and belong to this alternative."""
-        columns = {(alias, name): vector for name, vector in batch.items()}
-        keep = np.ones(rows, np.bool_)
-        for expr, wanted in self._conditions[alias]:
-            keep &= holds(expr, columns, rows) == wanted
-        return keep
-
     def _hold(self, chosen: Sequence[Entry]) -> bool:
         columns = {}
         for alias, stream, entry in zip(self.query.aliases, self.query.streams, chosen, strict=True):
@@ -169,21 +161,8 @@ class Conjunct:
         found: list[Numbers | None] = [None]
         for node in self.query.nodes:
             own = node.occurrence == occurrence
-            found.append(self._whole(batch[node.column]) if own else None)
+            found.append(numbers(batch[node.column], self._codes) if own else None)
         return found
-
-    def _whole(self, vector: Vector) -> Numbers:
-        values = vector.to_list()
-        if vector.data.dtype == np.object_:
-            return [None if v is None else self._code(str(v)) for v in values]
-        if vector.data.dtype == np.float64:
-            return [None if v is None else place(float(v)) for v in values]
-        return [None if v is None else int(v) for v in values]
-
-    def _code(self, text: str) -> int:
-        """A number for a text, the same for equal ones: small for the constants of the query."""
-        code = self._codes.get(text)
-        return len(self._codes) + int.from_bytes(b"\1" + text.encode()) if code is None else code
 
 
 def _column(vector: Vector, codes: Codes) -> Column:
@@ -199,11 +178,3 @@ def _column(vector: Vector, codes: Codes) -> Column:
 
 def _at(numbers: Sequence[Numbers | None], row: int) -> Numbers:
     return [None if column is None else column[row] for column in numbers]
-
-
-def _conditions(translation: Translation, minimal: Minimal, alias: str) -> list[tuple[Expr, bool]]:
-    """The conditions on one source, each with whether it must hold or must not."""
-    branch = minimal.branch
-    own = [(expr, True) for expr in (*translation.filters[alias], *translation.present[alias])]
-    chosen = [(expr, True) for expr in branch.taken] + [(expr, False) for expr in branch.before]
-    return own + [(expr, wanted) for expr, wanted in chosen if alias in aliases(expr)]

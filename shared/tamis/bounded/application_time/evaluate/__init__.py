@@ -1,0 +1,3 @@
+"""Evaluating bounded queries in application time: `store` keeps parts, `plans` says how they grow,
+`evaluator`.
+"""

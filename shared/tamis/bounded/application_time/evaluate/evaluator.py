@@ -1,0 +1,202 @@
+"""A query in application time, tuple by tuple: schiff-2020, execution model, with counters per part."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tamis.bounded.application_time.arrivals import Timed
+from tamis.bounded.application_time.evaluate.plans import Plan, Stage, plans
+from tamis.bounded.application_time.evaluate.store import Entry, Index, Key, Shown, Store
+from tamis.bounded.application_time.parts import parts
+from tamis.bounded.closure import Bound
+from tamis.bounded.normal_form import Difference
+
+Values = list[Bound | None]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition that is no difference, over several occurrences."""
+
+    occurrences: frozenset[int]
+    holds: Callable[[Sequence[Shown]], bool]
+
+
+class Evaluator:
+    """Evaluates one conjunction without contradiction. Tuples must come in order of time, those of static
+    relations before all others.
+
+    The entries are bounded where `decide.failures` finds none; the results are right in any case.
+    """
+
+    def __init__(self, timed: Timed, conditions: Sequence[Condition] = ()) -> None:
+        self.timed = timed
+        self.now: Bound = -float("inf")
+        query = timed.query
+        mixed = [one for one in query.differences if (one.left in timed.times) != (one.right in timed.times)]
+        exact = frozenset(node for one in mixed if one.left and one.right for node in (one.left, one.right))
+        kept = parts(timed)
+        self.stores = {part.members: Store(timed, part, exact) for part in kept}
+        self.statics: dict[int, dict[Key, Entry]] = {i: {} for i in timed.statics}
+        self._static_indexes: dict[tuple[int, tuple[int, ...]], Index] = {}
+        self._plans = {i: plans(timed, kept, i) for i in timed.streams}
+        self._conditions = conditions
+        self._filters = [self._filter(i) for i in range(len(query.streams))]
+        self._changes: list[tuple[Bound, int, tuple[int, ...], int, Key]] = []
+        self._number = itertools.count()
+        for of_occurrence in self._plans.values():
+            for plan in of_occurrence:
+                for stage in plan.stages:
+                    self._prepare(stage)
+
+    @property
+    def entries(self) -> int:
+        """How many entries are kept now."""
+        return sum(map(len, self.stores.values())) + sum(map(len, self.statics.values()))
+
+    def relation(self, occurrence: int, values: Values, shown: Shown) -> None:
+        """One row of a static relation."""
+        if not self.passes(occurrence, values):
+            return
+        key = (*(values[node] for node in self.timed.query.own(occurrence)), shown)
+        found = self.statics[occurrence]
+        if key in found:
+            found[key].count += 1
+            return
+        every: list[Shown] = [None] * len(self.timed.query.streams)
+        every[occurrence] = shown
+        found[key] = entry = Entry(values, every)
+        for (of, _), index in self._static_indexes.items():
+            if of == occurrence:
+                index.add(entry)
+
+    def advance(self, now: Bound) -> None:
+        """No tuple before `now` will come any more."""
+        if now <= self.now:
+            return
+        self.now = now
+        while self._changes and self._changes[0][0] <= now:
+            _, _, members, cell, key = heapq.heappop(self._changes)
+            entry = self.stores[members].remove(cell, key)
+            if entry is not None:
+                self._keep(members, entry)
+
+    def push(self, occurrence: int, values: Values, shown: Shown) -> Iterator[tuple[list[Shown], int]]:
+        """A tuple at one occurrence, not before `now`: the rows that it completes, each with how often.
+
+        `values` stand at its nodes' numbers, None for NULL; a NULL that is compared must be left out
+        before. Take all rows before the next tuple is pushed. A tuple of a self-join is pushed at each
+        occurrence.
+        """
+        if not self.passes(occurrence, values):
+            return
+        time = self.timed.arrivals[occurrence].time
+        at = values[time] if time else None
+        every: list[Shown] = [None] * len(self.timed.query.streams)
+        every[occurrence] = shown
+        new = Entry(values, every)
+        grown: list[tuple[tuple[int, ...], Entry]] = []
+        for plan in self._plans[occurrence]:
+            for entry in self._joined(plan, occurrence, new, at):
+                if plan.whole is None:
+                    yield entry.shown, entry.count
+                else:
+                    grown.append((plan.whole, entry))
+        for members, entry in grown:
+            self._keep(members, entry)
+
+    def restore(self, members: tuple[int, ...], entry: Entry) -> None:
+        """Put back an entry that was kept."""
+        self._keep(members, entry)
+
+    def passes(self, occurrence: int, values: Sequence[Bound | None]) -> bool:
+        """Does a tuple keep all that follows of its occurrence alone?"""
+        for one in self._filters[occurrence]:
+            left = 0 if one.left == 0 else values[one.left]
+            right = 0 if one.right == 0 else values[one.right]
+            if left is not None and right is not None and left - right > one.bound:
+                return False
+        for other in self.timed.query.unequal:
+            if self.timed.query.occurrence(other.left or other.right) != occurrence:
+                continue
+            left = 0 if other.left == 0 else values[other.left]
+            right = 0 if other.right == 0 else values[other.right]
+            if left is not None and right is not None and left - right == other.offset:
+                return False
+        return True
+
+    def _filter(self, occurrence: int) -> list[Difference]:
+        query, closure = self.timed.query, self.timed.closure
+        own = (0, *query.own(occurrence))
+        ranges = [one for one in query.ranges if (one.left or one.right) in own]
+        follows = [
+            Difference(a, b, int(closure.between(a, b)))
+            for a in own
+            for b in own
+            if a != b and closure.finite(a, b)
+        ]
+        return ranges + follows
+
+    def _prepare(self, stage: Stage) -> None:
+        if stage.occurrences in self.stores:
+            self.stores[stage.occurrences].index(stage.mine)
+        elif stage.mine:
+            self._static_indexes.setdefault((stage.occurrences[0], stage.mine), Index(stage.mine))
+
+    def _keep(self, members: tuple[int, ...], entry: Entry) -> None:
+        for change, cell, key in self.stores[members].insert(entry, self.now):
+            heapq.heappush(self._changes, (change, next(self._number), members, cell, key))
+
+    def _joined(self, plan: Plan, occurrence: int, new: Entry, at: Bound | None) -> Iterator[Entry]:
+        """The combinations of a new tuple with entries of the stages."""
+        asked = self._asked(plan, occurrence)
+        if not plan.stages:
+            if all(one.holds(new.shown) for one in asked[0]):
+                yield Entry(new.values, new.shown)
+            return
+
+        def grow(stage: int, so_far: Entry) -> Iterator[Entry]:
+            if stage == len(plan.stages):
+                yield so_far
+                return
+            one = plan.stages[stage]
+            for entry in self._candidates(one, so_far.values):
+                if at is not None and not entry.fits(occurrence, at):
+                    continue
+                values = so_far.values[:]
+                for node in one.nodes:
+                    values[node] = entry.values[node]
+                # What is compared is never NULL: such tuples are left out before.
+                if any(values[a] - values[b] > bound for a, b, bound in one.checks):  # type: ignore[operator]
+                    continue
+                shown = so_far.shown[:]
+                for x in one.occurrences:
+                    shown[x] = entry.shown[x]
+                if all(condition.holds(shown) for condition in asked[stage + 1]):
+                    yield from grow(stage + 1, Entry(values, shown, so_far.count * entry.count))
+
+        if all(one.holds(new.shown) for one in asked[0]):
+            yield from grow(0, new)
+
+    def _asked(self, plan: Plan, occurrence: int) -> list[list[Condition]]:
+        """The conditions that can be tried first at each stage."""
+        seen = {occurrence}
+        left = list(self._conditions)
+        found: list[list[Condition]] = []
+        for joined in [(), *(stage.occurrences for stage in plan.stages)]:
+            seen |= set(joined)
+            found.append([one for one in left if one.occurrences <= seen])
+            left = [one for one in left if not one.occurrences <= seen]
+        return found
+
+    def _candidates(self, stage: Stage, values: Values) -> list[Entry]:
+        key = tuple(values[b] + offset for b, offset in stage.theirs)  # type: ignore[operator]
+        if stage.occurrences in self.stores:
+            return self.stores[stage.occurrences].candidates(stage.mine, key)
+        occurrence = stage.occurrences[0]
+        if stage.mine:
+            return self._static_indexes[occurrence, stage.mine].matching(key)
+        return list(self.statics[occurrence].values())

@@ -1,0 +1,85 @@
+"""How partial combinations grow: what a tuple at one occurrence is joined with, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tamis.bounded.application_time.arrivals import Timed
+from tamis.bounded.application_time.parts import Part, components
+
+Check = tuple[int, int, int]  # left - right <= bound, of nodes
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One part, or one static relation, that a tuple is joined with: by equality with nodes that are there
+    already (`mine` have the values of `theirs`, less `offsets`), and by `checks`.
+    """
+
+    occurrences: tuple[int, ...]
+    nodes: tuple[int, ...]
+    mine: tuple[int, ...]
+    theirs: tuple[tuple[int, int], ...]
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A tuple and some parts make `whole`: a part again, or (where it is None) rows of the result."""
+
+    whole: tuple[int, ...] | None
+    stages: tuple[Stage, ...]
+
+
+def plans(timed: Timed, kept: Sequence[Part], occurrence: int) -> tuple[Plan, ...]:
+    """All ways in which a tuple at an occurrence completes something, larger ones first."""
+    stored = {part.members for part in kept}
+    found = []
+    for members in [timed.streams, *sorted(stored, key=len, reverse=True)]:
+        if occurrence not in members:
+            continue
+        rest = components(timed, (x for x in members if x != occurrence))
+        if not all(one in stored for one in rest):
+            continue
+        last = members == timed.streams
+        groups = [*rest, *((x,) for x in timed.statics)] if last else list(rest)
+        found.append(Plan(None if last else members, _stages(timed, occurrence, groups)))
+    return tuple(found)
+
+
+def _stages(timed: Timed, occurrence: int, groups: Sequence[tuple[int, ...]]) -> tuple[Stage, ...]:
+    query, closure = timed.query, timed.closure
+    seen = list(query.own(occurrence))
+    left, stages = list(groups), []
+    while left:
+        # First what is found by equality, then the rest.
+        best = max(left, key=lambda group: len(_equalities(timed, group, seen)))
+        left.remove(best)
+        nodes = tuple(node for x in best for node in query.own(x))
+        equal = _equalities(timed, best, seen)
+        checks = []
+        for a in nodes:
+            for b in seen:
+                if a in timed.times and b in timed.times:
+                    continue
+                for one, other in ((a, b), (b, a)):
+                    bound = closure.between(one, other)
+                    if bound < closure.upper(one) - closure.lower(other):
+                        checks.append((one, other, int(bound)))
+        stages.append(Stage(best, nodes, tuple(equal), tuple(equal.values()), tuple(checks)))
+        seen += nodes
+    return tuple(stages)
+
+
+def _equalities(timed: Timed, group: tuple[int, ...], seen: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Nodes of a group at a fixed distance from one that is there: which, and the distance."""
+    found = {}
+    for x in group:
+        for a in timed.query.own(x):
+            for b in seen:
+                if a in timed.times or b in timed.times or not timed.closure.fixed(a, b):
+                    continue
+                found[a] = (b, int(timed.closure.between(a, b)))
+                break
+    return found

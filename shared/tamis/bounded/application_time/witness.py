@@ -1,0 +1,182 @@
+"""Inputs in application time on which every evaluator must tell endlessly many states apart.
+
+A part that fails a condition (see `decide`) is filled n times, each at a later time, with values in blocks
+far apart from each other; then, after all of these, the tuples that are missing come for one of them. Where
+DISTINCT has too much to remember, whole rows are filled, and come again. Any two subsets of what was filled
+must be told apart by what comes later: 2^n states. What comes of finite streams came before. `tells_apart`
+runs that by brute force.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tamis.bounded.application_time.arrivals import Timed
+from tamis.bounded.application_time.decide import Failure
+from tamis.bounded.closure import Closure
+from tamis.bounded.witness import Tuple, added, blocks, plain
+
+Rows = Mapping[int, Sequence[Mapping[int, int]]]  # of static relations: occurrence, rows, values by node
+Named = tuple[str, Tuple]  # a stream, and a tuple of it
+
+# As many choices of rows of static relations are tried, and as many combinations in one run.
+MOST_CHOICES = 20
+LARGEST_JOIN = 4000
+
+
+@dataclass(frozen=True)
+class Witness:
+    """What is `stored`, one of the n at a time, and the `completions` that come later; `relations` and
+    finite streams are there before. `key` are the nodes whose values make the difference.
+    """
+
+    relations: tuple[Named, ...]
+    stored: tuple[tuple[Named, ...], ...]
+    completions: tuple[tuple[Named, ...], ...]
+    key: tuple[int, ...]
+
+
+def construct(timed: Timed, failure: Failure, rows: Rows, count: int) -> Witness | None:
+    """A witness of a condition that fails, `count` times filled; None where none of this kind fits the
+    query.
+    """
+    for chosen in itertools.islice(_choices(rows), MOST_CHOICES):
+        start = timed.closure.copy()
+        if all(start.fix(node, value) for row in chosen for node, value in row.items()):
+            found = _fill(timed, failure, start, count)
+            if found is not None:
+                return replace(found, relations=(*_relations(timed, rows), *found.relations))
+    return None
+
+
+def _relations(timed: Timed, rows: Rows) -> Iterator[Named]:
+    """The rows of each relation, of one that is read twice those that both of its occurrences have."""
+    for i, own in rows.items():
+        for row in own:
+            yield _names(timed)[i], _tuple(timed, i, row)
+
+
+def _names(timed: Timed) -> tuple[str, ...]:
+    """The streams by occurrence; the rows of each occurrence of a relation are apart."""
+    return tuple(
+        stream if i in timed.streams else f"relation {i}" for i, stream in enumerate(timed.query.streams)
+    )
+
+
+def _choices(rows: Rows) -> Iterator[tuple[Mapping[int, int], ...]]:
+    return itertools.product(*rows.values())
+
+
+def _fill(timed: Timed, failure: Failure, start: Closure, count: int) -> Witness | None:
+    query, part = timed.query, failure.part
+    kept = timed.streams if part is None else tuple(x for x in part.members if x not in part.hot)
+    # What ends has come before, once for all.
+    ended = tuple(x for x in timed.streams if timed.end(x) != math.inf)
+    filled = tuple(x for x in kept if x not in ended)
+    rest = tuple(x for x in timed.streams if x not in ended and (part is None or x not in filled))
+    own = {node for x in kept for node in query.own(x)}
+    collapsed = replace(
+        query,
+        nodes=tuple(replace(node, occurrence=int(at not in own)) for at, node in enumerate(query.nodes, 1)),
+        streams=("filled", "rest"),
+    )
+    broken = replace(failure.violation, occurrence=0)
+    inner = [one for one in query.differences if not {one.left, one.right} & timed.times]
+    room = 10 + query.size + sum(abs(one.bound) for one in inner)
+    stored: list[tuple[Named, ...]] = []
+    completions: list[tuple[Named, ...]] = []
+    before: Mapping[int, int] = {}
+    for number in range(count):
+        whole = start.copy()
+        if not all(whole.fix(n, before[n]) for x in ended for n in query.own(x) if before):
+            return None
+        for node, block in blocks(collapsed, timed.closure, broken, number, count).items():
+            center = block * 16 * room
+            if node in timed.times:
+                continue  # times rise anyway
+            if not (whole.add(node, 0, center + 2 * room) and whole.add(0, node, 2 * room - center)):
+                return None
+        times = _Times(timed)
+        if not (times.by(whole, ended, 0) and times.at(whole, filled, 1 + number)):
+            return None
+        if part is not None and not times.at(whole, rest, count + 2):
+            return None
+        values = later = whole.solution()
+        before = before or values
+        if part is None:
+            # The same values again, at a later time.
+            again = start.copy()
+            same = [n for n in range(1, query.size) if n not in timed.times or query.occurrence(n) in ended]
+            if not (all(again.fix(n, values[n]) for n in same) and times.at(again, rest, count + 2)):
+                return None
+            later = again.solution()
+        stored.append(tuple((query.streams[x], _tuple(timed, x, values)) for x in filled))
+        completions.append(tuple((query.streams[x], _tuple(timed, x, later)) for x in rest))
+    named = (
+        [broken.node] if broken.node is not None else [n for r in broken.references for n in (r.tail, r.head)]
+    )
+    key = tuple(dict.fromkeys(node for node in named if node in own))
+    prefix = tuple((query.streams[x], _tuple(timed, x, before)) for x in ended)
+    return Witness(prefix, tuple(stored), tuple(completions), key)
+
+
+class _Times:
+    """Blocks of time, further apart than all offsets together."""
+
+    def __init__(self, timed: Timed) -> None:
+        self.timed = timed
+        compared = [one for one in timed.query.differences if {one.left, one.right} <= timed.times]
+        self.room = 10 + sum(abs(one.bound) for one in compared)
+        lowest = [timed.closure.lower(time) for time in timed.times]
+        self.base = max((int(low) for low in lowest if low != -math.inf), default=0)
+
+    def at(self, closure: Closure, occurrences: Sequence[int], block: int) -> bool:
+        """Put occurrences into a block."""
+        center = self.base + block * 16 * self.room
+        return self.by(closure, occurrences, block) and all(
+            closure.add(0, time, 2 * self.room - center) for time in self._own(occurrences)
+        )
+
+    def by(self, closure: Closure, occurrences: Sequence[int], block: int) -> bool:
+        """Put occurrences not behind a block."""
+        center = self.base + block * 16 * self.room
+        return all(closure.add(time, 0, center + 2 * self.room) for time in self._own(occurrences))
+
+    def _own(self, occurrences: Sequence[int]) -> Iterator[int]:
+        return (self.timed.arrivals[x].time for x in occurrences if self.timed.arrivals[x].time)
+
+
+def _tuple(timed: Timed, occurrence: int, values: Mapping[int, int]) -> Tuple:
+    return {timed.query.nodes[node - 1].column: values[node] for node in timed.query.own(occurrence)}
+
+
+def tells_apart(timed: Timed, witness: Witness) -> bool | None:
+    """Do all subsets of what is stored differ in what some completion adds? None where that is too much to
+    try.
+    """
+    query = replace(timed.query, streams=_names(timed))
+    tuples = [*witness.relations, *itertools.chain(*witness.stored), *witness.completions[0]]
+    for group in query.keyed:
+        stream = query.streams[query.occurrence(group.nodes[0])]
+        columns = [query.nodes[node - 1].column for node in group.nodes]
+        keys = {tuple(one.get(c, 0) for c in columns) for name, one in tuples if name == stream}
+        if len(keys) > group.keys:
+            return None
+    if math.prod(sum(name == stream for name, _ in tuples) for stream in query.streams) > LARGEST_JOIN:
+        return None
+    seen: set[object] = set()
+    for chosen in itertools.product((False, True), repeat=len(witness.stored)):
+        picked = [one for one, taken in zip(witness.stored, chosen, strict=True) if taken]
+        base = [*witness.relations, *itertools.chain(*picked)]
+        before = plain(query, base)
+        new = tuple(
+            frozenset(added(query, plain(query, [*base, *more]), before).items())
+            for more in witness.completions
+        )
+        if new in seen:
+            return False
+        seen.add(new)
+    return True

@@ -1,0 +1,17 @@
+"""The verdict on queries in application time; `tamis.evaluation.standing` evaluates them.
+
+| file | idea |
+|---|---|
+| `kind` | which queries these are |
+| `ground` | static relations, and what is known of streams |
+| `timed` | a query as conjunctions of `tamis.bounded.application_time` |
+| `buffer` | what waits for watermarks |
+| `words` | what is proved, in words about the user's columns |
+| `repairs` | the smallest changes that would bound a query |
+| `answer` | the verdict |
+"""
+
+from tamis.planning.application_time.answer import answer
+from tamis.planning.application_time.kind import open_ended
+
+__all__ = ["answer", "open_ended"]

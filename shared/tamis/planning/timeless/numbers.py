@@ -1,0 +1,54 @@
+"""The tuples of a source as an alternative of a query sees them: which belong to it, and their values as
+numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from tamis.bounded.closure import Bound
+from tamis.expressions.evaluate import holds
+from tamis.expressions.nodes import Expr, aliases
+from tamis.expressions.vectors import Mask, Vector
+from tamis.planning.timeless.differences import place
+from tamis.planning.timeless.minimal import Minimal
+from tamis.planning.timeless.translate import Translation
+
+Numbers = list[Bound | None]
+
+
+def conditions(translation: Translation, minimal: Minimal, alias: str) -> list[tuple[Expr, bool]]:
+    """The conditions on one source, each with whether it must hold or must not."""
+    branch = minimal.branch
+    own = [(expr, True) for expr in (*translation.filters[alias], *translation.present[alias])]
+    chosen = [(expr, True) for expr in branch.taken] + [(expr, False) for expr in branch.before]
+    return own + [(expr, wanted) for expr, wanted in chosen if alias in aliases(expr)]
+
+
+def passing(
+    conditions_: Iterable[tuple[Expr, bool]], alias: str, batch: Mapping[str, Vector], rows: int
+) -> Mask:
+    """Which tuples of a source keep its conditions, and belong to the alternative."""
+    columns = {(alias, name): vector for name, vector in batch.items()}
+    keep = np.ones(rows, np.bool_)
+    for expr, wanted in conditions_:
+        keep &= holds(expr, columns, rows) == wanted
+    return keep
+
+
+def numbers(vector: Vector, codes: Mapping[str, int]) -> Numbers:
+    """The values of a column as numbers, None for NULL. `codes` are those of the constant texts."""
+    values = vector.to_list()
+    if vector.data.dtype == np.object_:
+        return [None if v is None else _code(str(v), codes) for v in values]
+    if vector.data.dtype == np.float64:
+        return [None if v is None else place(float(v)) for v in values]
+    return [None if v is None else int(v) for v in values]
+
+
+def _code(text: str, codes: Mapping[str, int]) -> int:
+    """A number for a text, the same for equal ones: small for the constants of the query."""
+    code = codes.get(text)
+    return len(codes) + int.from_bytes(b"\1" + text.encode()) if code is None else code
