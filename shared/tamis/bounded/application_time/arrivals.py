@@ -59,6 +59,18 @@ class Timed:
         """All nodes of event time."""
         return frozenset(one.time for one in self.arrivals if one.time)
 
+    @property
+    def told(self) -> frozenset[int]:
+        """The nodes whose values are kept as they are: those of SELECT and of conditions that are no
+        differences, and event times and what isn't one where they are compared with each other.
+        """
+        mixed = [
+            one
+            for one in self.query.differences
+            if one.left and one.right and (one.left in self.times) != (one.right in self.times)
+        ]
+        return frozenset(self.query.needed).union(*((one.left, one.right) for one in mixed))
+
     def end(self, occurrence: int) -> Bound:
         """When the last tuple of an occurrence that matters comes: infinity for an infinite stream."""
         time = self.arrivals[occurrence].time

@@ -123,7 +123,8 @@ def _part(timed: Timed, members: tuple[int, ...], missing: tuple[int, ...], ends
         )
     )
     tied = {node for node in own for other in few if closure.fixed(node, other)}
-    needed = tuple(node for node in own if node in query.needed)
+    told = timed.told
+    needed = tuple(node for node in own if node in told)
     # A time that is shown is an attribute like others, unless it is that of a hot tuple.
     shown = [node for node in needed if node in timed.times and query.occurrence(node) not in hot]
     plain = [node for node in own if node not in timed.times and node not in tied and node not in few]

@@ -39,17 +39,17 @@ class Witness:
     key: tuple[int, ...]
 
 
-def construct(timed: Timed, failure: Failure, rows: Rows, count: int) -> Witness | None:
-    """A witness of a condition that fails, `count` times filled; None where none of this kind fits the
-    query.
+def witnesses(timed: Timed, failure: Failure, rows: Rows, count: int) -> Iterator[Witness]:
+    """Witnesses of a condition that fails, `count` times filled, for `tells_apart` to choose from: with
+    different rows of static relations, filled in either order.
     """
-    for chosen in itertools.islice(_choices(rows), MOST_CHOICES):
+    for chosen in itertools.islice(itertools.product(*rows.values()), MOST_CHOICES):
         start = timed.closure.copy()
         if all(start.fix(node, value) for row in chosen for node, value in row.items()):
-            found = _fill(timed, failure, start, count)
-            if found is not None:
-                return replace(found, relations=(*_relations(timed, rows), *found.relations))
-    return None
+            for rising in (True, False):
+                found = _fill(timed, failure, start, count, rising)
+                if found is not None:
+                    yield replace(found, relations=(*_relations(timed, rows), *found.relations))
 
 
 def _relations(timed: Timed, rows: Rows) -> Iterator[Named]:
@@ -66,11 +66,7 @@ def _names(timed: Timed) -> tuple[str, ...]:
     )
 
 
-def _choices(rows: Rows) -> Iterator[tuple[Mapping[int, int], ...]]:
-    return itertools.product(*rows.values())
-
-
-def _fill(timed: Timed, failure: Failure, start: Closure, count: int) -> Witness | None:
+def _fill(timed: Timed, failure: Failure, start: Closure, count: int, rising: bool) -> Witness | None:
     query, part = timed.query, failure.part
     kept = timed.streams if part is None else tuple(x for x in part.members if x not in part.hot)
     # What ends has come before, once for all.
@@ -100,7 +96,9 @@ def _fill(timed: Timed, failure: Failure, start: Closure, count: int) -> Witness
             if not (whole.add(node, 0, center + 2 * room) and whole.add(0, node, 2 * room - center)):
                 return None
         times = _Times(timed)
-        if not (times.by(whole, ended, 0) and times.at(whole, filled, 1 + number)):
+        if not (
+            times.by(whole, ended, 0) and times.at(whole, filled, 1 + (number if rising else count - number))
+        ):
             return None
         if part is not None and not times.at(whole, rest, count + 2):
             return None

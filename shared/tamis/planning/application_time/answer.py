@@ -10,7 +10,7 @@ from tamis.bounded.application_time.arrivals import Timed
 from tamis.bounded.application_time.bound import terms
 from tamis.bounded.application_time.decide import Failure, failures, theorem
 from tamis.bounded.application_time.parts import MOST_STREAMS
-from tamis.bounded.application_time.witness import construct, tells_apart
+from tamis.bounded.application_time.witness import tells_apart, witnesses
 from tamis.bounded.bound import Term
 from tamis.planning.application_time import words
 from tamis.planning.application_time.buffer import buffered
@@ -22,8 +22,6 @@ from tamis.query.model import Catalog, Query
 
 # 2^n plain joins run a witness: eight states show how it goes on.
 _WITNESS = 3
-# Rows of one static relation with which a witness is tried.
-_ROWS = 12
 
 
 def answer(query: Query, catalog: Catalog) -> Memory:
@@ -95,11 +93,11 @@ def _refused(failing: Sequence[tuple[Alternative, Failure]], fixes: tuple[str, .
     for one, failure in failing:
         if one.timed.query.caveats:
             continue
-        witness = construct(one.timed, failure, _relations(one), _WITNESS)
-        if witness is not None and tells_apart(one.timed, witness):
-            why = words.unbounded(one.timed, failure)
-            shown = words.scenario(one.timed, witness)
-            return Memory("unbounded", None, "", _broken(one.timed, failure), why, fixes, shown)
+        for witness in witnesses(one.timed, failure, _relations(one), _WITNESS):
+            if tells_apart(one.timed, witness):
+                why = words.unbounded(one.timed, failure)
+                shown = words.scenario(one.timed, witness)
+                return Memory("unbounded", None, "", _broken(one.timed, failure), why, fixes, shown)
     one, failure = failing[0]
     doubts = one.timed.query.caveats or ("no example was found that would prove it",)
     reason = f"not proven: {words.unbounded(one.timed, failure)}; but {'; '.join(doubts)}"
@@ -111,7 +109,7 @@ def _broken(timed: Timed, failure: Failure) -> str:
 
 
 def _relations(one: Alternative) -> Mapping[int, Sequence[Mapping[int, int]]]:
-    """Rows of static relations without NULL, as many as are tried: with more, no witness is believed."""
+    """The different rows of static relations, without NULL."""
     found = {}
     for occurrence, rows in one.rows.items():
         whole = [

@@ -24,7 +24,7 @@ MOST_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class Ground:
-    """`catalog` has everything that the query reads as streams; `relations` are the rows of tables by name."""
+    """`catalog` has all that the query reads as streams; `relations` are the rows of tables by name."""
 
     catalog: Catalog
     relations: Mapping[str, Recording]

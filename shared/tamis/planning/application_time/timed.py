@@ -20,7 +20,7 @@ MIXED = "an event time is compared with what isn't one"
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a static relation that an alternative can use: their places, and the values of its nodes."""
+    """The rows of a static relation that an alternative can use: their places, and its nodes' values."""
 
     places: list[int]
     values: Mapping[int, Numbers]

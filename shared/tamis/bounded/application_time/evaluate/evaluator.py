@@ -35,16 +35,13 @@ class Evaluator:
     def __init__(self, timed: Timed, conditions: Sequence[Condition] = ()) -> None:
         self.timed = timed
         self.now: Bound = -float("inf")
-        query = timed.query
-        mixed = [one for one in query.differences if (one.left in timed.times) != (one.right in timed.times)]
-        exact = frozenset(node for one in mixed if one.left and one.right for node in (one.left, one.right))
         kept = parts(timed)
-        self.stores = {part.members: Store(timed, part, exact) for part in kept}
+        self.stores = {part.members: Store(timed, part) for part in kept}
         self.statics: dict[int, dict[Key, Entry]] = {i: {} for i in timed.statics}
         self._static_indexes: dict[tuple[int, tuple[int, ...]], Index] = {}
         self._plans = {i: plans(timed, kept, i) for i in timed.streams}
         self._conditions = conditions
-        self._filters = [self._filter(i) for i in range(len(query.streams))]
+        self._filters = [self._filter(i) for i in range(len(timed.query.streams))]
         self._changes: list[tuple[Bound, int, tuple[int, ...], int, Key]] = []
         self._number = itertools.count()
         for of_occurrence in self._plans.values():

@@ -70,13 +70,11 @@ class Index:
 
 
 class Store:
-    """The entries of one part. `exact` are further nodes that are kept as they are."""
+    """The entries of one part."""
 
-    def __init__(self, timed: Timed, part: Part, exact: frozenset[int]) -> None:
+    def __init__(self, timed: Timed, part: Part) -> None:
         self.part = part
         self.distinct = timed.query.distinct
-        own = {node for x in part.members for node in timed.query.own(x)}
-        self._exact = (*part.needed, *(node for node in own & exact if node not in part.needed))
         self._few: tuple[Coordinate, ...] = tuple(few_limits(timed, part))
         self._static = tuple(static_limits(timed, part))
         self._least: tuple[tuple[int, Times], ...] = least_times(timed, part)
@@ -149,7 +147,7 @@ class Store:
     def _key(self, cell: int, entry: Entry, now: Bound) -> Key | None:
         """The bucket of an entry, whose lead is set; None where nothing can join it."""
         values = entry.values
-        key: list[object] = [values[node] for node in self._exact]
+        key: list[object] = [values[node] for node in self.part.needed]
         for y, least in entry.least.items():
             key.append(least if least > now else None)
             if least > entry.greatest.get(y, least):
