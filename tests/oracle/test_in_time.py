@@ -145,7 +145,7 @@ def _insert(duck: duckdb.DuckDBPyConnection, stream: str, rows: list[Row]) -> No
 
 def _batch(stream: str, rows: list[Row]) -> Mapping[str, Vector]:
     return {
-        name: Vector.from_list([row[at] for row in rows], kind)  # type: ignore[misc]
+        name: Vector.from_list([row[at] for row in rows], kind)
         for at, (name, kind) in enumerate(COLUMNS[stream])
     }
 

@@ -19,11 +19,13 @@ CREATE ALERT opened AS SELECT a.level, a.ts FROM alarms a, doors d
   WHERE a.ts > d.ts AND a.site = d.site AND d.site IN (1, 2);
 CREATE ALERT once AS SELECT DISTINCT a.site FROM alarms a, doors d
   WHERE a.ts > d.ts AND a.site = d.site AND d.site IN (1, 2);
-CREATE ALERT ruled AS SELECT a.site FROM alarms a JOIN rules r ON a.level = r.level WHERE r.level < 3 AND r.level > 0
-  AND a.site IN (1, 2);
-CREATE ALERT either AS SELECT site FROM alarms WHERE site = 1 UNION SELECT site FROM doors WHERE site IN (1, 2);
+CREATE ALERT ruled AS SELECT a.site FROM alarms a JOIN rules r ON a.level = r.level
+  WHERE r.level < 3 AND r.level > 0 AND a.site IN (1, 2);
+CREATE ALERT either AS SELECT site FROM alarms WHERE site = 1
+  UNION SELECT site FROM doors WHERE site IN (1, 2);
 CREATE ALERT grows AS SELECT d.ts FROM alarms a, doors d WHERE a.ts > d.ts AND a.site = 1;
-CREATE ALERT kept WITH (allow_unbounded = true) AS SELECT DISTINCT d.ts FROM alarms a, doors d WHERE a.ts > d.ts;
+CREATE ALERT kept WITH (allow_unbounded = true) AS
+  SELECT DISTINCT d.ts FROM alarms a, doors d WHERE a.ts > d.ts;
 """
 
 
