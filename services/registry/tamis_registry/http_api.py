@@ -225,6 +225,12 @@ def _subscribing(app: FastAPI, worker: Worker) -> None:
         with worker.reading() as (registry, now):
             return _json(documents.lease_document(registry.view(now), found))
 
+    @app.delete(
+        "/v1/leases/{lease}", status_code=HTTPStatus.NO_CONTENT, summary="End a lease before it runs out"
+    )
+    def release(lease: Name) -> None:
+        worker.submit(lambda registry, now: registry.release(lease, now))
+
 
 def _routes(
     app: FastAPI,

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -27,7 +31,7 @@ SECOND = 1_000_000
 MINUTES = 20
 RATE = 1  # readings a second and edge
 KILLS = 10  # minutes from one kill to the next
-TERM = 10  # seconds of a lease: the shortest
+TERM = 20  # seconds of a lease
 STREAM = """
 CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE CHECK (x BETWEEN 0 AND 100),
   y DOUBLE CHECK (y BETWEEN 0 AND 100), n INT, id BIGINT, WATERMARK FOR ts AS ts);
@@ -95,6 +99,8 @@ class Fleet:
         self.queries: list[Query] = []
         self.readings: list[dict[str, Any]] = []
         self.kills, self.newest, self.promised = 0, 0, 0
+        self.asking = threading.Lock()  # held by whoever looks at queries or asks for them
+        self.ending = threading.Event()
         # By topic, shard and partition: the furthest progress under each plan version.
         self.said: dict[tuple[str, str, int], dict[int, int]] = {}
         registry.sql(STREAM)
@@ -105,6 +111,23 @@ class Fleet:
             station.edge.process.wait_ready(90)
 
     # ---- queries
+
+    @contextmanager
+    def clients(self) -> Iterator[None]:
+        """Consumers that ask again by themselves, whatever else goes on."""
+
+        def work() -> None:
+            while not self.ending.wait(TERM / 20):
+                with self.asking:
+                    self.ask_again()
+
+        with ThreadPoolExecutor(1) as beside:
+            asking = beside.submit(work)
+            try:
+                yield
+            finally:
+                self.ending.set()
+                asking.result()
 
     def come(self) -> None:
         filter_ = predicate(self.r)
@@ -207,12 +230,12 @@ class Fleet:
     def play(self) -> None:
         for minute in range(MINUTES):
             for _ in range(-(-self.wanted // MINUTES)):
-                if self.r.random() < 0.2 or sum(not query.gone for query in self.queries) > self.wanted // 2:
-                    self.go()
-                self.come()
+                with self.asking:
+                    if self.r.random() < 0.2 or sum(not q.gone for q in self.queries) > self.wanted // 2:
+                        self.go()
+                    self.come()
             self.feed(minute)
             self.disturb(minute)
-            self.ask_again()
         for station in self.stations:
             if station.down:
                 station.edge.process.start()
@@ -220,7 +243,8 @@ class Fleet:
             station.edge.process.wait_ready(60)
             self.post(station)
             assert not station.waiting
-        self.ask_again(all_of_them=True)
+        with self.asking:
+            self.ask_again(all_of_them=True)
 
     # ---- the judgement
 
@@ -329,7 +353,8 @@ def test_queries_come_and_go(fresh: str, start: Any, tmp_path: Any, queries: int
     bench = Bench(cast(Any, SimpleNamespace(bootstrap=fresh)), tmp_path)
     try:
         fleet = Fleet(start(fresh).ready(), bench, SEED, queries)
-        fleet.play()
+        with fleet.clients():
+            fleet.play()
         fleet.judge(fresh)
         assert fleet.kills > 1 and fleet.promised > 1000
     finally:

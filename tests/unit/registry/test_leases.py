@@ -83,6 +83,18 @@ def test_a_lease_ends_by_itself(registry: Registry) -> None:
     assert registry.state.leases == {} and registry.plan.streams[0].topics[0].name == "tamis.stream.hot.1"
 
 
+def test_a_lease_that_is_given_back_ends_at_once(registry: Registry) -> None:
+    lease, other = ask(registry, "x > 50"), ask(registry, "n = 1", stream="air")
+    ended, change = registry.release(lease.id, 0)
+    registry.done(change, 0)
+    assert ended == lease and list(registry.state.leases) == [other.id]
+    assert change.statements[f"lease/{lease.id}".encode()] is None and change.plan is not None
+    with pytest.raises(MissingError, match="no lease"):
+        registry.release(lease.id, 0)
+    again = ask(registry, "x > 50")
+    assert again.version > lease.version  # it promises nothing from before
+
+
 def test_a_restart_keeps_leases_and_cuts_none_short(registry: Registry) -> None:
     leases = [ask(registry, predicate) for predicate in ("x > 99", "", "x + n > 5")]
     state = recover(records(registry.state))

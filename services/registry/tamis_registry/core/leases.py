@@ -85,6 +85,16 @@ def take(draft: State, lease: Lease, n: int) -> tuple[Lease, Word["new", "change
     return draft.leases[lease.id], "new"
 
 
+def end(draft: State, lease: str) -> Lease:
+    """Take a lease away. Raises MissingError where there is none."""
+    if lease not in draft.leases:
+        raise MissingError(
+            f"there is no lease '{lease}'",
+            hint="it may have run out; GET /v1/streams/NAME lists those there are",
+        )
+    return draft.leases.pop(lease)
+
+
 def expired(state: State, seen: Seen, now: int) -> list[Lease]:
     """The leases that nobody has asked for within their term, while they could have been asked for."""
     return [lease for lease in state.leases.values() if left(lease, seen, now) <= 0]

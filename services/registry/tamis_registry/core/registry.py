@@ -18,7 +18,7 @@ from tamis.query.parse import parse
 from tamis_registry.core import estimates, membership, topics
 from tamis_registry.core.carry import carry_out
 from tamis_registry.core.change import Change, Final
-from tamis_registry.core.leases import expired, take, understood
+from tamis_registry.core.leases import end, expired, take, understood
 from tamis_registry.core.planner import Planner
 from tamis_registry.core.retirement import still_needed
 from tamis_registry.core.seen import Seen
@@ -114,6 +114,12 @@ class Registry:
             return None
         self.seen.asked[known.id] = now
         return known
+
+    def release(self, lease: str, now: int) -> tuple[Lease, Change]:
+        """A lease that nobody wants any more ends at once. Raises MissingError where there is none."""
+        draft = self.state.draft()
+        ended = end(draft, lease)
+        return ended, self._change(draft, now, (f"lease of {ended.stream} was given back",))
 
     def explain(self, text: str, file: str | None = None) -> list[dict[str, Any]]:
         """EXPLAIN's document of every query of a text; nothing changes."""

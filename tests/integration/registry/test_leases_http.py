@@ -1,0 +1,68 @@
+"""Leases over HTTP: asked for, given back, and every way in which they are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+from tests.integration.registry.test_registry_http import problem
+
+SQL = """
+CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE, WATERMARK FOR ts AS ts);
+CREATE STREAM still (k VARCHAR KEY, x DOUBLE);
+CREATE STREAM hot AS SELECT k, ts, x FROM air WHERE x > 30;
+"""
+
+
+def test_leases_over_http(fresh: str, start: Any) -> None:
+    registry = start(fresh).ready()
+    registry.sql(SQL)
+
+    def ask(stream: str = "air", **parameters: Any) -> httpx.Response:
+        url = f"{registry.server.url}/v1/streams/{stream}/topic"
+        return httpx.get(url, params=parameters, timeout=40)
+
+    plans = registry.get("plans")
+    for refused, status, word in (
+        (ask("nowhere"), 404, "no stream 'nowhere'"),
+        (ask("s" * 300), 400, "name"),
+        (ask("still"), 422, "no event time"),
+        (ask(predicate="x >"), 400, "condition"),
+        (ask(predicate="y > 1"), 400, "y"),
+        (ask(predicate="x > 1; DROP STREAM air"), 400, ""),
+        (ask(predicate="x > 1 AND x < 0"), 422, "no tuple at all"),
+        (ask(predicate="x > 1 OR " * 1000 + "x > 1"), 400, "predicate"),
+        (ask(predicate=f"x NOT IN ({', '.join(map(str, range(300)))})"), 422, "clauses"),
+        (ask(lease=9), 400, "lease"),
+        (ask(lease=86_401), 400, "lease"),
+        (ask(lease="soon"), 400, "lease"),
+        (ask(consumer="c" * 101), 400, "consumer"),
+        (ask(consumer="a\nb"), 400, "consumer"),
+    ):
+        assert word in str(problem(refused, status)), refused.text
+    problem(registry.call("DELETE", "/v1/leases/nobody"), 404)
+    problem(registry.call("POST", "/v1/streams/air/topic"), 405)
+    assert registry.get("plans") == plans
+
+    told = ask(predicate="x > 5", consumer="report", lease=600).json()
+    assert told["topic"] == "tamis.stream.air.1" and told["filter"] == "x > 5" and told["activations"] == {}
+    assert told["lease"]["seconds"] == 600 and 0 < told["lease"]["expires_in"] <= 600
+    assert ask(predicate="x > 5", consumer="report", lease=600).json()["plan"] == told["plan"]
+    derived = ask("hot", predicate="x < 90").json()
+    assert derived["topic"] == "tamis.stream.hot.1"
+    (reader,) = registry.get("streams/air")["subscribers"]
+    assert (reader["id"], reader["consumer"]) == (told["lease"]["id"], "report")
+    problem(registry.call("DELETE", "/v1/streams/hot"), 409)
+
+    def give_back(lease: str) -> Any:
+        return registry.call("DELETE", f"/v1/leases/{lease}")
+
+    elsewhere = registry.call("DELETE", f"/v1/leases/{reader['id']}", origin="http://elsewhere.example")
+    problem(elsewhere, 403)
+    for lease in (told["lease"]["id"], derived["lease"]["id"]):
+        answer = give_back(lease)
+        assert answer.status_code == httpx.codes.NO_CONTENT and answer.content == b""
+        problem(give_back(lease), 404)
+    assert registry.get("streams/air")["subscribers"] == registry.get("streams/hot")["subscribers"] == []
+    assert [topic["name"] for topic in registry.plan()["streams"][0]["topics"]] == ["tamis.stream.hot.1"]
+    assert ask(predicate="x > 5", consumer="report").json()["plan"] > told["plan"]
