@@ -7,12 +7,14 @@ anew. Each plan is built from the last one, from an older one and from none.
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import pytest
 from tests.oracle.brackets import SEED, cases
 
 from tamis.errors import TamisError
+from tamis.messaging.topics import JOINER_PATTERN
 from tamis.planning.build import Built, plan_for
 from tamis.planning.plan_json import decode_plan, encode_plan
 from tamis_registry.core.leases import new_lease
@@ -45,8 +47,10 @@ class World:
             again = plan_for(version, catalog, asking, before=other, **given)
             assert again.plan == built.plan
             assert again.topic_numbers == built.topic_numbers
-            assert again.choices == built.choices
+            assert again.choices == built.choices and again.outside == built.outside
             assert built.placed.items() <= again.placed.items() or other is not None
+        read = {source.topic for definition in built.plan.definitions for source in definition.inputs}
+        assert all(re.fullmatch(JOINER_PATTERN, topic) for topic in read)
         if self.r.random() < 0.2:
             assert decode_plan(encode_plan(built.plan)) == built.plan
         self.older.append(built)

@@ -154,7 +154,7 @@ class World:
         )
         self.perform(change)
         if lease.reader not in self.queries:
-            topic = f"tamis.stream.air.{lease.topics['']}"
+            topic = self.registry.state.topics["air"].name("air", lease.topics[""])
             self.queries[lease.reader] = Query(lease.reader, filter_, lease.version, topic)
 
     def alert(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamis.messaging.topics import stream_topic
+from tamis.messaging.topics import outside_topic
 from tamis.planning.plan import Plan
 from tamis_registry.core.leases import SECOND, left
 from tamis_registry.core.state import Lease, Shard, Stored
@@ -84,7 +84,7 @@ def subscriber_document(view: View, lease: Lease) -> Document:
     return {
         "id": lease.id,
         "consumer": lease.consumer,
-        "topic": _topic(lease),
+        "topic": _topic(view, lease),
         "filter": lease.predicate or None,
         "plan": lease.version,
         "seconds": lease.seconds,
@@ -103,7 +103,7 @@ def lease_document(view: View, lease: Lease) -> Document:
     found = {shard.name: view.seen.activation(shard.name, max(version, shard.since or 0)) for shard in shards}
     return {
         "stream": lease.stream,
-        "topic": _topic(lease),
+        "topic": _topic(view, lease),
         "partitions": view.state.partitions,
         "filter": lease.predicate or None,
         "plan": version,
@@ -120,9 +120,11 @@ def lease_document(view: View, lease: Lease) -> Document:
     }
 
 
-def _topic(lease: Lease) -> str:
-    """The topic that serves a lease: a derived stream has one of its own, which is its first."""
-    return stream_topic(lease.stream, lease.topics.get("", 1))
+def _topic(view: View, lease: Lease) -> str:
+    """The topic that serves a lease: a derived stream has one of its own."""
+    if lease.subscription is None:
+        return outside_topic(lease.stream, 1)
+    return view.state.topics[lease.stream].name(lease.stream, lease.topics[""])
 
 
 def _raw(view: View, stream: str) -> str:

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 STREAM_PREFIX = "tamis.stream."
+OUTSIDE_PREFIX = "tamis.outside."
 PLANS = "tamis.plans"
 STATEMENTS = "tamis.statements"
 ACKS = "tamis.acks"
@@ -18,7 +19,7 @@ EPISODES = "tamis.episodes"
 DEAD_LETTERS = "tamis.dead-letters"
 
 # What the joiner subscribes to: a new stream topic is found by the pattern, and plans come the same way as
-# data.
+# data. Topics that only consumers outside the fleet read have names that it doesn't find.
 JOINER_PATTERN = r"tamis\.(stream\..*|plans)"
 
 _STREAM = re.compile(r"^tamis\.stream\.(?P<stream>[A-Za-z_][A-Za-z0-9_]*)\.(?P<number>[1-9][0-9]*)$")
@@ -57,6 +58,14 @@ SPECS: tuple[TopicSpec, ...] = (
         "the partition key's values",
         "a retained tuple, a progress or a final record",
     ),
+    TopicSpec(
+        OUTSIDE_PREFIX + "<stream>.<n>",
+        None,
+        False,
+        DAY_MS,
+        "the partition key's values",
+        "the same, for consumers outside the fleet alone",
+    ),
     TopicSpec(PLANS, None, True, 7 * DAY_MS, '"plan"', "one plan version, the same in every partition"),
     TopicSpec(STATEMENTS, 1, True, None, "kind and name", "one statement in force, or the fleet's settings"),
     TopicSpec(
@@ -92,6 +101,15 @@ def stream_topic(stream: str, number: int) -> str:
     'tamis.stream.air.1'
     """
     return f"{STREAM_PREFIX}{stream}.{number}"
+
+
+def outside_topic(stream: str, number: int) -> str:
+    """The name of a topic that only consumers outside the fleet read.
+
+    >>> outside_topic("air", 2)
+    'tamis.outside.air.2'
+    """
+    return f"{OUTSIDE_PREFIX}{stream}.{number}"
 
 
 def is_stream_name(text: str) -> bool:

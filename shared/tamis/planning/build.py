@@ -32,7 +32,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tamis.messaging.topics import stream_topic
+from tamis.messaging.topics import outside_topic
 from tamis.planning.domains import domain_check
 from tamis.planning.entries import Reader, entries
 from tamis.planning.omission import bare
@@ -59,14 +59,16 @@ class Retiring:
 
 @dataclass(frozen=True)
 class Built:
-    """A plan, and what of it has to be remembered: the numbers of all topics that ever were, and the topic of
-    each source of the readers that had no place before. `choices`: why, where it wasn't given by itself.
+    """A plan, and what of it has to be remembered: the numbers of all topics that ever were, which of them
+    the joiner doesn't find (`outside`, by stream), and the topic of each source of the readers that had no
+    place before. `choices`: why, where it wasn't given by itself.
     """
 
     plan: Plan
     topic_numbers: Mapping[TopicKey, tuple[int, ...]]
     placed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     choices: Mapping[str, Mapping[str, Choice]] = field(default_factory=dict)
+    outside: Mapping[str, frozenset[int]] = field(default_factory=dict)
     parts: Parts | None = field(default=None, compare=False, repr=False)
 
 
@@ -124,6 +126,7 @@ def build_plan(
         asking,
         partitions=partitions,
         topic_numbers=topic_numbers,
+        outside={},
         retiring={definition_id(old.alert.name, old.version): old.successor for old in retiring},
         since=since or {},
         shard_streams=shard_streams or {},
@@ -137,6 +140,7 @@ def plan_for(
     *,
     partitions: int,
     topic_numbers: Mapping[TopicKey, tuple[int, ...]],
+    outside: Mapping[str, frozenset[int]],
     retiring: Mapping[str, int],
     since: Mapping[str, int],
     shard_streams: Mapping[str, str],
@@ -155,14 +159,14 @@ def plan_for(
     now = {one.id: one for one in wanted if one is not None}
     fresh = [one for one in now.values() if one.id not in seats or not seats[one.id].serves(one)]
     gone = [one.id for some in parts.asking[first:behind] if (one := some.asked) is not None]
-    places = Places(version, parts.spreads, topic_numbers, parts.places)
+    places = Places(version, parts.spreads, topic_numbers, outside, parts.places)
     for reader in {*(one.id for one in fresh), *(reader for reader in gone if reader not in now)}:
         if (left := seats.pop(reader, None)) is not None:
             places.leave(left.wishes, left.numbers)
     wishes = {one.id: wishes_of(one, catalog) for one in fresh}
     places.seat((wish for some in wishes.values() for wish in some), {one.id: one.numbers for one in fresh})
     for one in fresh:
-        seats[one.id] = seat(one, wishes[one.id], places.placed[one.id], catalog)
+        seats[one.id] = seat(one, wishes[one.id], places, catalog)
     definitions = [
         *parts.definitions[:first],
         *(None if one is None else seats[one.id].definition for one in wanted),
@@ -181,7 +185,7 @@ def plan_for(
     parts = replace(
         parts, asking=tuple(asking), definitions=definitions, seats=seats, places=places, topics=topics
     )
-    return Built(plan, places.numbers, places.placed, places.choices, parts)
+    return Built(plan, places.numbers, places.placed, places.choices, places.outside, parts)
 
 
 def _usable(before: Built | None, catalog: Catalog, estimates: Mapping[str, Estimate]) -> Parts | None:
@@ -203,7 +207,7 @@ def _same(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
 
 def _nothing(catalog: Catalog, estimates: Mapping[str, Estimate]) -> Parts:
     spreads = {name: Spread(stream, estimates.get(name)) for name, stream in catalog.streams.items()}
-    places = Places(0, spreads, {})
+    places = Places(0, spreads, {}, {})
     streams, derived = dict(catalog.streams), dict(catalog.derived)
     return Parts(streams, derived, dict(estimates), spreads, (), (), {}, places, {})
 
@@ -248,14 +252,14 @@ def _topics(
         sources = places.seated[key].get(number)
         if sources:
             readers = [seats[reader].readers[alias] for reader, alias in sources]
-            topics[key, number] = _topic(catalog.streams[key[0]], key, number, readers)
+            topics[key, number] = _topic(catalog.streams[key[0]], key, places.name(key, number), readers)
     return topics
 
 
-def _topic(stream: StreamDef, key: TopicKey, number: int, readers: list[Reader]) -> TopicPlan:
+def _topic(stream: StreamDef, key: TopicKey, name: str, readers: list[Reader]) -> TopicPlan:
     needed = {column for reader in readers for column in reader.source.columns}
     projection = tuple(c.name for c in stream.columns if c.name in needed)
-    return TopicPlan(stream_topic(stream.name, number), key[1], projection, entries(readers))
+    return TopicPlan(name, key[1], projection, entries(readers))
 
 
 def _streams(catalog: Catalog, topics: Mapping[Topic, TopicPlan]) -> tuple[StreamPlan, ...]:
@@ -292,4 +296,4 @@ def _derived_topic(derived: DerivedDef, verdict: Verdict) -> tuple[str, TopicPla
     key = verdict.keys.partition[omission.alias]
     entry = Entry(bare(omission.filter), key, None, 0, "both", None, 0)
     select = tuple((output.name, bare(output.expr)) for output in derived.query.select)
-    return stream.name, TopicPlan(stream_topic(derived.name, 1), key, (), (entry,), select)
+    return stream.name, TopicPlan(outside_topic(derived.name, 1), key, (), (entry,), select)

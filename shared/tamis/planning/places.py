@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr
+from tamis.messaging.topics import outside_topic, stream_topic
 from tamis.planning.entries import boxes
 from tamis.planning.sharing import Choice, How, Served, Topics
 from tamis.planning.traffic import Footprint, Spread
@@ -41,8 +42,8 @@ class Places:
     """Who is where. What was found for topics whose readers are as they were is found again: a change costs
     what it touches.
 
-    `seated`: of each topic its wishes; `numbers`: of each stream and key, those that ever were; `touched`:
-    topics whose readers aren't those before.
+    `seated`: of each topic its wishes; `numbers`: of each stream and key, those that ever were; `outside`: of
+    each stream, those that the joiner doesn't find; `touched`: topics whose readers aren't those before.
     """
 
     def __init__(
@@ -50,12 +51,14 @@ class Places:
         version: int,
         spreads: Mapping[str, Spread],
         numbers: Mapping[TopicKey, tuple[int, ...]],
+        outside: Mapping[str, frozenset[int]],
         before: Places | None = None,
     ) -> None:
         """Those of plan `version`. `before` must rest on the same `spreads`."""
         self._version = version
         self._spreads = spreads
         self.numbers = dict(numbers)
+        self.outside = dict(outside)
         self.placed: dict[str, dict[str, int]] = {}
         self.choices: dict[str, dict[str, Choice]] = {}
         self.touched: set[Topic] = set()
@@ -64,6 +67,11 @@ class Places:
             key: dict(numbered) for key, numbered in known.items()
         }
         self._served: dict[Topic, Served] = dict(before._served) if before else {}
+
+    def name(self, key: TopicKey, number: int) -> str:
+        """A topic's name."""
+        named = outside_topic if number in self.outside.get(key[0], ()) else stream_topic
+        return named(key[0], number)
 
     def leave(self, wishes: Iterable[Wish], numbers: Mapping[str, int]) -> None:
         """Take away a reader that had places before."""
@@ -78,7 +86,7 @@ class Places:
             known = placed[wish.reader].get(wish.alias)
             if known is None and wish.made != self._version:
                 # From before places were remembered, when each stream and key had one topic.
-                known = min(self.numbers.get(wish.key, ()), default=None)
+                known = min(set(self.numbers.get(wish.key, ())) - self._hidden(wish), default=None)
             if known is None:
                 waiting.append(wish)
             else:
@@ -121,13 +129,18 @@ class Places:
     def _choose(self, wish: Wish) -> Choice:
         need, basis = self._footprint(wish), self._spreads[wish.key[0]].basis(wish.filter)
         seated = self.seated.get(wish.key, {})
-        served = [self._serving(wish.key, number) for number in sorted(seated)]
+        numbers = sorted(seated.keys() - self._hidden(wish))
+        served = [self._serving(wish.key, number) for number in numbers]
         topic, share = Topics(served, need.lower.shape[1]).choose(need, wish.subscriber)
         if topic is None:
-            return Choice(self._vacant(wish.key), "own", 0.0, need.share, need.share, basis)
+            return Choice(self._vacant(wish), "own", 0.0, need.share, need.share, basis)
         fits = _as_it_is(wish.filter, [one.filter for one in seated[topic.number].values() if one.whole])
         how: How = "as it is" if fits else "widened"
         return Choice(topic.number, how, topic.passes.share, share, need.share, basis)
+
+    def _hidden(self, wish: Wish) -> frozenset[int]:
+        """The topics from which a reader can't be served."""
+        return frozenset() if wish.subscriber else self.outside.get(wish.key[0], frozenset())
 
     def _serving(self, key: TopicKey, number: int) -> Served:
         found = self._served.get((key, number))
@@ -141,15 +154,22 @@ class Places:
     def _footprint(self, wish: Wish) -> Footprint:
         return self._spreads[wish.key[0]].footprint(wish.filter)
 
-    def _vacant(self, key: TopicKey) -> int:
+    def _vacant(self, wish: Wish) -> int:
         """A topic that has no reader any more, or a number that the stream never had."""
-        mine = self.numbers.get(key, ())
-        vacant = [number for number in mine if number not in self.seated.get(key, {})]
+        (stream, _), mine = wish.key, self.numbers.get(wish.key, ())
+        hidden = self.outside.get(stream, frozenset())
+        vacant = [
+            number
+            for number in mine
+            if number not in self.seated.get(wish.key, {}) and (number in hidden) is wish.subscriber
+        ]
         if vacant:
             return min(vacant)
-        used = [n for (name, _), numbers in self.numbers.items() for n in numbers if name == key[0]]
+        used = [n for (name, _), numbers in self.numbers.items() for n in numbers if name == stream]
         number = max(used, default=0) + 1
-        self.numbers[key] = (*mine, number)
+        self.numbers[wish.key] = (*mine, number)
+        if wish.subscriber:
+            self.outside[stream] = hidden | {number}
         return number
 
 

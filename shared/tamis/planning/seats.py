@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from itertools import compress, count
 from typing import Protocol
 
-from tamis.messaging.topics import stream_topic
 from tamis.planning.definitions import define
 from tamis.planning.entries import Reader
 from tamis.planning.omission import bare
-from tamis.planning.places import Wish
+from tamis.planning.places import Places, Wish
 from tamis.planning.plan import Definition
 from tamis.planning.subscriptions import Subscription, subscriber
 from tamis.planning.verdict import accepted
@@ -84,9 +83,10 @@ def wishes_of(asked: Asked, catalog: Catalog) -> tuple[Wish, ...]:
     )
 
 
-def seat(asked: Asked, wishes: tuple[Wish, ...], numbers: Mapping[str, int], catalog: Catalog) -> Seat:
+def seat(asked: Asked, wishes: tuple[Wish, ...], places: Places, catalog: Catalog) -> Seat:
     """A reader where it was placed."""
-    topics = {wish.alias: stream_topic(wish.key[0], numbers[wish.alias]) for wish in wishes}
+    numbers = places.placed[asked.id]
+    topics = {wish.alias: places.name(wish.key, numbers[wish.alias]) for wish in wishes}
     origin = asked.origin
     if isinstance(origin, Subscription):
         outside = subscriber(origin, catalog.streams[origin.stream], topics[""])

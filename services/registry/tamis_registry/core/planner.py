@@ -23,6 +23,7 @@ class Build(Protocol):
         *,
         partitions: int,
         topic_numbers: Mapping[TopicKey, tuple[int, ...]],
+        outside: Mapping[str, frozenset[int]],
         retiring: Mapping[str, int],
         since: Mapping[str, int],
         shard_streams: Mapping[str, str],

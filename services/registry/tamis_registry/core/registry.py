@@ -212,6 +212,7 @@ class Registry:
             [*draft.retiring.values(), *draft.statements.values(), *draft.leases.values()],
             partitions=draft.partitions,
             topic_numbers=topics.numbers(draft),
+            outside={stream: known.outside for stream, known in draft.topics.items()},
             retiring={reader: old.successor for reader, old in draft.retiring.items() if old.definition},
             since={name: shard.since for name, shard in listed.items() if shard.since is not None},
             shard_streams={name: shard.stream for name, shard in listed.items()},

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import orjson
 
 from tamis.errors import InputError
+from tamis.messaging.topics import outside_topic, stream_topic
 from tamis.planning.build import definition_id
 from tamis.planning.seats import Asked, same_ends
 from tamis.planning.subscriptions import Subscription
@@ -128,10 +129,17 @@ class Shard:
 
 @dataclass(frozen=True)
 class StreamTopics:
-    """The shared topics that a stream ever had: partition key to number. No number is used twice."""
+    """The shared topics that a stream ever had: partition key to number. No number is used twice. `outside`:
+    the numbers of those that the joiner doesn't find.
+    """
 
     next: int = 1
     numbers: tuple[tuple[tuple[str, ...], int], ...] = ()
+    outside: frozenset[int] = frozenset()
+
+    def name(self, stream: str, number: int) -> str:
+        """A topic's name."""
+        return outside_topic(stream, number) if number in self.outside else stream_topic(stream, number)
 
 
 @dataclass
@@ -209,7 +217,11 @@ def _document(part: Part) -> dict[str, Any]:
                 "version": part.version,
                 "order": part.order,
                 "topics": {
-                    stream: {"next": t.next, "numbers": [[list(key), number] for key, number in t.numbers]}
+                    stream: {
+                        "next": t.next,
+                        "numbers": [[list(key), number] for key, number in t.numbers],
+                        "outside": sorted(t.outside),
+                    }
                     for stream, t in part.topics.items()
                 },
             }
@@ -285,7 +297,8 @@ def recover(found: dict[bytes, bytes]) -> State | None:
         state = State(fleet["partitions"], fleet["owner"], fleet["version"], fleet["order"])
         for stream, topics in fleet["topics"].items():
             numbers = tuple((tuple(key), number) for key, number in topics["numbers"])
-            state.topics[stream] = StreamTopics(topics["next"], numbers)
+            outside = frozenset(topics.get("outside", ()))  # records from before have none
+            state.topics[stream] = StreamTopics(topics["next"], numbers, outside)
     except (KeyError, TypeError) as error:
         raise _unreadable(FLEET) from error
     for key, value in found.items():

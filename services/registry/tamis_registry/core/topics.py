@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tamis.messaging.topics import stream_topic
 from tamis.planning.build import Built, TopicKey
 from tamis.planning.plan import Plan
 from tamis_registry.core.change import Final
@@ -39,7 +38,8 @@ def remember(draft: State, built: Built) -> None:
     ]
     for number, stream, key in sorted(fresh):
         known = draft.topics.get(stream, _NONE)
-        draft.topics[stream] = StreamTopics(number + 1, (*known.numbers, (key, number)))
+        hidden = known.outside | built.outside.get(stream, frozenset()) & {number}
+        draft.topics[stream] = StreamTopics(number + 1, (*known.numbers, (key, number)), hidden)
     for reader, found in built.placed.items():
         _place(draft, reader, dict(found))
 
@@ -64,12 +64,13 @@ def forget_numbers(draft: State, stream: str) -> None:
     """
     topics = draft.topics.get(stream)
     if topics:
-        draft.topics[stream] = StreamTopics(topics.next)
+        draft.topics[stream] = StreamTopics(topics.next, outside=topics.outside)
 
 
 def all_topics(state: State, stream: str) -> list[str]:
     """Every topic that the stream ever had."""
-    return [stream_topic(stream, n) for n in range(1, state.topics.get(stream, _NONE).next)]
+    topics = state.topics.get(stream, _NONE)
+    return [topics.name(stream, number) for number in range(1, topics.next)]
 
 
 def finals(state: State, plan: Plan, written: Iterable[Final], seen: Seen) -> tuple[Final, ...]:
