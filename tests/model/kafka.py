@@ -199,6 +199,7 @@ _COLUMNS = {
     "f": Type.BOOLEAN,
     "g": Type.BIGINT,
     "n": Type.BIGINT,
+    "w": Type.BIGINT,
 }
 _FIELDS = {"ts": "t", "n": "number"}
 

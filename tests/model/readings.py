@@ -18,7 +18,7 @@ UNITS = {1: "MICROSECOND", 1_000_000: "SECOND"}
 @dataclass(eq=False, slots=True)
 class Reading:
     """One reading. `k` and `h` may each be a partition key, `g` a further equality, `f` a filter; `number` is
-    its own in the whole run; `late`: behind its shard's watermark.
+    its own in the whole run; `late`: behind its shard's watermark; `w`: its digit where it is counted.
     """
 
     shard: str
@@ -32,6 +32,7 @@ class Reading:
     f: bool
     g: int
     late: bool
+    w: int = 0
 
     def __repr__(self) -> str:
         return f"{self.shard}#{self.offset}({self.number}: t={self.t} k={self.k} v={self.v})"

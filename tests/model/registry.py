@@ -14,7 +14,9 @@ from tamis.messaging.records import Ack, Frontier
 from tamis.planning import verdict
 from tamis.planning.build import Built, plan_for
 from tamis.planning.certify import Certificate, Unproven, certify
+from tamis.planning.explain import explain
 from tamis.planning.sharing import Served, Topics
+from tamis.planning.standing import is_standing
 from tamis.planning.traffic import Footprint
 from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
 from tamis_registry.core.change import Change
@@ -44,6 +46,8 @@ def certify_once(
 
 def _explain(made: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, Any]:
     """What the core asks of EXPLAIN's document."""
+    if is_standing(made.query):
+        return explain(catalog, made).document()
     judged = verdict.judge(made, catalog)
     memory = {"verdict": judged.memory.verdict, "reason": judged.memory.reason, "repairs": []}
     return {"name": made.name, "kind": "alert", "accepted": judged.refusal is None, "memory": memory}

@@ -18,6 +18,8 @@ from traceback import format_exception
 from unittest.mock import patch
 
 import structlog
+from tests.model import counts
+from tests.model.counts import judge_counts
 from tests.model.edge import Edge
 from tests.model.judge import Broken, judge
 from tests.model.kafka import decode_once
@@ -25,6 +27,7 @@ from tests.model.readings import Alert, Shard
 from tests.model.registry import certify_once
 from tests.model.world import World
 
+from tamis.messaging.topics import stream_of
 from tamis.planning import omission
 from tamis_edge.worker import Worker
 from tamis_joiner.core import group
@@ -77,15 +80,19 @@ class Schedule:
             if world.broken:
                 return world.broken
         stuck = self.heal()
-        return [*world.broken, *judge(world), *stuck]
+        return [*world.broken, *judge(world), *judge_counts(world), *stuck]
 
     def begin(self) -> None:
         """A fleet that has just come up: most of its shards announce themselves at once."""
         world, office = self.world, self.world.office
         office.start()
         self.perform()
-        office.say(world.inputs.streams_sql(world.stall), lambda version: None)
+        counted = counts.STREAM_SQL % world.stall if world.counted else ""
+        office.say(world.inputs.streams_sql(world.stall) + counted, lambda version: None)
         self.perform()
+        if world.counted:
+            self.count()
+            self.perform()
         for _ in range(self.r.choice((1, 2, 3))):
             self.define()
             self.perform()
@@ -204,9 +211,31 @@ class Schedule:
         made = world.inputs.alert(name, version, old)
         office.say(made.sql(old is not None), partial(world.define, made, old))
 
+    def count(self, old: counts.Count | None = None) -> None:
+        """CREATE ALERT of a standing query, or CREATE OR REPLACE ALERT."""
+        world, office = self.world, self.world.office
+        name = old.name if old else f"c{len({name for name, _ in world.counts})}"
+        made = counts.Count.draw(self.r, name, office.next_version)
+        office.say(made.sql(old is not None), partial(world.count, made, old))
+
+    def recount(self) -> None:
+        """Replace, drop or add a standing query."""
+        world, x = self.world, self.r.random()
+        some = self.r.choice(list(world.counting.values())) if world.counting else None
+        if some is None or x < 0.3:
+            self.count()
+        elif x < 0.8:
+            self.count(some)
+            world.seen["recounted"] += 1
+        else:
+            world.office.say(f"DROP ALERT {some.name};", lambda version: world.uncount(some.name))
+
     def operate(self) -> None:
         """Replace, drop, pause, resume or add an alert."""
         world, r, x = self.world, self.r, self.r.random()
+        if world.counted and r.random() < 0.5:
+            self.recount()
+            return
         if world.current and x < 0.6:
             self.define(r.choice(list(world.current.values())))
             what = "replaced"
@@ -367,7 +396,7 @@ class Schedule:
         void = {topic for joiner in world.joiners for topic, s in joiner.outcome().topics.items() if s.void}
         found = [
             ("STUCK", f"old definition {definition.alert}@{definition.version}")
-            for definition in registry.plan.definitions
+            for definition in registry.plan.queries
             if f"{definition.alert}@{definition.version}" in registry.state.retiring
             and not {source.topic for source in definition.inputs} <= void
         ]
@@ -376,6 +405,8 @@ class Schedule:
             if last.parked or last.plan != registry.plan.version:
                 found.append(("STUCK", f"joiner {last.partition}: plan {last.plan}, parked {last.parked}"))
             for topic, state in last.topics.items():
+                if stream_of(topic) == counts.STREAM:
+                    continue  # it has no time
                 partners = {
                     source.topic
                     for definition in registry.plan.definitions

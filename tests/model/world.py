@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 import orjson
+from tests.model import counts
+from tests.model.counts import Count
 from tests.model.edge import Edge
 from tests.model.joiner import Partition
 from tests.model.kafka import Durable, Heard, Log, Place
@@ -61,6 +64,12 @@ class World:
         self.paused: dict[str, Alert] = {}
         self.replaced: dict[Alert, int] = {}
         self.ended: set[Alert] = set()
+        # In some schedules a stream without time is counted, too.
+        self.counts: dict[Key, Count] = {}
+        self.counting: dict[str, Count] = {}
+        self.uncounted: set[Key] = set()
+        self.recounted: dict[Key, Key] = {}  # old -> new
+        self.rows: defaultdict[Key, dict[str, dict[str, Any]]] = defaultdict(dict)  # by id
         # What was seen
         self.history: dict[int, set[Key]] = {}
         self.topics_of: dict[tuple[str, int, str], set[str]] = {}  # definition and stream
@@ -78,9 +87,33 @@ class World:
                 name = f"{stream}:{f'readings/{i}' if kind == 'kafka' else f'{edge.name}/{kind}'}"
                 self.shards[name] = Shard(name, stream, kind, inputs.log(name))
                 self.owner[name] = edge
+        if seed % 4 == 1:
+            self._count()
         self.durable = {name: Durable() for name in self.shards}
         self.joiners = [Partition(self, p) for p in range(inputs.partitions)]
         self.office = Office(self)
+
+    def _count(self) -> None:
+        """Add a stream without time: two shards at most, since a shard is some digits of a number."""
+        r = random.Random(f"{self.r.random()} counts")
+        kind = r.choice(("kafka", "kafka", "journal", "file"))
+        names: list[str] = []
+        for i in range(r.choice((1, 2))):
+            edge = r.choice(self.edges) if kind == "kafka" else self.edges[i]
+            name = f"{counts.STREAM}:{f'counted/{i}' if kind == 'kafka' else f'{edge.name}/{kind}'}"
+            names.append(name)
+            log = []
+            for offset in range(r.randint(3, counts.MOST)):
+                reading = self.inputs.reading(name, offset, offset, r.choice(self.inputs.keys))
+                reading.w = counts.digit(name, offset, names)
+                log.append(reading)
+            self.shards[name] = Shard(name, counts.STREAM, kind, log)
+            self.owner[name] = edge
+
+    @property
+    def counted(self) -> bool:
+        """Whether there is a stream without time."""
+        return any(shard.stream == counts.STREAM for shard in self.shards.values())
 
     def say(self, *what: Any) -> None:
         """A line of the trace."""
@@ -107,8 +140,8 @@ class World:
         if last and orjson.loads(last[0])["version"] >= plan.version:
             self.broken.append(("PLAN", f"version {plan.version} behind a later one"))
         self.plans[partition].append(document)
-        self.history[plan.version] = {(d.alert, d.version) for d in plan.definitions}
-        for definition in plan.definitions:
+        self.history[plan.version] = {(d.alert, d.version) for d in plan.queries}
+        for definition in plan.queries:
             for source in definition.inputs:
                 of = self.topics_of.setdefault((definition.alert, definition.version, source.stream), set())
                 of.add(source.topic)
@@ -139,6 +172,11 @@ class World:
         """Alarms arrive: they say what they were raised by, and as it was."""
         for alarm in alarms:
             key = alarm["alert"], alarm["definition"]
+            if key in self.counts:
+                before = self.rows[key].setdefault(alarm["id"], alarm)
+                if before["row"] != alarm["row"]:
+                    self.broken.append(("TWO ROWS", f"{before} and {alarm} have one identity"))
+                continue
             numbers = [alarm["tuples"][alias]["n"] for alias in "ab"]
             for alias, number in zip("ab", numbers, strict=True):
                 reading = self.inputs.by_number[number]
@@ -168,3 +206,31 @@ class World:
             self.paused.pop(name, None)
         self.current.pop(name, None)
         self.ended |= {alert for alert in self.every.values() if alert.name == name}
+
+    def count(self, made: Count, old: Count | None, version: int) -> None:
+        """A standing query is in force."""
+        key = made.name, made.version
+        if made.version != version:
+            self.broken.append(("PLAN", f"{made} came in plan {version}"))
+        self.counts[key] = self.counting[made.name] = made
+        if old is not None:
+            self.recounted[old.name, old.version] = key
+
+    def uncount(self, name: str) -> None:
+        """DROP ends what was promised."""
+        del self.counting[name]
+        self.uncounted |= {key for key in self.counts if key[0] == name}
+
+    def begins(self, shard: str, alert: str, version: int) -> float:
+        """From which place on a shard obeys a standing query."""
+        return min(
+            (
+                ack.activation
+                for ack in self.acks
+                if ack.shard == shard
+                and ack.state != "waiting"
+                and ack.plan >= version
+                and (alert, version) in self.history[ack.plan]
+            ),
+            default=math.inf,
+        )

@@ -99,7 +99,7 @@ class FleetView:
                         plan.partitions,
                         rules_of(plan),
                     )
-                self._known.update(definition.alert for definition in plan.definitions)
+                self._known.update(definition.alert for definition in plan.queries)
             else:
                 record = Frontier.from_bytes(value)
                 self._records[record.partition] = record
@@ -114,8 +114,12 @@ class FleetView:
         for alert, rule in self.rules.items():
             states = [r.topics.get(topic) for r in self._records.values() for topic in rule.topics]
             known = [s.frontier for s in states if s is not None and s.frontier is not None]
-            if len(known) == len(states):
-                found[alert] = min(known, default=END_OF_TIME)
+            if len(known) < len(states):
+                continue
+            if rule.timeless:
+                # Nothing says what is still to come: its alarms count as far as the joiner's clock has come.
+                known += [record.time for record in self._records.values()]
+            found[alert] = min(known, default=END_OF_TIME)
         # Of an alert that was dropped or paused no alarm comes any more: its episodes are over.
         return found | dict.fromkeys(self._known - self.rules.keys(), END_OF_TIME)
 

@@ -159,7 +159,7 @@ class Worker:
                 self._unread = True
                 self.source.stop()
             return 0
-        if run.ended or (run.out and not self._publisher.room):
+        if run.ended or run.settling or (run.out and not self._publisher.room):
             self._moved = now
             return 0
         delivery = self.source.poll(limit, now)

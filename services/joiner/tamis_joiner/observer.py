@@ -116,6 +116,8 @@ class Observer:
                 most = source.kept.most(max(0, longer)) if source.kept else None
                 queries.setdefault(definition.alert, []).append(most)
                 topics.setdefault((source.stream, source.topic), []).append(most)
+        for query in plan.standing:
+            queries.setdefault(query.alert, []).append(query.bound)
         # A replaced alert runs on beside its successor for a while: together they may hold what both may.
         for alert, known in queries.items():
             if (proven := _proven(known)) is not None:

@@ -7,6 +7,7 @@ from typing import Any
 from tamis.messaging.topics import outside_topic
 from tamis.planning.plan import Plan
 from tamis_registry.core.leases import SECOND, left
+from tamis_registry.core.retirement import unproven
 from tamis_registry.core.state import Lease, Shard, Stored
 from tamis_registry.core.statements import Outcome
 from tamis_registry.core.status import View, alert_status, shard_state
@@ -45,6 +46,7 @@ def alert_document(view: View, stored: Stored) -> Document:
         "plan": stored.version,
         "streams": sorted({source.stream for source in definition.inputs}) if definition else [],
         "bound": definition.bound if definition else None,
+        "unproven": definition is not None and unproven(definition),
         "activations": {
             shard: {"plan": a.plan, "event_time": a.since} for shard, a in status.activations.items()
         },
@@ -61,7 +63,7 @@ def stream_documents(view: View) -> list[Document]:
 def stream_document(view: View, stored: Stored) -> Document:
     """A stream with its shared topics and its shards."""
     planned = view.plan.stream(stored.name)
-    readers = {d.alert for d in view.plan.definitions for source in d.inputs if source.stream == stored.name}
+    readers = {d.alert for d in view.plan.queries for source in d.inputs if source.stream == stored.name}
     return {
         "name": stored.name,
         "kind": "raw" if stored.kind == "stream" else "derived",
@@ -181,7 +183,7 @@ def plan_document(plan: Plan, newest: int) -> Document:
     return {
         "version": plan.version,
         "newest": plan.version == newest,
-        "definitions": [f"{d.alert}@{d.version}" for d in plan.definitions],
+        "definitions": [f"{d.alert}@{d.version}" for d in plan.queries],
         "retiring": sorted(plan.retiring),
         "topics": [topic.name for stream in plan.streams for topic in stream.topics],
         "shards": len(plan.since),

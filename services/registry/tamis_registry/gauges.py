@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tamis.telemetry import Metrics
+from tamis_registry.core import retirement
 from tamis_registry.core.status import View, alert_state, shard_state
 
 
@@ -33,6 +34,9 @@ def show(view: View, metrics: Metrics) -> None:
     metrics.clear("tamis_registry_unproven_streams")
     for (query, certificate), count in unproven.items():
         metrics.set("tamis_registry_unproven_streams", count, query=query, certificate=certificate)
+    metrics.clear("tamis_registry_unproven_queries")
+    for alert in {query.alert for query in view.plan.queries if retirement.unproven(query)}:
+        metrics.set("tamis_registry_unproven_queries", 1, query=alert)
     metrics.clear("tamis_registry_topics")
     for stream_plan in view.plan.streams:
         metrics.set("tamis_registry_topics", len(stream_plan.topics), stream=stream_plan.name)

@@ -66,11 +66,16 @@ def line(topic: str, record: Mapping[str, Any]) -> str:
     >>> over_shed = {"alert": "hot", "key": [], "event_time": 0, "row": {"t": 3.5}, "incomplete": True}
     >>> line("tamis.alarms", over_shed)
     '1970-01-01 00:00:00.000  alarm    hot  -  t=3.5  (incomplete: readings were shed)'
+    >>> gone = {"alert": "many", "key": ["k"], "event_time": 0, "row": {"n": 3}, "withdrawn": True}
+    >>> line("tamis.alarms", gone)
+    '1970-01-01 00:00:00.000  alarm    many  k  n=3  (withdrawn: HAVING holds no more)'
     """
     key = ",".join(str(part) for part in record["key"]) or "-"
     row = "  ".join(f"{name}={value}" for name, value in record["row"].items())
     if topic == ALARMS:
         doubt = "  (incomplete: readings were shed)" if record.get("incomplete") else ""
+        if record.get("withdrawn"):
+            doubt += "  (withdrawn: HAVING holds no more)"
         return f"{_time(record['event_time'])}  alarm    {record['alert']}  {key}  {row}{doubt}"
     lasted = (record["end"] - record["start"]) / 1e6
     facts = f"{record['alarms']} alarms over {lasted:g} s" if record["event"] != "opened" else row

@@ -14,6 +14,11 @@ without envelope is foreign and is refused as a dead letter. Progress "event_tim
 that the shard can still publish to that partition. A progress record with `"shed": [first, last]` says that
 of this span of event time retained tuples were dropped under overload; where nothing is known yet it comes
 without "event_time".
+
+Where a standing query reads a topic, a tuple's envelope says at which `"place"` of its shard's source it
+stood: of one shard places rise in each partition, but for tuples that come again after a restart. Progress
+then has a `"place"` too: all before it are there. Of a stream without time progress has no "event_time", and
+`activation` is a place.
 """
 
 from __future__ import annotations
@@ -57,14 +62,23 @@ def canonical_key(values: tuple[Any, ...]) -> bytes:
 
 
 def progress_record(
-    shard: str, plan: int, activation: int, event_time: int | None, shed: tuple[int, int] | None = None
+    shard: str,
+    plan: int,
+    activation: int,
+    event_time: int | None,
+    shed: tuple[int, int] | None = None,
+    *,
+    place: int | None = None,
 ) -> bytes:
     """A progress record's value. `shed`: the first and the last event time of a span of which retained tuples
-    were dropped; with it, `event_time` may be None where nothing is known yet.
+    were dropped; with it, `event_time` may be None where nothing is known yet. `place`: all tuples of the
+    shard before it were published before this record.
     """
     envelope = {"kind": "progress", "shard": shard, "plan": plan, "activation": activation}
     if event_time is not None:
         envelope["event_time"] = event_time
+    if place is not None:
+        envelope["place"] = place
     return orjson.dumps({ENVELOPE: envelope if shed is None else envelope | {"shed": shed}})
 
 
@@ -134,6 +148,8 @@ class StreamState:
     void: bool  # no shard is listed for its stream
     shards: tuple[str, ...] = ()  # those that are listed: their final records have not been taken
     left: int = NOTHING_LEFT  # no tuple of a shard that has left is later than this event time
+    # All tuples that the listed shards sent under older plans than this are there; None without shards.
+    obeyed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -142,8 +158,8 @@ class Frontier:
     digits).
 
     Written a batch behind: every alarm from below these frontiers was in Kafka before this record was.
-    `topics` is by topic name; `definitions` is live tuples by "alert@version" over the partition; the
-    counters only grow.
+    `topics` is by topic name; `definitions` is live tuples, or entries of synopses, by "alert@version"
+    over the partition; the counters only grow.
     """
 
     partition: int

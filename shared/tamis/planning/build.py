@@ -37,9 +37,18 @@ from tamis.planning.domains import domain_check
 from tamis.planning.entries import Reader, entries
 from tamis.planning.omission import bare
 from tamis.planning.places import Places, Topic, TopicKey
-from tamis.planning.plan import Definition, Entry, Plan, StreamColumn, StreamPlan, TopicPlan
+from tamis.planning.plan import (
+    Definition,
+    Entry,
+    Plan,
+    StandingQuery,
+    StreamColumn,
+    StreamPlan,
+    TopicPlan,
+)
 from tamis.planning.seats import Asked, Asking, Seat, same_ends, seat, wishes_of
 from tamis.planning.sharing import Choice
+from tamis.planning.standing import layout
 from tamis.planning.subscriptions import Subscription
 from tamis.planning.traffic import Estimate, Spread
 from tamis.planning.verdict import Verdict, accepted
@@ -83,7 +92,7 @@ class Parts:
     estimates: Mapping[str, Estimate]
     spreads: Mapping[str, Spread]
     asking: Sequence[Asking]
-    definitions: Sequence[Definition | None]
+    definitions: Sequence[Definition | StandingQuery | None]
     seats: Mapping[str, Seat]
     places: Places
     topics: Mapping[Topic, TopicPlan]
@@ -177,10 +186,11 @@ def plan_for(
         version=version,
         partitions=partitions,
         streams=_streams(catalog, topics),
-        definitions=tuple(filter(None, definitions)),
+        definitions=tuple(one for one in definitions if isinstance(one, Definition)),
         since=dict(since),
         shard_streams=dict(shard_streams),
         retiring=dict(retiring),
+        standing=tuple(one for one in definitions if isinstance(one, StandingQuery)),
     )
     parts = replace(
         parts, asking=tuple(asking), definitions=definitions, seats=seats, places=places, topics=topics
@@ -259,7 +269,8 @@ def _topics(
 def _topic(stream: StreamDef, key: TopicKey, name: str, readers: list[Reader]) -> TopicPlan:
     needed = {column for reader in readers for column in reader.source.columns}
     projection = tuple(c.name for c in stream.columns if c.name in needed)
-    return TopicPlan(name, key[1], projection, entries(readers))
+    counted = any(reader.counted for reader in readers)
+    return TopicPlan(name, key[1], projection, entries(readers), counted=counted)
 
 
 def _streams(catalog: Catalog, topics: Mapping[Topic, TopicPlan]) -> tuple[StreamPlan, ...]:
@@ -268,7 +279,10 @@ def _streams(catalog: Catalog, topics: Mapping[Topic, TopicPlan]) -> tuple[Strea
     for topic in sorted(topics, key=operator.itemgetter(1)):
         of[topic[0][0]].append(topics[topic])
     for derived in catalog.derived.values():
-        stream, plan = _derived_topic(derived, accepted(derived, catalog))
+        if derived.query.timeless:
+            stream, plan = _timeless_topic(derived, catalog)
+        else:
+            stream, plan = _derived_topic(derived, accepted(derived, catalog))
         of[stream].append(plan)
     return tuple(_stream(stream, tuple(of[stream.name])) for stream in catalog.streams.values())
 
@@ -297,3 +311,12 @@ def _derived_topic(derived: DerivedDef, verdict: Verdict) -> tuple[str, TopicPla
     entry = Entry(bare(omission.filter), key, None, 0, "both", None, 0)
     select = tuple((output.name, bare(output.expr)) for output in derived.query.select)
     return stream.name, TopicPlan(outside_topic(derived.name, 1), key, (), (entry,), select)
+
+
+def _timeless_topic(derived: DerivedDef, catalog: Catalog) -> tuple[str, TopicPlan]:
+    """The same for a stream without time."""
+    (feed,) = layout(derived.query, catalog).feeds
+    entry = Entry(feed.filter, feed.partition_key, None, 0, "both", None, 0)
+    select = tuple((output.name, bare(output.expr)) for output in derived.query.select)
+    name = outside_topic(derived.name, 1)
+    return feed.stream.name, TopicPlan(name, feed.partition_key, (), (entry,), select, counted=True)

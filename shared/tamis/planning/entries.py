@@ -34,12 +34,13 @@ MOST_COMPARED = 100
 
 @dataclass(frozen=True)
 class Reader:
-    """One input of a definition and what may be omitted for it."""
+    """One input of a definition and what may be omitted for it. `counted`: of a standing query."""
 
     source: Input
     omission: Omission
     version: int
     max_delay: int | None
+    counted: bool = False
 
 
 def entries(readers: Iterable[Reader]) -> tuple[Entry, ...]:

@@ -35,7 +35,7 @@ def partition_keys(analysis: Analysis) -> Keys:
         return Keys({alias: key}, (), reason)
     chosen = [
         members
-        for group in _classes(analysis.equalities)
+        for group in classes(analysis.equalities)
         if (members := _one_each(group, analysis)) is not None
     ]
     ranks = [sum(_is_key(c, analysis) for c in members.values()) for members in chosen]
@@ -55,17 +55,17 @@ def _single(why: str) -> str:
     return f"{why}: the query runs in a single partition"
 
 
-def _classes(equalities: tuple[Equality, ...]) -> list[list[Column]]:
+def classes(equalities: tuple[Equality, ...]) -> list[list[Column]]:
     """Connected attributes, in the order of the text."""
-    classes: list[list[Column]] = []
+    found: list[list[Column]] = []
     for pair in equalities:
-        touched = [group for group in classes if pair[0] in group or pair[1] in group]
+        touched = [group for group in found if pair[0] in group or pair[1] in group]
         merged = [c for group in touched for c in group]
         merged += [c for c in pair if c not in merged]
-        at = classes.index(touched[0]) if touched else len(classes)
-        classes = [group for group in classes if group not in touched]
-        classes.insert(at, merged)
-    return classes
+        at = found.index(touched[0]) if touched else len(found)
+        found = [group for group in found if group not in touched]
+        found.insert(at, merged)
+    return found
 
 
 def _one_each(group: list[Column], analysis: Analysis) -> dict[str, Column] | None:

@@ -51,6 +51,8 @@ class TopicPlan:
     # Of a derived stream: the columns of its SELECT over Column("", …), which are then all that a message
     # carries. No definition reads such a topic: queries over a derived stream are over its base.
     select: tuple[tuple[str, Expr], ...] = ()
+    # A standing query reads it: each tuple says where in its source it stood, and is never shed.
+    counted: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,29 @@ class Definition:
 
 
 @dataclass(frozen=True)
+class StandingQuery:
+    """An alert that keeps synopses and gives rows as tuples come. `version` is the plan version that made it.
+
+    `sql` is self-contained: the streams, tables and functions that the alert needs, and the alert. `inputs`
+    has each stream that it reads once, under the empty alias; `filter` lets pass what any of its occurrences
+    may need; `time` is empty where the stream has none. `key` names the columns of SELECT by which its rows
+    are grouped to episodes. `bound` limits its synopses' entries; None where nothing was proven.
+    """
+
+    alert: str
+    version: int
+    sql: str
+    inputs: tuple[Input, ...]
+    key: tuple[str, ...]
+    bound: int | None
+    severity: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    gap: int | None = None
+    for_: int | None = None
+    proven: bool = True  # its memory was; else it runs since it was allowed to
+
+
+@dataclass(frozen=True)
 class Plan:
     """One version of what the whole fleet is to do."""
 
@@ -159,6 +184,12 @@ class Plan:
     since: dict[str, int] = field(default_factory=dict)  # shard -> the version that lists it
     shard_streams: dict[str, str] = field(default_factory=dict)  # shard -> its raw stream
     retiring: dict[str, int] = field(default_factory=dict)  # "alert@version" -> the version that replaced it
+    standing: tuple[StandingQuery, ...] = ()
+
+    @property
+    def queries(self) -> tuple[Definition | StandingQuery, ...]:
+        """All that raises alarms."""
+        return (*self.definitions, *self.standing)
 
     def stream(self, name: str) -> StreamPlan | None:
         """The stream of that name, if the plan has it."""

@@ -24,6 +24,7 @@ from tamis.planning.plan import (
     Kept,
     Plan,
     Sides,
+    StandingQuery,
     StreamColumn,
     StreamPlan,
     TimeBound,
@@ -37,6 +38,7 @@ FORMAT = 1  # a reader refuses a plan of another form rather than guess
 LARGEST = 32 * 1024 * 1024
 MOST = 10_000  # items of one list or map
 LONGEST = 1_000  # characters of a name
+LONGEST_SQL = 1_000_000
 MOST_REMEMBERED = 100_000  # expressions, entries, topics and definitions as written, or as read
 
 # A plan is written, and read by everyone, at every change of one query, and most of it is as it was.
@@ -72,7 +74,7 @@ def _plain(value: object) -> Any:
     """A record as JSON values; fields are written by their names."""
     if isinstance(value, (Column, Literal, Call)):
         return _WRITTEN.one(value, lambda: orjson.Fragment(orjson.dumps(to_json(value))))
-    if isinstance(value, (TopicPlan, Entry, Definition)):
+    if isinstance(value, (TopicPlan, Entry, Definition, StandingQuery)):
         return _WRITTEN.one(value, lambda: orjson.Fragment(orjson.dumps(_fields(value))))
     if dataclasses.is_dataclass(value):
         return _fields(value)
@@ -85,7 +87,7 @@ def _plain(value: object) -> Any:
 
 def _fields(record: Any) -> dict[str, Any]:
     named = {f.name: _plain(getattr(record, f.name)) for f in dataclasses.fields(record)}
-    return {name: item for name, item in named.items() if item is not None or name not in _LATER}
+    return {name: item for name, item in named.items() if name not in _LATER or item not in _LATER[name]}
 
 
 def _wrong(what: str, place: str) -> InputError:
@@ -101,6 +103,12 @@ def _object(value: object, place: str) -> dict[str, object]:
 def _text(value: object, place: str) -> str:
     if not isinstance(value, str) or len(value) > LONGEST:
         raise _wrong(f"expected a string of at most {LONGEST} characters", place)
+    return value
+
+
+def _sql(value: object, place: str) -> str:
+    if not isinstance(value, str) or len(value) > LONGEST_SQL:
+        raise _wrong(f"expected a text of at most {LONGEST_SQL} characters", place)
     return value
 
 
@@ -191,7 +199,7 @@ def _record(kind: type[T], fields: dict[str, Read[Any]]) -> Read[T]:
 
     def read_record(value: object, place: str) -> T:
         given = _object(value, place)
-        for name in fields.keys() - given.keys() - _LATER:
+        for name in fields.keys() - given.keys() - _LATER.keys():
             raise _wrong(f"{name} is missing", place)
         for name in given.keys() - fields.keys():
             raise _wrong(f"unknown field {name[:40]!r}", place)
@@ -225,7 +233,15 @@ def _window(value: object, place: str) -> Window:
     return window
 
 
-_LATER = {"window", "certificate", "kept"}
+# What each is where it isn't written.
+_LATER: dict[str, tuple[object, ...]] = {
+    "window": (None,),
+    "certificate": (None,),
+    "kept": (None,),
+    "counted": (False,),
+    "standing": ([],),
+    "proven": (True,),
+}
 _names = _tuple(_text)
 _ENTRY: dict[str, Read[Any]] = {
     "filter": _or_none(_expression),
@@ -243,6 +259,7 @@ _TOPIC: dict[str, Read[Any]] = {
     "columns": _names,
     "entries": _tuple(_remembered(_record(Entry, _ENTRY))),
     "select": _tuple(_pair(_text, _expression)),
+    "counted": _boolean,
 }
 _COLUMN: dict[str, Read[Any]] = {
     "name": _text,
@@ -293,6 +310,19 @@ _DEFINITION: dict[str, Read[Any]] = {
     "bound": _or_none(_natural),
     "window": _window,
 }
+_STANDING: dict[str, Read[Any]] = {
+    "alert": _text,
+    "version": _positive,
+    "sql": _sql,
+    "inputs": _tuple(_record(Input, _INPUT)),
+    "key": _names,
+    "bound": _or_none(_natural),
+    "severity": _or_none(_text),
+    "labels": _tuple(_pair(_text, _text)),
+    "gap": _or_none(_natural),
+    "for_": _or_none(_natural),
+    "proven": _boolean,
+}
 _PLAN: dict[str, Read[Any]] = {
     "version": _positive,
     "partitions": _positive,
@@ -301,4 +331,5 @@ _PLAN: dict[str, Read[Any]] = {
     "since": _map(_positive),
     "shard_streams": _map(_text),
     "retiring": _map(_positive),
+    "standing": _tuple(_record(StandingQuery, _STANDING)),
 }

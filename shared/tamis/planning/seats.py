@@ -14,7 +14,8 @@ from tamis.planning.definitions import define
 from tamis.planning.entries import Reader
 from tamis.planning.omission import bare
 from tamis.planning.places import Places, Wish
-from tamis.planning.plan import Definition
+from tamis.planning.plan import Definition, StandingQuery
+from tamis.planning.standing import is_standing, judged, standing_query
 from tamis.planning.subscriptions import Subscription, subscriber
 from tamis.planning.verdict import accepted
 from tamis.query.model import AlertDef, Catalog
@@ -53,7 +54,7 @@ class Seat:
     asked: Asked
     wishes: tuple[Wish, ...]
     numbers: Mapping[str, int]
-    definition: Definition | None
+    definition: Definition | StandingQuery | None
     readers: Mapping[str, Reader]
 
     def serves(self, asked: Asked) -> bool:
@@ -68,6 +69,19 @@ def wishes_of(asked: Asked, catalog: Catalog) -> tuple[Wish, ...]:
     if isinstance(origin, Subscription):
         key = origin.stream, catalog.streams[origin.stream].key
         return (Wish(asked.id, "", key, origin.filter, subscriber=True, whole=True, made=asked.made),)
+    if is_standing(origin.query):
+        return tuple(
+            Wish(
+                asked.id,
+                feed.stream.name,
+                (feed.stream.name, feed.partition_key),
+                feed.filter,
+                subscriber=False,
+                whole=True,
+                made=asked.made,
+            )
+            for feed in judged(origin, catalog).layout.feeds
+        )
     verdict = accepted(origin, catalog)
     return tuple(
         Wish(
@@ -91,6 +105,9 @@ def seat(asked: Asked, wishes: tuple[Wish, ...], places: Places, catalog: Catalo
     if isinstance(origin, Subscription):
         outside = subscriber(origin, catalog.streams[origin.stream], topics[""])
         return Seat(asked, wishes, numbers, None, {"": outside})
+    if is_standing(origin.query):
+        query, counting = standing_query(origin, asked.made, judged(origin, catalog), topics)
+        return Seat(asked, wishes, numbers, query, {one.source.stream: one for one in counting})
     verdict = accepted(origin, catalog)
     definition = define(origin, asked.made, verdict, topics)
     readers = {

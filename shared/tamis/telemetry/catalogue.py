@@ -164,6 +164,13 @@ CATALOGUE: tuple[Metric, ...] = (
         "registry",
     ),
     Metric(
+        "tamis_registry_unproven_queries",
+        "gauge",
+        "1 for a query whose memory isn't proven to be bounded: it runs by allow_unbounded",
+        ("query",),
+        "registry",
+    ),
+    Metric(
         "tamis_registry_statements_total",
         "counter",
         "Statements by kind and outcome",
@@ -199,14 +206,14 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric(
         "tamis_query_state_tuples",
         "gauge",
-        "Retained tuples that a query still needs now",
+        "Retained tuples that a query still needs now, or entries of its synopses",
         ("query",),
         "joiner",
     ),
     Metric(
         "tamis_query_bound_tuples",
         "gauge",
-        "Proven bound of the tuples that a query can ever need",
+        "Proven bound of the tuples or entries that a query can ever need",
         ("query",),
         "joiner",
     ),

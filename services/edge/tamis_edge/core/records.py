@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
 from typing import NamedTuple
@@ -62,6 +62,21 @@ def tail(shard: str, version: int, activation: int, late: bool) -> bytes:
     return b',"%s":%s}' % (ENVELOPE.encode(), orjson.dumps(envelope))
 
 
+def placed_tails(
+    shard: str, version: int, activation: int, places: Iterable[int], late: Iterable[bool]
+) -> list[bytes]:
+    """The same where each tuple says where in its source it stood.
+
+    >>> placed_tails("air:edge-a/http", 3, 17, [4], [False])
+    [b',"_":{"shard":"air:edge-a/http","plan":3,"activation":17,"place":4}}']
+    """
+    common = tail(shard, version, activation, False)[:-2]
+    return [
+        b'%s,"place":%d%s' % (common, place, b',"late":true}}' if is_late else b"}}")
+        for place, is_late in zip(places, late, strict=True)
+    ]
+
+
 def message_columns(
     batch: Batch, rows: Int64s, stream: StreamPlan, topic: TopicPlan
 ) -> dict[str, list[Value]]:
@@ -77,9 +92,12 @@ def message_columns(
     return {name: batch.columns[name].take(rows).to_list() for name in names}
 
 
-def encode(values: dict[str, list[Value]], end: bytes) -> list[bytes]:
-    """The values of records; `end` from `tail`."""
+def encode(values: dict[str, list[Value]], ends: Sequence[bytes]) -> list[bytes]:
+    """The values of as many records as there are `ends`, from `tail` or `placed_tails`."""
+    if not values:  # somebody only counts them
+        return [b"{" + end[1:] for end in ends]
     dumps = orjson.dumps
+    rows = zip(*values.values(), strict=True)
     return [
-        dumps(dict(zip(values, row, strict=True)))[:-1] + end for row in zip(*values.values(), strict=True)
+        dumps(dict(zip(values, row, strict=True)))[:-1] + end for row, end in zip(rows, ends, strict=True)
     ]

@@ -8,7 +8,7 @@ again.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,7 +22,15 @@ from tamis_edge.core.counts import Counts
 from tamis_edge.core.dispatch import Dispatch
 from tamis_edge.core.keys import Int64s
 from tamis_edge.core.progress import Progress, Said
-from tamis_edge.core.records import ANY_PARTITION, Record, encode, message_columns, records, tail
+from tamis_edge.core.records import (
+    ANY_PARTITION,
+    Record,
+    encode,
+    message_columns,
+    placed_tails,
+    records,
+    tail,
+)
 from tamis_edge.core.rows import Batch, Chunk, Rows
 from tamis_edge.core.shedding import Shedder, Spans
 from tamis_edge.core.topic_run import TopicRun
@@ -32,12 +40,13 @@ START_OF_TIME = -(2**62)  # before every event time, and far enough from int64's
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """What a commit in the making promises: progress by topic and output partition, and whether the source
-    had ended.
+    """What a commit in the making promises: progress by topic and output partition, before which place all
+    is there, and whether the source had ended.
     """
 
     commit: Commit
     progress: Progress
+    place: int
     final: bool
 
 
@@ -130,6 +139,9 @@ class ShardRun:
         n = len(batch)
         if n == 0:
             return
+        if self._stream.time is None:
+            # Its places are the time of a stream that has none.
+            batch = replace(batch, times=batch.offsets)
         ids = np.arange(self._next_id, self._next_id + n, dtype=np.int64)
         self._next_id += n
         self.next_offset = int(batch.offsets[-1]) + 1
@@ -156,9 +168,16 @@ class ShardRun:
             chunk = Chunk(ids, batch, codes, np.zeros(n, np.bool_))
             self._rows.append(chunk if concerned.all() else chunk.take(concerned))
         for topic, wanted, any_entry in work:
-            self._publish(topic, ids[any_entry & late], late=True)
+            behind = ids[any_entry & late]
+            if not topic.plan.counted:
+                self._publish(topic, behind, late=behind)
             in_time = wanted.only(~late) if late.any() else wanted
-            self._publish(topic, topic.offer(ids, batch, codes[topic.serial], in_time, now))
+            kept = topic.offer(ids, batch, codes[topic.serial], in_time, now)
+            if topic.plan.counted and len(behind):
+                # Places must rise.
+                self._publish(topic, np.union1d(kept, behind), late=behind)
+            else:
+                self._publish(topic, kept)
         self.watermark = int(reached[-1])
         self.high = max(self.high, int(batch.times.max()))
         self.settle(now)
@@ -182,8 +201,11 @@ class ShardRun:
 
     def idle(self, now: int) -> None:
         """The source has nothing to say: the watermark follows the clock where the stream asks for that."""
-        if self._stream is not None and self._stream.idle_timeout is not None and not self.ended:
-            self.watermark = max(self.watermark, now - self._stream.idle_timeout - self._stream.delay)
+        stream = self._stream
+        if stream is None or stream.time is None or self.ended:
+            return
+        if stream.idle_timeout is not None:
+            self.watermark = max(self.watermark, now - stream.idle_timeout - stream.delay)
 
     def finish(self) -> None:
         """The source has ended: no tuple can come any more."""
@@ -238,7 +260,8 @@ class ShardRun:
             first.append(int(chunk.batch.offsets[places[0]]))
         done = min(first, default=self.next_offset)
         commit = Commit(done, self.high, self.version, self.activation)
-        self._making = _Snapshot(commit, self._progress(held), self.ended and done == self.next_offset)
+        final = self.ended and done == self.next_offset
+        self._making = _Snapshot(commit, self._progress(held), self.next_offset, final)
         return commit
 
     def committed(self, now: int) -> None:
@@ -248,8 +271,16 @@ class ShardRun:
         commit = self.durable = making.commit
         self.acknowledged = (commit.version, commit.activation)
         self._reached = making.progress
+        timed = self._stream is not None and self._stream.time is not None
         for topic, partition, time in self._said.news(making.progress, commit.version, now):
-            value = progress_record(self.shard, commit.version, commit.activation, time)
+            counted = topic in self._topics and self._topics[topic].plan.counted
+            value = progress_record(
+                self.shard,
+                commit.version,
+                commit.activation,
+                time if timed else None,
+                place=making.place if counted else None,
+            )
             self.out.append(Record(self._token(), topic, partition, None, value, now // 1000))
         if making.final and not self._finals and self.final_version < commit.version == self.version:
             self._send_finals(now)
@@ -264,6 +295,14 @@ class ShardRun:
         """What was counted since this was last called."""
         counts, self.counts = self.counts, Counts()
         return counts
+
+    @property
+    def settling(self) -> bool:
+        """Nothing may be read before the plan is committed: of what a standing query counts under a plan
+        nothing may be read again under an older one, or it would count some and lose what lies between.
+        """
+        counted = any(topic.plan.counted for topic in self._topics.values())
+        return counted and self.durable.version != self.version
 
     @property
     def held(self) -> int:
@@ -287,6 +326,9 @@ class ShardRun:
 
     def _progress(self, held: dict[TopicRun, tuple[Int64s, Int64s]]) -> Progress:
         """The least event time that can still be published, by topic and output partition."""
+        if self._stream is not None and self._stream.time is None:
+            everywhere = range(self._partitions)
+            return {(topic.plan.name, p): self.next_offset for topic in held for p in everywhere}
         if self.watermark == START_OF_TIME:
             return {}
         progress = {}
@@ -299,24 +341,30 @@ class ShardRun:
                 progress[topic.plan.name, partition] = time
         return progress
 
-    def _publish(self, topic: TopicRun, ids: Int64s, late: bool = False) -> None:
+    def _publish(self, topic: TopicRun, ids: Int64s, late: Int64s | None = None) -> None:
+        """Send tuples on; `ids` and those among them that are `late` ascend."""
         if len(ids) == 0:
             return
         assert self._stream is not None
-        end = tail(self.shard, self.version, self.activation, late)
+        stamp = self.shard, self.version, self.activation
         for chunk, retained in self._rows.find(ids):
             places = self._shed(topic, chunk, retained)
             if len(places) == 0:
                 continue
-            if not late:  # counted apart
-                self.counts.published += int(np.count_nonzero(~chunk.published[places]))
+            behind = np.isin(chunk.ids[places], late) if late is not None else np.zeros(len(places), np.bool_)
+            # Late ones are counted apart.
+            self.counts.published += int(np.count_nonzero(~chunk.published[places] & ~behind))
             chunk.published[places] = True
             batch = chunk.batch
             self.counts.holds.append(self._now - batch.arrivals[places])
             codes = chunk.codes[topic.serial][places]
             encoded = topic.keys.encoded
             keys = [encoded[code] for code in codes.tolist()]
-            values = encode(message_columns(batch, places, self._stream, topic.plan), end)
+            if topic.plan.counted:
+                ends = placed_tails(*stamp, batch.offsets[places].tolist(), behind.tolist())
+            else:
+                ends = [tail(*stamp, late is not None)] * len(places)
+            values = encode(message_columns(batch, places, self._stream, topic.plan), ends)
             self.counts.published_bytes += sum(map(len, keys)) + sum(map(len, values))
             tokens = range(self._tokens + 1, self._tokens + 1 + len(keys))
             self._tokens = tokens[-1]
@@ -337,7 +385,9 @@ class ShardRun:
 
         The span goes out in the tuples' place, and their offsets are done only when it is safe.
         """
-        kept = None if self._shedder is None else self._shedder.kept(len(places))
+        # What is counted can't be made up for by a mark: it waits instead.
+        spared = self._shedder is None or topic.plan.counted
+        kept = None if spared or self._shedder is None else self._shedder.kept(len(places))
         if kept is None or kept.all():
             return places
         gone = places[~kept]

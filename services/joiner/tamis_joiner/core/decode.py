@@ -6,7 +6,7 @@ Two steps, since only the envelope can be read before the plan is there that say
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -57,18 +57,21 @@ class Records:
 
 @dataclass(frozen=True)
 class Mark:
-    """A progress or a final record of a shard."""
+    """A progress or a final record of a shard. `place`: all before it is there."""
 
     kind: Literal["progress", "final"]
     shard: str
     version: int
-    event_time: int  # 0 for a final record, NOTHING_YET where progress only tells what was shed
+    event_time: int  # 0 for a final record, NOTHING_YET where progress tells none
     shed: tuple[int, int] | None = None  # first and last microsecond of a span of which tuples were shed
+    place: int | None = None
 
 
 @dataclass(frozen=True)
 class Envelopes:
-    """What `read` found in `records`. `rows`, `documents`, `versions` and `late` are parallel, of tuples."""
+    """What `read` found in `records`. `rows`, `documents`, `versions`, `late` and, of a topic that is
+    counted, `stood` are parallel, of tuples: `stood` is a tuple's shard and its place there, or -1.
+    """
 
     records: Records
     rows: list[int]
@@ -77,9 +80,10 @@ class Envelopes:
     late: list[bool]
     marks: list[Mark]
     parked: list[int]  # rows whose plan version is above the one that is obeyed
+    stood: list[tuple[str, int]]
 
 
-def read(records: Records, version: int, dead: list[DeadLetter]) -> Envelopes:
+def read(records: Records, version: int, dead: list[DeadLetter], counted: bool = False) -> Envelopes:
     """Sort records by kind, as of plan `version`; what is none of them is added to `dead`."""
     rows: list[int] = []
     documents: list[dict[str, Any]] = []
@@ -87,6 +91,7 @@ def read(records: Records, version: int, dead: list[DeadLetter]) -> Envelopes:
     late: list[bool] = []
     marks: list[Mark] = []
     parked: list[int] = []
+    stood: list[tuple[str, int]] = []
     for row, value in enumerate(records.values):
         try:
             document = orjson.loads(value)
@@ -99,6 +104,8 @@ def read(records: Records, version: int, dead: list[DeadLetter]) -> Envelopes:
                 if plan > version:
                     parked.append(row)
                     continue
+                if counted:
+                    stood.append(_stood(envelope))
                 rows.append(row)
                 documents.append(document)
                 versions.append(plan)
@@ -119,15 +126,24 @@ def read(records: Records, version: int, dead: list[DeadLetter]) -> Envelopes:
             parked.append(row)
         else:
             marks.append(mark)
-    return Envelopes(records, rows, documents, versions, late, marks, parked)
+    return Envelopes(records, rows, documents, versions, late, marks, parked, stood)
+
+
+def _stood(envelope: Mapping[str, Any]) -> tuple[str, int]:
+    shard, place = envelope["shard"], envelope.get("place", -1)
+    if type(shard) is not str or type(place) is not int or not -1 <= place <= END_OF_TIME:
+        raise TypeError("place")
+    return shard, place
 
 
 def _mark(kind: Any, envelope: Mapping[str, Any], plan: int) -> Mark:
-    shard, shed = envelope["shard"], envelope.get("shed")
-    time = envelope.get("event_time", 0 if shed is None else NOTHING_YET)
+    shard, shed, place = envelope["shard"], envelope.get("shed"), envelope.get("place")
+    time = envelope.get("event_time", 0 if kind == "final" else NOTHING_YET)
     if kind not in ("progress", "final") or type(shard) is not str or type(time) is not int:
         raise TypeError("kind")
-    return Mark(kind, shard, plan, time, None if shed is None else _span(shed))
+    if place is not None and type(place) is not int:
+        raise TypeError("place")
+    return Mark(kind, shard, plan, time, None if shed is None else _span(shed), place)
 
 
 def _span(shed: Any) -> tuple[int, int]:
@@ -139,17 +155,23 @@ def _span(shed: Any) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Fresh:
-    """Tuples of one topic as columns of equal length, as they came."""
+    """Tuples of one topic as columns of equal length, as they came. `shards` and `places` are of a topic that
+    is counted; without time, `times` are 0.
+    """
 
     times: NDArray[np.int64]
     versions: NDArray[np.int64]
     late: NDArray[np.bool_]
     arrived: NDArray[np.int64]
     columns: dict[str, Vector]
+    shards: NDArray[np.object_] = field(default_factory=lambda: np.empty(0, np.object_))
+    places: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 def fresh(found: Envelopes, schema: Schema, time: str, dead: list[DeadLetter]) -> Fresh:
-    """The tuples of `found` as columns; those with a value of a wrong type, or without a time, are dead."""
+    """The tuples of `found` as columns; those with a value of a wrong type, or without a time where there is
+    one, are dead.
+    """
     try:
         return _columns(found, schema, time)
     except InputError:
@@ -168,6 +190,7 @@ def fresh(found: Envelopes, schema: Schema, time: str, dead: list[DeadLetter]) -
             [found.late[at] for at in good],
             [],
             [],
+            [found.stood[at] for at in good] if found.stood else [],
         )
         return _columns(sound, schema, time)
 
@@ -177,7 +200,7 @@ def _columns(found: Envelopes, schema: Schema, time: str) -> Fresh:
         name: Vector.from_list([document.get(name) for document in found.documents], type_)
         for name, type_ in schema.items()
     }
-    times = columns[time]
+    times = columns[time] if time else Vector(np.zeros(len(found.rows), np.int64))
     if times.null is not None or (
         # Not by `abs`: that of the least integer is negative.
         len(times) and max(int(times.data.max()), -int(times.data.min())) > END_OF_TIME
@@ -189,6 +212,8 @@ def _columns(found: Envelopes, schema: Schema, time: str) -> Fresh:
         np.array(found.late, np.bool_),
         found.records.arrived[found.rows] if found.rows else np.empty(0, np.int64),
         columns,
+        np.array([shard for shard, _ in found.stood], np.object_),
+        np.array([place for _, place in found.stood], np.int64),
     )
 
 
@@ -198,6 +223,8 @@ def _fault(document: Mapping[str, Any], schema: Schema, time: str) -> tuple[Reas
             Vector.from_list([document.get(name)], type_)
         except InputError as error:
             return Reason.WRONG_TYPE, f"{name}: {error.what}"
+    if not time:
+        return None
     when = document.get(time)
     if when is None:
         return Reason.MISSING_FIELD, f"{time}: the event time is missing"

@@ -18,12 +18,14 @@ from tamis_joiner.core.decode import NOTHING_YET, Mark
 @dataclass
 class Listing:
     """One shard on one topic. `version` is the plan version that lists it, `listed` false once it has left;
-    `progress` is the least event time that it can still publish.
+    `progress` is the least event time that it can still publish, `obeyed` the plan version under which it
+    said so.
     """
 
     version: int
     listed: bool = True
     progress: int = NOTHING_YET
+    obeyed: int = 0
 
 
 class Frontiers:
@@ -46,6 +48,14 @@ class Frontiers:
     def void(self, topic: str) -> bool:
         """Whether no shard is listed for the stream of `topic`."""
         return not self.listed(topic)
+
+    def obeyed(self, topic: str) -> int | None:
+        """The least plan version under which a shard of `topic` has last told its progress: all of its tuples
+        of older plans are there. None without shards.
+        """
+        return min(
+            (shard.obeyed for shard in self._shards.get(topic, {}).values() if shard.listed), default=None
+        )
 
     def left(self, topic: str) -> int:
         """No tuple of a shard that has left `topic` is later than this event time."""
@@ -84,6 +94,7 @@ class Frontiers:
             return
         if mark.kind == "progress":
             shard.progress = max(shard.progress, mark.event_time)
+            shard.obeyed = max(shard.obeyed, mark.version)
         else:
             # What the shard reported until now must count before it leaves.
             self.advance(partners)
@@ -123,7 +134,7 @@ class Frontiers:
             "greatest": self._greatest,
             "left": self._left,
             "shards": {
-                topic: {name: [s.version, s.listed, s.progress] for name, s in shards.items()}
+                topic: {name: [s.version, s.listed, s.progress, s.obeyed] for name, s in shards.items()}
                 for topic, shards in self._shards.items()
             },
         }
@@ -143,10 +154,10 @@ class Frontiers:
 
 
 def partners(plan: Plan | None) -> dict[str, frozenset[str]]:
-    """The topics that each topic is joined with by some definition of the plan."""
+    """The topics that each topic is joined with by some query of the plan, those with time."""
     found: dict[str, set[str]] = {}
-    for definition in plan.definitions if plan else ():
-        topics = {source.topic for source in definition.inputs}
+    for definition in plan.queries if plan else ():
+        topics = {source.topic for source in definition.inputs if source.time}
         for topic in topics:
             found.setdefault(topic, set()).update(topics)
     return {topic: frozenset(others - {topic}) for topic, others in found.items()}

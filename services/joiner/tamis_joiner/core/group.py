@@ -27,6 +27,7 @@ from tamis_joiner.core.frontiers import Frontiers, partners
 from tamis_joiner.core.parking import Parking
 from tamis_joiner.core.scheme import Topic, topics_of
 from tamis_joiner.core.shed import Shed
+from tamis_joiner.core.standing import StandingQueries
 from tamis_joiner.core.state import StateMap
 from tamis_joiner.core.synopses import Synopses
 
@@ -64,6 +65,7 @@ class Group:
         self._partners: dict[str, frozenset[str]] = {}
         self._frontiers = Frontiers()
         self._synopses = Synopses()
+        self._standing = StandingQueries(partition)
         self._parking = Parking()
         self._missing: frozenset[str] = frozenset()  # alerts whose functions aren't installed here
         self._unable: dict[str, str] = {}  # why an alert isn't evaluated
@@ -118,6 +120,8 @@ class Group:
             before = {alert: why for alert, why in meta.get("unable", {}).items() if alert in alerts}
             self._unable = before | self._unable
         self._frontiers = Frontiers.from_json(meta["frontiers"])
+        if self._plan:
+            self._standing.load(self._plan, meta.get("standing", {}), state)
         self._parking = Parking(meta["parked"])
         self._shed = Shed(meta.get("shed"))  # state of an older version has none
         counts = meta["counts"]
@@ -134,6 +138,7 @@ class Group:
             "plan": self.plan_version,
             "frontiers": self._frontiers.to_json(),
             "slices": self._synopses.to_json(),
+            "standing": self._standing.to_json(),
             "parked": self._parking.to_json(),
             "shed": self._shed.to_json(),
             "counts": {"alarms": dict(counts.alarms), "dead": dict(counts.dead), "late": counts.late},
@@ -163,11 +168,12 @@ class Group:
         for some in plans:
             for row in range(len(some.values)):
                 self._obey(some, row, state, out)
-        self._take([read(some, self.plan_version, out.dead) for some in records], state, out)
+        self._take(self._read_all(records, out.dead), state, out)
         self._counts.dead.update(letter.reason.value for letter in out.dead)
         live_counts = self._synopses.mark_needed(self._frontiers)
         self._shed.trim(self._plan.definitions if self._plan else (), self._frontiers)
         self._synopses.write(state, token)
+        self._standing.write(state)
         report = self._frontier(live_counts, now)
         if out.alarms:
             # Its alarms are in Kafka only when this batch has ended.
@@ -200,10 +206,12 @@ class Group:
         self._set_plan(plan)
         self._frontiers.obey(plan)
         self._synopses.fit(self._topics, state)
+        self._standing.obey(plan, state)
         waiting = self._parking.release(state)
         # What was dead was dead when it came, so a second look finds nothing to set aside.
-        self._take([read(records, plan.version, []) for records in waiting], state, out)
+        self._take(self._read_all(waiting, []), state, out)
         self._frontiers.advance(self._partners)
+        self._raise(self._standing.advance(self._frontiers, plan.version), out)
 
     def _set_plan(self, plan: Plan) -> None:
         self._plan = plan
@@ -211,6 +219,15 @@ class Group:
         self._missing = frozenset(self._unable)
         self._partners = partners(plan)
         self._topics = topics_of(plan)
+
+    def _read_all(self, records: Sequence[Records], dead: list[DeadLetter]) -> list[Envelopes]:
+        counted = {name for name, topic in self._topics.items() if topic.counted}
+        return [read(some, self.plan_version, dead, some.topic in counted) for some in records]
+
+    def _raise(self, alarms: Mapping[str, list[tuple[bytes, bytes]]], out: Output) -> None:
+        for alert, raised in alarms.items():
+            out.alarms += raised
+            self._counts.alarms[alert] += len(raised)
 
     def _take(self, found: Sequence[Envelopes], state: StateMap, out: Output) -> None:
         """What was shed, then tuples, then progress and final records; what is above the plan's version is
@@ -226,19 +243,27 @@ class Group:
         self._join(found, out)
         for topic, mark in marks:
             self._frontiers.take(topic, mark, self._partners)
+            self._standing.passed(topic, mark)
         if marks:
             self._frontiers.advance(self._partners)
+            self._raise(self._standing.advance(self._frontiers, self.plan_version), out)
 
     def _join(self, found: Sequence[Envelopes], out: Output) -> None:
         arrived: list[tuple[str, Fresh]] = []
+        counted: list[tuple[str, Fresh]] = []
         for envelopes in found:
             topic = self._topics.get(envelopes.records.topic)
             if topic is not None and envelopes.documents:
                 tuples = fresh(envelopes, topic.schema, topic.time, out.dead)
                 if len(tuples.times):
                     self._counts.late += int(tuples.late.sum())
-                    self._frontiers.saw(topic.name, int(tuples.times.max()))
-                    arrived.append((topic.name, tuples))
+                    if topic.time:
+                        self._frontiers.saw(topic.name, int(tuples.times.max()))
+                    if topic.joined:
+                        arrived.append((topic.name, tuples))
+                    if topic.counted:
+                        counted.append((topic.name, tuples))
+        self._raise(self._standing.take(counted, self._frontiers, self.plan_version), out)
         changed = self._synopses.take(arrived)
         live = self._synopses.live
         for definition in self._plan.definitions if self._plan else ():
@@ -264,6 +289,7 @@ class Group:
         definitions: Counter[str] = Counter(
             {f"{d.alert}@{d.version}": 0 for d in (self._plan.definitions if self._plan else ())}
         )
+        definitions.update(self._standing.entries())
         states = {}
         for name in self._topics:
             definitions.update(live_counts.get(name, {}))
@@ -275,6 +301,7 @@ class Group:
                 void=self._frontiers.void(name),
                 shards=self._frontiers.listed(name),
                 left=self._frontiers.left(name),
+                obeyed=self._frontiers.obeyed(name),
             )
         return Frontier(
             partition=self.partition,
@@ -286,7 +313,7 @@ class Group:
             parked=len(self._parking),
             time=now,
             dead=dict(self._counts.dead),
-            unable=self._unable,
+            unable=self._unable | self._standing.unable,
         ).to_bytes()
 
 

@@ -11,7 +11,9 @@ from tamis_joiner.core.retention import Use, slice_width, uses
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic of the plan. `width` is that of its time slices in microseconds."""
+    """A topic of the plan. `time` is empty where its stream has none; `joined`: a definition reads it,
+    `counted`: a standing query does; `width` is that of its time slices in microseconds.
+    """
 
     name: str
     stream: str
@@ -20,6 +22,8 @@ class Topic:
     schema: Schema
     uses: list[Use]
     width: int
+    joined: bool = True
+    counted: bool = False
 
     @property
     def prefix(self) -> str:
@@ -28,25 +32,29 @@ class Topic:
 
 
 def topics_of(plan: Plan) -> dict[str, Topic]:
-    """The topics of the plan's streams by name, without those of streams that have no time, and those of
-    derived streams, whose tuples are for readers outside and have columns of their own.
+    """The topics of the plan's streams by name, without those of derived streams, whose tuples are for
+    readers outside and have columns of their own.
     """
     by_topic = uses(plan)
+    joined = {source.topic for definition in plan.definitions for source in definition.inputs}
     found = {}
     for stream in plan.streams:
         types = {column.name: column.type for column in stream.columns}
         for topic in stream.topics:
-            if stream.time is None or topic.select:
+            if topic.select:
                 continue
-            names = dict.fromkeys((*topic.partition_key, stream.time, *topic.columns))
+            time = () if stream.time is None else (stream.time,)
+            names = dict.fromkeys((*topic.partition_key, *time, *topic.columns))
             mine = by_topic.get(topic.name, [])
             found[topic.name] = Topic(
                 topic.name,
                 stream.name,
-                stream.time,
+                stream.time or "",
                 topic.partition_key,
                 {name: types[name] for name in names},
                 mine,
                 slice_width(mine),
+                topic.name in joined,
+                topic.counted,
             )
     return found

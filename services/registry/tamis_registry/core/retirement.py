@@ -5,6 +5,9 @@ successor's plan, the joiner has taken the final records of those that are gone 
 sent under older plans may still wait in Kafka), and every frontier has passed the span plus the largest
 omission interval behind the last tuple of an older plan: behind the greatest activation of a shard that is
 listed, and the last tuple of one that is gone (`gone_counts`).
+
+A standing query ends as soon as all tuples of plans before its successor's are counted: those after it
+aren't its own.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ import numpy as np
 
 from tamis.evaluation.time_bounds import UNBOUNDED, closure
 from tamis.messaging.records import NOTHING_LEFT, Frontier
-from tamis.planning.plan import Definition
+from tamis.planning.plan import Definition, Input, StandingQuery
+from tamis.planning.remembered import MOST, Remembered
 from tamis_registry.core.seen import Seen
 from tamis_registry.core.state import State
 
@@ -27,7 +31,19 @@ def span(definition: Definition) -> int | None:
     return None if longest >= UNBOUNDED else longest
 
 
-def still_needed(definition: Definition, successor: int, state: State, seen: Seen) -> str | None:
+def unproven(definition: Definition | StandingQuery) -> bool:
+    """Whether nobody knows that its memory is bounded: it runs since it was allowed to."""
+    if isinstance(definition, StandingQuery):
+        return not definition.proven
+    return _UNPROVEN.one(definition, lambda: span(definition) is None)
+
+
+_UNPROVEN = Remembered[bool](MOST)
+
+
+def still_needed(
+    definition: Definition | StandingQuery, successor: int, state: State, seen: Seen
+) -> str | None:
     """Why the old definition runs on beside the one that version `successor` made; None when it may end."""
     streams = {source.stream for source in definition.inputs}
     last = 0
@@ -37,12 +53,45 @@ def still_needed(definition: Definition, successor: int, state: State, seen: See
         if ack is None:
             return f"shard {shard.name} has not taken up plan {needed} yet"
         last = max(last, ack.activation)
+    if isinstance(definition, StandingQuery):
+        found = (
+            _counting_in(partition, definition, state, seen.frontiers.get(partition), successor)
+            for partition in range(state.partitions)
+        )
+        return next((reason for reason in found if reason is not None), None)
     reach = span(definition)
     for partition in range(state.partitions):
         frontier = seen.frontiers.get(partition)
         reason = _needed_in(partition, definition, state, frontier, last=last, reach=reach)
         if reason is not None:
             return reason
+    return None
+
+
+def _counting_in(
+    partition: int, query: StandingQuery, state: State, frontier: Frontier | None, successor: int
+) -> str | None:
+    """Why tuples of older plans may still be on their way in one output partition."""
+    if frontier is None or frontier.plan < successor:
+        return f"the joiner has not taken up plan {successor} in partition {partition} yet"
+    for source in query.inputs:
+        reason = _gone_in(partition, source, state, frontier)
+        if reason is not None:
+            return reason
+        topic = frontier.topics.get(source.topic)
+        if topic is not None and topic.obeyed is not None and topic.obeyed < successor:
+            return f"tuples of older plans may still come on {source.topic} in partition {partition}"
+    return None
+
+
+def _gone_in(partition: int, source: Input, state: State, frontier: Frontier | None) -> str | None:
+    """Why shards that are gone may still have something on its way."""
+    topic = frontier.topics.get(source.topic) if frontier else None
+    for shard in state.shards.values():
+        if shard.stream == source.stream and shard.gone is not None:
+            taken = frontier and topic and frontier.plan >= shard.gone and shard.name not in topic.shards
+            if not taken:
+                return f"the final record of shard {shard.name} in partition {partition} is not taken yet"
     return None
 
 
@@ -60,12 +109,10 @@ def _needed_in(
     """
     topics = frontier.topics if frontier else {}
     for source in definition.inputs:
+        reason = _gone_in(partition, source, state, frontier)
+        if reason is not None:
+            return reason
         topic = topics.get(source.topic)
-        for shard in state.shards.values():
-            if shard.stream == source.stream and shard.gone is not None:
-                taken = frontier and topic and frontier.plan >= shard.gone and shard.name not in topic.shards
-                if not taken:
-                    return f"the final record of shard {shard.name} in partition {partition} is not taken yet"
         if topic is not None:
             last = max(last, topic.left)
     for source in definition.inputs:

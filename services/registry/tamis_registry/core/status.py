@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 from tamis.planning.build import definition_id
-from tamis.planning.plan import Definition, Plan
+from tamis.planning.plan import Definition, Plan, StandingQuery
 from tamis_registry.core.retirement import still_needed
 from tamis_registry.core.seen import Seen
 from tamis_registry.core.state import Retiring, Shard, State, Stored
@@ -48,8 +48,8 @@ class View:
     now: int
 
     @cached_property
-    def _definitions(self) -> dict[str, Definition]:
-        return {definition_id(d.alert, d.version): d for d in self.plan.definitions}
+    def _definitions(self) -> dict[str, Definition | StandingQuery]:
+        return {definition_id(d.alert, d.version): d for d in self.plan.queries}
 
     @cached_property
     def shards(self) -> dict[str, list[Shard]]:
@@ -94,7 +94,7 @@ class View:
         """Whether everyone had time to take up the newest plan."""
         return self.now - self.published > GRACE
 
-    def definition(self, alert: str, version: int) -> Definition | None:
+    def definition(self, alert: str, version: int) -> Definition | StandingQuery | None:
         """The definition in the plan."""
         return self._definitions.get(definition_id(alert, version))
 

@@ -1,0 +1,247 @@
+"""The standing queries of one output partition: each tuple is shown to each query once, and its rows are
+numbered.
+
+    standing/<alert>@<version>   the query's synopses, as the query dumps them
+
+Of one shard and topic the tuples that pass a query's filter come in the order of their places, but for those
+that come again after a restart; so what was taken is told by one place, and all up to it are doubles. The
+places, and the number of the next row, are in `meta`: they change in the same commit as the synopses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.errors import TamisError
+from tamis.evaluation.standing import CountsLate, Rows, Standing, standing
+from tamis.expressions.evaluate import holds
+from tamis.planning.plan import Input, Plan, StandingQuery
+from tamis_joiner.core.decode import NOTHING_YET, Fresh, Mark
+from tamis_joiner.core.frontiers import Frontiers
+from tamis_joiner.core.row_alarms import row_alarms
+from tamis_joiner.core.state import StateMap
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Alarms = list[tuple[bytes, bytes]]
+Found = tuple[Rows, Ints, Ints | None] | None  # rows, with the times and arrivals of what completed them
+
+
+@dataclass
+class Counts:
+    """What is remembered of one query beside its synopses. `rows`: how many it has given; `taken`: the
+    greatest place by topic and shard; `advanced`: by topic, up to which event time it was told that nothing
+    more will come; `latest`: the greatest time taken.
+    """
+
+    rows: int = 0
+    taken: dict[str, dict[str, int]] = field(default_factory=dict)
+    advanced: dict[str, int] = field(default_factory=dict)
+    latest: int = NOTHING_YET
+
+
+class Running:
+    """One standing query at work."""
+
+    def __init__(self, query: StandingQuery, counts: Counts) -> None:
+        """Raises TamisError where it can't be evaluated here."""
+        self.query = query
+        self.counts = counts
+        self.until: int | None = None  # the version of the plan that replaced it, whose tuples aren't its own
+        self.changed = True
+        self._saved: bytes | None = None
+        self._evaluator: Standing = standing(query.sql, query.alert)
+
+    @property
+    def entries(self) -> int:
+        """Live entries."""
+        return self._evaluator.entries()
+
+    def load(self, blob: bytes | None) -> None:
+        """Go on from a dump."""
+        if blob is not None:
+            self._evaluator.load(blob)
+            self._saved, self.changed = blob, False
+
+    def dump(self) -> bytes:
+        """The synopses, for `load`."""
+        self._saved, self.changed = self._evaluator.dump(), False
+        return self._saved
+
+    def restore(self) -> None:
+        """Go back to the last dump: something failed half way. What was taken since is not counted."""
+        self._evaluator = standing(self.query.sql, self.query.alert)
+        self.load(self._saved)
+
+    def take(self, source: Input, tuples: Fresh, frontier: int) -> Found:
+        """The rows that tuples of one topic make, with the time of the tuple that completed each and when it
+        arrived. `frontier`: what is before it comes too late to count.
+        """
+        at = self._fresh(source.topic, self._counting(source, tuples), tuples)
+        when = tuples.times if source.time else tuples.arrived
+        if source.time and not isinstance(self._evaluator, CountsLate):
+            at = at[when[at] >= frontier]
+        if len(at) == 0:
+            return None
+        self.changed = True
+        self.counts.latest = max(self.counts.latest, int(when[at].max()))
+        batch = {name: column.take(at) for name, column in tuples.columns.items()}
+        rows = self._evaluator.take(source.stream, batch, len(at))
+        completed = at[rows.completed]
+        return rows, when[completed], tuples.arrived[completed]
+
+    def advance(self, source: Input, frontier: int) -> Found:
+        """The rows that follow from how far a topic has come."""
+        if not source.time or frontier <= self.counts.advanced.get(source.topic, NOTHING_YET):
+            return None
+        self.counts.advanced[source.topic] = frontier
+        self.changed = True
+        rows = self._evaluator.advance(source.stream, frontier)
+        # What has ended has come to the end of time: its last rows are of its last tuple.
+        times = np.full(len(rows), min(frontier, self.counts.latest)) if rows.times is None else rows.times
+        return rows, times, None
+
+    def passed(self, topic: str, mark: Mark) -> None:
+        """A shard has said up to which place all of it is there."""
+        if mark.place is not None and self._own(np.array([mark.version]))[0]:
+            taken = self.counts.taken.setdefault(topic, {})
+            taken[mark.shard] = max(taken.get(mark.shard, -1), mark.place - 1)
+
+    def _own(self, versions: Ints) -> Bools:
+        found: Bools = versions >= self.query.version
+        return found if self.until is None else found & (versions < self.until)
+
+    def _counting(self, source: Input, tuples: Fresh) -> Ints:
+        keep = self._own(tuples.versions) & (tuples.places >= 0)
+        if source.filter is not None and keep.any():
+            # Before doubles are told: what a topic carries for other queries has places in another order.
+            columns = {("", name): column for name, column in tuples.columns.items()}
+            keep &= holds(source.filter, columns, len(keep))
+        return np.flatnonzero(keep)
+
+    def _fresh(self, topic: str, at: Ints, tuples: Fresh) -> Ints:
+        """Those that weren't taken before."""
+        taken = self.counts.taken.setdefault(topic, {})
+        keep = np.zeros(len(at), np.bool_)
+        shards = tuples.shards[at]
+        for shard in dict.fromkeys(shards.tolist()):
+            mine = np.flatnonzero(shards == shard)
+            places = tuples.places[at[mine]]
+            reached = np.maximum.accumulate(np.append(taken.get(shard, -1), places))
+            keep[mine] = places > reached[:-1]
+            taken[shard] = int(reached[-1])
+        return at[keep]
+
+
+Steps = Callable[[Running], Iterable[Found]]
+
+
+class StandingQueries:
+    """All that the plan has, in output partition `partition`. `unable`: why an alert isn't evaluated."""
+
+    def __init__(self, partition: int) -> None:
+        self.unable: dict[str, str] = {}
+        self._partition = partition
+        self._running: dict[str, Running] = {}
+
+    def load(self, plan: Plan, meta: Mapping[str, Any], state: StateMap) -> None:
+        """Go on from a state; `meta` is as `to_json` wrote it."""
+        for query in plan.standing:
+            self._begin(query, Counts(**meta.get(_id(query), {})), state)
+        self._until(plan)
+
+    def obey(self, plan: Plan, state: StateMap) -> None:
+        """Begin the plan's new queries, and forget those that have gone."""
+        named = {_id(query) for query in plan.standing}
+        for gone in self._running.keys() - named:
+            state.remove(_blob(gone))
+            del self._running[gone]
+        self.unable = {}
+        for query in plan.standing:
+            if _id(query) not in self._running:
+                self._begin(query, Counts(), state)
+        self._until(plan)
+
+    def take(
+        self, arrived: Iterable[tuple[str, Fresh]], frontiers: Frontiers, plan: int
+    ) -> dict[str, Alarms]:
+        """The alarms of tuples by topic, by alert; those of a topic in the order of their offsets."""
+        # In an order that a batch which comes again has again: its topics come in any.
+        parts = sorted(arrived, key=itemgetter(0))
+        return self._each(
+            plan,
+            lambda one: (
+                one.take(source, tuples, frontiers.of(topic))
+                for topic, tuples in parts
+                for source in one.query.inputs
+                if source.topic == topic
+            ),
+        )
+
+    def advance(self, frontiers: Frontiers, plan: int) -> dict[str, Alarms]:
+        """The alarms that follow from the frontiers, by alert."""
+        return self._each(plan, lambda one: (one.advance(s, frontiers.of(s.topic)) for s in one.query.inputs))
+
+    def passed(self, topic: str, mark: Mark) -> None:
+        """A progress record was taken."""
+        for one in self._running.values():
+            if any(source.topic == topic for source in one.query.inputs):
+                one.passed(topic, mark)
+
+    def entries(self) -> dict[str, int]:
+        """Live entries by "alert@version"."""
+        return {name: one.entries for name, one in self._running.items()}
+
+    def write(self, state: StateMap) -> None:
+        """Write what has changed."""
+        for name, one in self._running.items():
+            if one.changed:
+                state.put(_blob(name), one.dump())
+
+    def to_json(self) -> dict[str, Any]:
+        """What `load` takes."""
+        return {name: asdict(one.counts) for name, one in self._running.items()}
+
+    def _begin(self, query: StandingQuery, counts: Counts, state: StateMap) -> None:
+        try:
+            one = Running(query, counts)
+            one.load(state.get(_blob(_id(query))))
+        except TamisError as error:
+            self.unable[query.alert] = str(error)
+        else:
+            self._running[_id(query)] = one
+
+    def _until(self, plan: Plan) -> None:
+        for name, one in self._running.items():
+            one.until = plan.retiring.get(name)
+
+    def _each(self, plan: int, steps: Steps) -> dict[str, Alarms]:
+        """Do the steps of every query. Where one fails, it is told why, and the others go on."""
+        alarms: dict[str, Alarms] = {}
+        for one in self._running.values():
+            query, raised = one.query, alarms.setdefault(one.query.alert, [])
+            try:
+                for found in filter(None, steps(one)):
+                    rows, times, came = found
+                    place = plan, self._partition, one.counts.rows
+                    one.counts.rows += len(rows)
+                    raised += row_alarms(query, place, rows, times, came)
+                    self.unable.pop(query.alert, None)
+            except TamisError as error:
+                one.restore()
+                self.unable[query.alert] = str(error)
+        return alarms
+
+
+def _id(query: StandingQuery) -> str:
+    return f"{query.alert}@{query.version}"
+
+
+def _blob(name: str) -> str:
+    return f"standing/{name}"

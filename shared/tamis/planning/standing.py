@@ -1,0 +1,254 @@
+"""A query that keeps synopses as the fleet runs it: its streams, how they are partitioned, and its SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from tamis.errors import NotAcceptedError
+from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, conjunction
+from tamis.planning.analysis import flatten_and, key_equality
+from tamis.planning.bounds import Memory
+from tamis.planning.entries import Reader
+from tamis.planning.explain import explain
+from tamis.planning.keys import classes
+from tamis.planning.omission import Omission, bare
+from tamis.planning.plan import Input, StandingQuery
+from tamis.planning.remembered import MOST, Remembered
+from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef, Query, Source, StreamDef
+
+# What plans can say.
+_GREATEST = 2**63 - 1
+_NOTHING = "no omission: a standing query counts every tuple"
+
+
+def is_standing(query: Query) -> bool:
+    """Whether a query keeps synopses, not tuples."""
+    return query.timeless or query.grouping is not None or query.distinct
+
+
+@dataclass(frozen=True)
+class Feed:
+    """What a query needs of one stream. `filter` is over bare names; `read` without partition key and time,
+    in the stream's order.
+    """
+
+    stream: StreamDef
+    partition_key: tuple[str, ...]
+    filter: Expr | None
+    read: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the fleet runs a standing query. `key`: names of columns of SELECT."""
+
+    feeds: tuple[Feed, ...]
+    key: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A standing query that is accepted. `sql` is self-contained."""
+
+    memory: Memory
+    layout: Layout
+    sql: str
+
+
+_JUDGED = Remembered[Judged](MOST)
+
+
+def judged(alert: AlertDef, catalog: Catalog) -> Judged:
+    """A standing query that is accepted. Raises NotAcceptedError, in the words of EXPLAIN, where it isn't."""
+
+    def make() -> Judged:
+        found = explain(catalog, alert)
+        if not found.accepted:
+            repairs = found.memory.repairs
+            hint = "; or ".join(repairs) if repairs else None
+            raise NotAcceptedError(found.reason, where=f"alert {alert.name}", hint=hint)
+        return Judged(found.memory, layout(alert.query, catalog), self_contained(alert, catalog))
+
+    streams = [catalog.streams.get(source.stream) for source in alert.query.sources]
+    return _JUDGED.get((alert, *streams), None, make)
+
+
+def layout(query: Query, catalog: Catalog) -> Layout:
+    """Partition a query and say what it needs of each stream.
+
+    It is partitioned by KEY columns that all of its sources equate, so far as these also tell its rows apart:
+    with DISTINCT they must be selected, with aggregates be grouped by. All else is evaluated in one
+    partition.
+    """
+    members = query.members or (query,)
+    chosen = () if query.members else _partition(query, catalog)
+    partition: dict[str, tuple[str, ...]] = {}
+    for one in members:
+        for source in _streamed(one, catalog):
+            names = tuple(c.name for group in chosen for c in group if c.alias == source.alias)
+            partition.setdefault(source.stream, names)
+    feeds = tuple(_feed(catalog.streams[stream], key, members, catalog) for stream, key in partition.items())
+    named = " and ".join(" = ".join(f"{c.alias}.{c.name}" for c in group) for group in chosen)
+    reason = f"partitioned by {named}" if chosen else "evaluated in a single partition"
+    return Layout(feeds, _key(query, chosen), reason)
+
+
+def standing_query(
+    alert: AlertDef, version: int, judged: Judged, topics: Mapping[str, str]
+) -> tuple[StandingQuery, list[Reader]]:
+    """An accepted alert as plan `version` makes it, and its readers; `topics` serve its streams."""
+    inputs = tuple(
+        Input(
+            "",
+            feed.stream.name,
+            topics[feed.stream.name],
+            feed.stream.time or "",
+            feed.partition_key,
+            feed.filter,
+            0,
+            feed.read,
+        )
+        for feed in judged.layout.feeds
+    )
+    bound = judged.memory.bound
+    made = StandingQuery(
+        alert=alert.name,
+        version=version,
+        sql=judged.sql,
+        inputs=inputs,
+        key=judged.layout.key,
+        bound=None if bound is None or bound > _GREATEST else bound,
+        severity=alert.options.severity,
+        labels=alert.options.labels,
+        gap=alert.options.gap,
+        for_=alert.options.for_,
+        proven=judged.memory.verdict == "bounded",
+    )
+    return made, [_reader(source, version) for source in inputs]
+
+
+def self_contained(alert: AlertDef, catalog: Catalog) -> str:
+    """The alert's statement behind all those that it needs, in an order in which each can be read."""
+    names = {name for source in alert.query.sources for name in (source.stream, *source.via)}
+    defined: list[StreamDef | DerivedDef] = [*catalog.streams.values(), *catalog.derived.values()]
+    needed = [*(one for one in defined if one.name in names), alert]
+    called: set[str] = set()
+    more = {name for one in needed for name in one.functions}
+    while more:
+        called |= more
+        more = {name for each in more for name in catalog.functions[each].functions} - called
+    functions = [one.sql for name, one in catalog.functions.items() if name in called]
+    texts = [*functions, *(one.sql for one in needed)]
+    return "\n".join(text if text.rstrip().endswith(";") else f"{text};" for text in texts)
+
+
+def _reader(source: Input, version: int) -> Reader:
+    key = source.partition_key
+    omission = Omission("", 0, key, None, None, None, source.filter, source.filter, _NOTHING)
+    return Reader(source, omission, version, None, counted=True)
+
+
+def _streamed(query: Query, catalog: Catalog) -> list[Source]:
+    """The sources that are streams, not tables."""
+    return [source for source in query.sources if source.stream in catalog.streams]
+
+
+# ---- what is needed of a stream
+
+
+def _feed(
+    stream: StreamDef, partition_key: tuple[str, ...], members: Iterable[Query], catalog: Catalog
+) -> Feed:
+    known = {column.name for column in stream.columns}
+    filters: list[Expr | None] = []
+    read: set[str] = set()
+    for query in members:
+        for source in _streamed(query, catalog):
+            if source.stream == stream.name:
+                filters.append(_filter(query, source.alias, known))
+                read |= {c.name for part in _parts(query) for c in columns(part) if c.alias == source.alias}
+    rest = read - {*partition_key, stream.time}
+    names = tuple(column.name for column in stream.columns if column.name in rest)
+    return Feed(stream, partition_key, _any(filters), names)
+
+
+def _filter(query: Query, alias: str, known: set[str]) -> Expr | None:
+    """What every tuple of a source that counts passes: conditions on it alone."""
+    parts = [
+        part
+        for conjunct in query.conjuncts
+        for part in flatten_and(conjunct.expr)
+        if aliases(part) == {alias} and {c.name for c in columns(part)} <= known
+    ]
+    return bare(conjunction(tuple(dict.fromkeys(parts))))
+
+
+def _any(filters: list[Expr | None]) -> Expr | None:
+    distinct = [one for one in dict.fromkeys(filters) if one is not None]
+    if None in filters:
+        return None
+    return distinct[0] if len(distinct) == 1 else Call("or", tuple(distinct), Type.BOOLEAN)
+
+
+def _parts(query: Query) -> Iterator[Expr]:
+    """Every expression of a query over its sources."""
+    yield from (conjunct.expr for conjunct in query.conjuncts)
+    yield from (output.expr for output in query.select)
+    if query.grouping is not None:
+        yield from query.grouping.by
+        yield from (one.column for one in query.grouping.aggregates if one.column is not None)
+        if query.grouping.having is not None:
+            yield query.grouping.having
+
+
+# ---- partitions
+
+
+def _partition(query: Query, catalog: Catalog) -> tuple[tuple[Column, ...], ...]:
+    """The classes of equal KEY columns by which a query is partitioned: of each, a column of every source."""
+    sources = _streamed(query, catalog)
+    streams = {source.alias: catalog.streams[source.stream] for source in sources}
+    if len(sources) < len(query.sources):
+        return ()
+    if len(sources) == 1:
+        ((alias, stream),) = streams.items()
+        groups = [[Column(alias, c.name, c.type)] for c in stream.columns if c.key]
+    else:
+        times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
+        parts = (part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr))
+        equalities = tuple(found for part in parts if (found := key_equality(part, times)) is not None)
+        groups = classes(equalities)
+    chosen = [one for group in groups if (one := _one_each(group, streams)) and _tells_apart(query, group)]
+    return tuple(chosen)
+
+
+def _one_each(group: list[Column], streams: Mapping[str, StreamDef]) -> tuple[Column, ...] | None:
+    """A KEY column for every source, the same one where several are of one stream; None without."""
+    found: list[Column] = []
+    same: dict[str, str] = {}
+    for alias, stream in streams.items():
+        names = [c for c in group if c.alias == alias and c.name in stream.key]
+        mine = next((c for c in names if same.get(stream.name, c.name) == c.name), None)
+        if mine is None:
+            return None
+        same[stream.name] = mine.name
+        found.append(mine)
+    return tuple(found)
+
+
+def _tells_apart(query: Query, group: list[Column]) -> bool:
+    if query.grouping is not None:
+        return any(c in group for c in query.grouping.by)
+    return not query.distinct or any(output.expr in group for output in query.select)
+
+
+def _key(query: Query, chosen: tuple[tuple[Column, ...], ...]) -> tuple[str, ...]:
+    """Which columns of SELECT say whose a row is: of the groups, else of the partition."""
+    if query.grouping is not None:
+        by = {column for column in query.grouping.by if column.name not in WINDOW_COLUMNS}
+        return tuple(output.name for output in query.select if output.expr in by)
+    named = [next((o.name for o in query.select if o.expr in group), None) for group in chosen]
+    found = tuple(name for name in named if name is not None)
+    return found if len(found) == len(named) else ()

@@ -1,0 +1,141 @@
+"""Standing queries in a real fleet whose edge and joiner are killed in mid stream: the rows of
+`tamis.alarms`, each identity once, are DuckDB's.
+"""
+
+from __future__ import annotations
+
+import csv
+import random
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import orjson
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from tamis.fleet.fleet import EdgeSpec, Fleet, FleetSpec
+from tamis.messaging.compacted import CompactedReader
+from tamis.messaging.topics import ALARMS
+from tamis.settings import KafkaSettings
+
+SECONDS = 120.0
+READINGS = "readings.bids"
+STREAMS = """
+CREATE STREAM bids (item INT KEY, price BIGINT, lot BIGINT);
+CREATE STREAM asks (item INT KEY, price BIGINT);
+"""
+QUERIES = {
+    # A join with DISTINCT, partitioned by item.
+    "crossed": """SELECT DISTINCT b.item, a.price AS ask FROM bids b, asks a
+        WHERE a.price <= b.price AND a.item = b.item
+        AND b.item BETWEEN 1 AND 8 AND a.price BETWEEN 1 AND 40""",
+    # Groups: the last row of each.
+    "traded": """SELECT item, count(*) AS n, sum(price) AS total, max(price) AS dearest FROM bids
+        WHERE item BETWEEN 1 AND 8 GROUP BY item""",
+    # A self-join that counts: each row as often as it arises.
+    "outbid": """SELECT x.item, y.price FROM bids x, bids y
+        WHERE x.item = y.item AND x.price = y.price + 30 AND x.item BETWEEN 1 AND 3
+        AND x.price BETWEEN 31 AND 50 AND y.price BETWEEN 1 AND 20""",
+}
+Row = tuple[Any, ...]
+
+
+def expected(tables: Mapping[str, Sequence[Row]]) -> dict[str, Counter[Row]]:
+    """The rows of each query by DuckDB, over all tuples."""
+    with duckdb.connect() as base:
+        base.execute("CREATE TABLE bids (item INT, price BIGINT, lot BIGINT)")
+        base.execute("CREATE TABLE asks (item INT, price BIGINT)")
+        for name, rows in tables.items():
+            base.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+        return {name: Counter(map(tuple, base.execute(sql).fetchall())) for name, sql in QUERIES.items()}
+
+
+class Readings:
+    """Bids come by a Kafka topic, asks are in a file."""
+
+    def __init__(self, directory: Path, seed: int) -> None:
+        self._random = random.Random(seed)
+        self.bids: list[Row] = []
+        self.asks = [(self._random.randint(0, 10), self._random.randint(0, 60)) for _ in range(4_000)]
+        with (directory / "asks.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([("item", "price"), *self.asks])
+
+    def send(self, bootstrap: str, count: int) -> None:
+        """More bids."""
+        producer = Producer({"bootstrap.servers": bootstrap})
+        for _ in range(count):
+            row = (self._random.randint(0, 10), self._random.randint(0, 60), len(self.bids))
+            self.bids.append(row)
+            value = orjson.dumps(dict(zip(("item", "price", "lot"), row, strict=True)))
+            producer.produce(READINGS, value, partition=self._random.randrange(2))
+        producer.flush()
+
+
+def alarms(bootstrap: str) -> tuple[dict[str, Counter[Row]], int]:
+    """The rows of each query, each identity once, of groups the last; and how many records there were."""
+    config = KafkaSettings(bootstrap=bootstrap).client_config()
+    with CompactedReader(config, [ALARMS]) as reader:
+        records = [orjson.loads(r.value) for r in reader.snapshot() if r.value is not None]
+    once = {record["id"]: record for record in records}
+    found: dict[str, Counter[Row]] = {name: Counter() for name in QUERIES}
+    last: dict[Row, dict[str, Any]] = {}
+    for record in once.values():
+        if record["alert"] == "traded":
+            before = last.get(tuple(record["key"]))
+            if before is None or before["number"] < record["number"]:
+                last[tuple(record["key"])] = record
+        else:
+            found[record["alert"]][tuple(record["row"].values())] += 1
+    found["traded"] = Counter(tuple(record["row"].values()) for record in last.values())
+    return found, len(records)
+
+
+@pytest.mark.timeout(600)
+def test_rows_are_neither_doubled_nor_lost_over_kills(tmp_path: Path) -> None:
+    (tmp_path / "edge.yaml").write_text(
+        f"""
+sources:
+  - {{name: bids, kind: kafka, topic: {READINGS}, stream: bids}}
+  - {{name: asks, kind: file, path: asks.csv, stream: asks}}
+batch: {{rows: 200}}
+"""
+    )
+    readings = Readings(tmp_path, seed=3)
+    fleet = Fleet(
+        FleetSpec(tmp_path / "fleet", [EdgeSpec("edge", tmp_path / "edge.yaml")], partitions=2),
+        lambda _: None,
+    )
+    try:
+        bootstrap = fleet.broker.start()
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([NewTopic(READINGS, 2, 1)])[READINGS].result()
+        readings.send(bootstrap, 2_000)
+        statements = "".join(f"CREATE ALERT {name} AS {sql};" for name, sql in QUERIES.items())
+        fleet.start({"streams.sql": STREAMS, "alerts.sql": statements})
+        edge, joiner = fleet.processes["edge"], fleet.processes["joiner"]
+        for killed in (edge, joiner, edge):
+            for _ in range(4):
+                readings.send(bootstrap, 500)
+                time.sleep(0.3)
+            killed.kill()
+            readings.send(bootstrap, 500)
+            killed.start()
+        readings.send(bootstrap, 500)
+        wanted = expected({"bids": readings.bids, "asks": readings.asks})
+        deadline = time.monotonic() + SECONDS
+        found, records = alarms(bootstrap)
+        while found != wanted and time.monotonic() < deadline:
+            time.sleep(1.0)
+            found, records = alarms(bootstrap)
+        for name in QUERIES:
+            missing, extra = wanted[name] - found[name], found[name] - wanted[name]
+            assert not missing and not extra, f"{name} of {records}: missing {missing}, extra {extra}"
+        assert all(process.exit_code() is None for process in fleet.processes.values())
+    finally:
+        fleet.stop()
