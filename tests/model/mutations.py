@@ -23,6 +23,7 @@ from tamis_edge.worker import Worker
 from tamis_joiner.core import live
 from tamis_joiner.core.decode import Envelopes, Mark
 from tamis_joiner.core.frontiers import Frontiers
+from tamis_joiner.core.standing import Running
 
 # As Any: what is replaced are names that they import.
 group: Any = import_module("tamis_joiner.core.group")
@@ -113,14 +114,14 @@ def any_plan() -> Patches:
     """A shard is taken up with an older plan than its commit's (`takeover_plan`)."""
     committed = Worker._take_up
 
-    def mutant(self: Worker, plan: Plan) -> None:
+    def mutant(self: Worker, plan: Plan, now: int) -> None:
         found = self.source.committed()
         if found is None or plan.version >= found[0].version:
-            committed(self, plan)
+            committed(self, plan, now)
             return
         old = replace(found[0], version=0)
         with patch.object(self.source, "committed", lambda: (old, False)):
-            committed(self, plan)
+            committed(self, plan, now)
 
     return [(Worker, "_take_up", mutant)]
 
@@ -234,6 +235,21 @@ def no_final() -> Patches:
     return [(registry.topics, "finals", lambda *_: ())]
 
 
+def doubles_counted() -> Patches:
+    """What comes again after a restart is counted again (`places_taken`)."""
+    return [(Running, "_fresh", lambda self, topic, at, tuples: at)]
+
+
+def read_before_commit() -> Patches:
+    """A shard reads what is counted under a plan before that is committed (`settled_first`)."""
+    return [(ShardRun, "settling", False)]
+
+
+def counted_from_before() -> Patches:
+    """A definition counts tuples of plans before its own (`own_versions`)."""
+    return [(Running, "_own", lambda self, versions: np.ones(len(versions), np.bool_))]
+
+
 MUTATIONS: dict[str, Callable[[], Patches]] = {
     make.__name__: make
     for make in (
@@ -256,6 +272,9 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         gone_forgotten,
         stale_version,
         no_final,
+        doubles_counted,
+        read_before_commit,
+        counted_from_before,
     )
 }
 

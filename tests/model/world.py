@@ -222,10 +222,11 @@ class World:
         self.uncounted |= {key for key in self.counts if key[0] == name}
 
     def begins(self, shard: str, alert: str, version: int) -> float:
-        """From which place on a shard obeys a standing query."""
+        """From which offset on a shard obeys a standing query."""
+        born = self.durable[shard].commit.born
         return min(
             (
-                ack.activation
+                max(0, ack.activation - born)
                 for ack in self.acks
                 if ack.shard == shard
                 and ack.state != "waiting"

@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tamis.messaging.topics import SPECS
-from tamis.telemetry.catalogue import CATALOGUE
+from tamis.telemetry.catalogue import BY_NAME, CATALOGUE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -51,3 +52,17 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
         if not target.startswith(("http://", "https://")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_alert_rules_are_of_metrics_that_there_are() -> None:
+    """A rule compares families by a label that both have."""
+    page = (REPOSITORY / "docs" / "metrics.md").read_text()
+    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    rules = [rule for group in yaml.safe_load(text)["groups"] for rule in group["rules"]]
+    assert {rule["alert"] for rule in rules} >= {"TamisBoundPassed", "TamisUnproven"}
+    for rule in rules:
+        named = re.findall(r"tamis_\w+", rule["expr"])
+        assert named
+        for label in re.findall(r"on \((\w+)\)", rule["expr"]):
+            assert all(label in BY_NAME[name].labels for name in named), rule["expr"]
+        assert all(name in BY_NAME for name in named)

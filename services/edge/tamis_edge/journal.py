@@ -23,7 +23,8 @@ from tamis_edge.core.commit import Commit
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS shards (
   id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, next INTEGER NOT NULL DEFAULT 0,
-  done INTEGER, high INTEGER, version INTEGER, activation INTEGER, final INTEGER NOT NULL DEFAULT 0
+  done INTEGER, high INTEGER, version INTEGER, activation INTEGER, final INTEGER NOT NULL DEFAULT 0,
+  born INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE IF NOT EXISTS readings (
   shard INTEGER NOT NULL, seq INTEGER NOT NULL, arrival INTEGER NOT NULL, payload BLOB NOT NULL,
@@ -82,6 +83,9 @@ class Journal:
         self._limit = limit
         self._lock = threading.Lock()
         self._write = open_database(path, _SCHEMA)
+        if not any(column[1] == "born" for column in self._write.execute("PRAGMA table_info(shards)")):
+            # The file of an older release.
+            self._write.execute("ALTER TABLE shards ADD COLUMN born INTEGER NOT NULL DEFAULT 0")
         self._read = open_database(path, _SCHEMA)
         self._reload()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -134,8 +138,9 @@ class Journal:
             if count:
                 db.execute(f"DELETE {gone}", (number, commit.done))
             db.execute(
-                "UPDATE shards SET done = ?, high = ?, version = ?, activation = ?, final = ? WHERE id = ?",
-                (commit.done, commit.high, commit.version, commit.activation, final, number),
+                "UPDATE shards SET done = ?, high = ?, version = ?, activation = ?, born = ?, final = ?"
+                " WHERE id = ?",
+                (commit.done, commit.high, commit.version, commit.activation, commit.born, final, number),
             )
             with self._lock:
                 self._rows[shard] = self._rows.get(shard, 0) - count
@@ -146,11 +151,11 @@ class Journal:
     def committed(self, shard: str) -> tuple[Commit, bool]:
         """The shard's commit, and whether its final records were sent; the beginning where it has none."""
         row = self._read.execute(
-            "SELECT done, high, version, activation, final FROM shards WHERE name = ?", (shard,)
+            "SELECT done, high, version, activation, born, final FROM shards WHERE name = ?", (shard,)
         ).fetchone()
         if row is None or row[0] is None:
             return Commit(), False
-        return Commit(*row[:4]), bool(row[4])
+        return Commit(*row[:5]), bool(row[5])
 
     def read(self, shard: str, first: int, limit: int, size: int) -> list[Reading]:
         """Rows from offset `first` on: at most `limit`, and until they have `size` bytes."""

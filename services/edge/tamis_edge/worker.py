@@ -83,7 +83,7 @@ class Worker:
             self._drop()
         if self.run is None:
             if listed:
-                self._take_up(plan)
+                self._take_up(plan, now)
             elif unknown:
                 self._take_up_unknown()
             elif stream is not None and self._moved is not None and not self._listening:
@@ -102,7 +102,7 @@ class Worker:
             self.source.start(found[0].done, self._decode_for(plan))
             self._listening = True
 
-    def _take_up(self, plan: Plan) -> None:
+    def _take_up(self, plan: Plan, now: int) -> None:
         found = self.source.committed()
         if found is None or plan.version < found[0].version or self._making is not None:
             return
@@ -110,7 +110,8 @@ class Worker:
         self._watermark = None
         commit, _ = found
         decoder = self._decode_for(plan)
-        run = ShardRun(self.source.name, self.source.stream, commit, plan, self._shedder)
+        source = self.source
+        run = ShardRun(source.name, source.stream, commit, plan, self._shedder, now=now)
         self.run, self._unknown = run, False
         self.source.start(commit.done, decoder)
         self._commit_at = 0

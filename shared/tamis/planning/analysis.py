@@ -58,7 +58,7 @@ def analyse(
     times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
     refused = [
         SqlError(
-            f"stream {streams[alias].name} has no WATERMARK, and the fleet runs no queries without time yet",
+            f"stream {streams[alias].name} has no WATERMARK, so this is no join by time",
             position,
             f"evaluate recordings with tamis run, or declare WATERMARK in stream {streams[alias].name}",
         )

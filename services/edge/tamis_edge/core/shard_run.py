@@ -58,7 +58,14 @@ class ShardRun:
     """
 
     def __init__(
-        self, shard: str, stream: str, commit: Commit, plan: Plan, shedder: Shedder | None = None
+        self,
+        shard: str,
+        stream: str,
+        commit: Commit,
+        plan: Plan,
+        shedder: Shedder | None = None,
+        *,
+        now: int = 0,
     ) -> None:
         """`plan` must list the shard and be as new as the commit (`listed_only`, `takeover_plan`).
 
@@ -69,10 +76,11 @@ class ShardRun:
         self.shard = shard
         self.stream_name = stream
         self.durable = commit
+        self._born = commit.born if commit.version else now
         self.version, self.activation, self.high = commit.version, commit.activation, commit.high
         # Rebuilt from the replay, never taken from the commit: `wm_anew`.
         self.watermark = START_OF_TIME
-        self.next_offset = commit.done
+        self.next_offset = self._behind = commit.done
         self.ended = False
         self.final_version = 0
         self.acknowledged: tuple[int, int] | None = None
@@ -139,12 +147,15 @@ class ShardRun:
         n = len(batch)
         if n == 0:
             return
+        if int(batch.offsets[0]) < self._behind:
+            # Its source was made anew: what comes now is no double of what came before.
+            self._born = max(now, self._born + self._behind)
         if self._stream.time is None:
             # Its places are the time of a stream that has none.
-            batch = replace(batch, times=batch.offsets)
+            batch = replace(batch, times=self._born + batch.offsets)
         ids = np.arange(self._next_id, self._next_id + n, dtype=np.int64)
         self._next_id += n
-        self.next_offset = int(batch.offsets[-1]) + 1
+        self.next_offset = self._behind = int(batch.offsets[-1]) + 1
         # The watermark as each tuple met it: a tuple is late behind those before it, in its batch or not.
         reached = np.maximum.accumulate(np.append(self.watermark, batch.times - self._stream.delay))
         late = batch.times < reached[:-1]
@@ -259,9 +270,9 @@ class ShardRun:
             chunk, places = self._rows.find(ids[:1])[0]
             first.append(int(chunk.batch.offsets[places[0]]))
         done = min(first, default=self.next_offset)
-        commit = Commit(done, self.high, self.version, self.activation)
+        commit = Commit(done, self.high, self.version, self.activation, self._born)
         final = self.ended and done == self.next_offset
-        self._making = _Snapshot(commit, self._progress(held), self.next_offset, final)
+        self._making = _Snapshot(commit, self._progress(held), self._born + self.next_offset, final)
         return commit
 
     def committed(self, now: int) -> None:
@@ -328,7 +339,8 @@ class ShardRun:
         """The least event time that can still be published, by topic and output partition."""
         if self._stream is not None and self._stream.time is None:
             everywhere = range(self._partitions)
-            return {(topic.plan.name, p): self.next_offset for topic in held for p in everywhere}
+            place = self._born + self.next_offset
+            return {(topic.plan.name, p): place for topic in held for p in everywhere}
         if self.watermark == START_OF_TIME:
             return {}
         progress = {}
@@ -361,7 +373,7 @@ class ShardRun:
             encoded = topic.keys.encoded
             keys = [encoded[code] for code in codes.tolist()]
             if topic.plan.counted:
-                ends = placed_tails(*stamp, batch.offsets[places].tolist(), behind.tolist())
+                ends = placed_tails(*stamp, (self._born + batch.offsets[places]).tolist(), behind.tolist())
             else:
                 ends = [tail(*stamp, late is not None)] * len(places)
             values = encode(message_columns(batch, places, self._stream, topic.plan), ends)
