@@ -94,8 +94,8 @@ def high_forgotten() -> Patches:
     """A restart doesn't know the greatest event time that was read (`durable_high`)."""
     begin = ShardRun.__init__
 
-    def mutant(self: ShardRun, shard: str, stream: str, commit: Commit, *rest: Any) -> None:
-        begin(self, shard, stream, replace(commit, high=-1), *rest)
+    def mutant(self: ShardRun, shard: str, stream: str, commit: Commit, *rest: Any, **named: Any) -> None:
+        begin(self, shard, stream, replace(commit, high=-1), *rest, **named)
 
     return [(ShardRun, "__init__", mutant)]
 
@@ -135,7 +135,7 @@ def spooled_is_done() -> Patches:
 def nothing_parked() -> Patches:
     """The joiner takes records of plans that it doesn't know yet (`park`)."""
     read = group.read
-    return [(group, "read", lambda records, version, dead: read(records, 2**60, dead))]
+    return [(group, "read", lambda records, version, *rest: read(records, 2**60, *rest))]
 
 
 def first_version() -> Patches:

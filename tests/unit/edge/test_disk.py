@@ -45,10 +45,10 @@ def test_a_journal_numbers_its_rows_by_shard(tmp_path: Path) -> None:
     assert journal.read("c", 0, 10, 10**9) == []
     assert journal.rows("a") == 3
     assert journal.committed("a") == (Commit(), False)
-    journal.commit("a", Commit(2, 99, 3, 40)).result()
+    journal.commit("a", Commit(2, 99, 3, 40, 7)).result()
     journal.close()
     again = Journal(tmp_path / "j.db", 1000)
-    assert again.committed("a") == (Commit(2, 99, 3, 40), False)
+    assert again.committed("a") == (Commit(2, 99, 3, 40, 7), False)
     assert [r.seq for r in again.read("a", 0, 10, 10**9)] == [2]
     assert (again.rows("a"), again.rows("b"), again.room) == (1, 1, 1000 - 2)
     again.append("a", [b"4"], 8).result()

@@ -262,7 +262,7 @@ def test_a_record_that_was_not_sent_is_made_again() -> None:
 def test_commits_travel_as_metadata() -> None:
     from tamis.errors import InputError
 
-    commit = Commit(7, 1_700_000, 3, 1_600_000)
+    commit = Commit(7, 1_700_000, 3, 1_600_000, 1_500_000)
     assert Commit.from_metadata(7, commit.to_metadata()) == commit
     assert Commit.from_metadata(7, "") == Commit(7)
     with pytest.raises(InputError, match="consumer group of its own"):
