@@ -106,3 +106,13 @@ def test_verify_refuses_by_name() -> None:
     found = CliRunner().invoke(main, ["verify", "q.sql"])
     assert found.exit_code == 2
     assert "alert named: queries in application time have no plain join to compare with yet" in found.stderr
+
+
+def test_the_example_of_an_unbounded_query_is_run() -> None:
+    query = "CREATE ALERT all_sites AS SELECT DISTINCT site FROM doors;"
+    Path("u.sql").write_text(SQL.split("CREATE ALERT")[0] + query)
+    found = CliRunner().invoke(main, ["explain", "u.sql", "--witness"])
+    assert found.exit_code == 1
+    lines = [line.split() for line in found.stdout.splitlines()]
+    assert ["3", "8", "3"] in lines
+    assert ["1024", "1024"] in lines

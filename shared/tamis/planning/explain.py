@@ -128,8 +128,12 @@ def grown(catalog: Catalog, query: AlertDef | DerivedDef, explained: Explanation
     """An explanation with the example of an unbounded query run, on ever more tuples."""
     if explained.memory.verdict != "unbounded":
         return explained
-    found = proof_of(query.query, catalog) if query.query.timeless else None
-    return replace(explained, growth=() if found is None else tuple(found.growth()))
+    asked = query.query
+    found = application_time.proof_of(asked, catalog) if asked.in_time else None
+    if asked.timeless or found is None:
+        proved = proof_of(asked, catalog) if asked.timeless else None
+        return replace(explained, growth=() if proved is None else tuple(proved.growth()))
+    return replace(explained, growth=tuple(found.growth()))
 
 
 def _timeless(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> Explanation:

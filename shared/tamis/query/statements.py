@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sqlglot.tokenizer_core import TokenType
 
 from tamis.errors import Position, SqlError
-from tamis.expressions.nodes import Expr, Type
+from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.query import options
 from tamis.query.calls import BUILTINS
 from tamis.query.columns import read_columns, read_type
@@ -19,6 +20,7 @@ from tamis.query.limits import check_limits
 from tamis.query.model import (
     AlertDef,
     AlertOptions,
+    ColumnDef,
     DerivedDef,
     Drop,
     Explain,
@@ -30,6 +32,7 @@ from tamis.query.model import (
     StreamDef,
     TableDef,
 )
+from tamis.query.operators import logic
 from tamis.query.python_functions import read_python
 from tamis.query.refusals import function as refused_function
 from tamis.query.resolve import resolve
@@ -46,6 +49,13 @@ _KINDS = ("STREAM", "ALERT", "FUNCTION", "TABLE", "PATTERN")
 _SHOWN = ("ALERTS", "STREAMS")
 _LATER = {"PATTERN": "similarity queries"}
 _TABLE = "write CREATE TABLE name (column TYPE, …) WITH (path = 'file.csv')"
+
+
+def _ended(column: ColumnDef, until: int) -> ColumnDef:
+    """The event time of a finite stream, with its end as a CHECK."""
+    own = Column("", column.name, column.type)
+    end = Call("<=", (own, Literal(until, Type.TIMESTAMP)), Type.BOOLEAN)
+    return replace(column, check=end if column.check is None else logic("and", [column.check, end]))
 
 
 class StatementReader:
@@ -137,6 +147,8 @@ class StatementReader:
         if len(self.context.errors) > before:
             return None
         time, delay = watermark or (None, 0)
+        if "until" in given:
+            columns = [_ended(c, given["until"]) if c.name == time else c for c in columns]
         return StreamDef(
             name.text,
             tuple(columns),

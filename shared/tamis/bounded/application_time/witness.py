@@ -22,9 +22,9 @@ from tamis.bounded.witness import Tuple, added, blocks, plain
 Rows = Mapping[int, Sequence[Mapping[int, int]]]  # of static relations: occurrence, rows, values by node
 Named = tuple[str, Tuple]  # a stream, and a tuple of it
 
-# As many choices of rows of static relations are tried, and as many combinations in one run.
+# As many choices of rows of static relations are tried, and as many combinations in all of a witness's joins.
 MOST_CHOICES = 20
-LARGEST_JOIN = 4000
+LARGEST_RUN = 32_000
 
 
 @dataclass(frozen=True)
@@ -151,9 +151,14 @@ def _tuple(timed: Timed, occurrence: int, values: Mapping[int, int]) -> Tuple:
     return {timed.query.nodes[node - 1].column: values[node] for node in timed.query.own(occurrence)}
 
 
-def tells_apart(timed: Timed, witness: Witness) -> bool | None:
-    """Do all subsets of what is stored differ in what some completion adds? None where that is too much to
-    try.
+def tells_apart(timed: Timed, witness: Witness) -> bool:
+    """Do all subsets of what is stored differ in what some completion adds?"""
+    return states(timed, witness) == 1 << len(witness.stored)
+
+
+def states(timed: Timed, witness: Witness) -> int | None:
+    """How many subsets of what is stored differ so: 2^n plain joins for each. None where that is too much to
+    try, or takes more keys than there are.
     """
     query = replace(timed.query, streams=_names(timed))
     tuples = [*witness.relations, *itertools.chain(*witness.stored), *witness.completions[0]]
@@ -163,18 +168,18 @@ def tells_apart(timed: Timed, witness: Witness) -> bool | None:
         keys = {tuple(one.get(c, 0) for c in columns) for name, one in tuples if name == stream}
         if len(keys) > group.keys:
             return None
-    if math.prod(sum(name == stream for name, _ in tuples) for stream in query.streams) > LARGEST_JOIN:
+    tried = math.prod(sum(name == stream for name, _ in tuples) for stream in query.streams)
+    if tried * 2 ** len(witness.stored) > LARGEST_RUN:
         return None
     seen: set[object] = set()
     for chosen in itertools.product((False, True), repeat=len(witness.stored)):
         picked = [one for one, taken in zip(witness.stored, chosen, strict=True) if taken]
         base = [*witness.relations, *itertools.chain(*picked)]
         before = plain(query, base)
-        new = tuple(
-            frozenset(added(query, plain(query, [*base, *more]), before).items())
-            for more in witness.completions
+        seen.add(
+            tuple(
+                frozenset(added(query, plain(query, [*base, *more]), before).items())
+                for more in witness.completions
+            )
         )
-        if new in seen:
-            return False
-        seen.add(new)
-    return True
+    return len(seen)

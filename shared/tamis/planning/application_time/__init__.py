@@ -8,10 +8,11 @@
 | `buffer` | what waits for watermarks |
 | `words` | what is proved, in words about the user's columns |
 | `repairs` | the smallest changes that would bound a query |
+| `proof` | examples that were run, and how they grow |
 | `answer` | the verdict |
 """
 
-from tamis.planning.application_time.answer import answer
+from tamis.planning.application_time.answer import answer, proof_of
 from tamis.planning.application_time.kind import open_ended
 
-__all__ = ["answer", "open_ended"]
+__all__ = ["answer", "open_ended", "proof_of"]

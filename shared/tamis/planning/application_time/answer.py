@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tamis.bounded.application_time.arrivals import Timed
 from tamis.bounded.application_time.bound import terms
 from tamis.bounded.application_time.decide import Failure, failures, theorem
 from tamis.bounded.application_time.parts import MOST_STREAMS
-from tamis.bounded.application_time.witness import tells_apart, witnesses
 from tamis.bounded.bound import Term
 from tamis.planning.application_time import words
 from tamis.planning.application_time.buffer import buffered
 from tamis.planning.application_time.ground import Ground, ground
+from tamis.planning.application_time.proof import Proof, proof
 from tamis.planning.application_time.repairs import repairs
 from tamis.planning.application_time.timed import Alternative, alternatives, translated
 from tamis.planning.bounds import EMPTY, Memory
 from tamis.query.model import Catalog, Query
-
-# 2^n plain joins run a witness: eight states show how it goes on.
-_WITNESS = 3
 
 
 def answer(query: Query, catalog: Catalog) -> Memory:
@@ -66,6 +63,15 @@ def _select(query: Query, ground: Ground) -> Memory | tuple[Alternative, ...]:
     return _refused(failing, fixes)
 
 
+def proof_of(query: Query, catalog: Catalog) -> Proof | None:
+    """The proof that a query is unbounded; None where there is none, or for a UNION."""
+    if query.members:
+        return None
+    known = ground(query, catalog)
+    found = alternatives(translated(query, known), known)
+    return proof([(one, failure) for one in found for failure in failures(one.timed)])
+
+
 def _never(what: str) -> Memory:
     return Memory("bounded", 0, "0", EMPTY, f"warning: {what}, so the query never has a row")
 
@@ -90,14 +96,13 @@ def _text(term: Term) -> str:
 
 
 def _refused(failing: Sequence[tuple[Alternative, Failure]], fixes: tuple[str, ...]) -> Memory:
-    for one, failure in failing:
-        if one.timed.query.caveats:
-            continue
-        for witness in witnesses(one.timed, failure, _relations(one), _WITNESS):
-            if tells_apart(one.timed, witness):
-                why = words.unbounded(one.timed, failure)
-                shown = words.scenario(one.timed, witness)
-                return Memory("unbounded", None, "", _broken(one.timed, failure), why, fixes, shown)
+    shown = proof(failing)
+    if shown is not None:
+        timed, failure = shown.alternative.timed, shown.failure
+        example = words.scenario(timed, shown.witness)
+        return Memory(
+            "unbounded", None, "", _broken(timed, failure), words.unbounded(timed, failure), fixes, example
+        )
     one, failure = failing[0]
     doubts = one.timed.query.caveats or ("no example was found that would prove it",)
     reason = f"not proven: {words.unbounded(one.timed, failure)}; but {'; '.join(doubts)}"
@@ -106,15 +111,3 @@ def _refused(failing: Sequence[tuple[Alternative, Failure]], fixes: tuple[str, .
 
 def _broken(timed: Timed, failure: Failure) -> str:
     return f"{theorem(timed)}, condition {failure.violation.condition}"
-
-
-def _relations(one: Alternative) -> Mapping[int, Sequence[Mapping[int, int]]]:
-    """The different rows of static relations, without NULL."""
-    found = {}
-    for occurrence, rows in one.rows.items():
-        whole = [
-            {node: int(value) for node, values in rows.values.items() if (value := values[at]) is not None}
-            for at in range(len(rows.places))
-        ]
-        found[occurrence] = list({tuple(row.items()): row for row in whole}.values())
-    return found

@@ -1,7 +1,7 @@
 """The streams and static relations of a query, with what is known of them before anything comes.
 
 A static relation is read when the query is planned, and then stands among the streams as one without time
-that has the limits of its values as a CHECK; the end of a finite stream is a CHECK of its event time.
+that has the limits of its values as a CHECK.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def ground(query: Query, catalog: Catalog) -> Ground:
             relations[name] = _read(catalog.tables[name])
             streams[name] = _limited(relations[name])
         else:
-            streams[name] = _ended(catalog.streams[name])
+            streams[name] = catalog.streams[name]
     return Ground(replace(catalog, streams=streams), relations)
 
 
@@ -81,21 +81,6 @@ def _limited(found: Recording) -> StreamDef:
             check = _both(check, Call(">=", (own, low), Type.BOOLEAN), Call("<=", (own, high), Type.BOOLEAN))
         columns.append(ColumnDef(column.name, column.type, False, vector.null is None, check))
     return replace(found.stream, columns=tuple(columns))
-
-
-def _ended(stream: StreamDef) -> StreamDef:
-    """A stream with its end as a CHECK."""
-    if not stream.finite or stream.until is None:
-        return stream
-    columns = []
-    for column in stream.columns:
-        if column.name == stream.time:
-            own = Column("", column.name, column.type)
-            end = Call("<=", (own, Literal(stream.until, Type.TIMESTAMP)), Type.BOOLEAN)
-            columns.append(replace(column, check=_both(column.check, end), not_null=True))
-        else:
-            columns.append(column)
-    return replace(stream, columns=tuple(columns))
 
 
 def _both(check: Expr | None, *more: Expr) -> Expr:

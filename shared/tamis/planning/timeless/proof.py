@@ -15,13 +15,13 @@ from tamis.bounded.normal_form import Conjunction
 from tamis.bounded.witness import Tuple, Witness, construct, keeps_keys, states
 
 # 2^n plain joins run a witness: eight states show how it goes on.
-_SHOWN = 3
+SHOWN = 3
 # As many combinations as one of these joins may try: only self-joins of more than five get there.
 _LARGEST_JOIN = 2000
 # Numbers of tuples for which the states are counted, as far as that many combinations are tried at most.
-_COUNTED, _LARGEST_RUN = range(1, 9), 300_000
+COUNTED, _LARGEST_RUN = range(1, 9), 300_000
 # Then only what is kept is counted.
-_GROWING = (16, 64, 256, 1024)
+GROWING = (16, 64, 256, 1024)
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,14 @@ class Proof:
     closure: Closure
     failing: Violation
 
-    def witness(self, tuples: int = _SHOWN) -> Witness | None:
+    def witness(self, tuples: int = SHOWN) -> Witness | None:
         """Inputs of a size; None where they contradict the query."""
         return construct(self.query, self.closure, self.failing, tuples)
 
     def growth(self) -> Iterator[Growth]:
         """More and more tuples, the witness of each size run by itself."""
-        for tuples in (*_COUNTED, *_GROWING):
-            counted = tuples in _COUNTED
+        for tuples in (*COUNTED, *GROWING):
+            counted = tuples in COUNTED
             tried = 2**tuples * 2 * tuples * (tuples + 1) ** most_alike(self.query) if counted else 0
             witness = self.witness(tuples) if tried <= _LARGEST_RUN else None
             if witness is not None:
@@ -92,9 +92,9 @@ def proof(query: Conjunction, closure: Closure, found: Violation) -> Proof | Non
             return None
         made = replace(made, failing=again[0])
     witness = made.witness()
-    if witness is None or (_SHOWN + 1) ** most_alike(query) > _LARGEST_JOIN:
+    if witness is None or (SHOWN + 1) ** most_alike(query) > _LARGEST_JOIN:
         return None
-    return made if keeps_keys(query, witness) and states(made.query, witness) == 2**_SHOWN else None
+    return made if keeps_keys(query, witness) and states(made.query, witness) == 2**SHOWN else None
 
 
 def most_alike(query: Conjunction) -> int:

@@ -32,6 +32,7 @@ from tamis.query.model import Catalog, Query
 _NEVER = -(1 << 63)
 # Time, number, stream, the values that each SELECT keeps, and which takers it belongs to.
 Waiting = tuple[int, int, str, tuple[Values, ...], list[int]]
+Nodes = list[Bound | None]  # the values of a tuple at the nodes of an alternative
 Taker = tuple[int, int, int]  # a SELECT, its alternative, the occurrence
 Found = tuple[int, dict[str, Values], int]  # a SELECT, tuples by alias, and how often they make a row
 
@@ -56,13 +57,17 @@ class _Branch:
                     values[node] = own[at]
                 self.evaluator.relation(occurrence, values, shown[place])
 
-    def values(self, occurrence: int, stream: str, kept: Sequence[Values]) -> list[list[Bound | None]]:
+    def values(self, occurrence: int, batch: Batch, rows: int) -> list[Nodes]:
         """The values of tuples at the nodes of an occurrence."""
-        vectors = self.kept.vectors(stream, kept)
         columns: list[Numbers | None] = [None] * self.query.size
         for node in self.query.own(occurrence):
-            columns[node] = numbers(vectors[self.query.nodes[node - 1].column], self._codes)
-        return [[None if c is None else c[row] for c in columns] for row in range(len(kept))]
+            columns[node] = numbers(batch[self.query.nodes[node - 1].column], self._codes)
+        return [[None if c is None else c[row] for c in columns] for row in range(rows)]
+
+    def of_kept(self, occurrence: int, kept: Values) -> Nodes:
+        """The values of a tuple that is kept."""
+        (found,) = self.values(occurrence, self.kept.vectors(self.query.streams[occurrence], [kept]), 1)
+        return found
 
     def dumped(self) -> list[Any]:
         """All entries, as JSON: for each part its combinations."""
@@ -80,7 +85,7 @@ class _Branch:
                 values: list[Bound | None] = [None] * self.query.size
                 for occurrence, one in zip(members, shown, strict=True):
                     every[occurrence] = tuple(one)
-                    (found,) = self.values(occurrence, self.query.streams[occurrence], [tuple(one)])
+                    found = self.of_kept(occurrence, tuple(one))
                     for node in self.query.own(occurrence):
                         values[node] = found[node]
                 self.evaluator.restore(members, Entry(values, every, int(number_of(count))))
@@ -157,6 +162,7 @@ class InTime:
         self._watermarks = {name: _NEVER for name, time in self._time.items() if time is not None}
         self._clock = _NEVER
         self._waiting: list[Waiting] = []
+        self._nodes: dict[int, list[Nodes]] = {}  # of what waits, by its number, as each taker has it
         self._came = 0
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
@@ -169,6 +175,7 @@ class InTime:
             select.kept.values(stream, batch, rows) if stream in select.kept.names else []
             for select in self._selects
         ]
+        nodes = [self._branch(taker).values(taker[2], batch, rows) for taker in takers]
         time = self._time[stream]
         if time is None:
             found: list[Any] = []
@@ -176,7 +183,7 @@ class InTime:
             for row in range(rows):
                 for at, taker in enumerate(takers):
                     if belongs[at][row]:
-                        made = list(self._push(taker, stream, values[taker[0]][row]))
+                        made = list(self._push(taker, nodes[at][row], values[taker[0]][row]))
                         found += made
                         completed += [row] * len(made)
             return self._rows(found, completed)
@@ -193,6 +200,7 @@ class InTime:
             if of:
                 self._came += 1
                 kept = tuple(own[row] if own else () for own in values)
+                self._nodes[self._came] = [nodes[at][row] for at in of]
                 heapq.heappush(self._waiting, (int(times[row]), self._came, stream, kept, of))
         return self._rows([], [])
 
@@ -204,11 +212,11 @@ class InTime:
         clock = min(self._watermarks.values())
         found: list[Any] = []
         while self._waiting and self._waiting[0][0] < clock:
-            time, _, name, values, of = heapq.heappop(self._waiting)
+            time, came, name, values, of = heapq.heappop(self._waiting)
             self._advance(time)
-            for at in of:
+            for at, nodes in zip(of, self._nodes.pop(came), strict=True):
                 taker = self._takers[name][at]
-                found += self._push(taker, name, values[taker[0]])
+                found += self._push(taker, nodes, values[taker[0]])
         self._advance(clock)
         return self._rows(found, [-1] * len(found))
 
@@ -238,6 +246,9 @@ class InTime:
             (time, came, stream, tuple(tuple(own) for own in values), of)
             for time, came, stream, values, of in kept["waiting"]
         ]
+        for _, came, stream, values, of in self._waiting:
+            takers = [self._takers[stream][at] for at in of]
+            self._nodes[came] = [self._branch(one).of_kept(one[2], values[one[0]]) for one in takers]
         for branch, dumped in zip(self._branches(), kept["entries"], strict=True):
             branch.restore(dumped)
         for given, rows in zip((self._given, *self._own), kept["given"], strict=True):
@@ -257,18 +268,19 @@ class InTime:
             for branch in self._branches():
                 branch.evaluator.advance(time)
 
+    def _branch(self, taker: Taker) -> _Branch:
+        return self._selects[taker[0]].branches[taker[1]]
+
     def _passing(self, taker: Taker, batch: Batch, rows: int) -> np.ndarray:
-        branch = self._selects[taker[0]].branches[taker[1]]
+        branch = self._branch(taker)
         return passing(branch.conditions[taker[2]], branch.query.aliases[taker[2]], batch, rows)
 
-    def _push(self, taker: Taker, stream: str, kept: Values) -> Iterator[Found]:
+    def _push(self, taker: Taker, values: Nodes, kept: Values) -> Iterator[Found]:
         """One tuple at one occurrence: for each combination that it completes the SELECT, the tuples by
         alias, and how often.
         """
-        number, at, occurrence = taker
-        branch = self._selects[number].branches[at]
-        (values,) = branch.values(occurrence, stream, [kept])
-        for shown, count in branch.evaluator.push(occurrence, values, kept):
+        branch, number = self._branch(taker), taker[0]
+        for shown, count in branch.evaluator.push(taker[2], values, kept):
             chosen = dict(zip(branch.query.aliases, map(_whole, shown), strict=True))
             for gone, stays in branch.stands.items():
                 chosen[gone] = chosen[stays]
