@@ -48,7 +48,7 @@ _CALLS = (
 def test_the_rows_of_windows_are_those_of_duckdb() -> None:
     reference = duckdb.connect(":memory:")
     productive = late = 0
-    tried = cases(0.004)
+    tried = cases(0.003)
     for case in range(tried):
         r = random.Random(SEED * 1_000_003 + case)
         rows, missed = _play(r, reference, f"case {case} of seed {SEED}")
@@ -61,7 +61,7 @@ def test_the_rows_of_windows_are_those_of_duckdb() -> None:
 def test_recordings_are_files_with_watermarks_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     reference = duckdb.connect(":memory:")
     late = 0
-    for case in range(cases(0.001)):
+    for case in range(cases(0.0007)):
         r = random.Random(SEED * 1_000_003 + case)
         monkeypatch.setattr(recorded, "_BATCH", r.choice((1, 3, 10, 1_000)))
         sql, parts, window = _case(r)
