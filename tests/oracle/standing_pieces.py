@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from tamis.expressions.vectors import Vector
 
 Columns = dict[str, tuple[tuple[str, Type], ...]]  # names and types, by stream
 Tuples = Sequence[tuple[str, tuple[object, ...]]]
-Row = tuple[object, ...]
+Row = tuple[Any, ...]
 
 
 def batch(columns: Columns, stream: str, tuples: Sequence[tuple[object, ...]]) -> dict[str, Vector]:
