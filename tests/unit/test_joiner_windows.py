@@ -1,0 +1,87 @@
+"""Aggregates of windows in the joiner's core: rows on the frontier, late tuples as far as they count, doubles
+once, and a state that is gone on from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import orjson
+
+from tamis.expressions.nodes import Type
+from tamis.expressions.vectors import Vector
+from tamis.planning.build import first_plan
+from tamis.planning.plan import StandingQuery
+from tamis.query.parse import catalog_of
+from tamis_joiner.core.decode import Fresh
+from tamis_joiner.core.row_alarms import row_alarms
+from tamis_joiner.core.standing import Counts, Found, Running
+
+SQL = """
+CREATE STREAM air (station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE, WATERMARK FOR ts AS ts)
+  WITH (keys = 10, max_stall = '30 us');
+CREATE STREAM warm AS SELECT station, ts, temp FROM air WHERE temp > 0;
+CREATE ALERT mean AS SELECT window_end, station, avg(temp) AS mean
+FROM HOP(warm, ts, INTERVAL '10 us', INTERVAL '20 us') GROUP BY station, window_end;
+"""
+
+
+def _query() -> StandingQuery:
+    (query,) = first_plan(catalog_of(SQL)).standing
+    return query
+
+
+def _fresh(rows: list[tuple[str, int, float]], first: int) -> Fresh:
+    """Tuples of one shard from the place `first` on."""
+    stations, times, temps = zip(*rows, strict=True)
+    count = len(rows)
+    columns = {
+        "station": Vector.from_list(stations, Type.VARCHAR),
+        "ts": Vector.from_list(times, Type.TIMESTAMP),
+        "temp": Vector.from_list(temps, Type.DOUBLE),
+    }
+    return Fresh(
+        np.array(times, np.int64),
+        np.ones(count, np.int64),
+        np.zeros(count, np.bool_),
+        np.arange(count),
+        columns,
+        np.array(["shard"] * count, np.object_),
+        np.arange(first, first + count),
+    )
+
+
+def _alarms(query: StandingQuery, found: Found) -> list[tuple[int, dict[str, object]]]:
+    assert found is not None
+    rows, times, came = found
+    records = [orjson.loads(value) for _, value in row_alarms(query, (1, 0, 0), rows, times, came)]
+    return [(record["event_time"], record["row"]) for record in records]
+
+
+def test_the_plan_partitions_by_the_group_and_says_the_bound() -> None:
+    query = _query()
+    (source,) = query.inputs
+    assert source.partition_key == ("station",)
+    assert query.key == ("station",)
+    assert query.bound == 10 * 5  # panes of 10 us that begin in 20 + 30 us
+    assert source.filter is not None
+
+
+def test_rows_come_on_the_frontier_and_late_tuples_count_where_they_can() -> None:
+    query = _query()
+    (source,) = query.inputs
+    running = Running(query, Counts())
+    running.take(source, _fresh([("p", 3, 1.0), ("q", 12, 5.0), ("p", 21, -1.0)], 0), 0)
+    found = running.advance(source, 12)
+    assert _alarms(query, found) == [(9, {"window_end": 10, "station": "p", "mean": 1.0})]
+    again = Running(query, Counts(**vars(running.counts)))
+    again.load(running.dump())
+    # The first ones come again; the last one is late, and counts in the window that ends at 20.
+    again.take(source, _fresh([("q", 12, 5.0), ("p", 21, -1.0), ("p", 5, 3.0)], 1), 12)
+    assert again.entries == 2
+    assert _alarms(query, again.advance(source, 40)) == [
+        (19, {"window_end": 20, "station": "p", "mean": 2.0}),
+        (19, {"window_end": 20, "station": "q", "mean": 5.0}),
+        (29, {"window_end": 30, "station": "q", "mean": 5.0}),
+    ]
+    assert again.advance(source, 40) is None
+    assert again.entries == 0
