@@ -31,7 +31,7 @@ SECOND = 1_000_000
 MINUTES = 20
 RATE = 1  # readings a second and edge
 KILLS = 10  # minutes from one kill to the next
-TERM = 20  # seconds of a lease
+TERM = 60  # seconds of a lease
 STREAM = """
 CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE CHECK (x BETWEEN 0 AND 100),
   y DOUBLE CHECK (y BETWEEN 0 AND 100), n INT, id BIGINT, WATERMARK FOR ts AS ts);
@@ -71,6 +71,7 @@ class Query:
     present: int
     since: dict[str, int] = field(default_factory=dict)
     asked: float = 0.0
+    lease: str = ""
     gone: bool = False
 
     @property
@@ -151,7 +152,7 @@ class Fleet:
             known = Query(filter_, None, answer["topic"], answer["plan"], answer["plan"])
             self.queries.append(known)
         self.newest = max(self.newest, answer["plan"])
-        known.present, known.asked = self.newest, time.monotonic()
+        known.present, known.asked, known.lease = self.newest, time.monotonic(), answer["lease"]["id"]
         self.note(known, answer["activations"])
 
     def note(self, query: Query, activations: dict[str, dict[str, int]]) -> None:
@@ -181,7 +182,9 @@ class Fleet:
         self.look(query)
         query.gone = True
         if query.alert is not None:
-            assert self.registry.call("DELETE", f"/v1/alerts/{query.alert}").status_code == httpx.codes.OK
+            assert self.registry.call("DELETE", f"/v1/alerts/{query.alert}").is_success
+        elif self.r.random() < 0.5:  # the others stop asking
+            assert self.registry.call("DELETE", f"/v1/leases/{query.lease}").is_success
 
     # ---- readings
 

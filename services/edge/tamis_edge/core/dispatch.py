@@ -16,6 +16,8 @@ from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr, columns
 from tamis.expressions.opaque import FunctionError
 from tamis.expressions.vectors import Columns, Vector
+from tamis.planning.plan_json import MOST_REMEMBERED
+from tamis.planning.remembered import Remembered
 from tamis.predicates import Predicate
 from tamis.predicates.evaluation import Dispatcher
 from tamis.telemetry.logs import get_logger
@@ -67,13 +69,21 @@ class Dispatch:
         return found
 
 
+# A plan comes with every change of one query, and its other filters are the objects that they were.
+_BOXES = Remembered[Predicate | None](MOST_REMEMBERED)
+
+
 def _boxes(filter_: Expr) -> Predicate | None:
     """The filter as boxes; None where it isn't a union of them, or compares attributes with each other."""
-    try:
-        found = Predicate.of(filter_, MOST_CLAUSES)
-    except RefusedError:
-        return None
-    return found if all(isinstance(name, str) for box in found.boxes for name in box) else None
+
+    def make() -> Predicate | None:
+        try:
+            found = Predicate.of(filter_, MOST_CLAUSES)
+        except RefusedError:
+            return None
+        return found if all(isinstance(name, str) for box in found.boxes for name in box) else None
+
+    return _BOXES.one(filter_, make)
 
 
 def _array(column: Vector) -> npt.NDArray[np.generic]:
