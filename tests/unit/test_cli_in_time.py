@@ -110,7 +110,7 @@ def test_verify_refuses_by_name() -> None:
 
 def test_the_example_of_an_unbounded_query_is_run() -> None:
     query = "CREATE ALERT all_sites AS SELECT DISTINCT site FROM doors;"
-    Path("u.sql").write_text(SQL.split("CREATE ALERT")[0] + query)
+    Path("u.sql").write_text(SQL.split("CREATE ALERT", maxsplit=1)[0] + query)
     found = CliRunner().invoke(main, ["explain", "u.sql", "--witness"])
     assert found.exit_code == 1
     lines = [line.split() for line in found.stdout.splitlines()]

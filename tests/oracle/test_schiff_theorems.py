@@ -1,0 +1,96 @@
+"""The corrected conditions of schiff-2020's theorems, stated over whole queries, against the decision by
+parts: the same without DISTINCT, and with it all that they accept.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from dataclasses import replace
+
+from tests.oracle.brackets import SEED, cases
+from tests.oracle.timed_queries import case
+
+from tamis.bounded.application_time.arrivals import Timed
+from tamis.bounded.application_time.decide import failures
+from tamis.bounded.application_time.parts import components
+from tamis.bounded.closure import Closure
+from tamis.bounded.decide import violation
+from tamis.bounded.normal_form import Conjunction, Difference
+
+
+def test_the_decision_by_parts_is_that_of_the_corrected_theorems() -> None:
+    r = random.Random(SEED)
+    seen: Counter[object] = Counter()
+    for number in range(cases(0.02)):
+        one = case(r)
+        if one is None or one.timed.statics:
+            continue
+        timed = one.timed
+        if any(timed.end(i) != math.inf for i in timed.streams) or set(timed.query.projected) & timed.times:
+            continue
+        bounded = not failures(timed)
+        said = _eliminating(timed) if timed.query.distinct else _preserving(timed)
+        assert bounded == said or (timed.query.distinct and bounded), (SEED, number, one)
+        seen[timed.query.distinct, said] += 1
+    assert len(seen) == 4
+
+
+def _preserving(timed: Timed) -> bool:
+    """Theorem 1: equality joins limited, no reference, what is shown without a limit is of what is last."""
+    groups = _together(timed, math.inf)
+    if len(set(groups)) == 1:
+        return True
+    query = timed.query
+    for node in query.projected:
+        own = query.occurrence(node)
+        others = [i for i in timed.streams if groups[i] != groups[own]]
+        if not timed.closure.bounded(node) and any(timed.lead(i, own) == math.inf for i in others):
+            return False
+    return violation(*_without_times(replace(timed, query=replace(query, projected=())), groups)) is None
+
+
+def _eliminating(timed: Timed) -> bool:
+    """Theorem 2: what is shown and equality joins limited, one reference for each stream; of three streams at
+    most, or where nothing compares times.
+    """
+    groups = _together(timed, 0)
+    compared = len(components(timed, timed.streams)) < len(timed.streams)
+    return violation(*_without_times(timed, groups)) is None and (len(set(groups)) <= 3 or not compared)
+
+
+def _together(timed: Timed, apart: float) -> list[int]:
+    """Step 2: streams that are at most so far apart in time are one."""
+    groups = list(range(len(timed.query.streams)))
+    for i in timed.streams:
+        for j in timed.streams:
+            leads = (timed.lead(i, j), timed.lead(j, i))
+            if i < j and max(leads) <= apart and max(leads) != math.inf:
+                groups = [groups[j] if x == groups[i] else x for x in groups]
+    return groups
+
+
+def _without_times(timed: Timed, groups: list[int]) -> tuple[Conjunction, Closure]:
+    query = timed.query
+    plain = [node for node in range(1, query.size) if node not in timed.times]
+    number = {0: 0, **{node: place for place, node in enumerate(plain, 1)}}
+    order = sorted(set(groups))
+    found = Conjunction(
+        tuple(f"S{group}" for group in order),
+        tuple(f"s{group}" for group in order),
+        tuple(
+            replace(query.nodes[node - 1], occurrence=order.index(groups[query.occurrence(node)]))
+            for node in plain
+        ),
+        tuple(
+            Difference(number[one.left], number[one.right], one.bound)
+            for one in query.differences
+            if one.left in number and one.right in number
+        ),
+        tuple(number[node] for node in query.projected),
+        query.distinct,
+    )
+    closure = found.closure()
+    assert closure is not None
+    return found, closure
