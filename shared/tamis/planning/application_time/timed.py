@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tamis.bounded.application_time.arrivals import Arrival, Timed
+from tamis.bounded.closure import Closure
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.planning.analysis import flatten_and
 from tamis.planning.application_time.ground import Ground
@@ -15,6 +18,8 @@ from tamis.planning.timeless.translate import Translation, translate
 from tamis.planning.times import bounds_of
 from tamis.query.model import Conjunct, Query, StreamDef
 
+# As many combinations of rows of static relations are tried.
+MOST_TRIED = 200
 MIXED = "an event time is compared with what isn't one"
 
 
@@ -85,6 +90,8 @@ def _alternative(translation: Translation, one: Minimal, ground: Ground) -> Alte
             ):
                 return None
         rows[occurrence] = Rows(places, own)
+    if not _compatible(closure, rows):
+        return None
     timed = Timed(query, closure, tuple(arrivals), values)
     if any(
         one.left and one.right and (one.left in timed.times) != (one.right in timed.times)
@@ -92,6 +99,22 @@ def _alternative(translation: Translation, one: Minimal, ground: Ground) -> Alte
     ):
         timed = replace(timed, query=replace(query, caveats=(*query.caveats, MIXED)))
     return Alternative(one, timed, rows)
+
+
+def _compatible(closure: Closure, rows: Mapping[int, Rows]) -> bool:
+    """Have static relations rows that a result can have together? True where that is too much to try."""
+    if math.prod(len(one.places) for one in rows.values()) > MOST_TRIED:
+        return True
+    for chosen in itertools.product(*(range(len(one.places)) for one in rows.values())):
+        whole = closure.copy()
+        picked = [
+            (node, own[at])
+            for one, at in zip(rows.values(), chosen, strict=True)
+            for node, own in one.values.items()
+        ]
+        if all(value is None or whole.fix(node, int(value)) for node, value in picked):
+            return True
+    return False
 
 
 def rate_of(stream: StreamDef) -> tuple[int, int] | None:
