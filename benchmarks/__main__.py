@@ -27,6 +27,8 @@ NAMES = (
     "edge",
     "joiner",
     "latency",
+    "bounded.deciding",
+    "bounded.evaluating",
     "sharing.dispatch",
     "sharing.match",
     "sharing.growth",
@@ -44,7 +46,7 @@ RESULTS = Path(__file__).parent / "results"
 @click.option("--quick", is_flag=True, help="Small sizes: whether it works, not how fast it is.")
 def main(names: tuple[str, ...], quick: bool) -> None:
     """Run all benchmarks, or those named: omission (which is omission.stores, omission.retention and
-    omission.growth), predicates, stall, edge, joiner, latency, sharing, windows.
+    omission.growth), predicates, stall, edge, joiner, latency, bounded, sharing, windows.
     """
     # What a benchmark started is ended by its `finally`, also when it is told to stop.
     signal.signal(signal.SIGTERM, _interrupt)

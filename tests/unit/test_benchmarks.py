@@ -8,6 +8,7 @@ import orjson
 import pytest
 from benchmarks import windows
 from benchmarks.__main__ import NAMES
+from benchmarks.bounded import deciding
 from benchmarks.harness import Result, keep, machine
 from benchmarks.latency import quantile
 from benchmarks.omission import growth, retention, stores
@@ -90,6 +91,12 @@ def test_quantile_is_linear_within_its_bucket() -> None:
     assert quantile(buckets, 0.75) == pytest.approx(0.35)
     # All that is known of what lies beyond the last bound is that bound.
     assert quantile({0.5: 1.0, float("inf"): 100.0}, 0.99) == 0.5
+
+
+def test_deciding_takes_milliseconds() -> None:
+    """The benchmark itself compares the verdicts with what the queries were made to be."""
+    for row in deciding.run(True, lambda _: None).rows:
+        assert 0 < float(row["check, ms"] or 0) < 1000
 
 
 def test_windows_have_the_rows_of_duckdb() -> None:
