@@ -117,7 +117,9 @@ class Observer:
                 queries.setdefault(definition.alert, []).append(most)
                 topics.setdefault((source.stream, source.topic), []).append(most)
         for query in plan.standing:
-            queries.setdefault(query.alert, []).append(query.bound)
+            panes = [(one.kept, held.get(one.topic, 0)) for one in query.inputs if one.kept is not None]
+            bounds: list[int | None] = [of.most(longer) for of, longer in panes]
+            queries.setdefault(query.alert, []).extend(bounds or [query.bound])
         # A replaced alert runs on beside its successor for a while: together they may hold what both may.
         for alert, known in queries.items():
             if (proven := _proven(known)) is not None:

@@ -82,7 +82,8 @@ class StreamPlan:
 @dataclass(frozen=True)
 class Kept:
     """How many tuples of a source a definition can ever keep: over all keys at most `tuples` come in any
-    `per`, and each is kept while event time moves on by `span`, in microseconds.
+    `per`, and each is kept while event time moves on by `span`, in microseconds. Of aggregates of windows
+    these are synopsis entries: those of a pane, and how long a pane is.
     """
 
     span: int

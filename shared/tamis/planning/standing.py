@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from tamis.errors import NotAcceptedError
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, conjunction
+from tamis.planning import windowed
 from tamis.planning.analysis import flatten_and, key_equality
 from tamis.planning.bounds import Memory
 from tamis.planning.entries import Reader
 from tamis.planning.explain import explain
 from tamis.planning.keys import classes
 from tamis.planning.omission import Omission, bare
-from tamis.planning.plan import Input, StandingQuery
+from tamis.planning.plan import Input, Kept, StandingQuery
 from tamis.planning.remembered import MOST, Remembered
 from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef, Query, Source, StreamDef
 
@@ -50,11 +51,12 @@ class Layout:
 
 @dataclass(frozen=True)
 class Judged:
-    """A standing query that is accepted. `sql` is self-contained."""
+    """A standing query that is accepted. `sql` is self-contained; `kept` is of aggregates of windows."""
 
     memory: Memory
     layout: Layout
     sql: str
+    kept: Kept | None = None
 
 
 _JUDGED = Remembered[Judged](MOST)
@@ -69,7 +71,10 @@ def judged(alert: AlertDef, catalog: Catalog) -> Judged:
             repairs = found.memory.repairs
             hint = "; or ".join(repairs) if repairs else None
             raise NotAcceptedError(found.reason, where=f"alert {alert.name}", hint=hint)
-        return Judged(found.memory, layout(alert.query, catalog), self_contained(alert, catalog))
+        query = alert.query
+        panes = windowed.kept(query, catalog) if query.window is not None else None
+        known = panes if panes is not None and panes.most() <= _GREATEST else None
+        return Judged(found.memory, layout(query, catalog), self_contained(alert, catalog), known)
 
     streams = [catalog.streams.get(source.stream) for source in alert.query.sources]
     return _JUDGED.get((alert, *streams), None, make)
@@ -109,6 +114,7 @@ def standing_query(
             feed.filter,
             0,
             feed.read,
+            kept=judged.kept,
         )
         for feed in judged.layout.feeds
     )

@@ -25,6 +25,7 @@ from tamis.bounded.closure import Bound
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.sql_text import identifier
 from tamis.planning.bounds import EMPTY, Memory
+from tamis.planning.plan import Kept
 from tamis.planning.spans import seconds
 from tamis.planning.timeless.grouped import whole
 from tamis.planning.timeless.repairs import MOST_REPAIRS
@@ -75,7 +76,7 @@ def _bounded(query: Query, catalog: Catalog) -> Memory:
     if cases is None:
         what = "warning: the conditions contradict each other, so the query never has a row"
         return Memory("bounded", 0, "0", EMPTY, what)
-    span = window.size + stream.delay + stream.max_stall + (stream.max_ahead or 0)
+    span = _span(stream, window)
     panes = -(-span // window.slide)
     tuples = _tuples(stream, window)
     groups = _fewer(tuples, cases)
@@ -96,6 +97,21 @@ def _bounded(query: Query, catalog: Catalog) -> Memory:
     if values:
         reason += ", with the values that median and count(DISTINCT) need"
     return Memory("bounded", total, formula, WINDOWED, reason)
+
+
+def kept(query: Query, catalog: Catalog) -> Kept | None:
+    """The bound as entries of a pane, and how long a pane is kept: where a topic's frontier waits for what
+    edges hold for others that read it, panes are kept longer. None where the bound is no number.
+    """
+    found = _bounded(query, catalog)
+    assert query.window is not None
+    slide, span = query.window.slide, _span(catalog.streams[query.sources[0].stream], query.window)
+    return None if found.bound is None else Kept(span - 1, found.bound // -(-span // slide), slide)
+
+
+def _span(stream: StreamDef, window: Window) -> int:
+    """X of the module's docstring, microseconds."""
+    return window.size + stream.delay + stream.max_stall + (stream.max_ahead or 0)
 
 
 def _cases(query: Query, catalog: Catalog, shown: Sequence[Column]) -> list[tuple[Factor, ...]] | None:
