@@ -15,7 +15,6 @@ import orjson
 from tamis.bounded.application_time.evaluate.evaluator import Condition, Evaluator
 from tamis.bounded.application_time.evaluate.store import Entry, Shown
 from tamis.bounded.closure import Bound
-from tamis.errors import InputError
 from tamis.evaluation.standing.contract import Batch, Rows
 from tamis.evaluation.standing.timeless.conjunct import Kept, Values
 from tamis.evaluation.standing.timeless.rows import Given, kept_columns, needed
@@ -139,7 +138,7 @@ class _Select:
 
 
 class InTime:
-    """A query in application time: see `Standing`."""
+    """A query in application time: see `Standing`. `late`: see `CountsLate`."""
 
     def __init__(self, query: Query, catalog: Catalog) -> None:
         self._query = query
@@ -164,9 +163,12 @@ class InTime:
         self._waiting: list[Waiting] = []
         self._nodes: dict[int, list[Nodes]] = {}  # of what waits, by its number, as each taker has it
         self._came = 0
+        self.late = 0
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
-        """See `Standing`. Tuples with event time wait; raises InputError for one behind the clock."""
+        """See `Standing`. Tuples with event time wait; those behind the watermarks of all streams are late,
+        since they can't be taken in order any more.
+        """
         if stream not in self.streams or not rows:
             return self._rows([], [])
         takers = self._takers[stream]
@@ -188,13 +190,10 @@ class InTime:
                         completed += [row] * len(made)
             return self._rows(found, completed)
         times = batch[time].data
-        behind = np.flatnonzero(times < self._clock)
-        if len(behind):
-            raise InputError(
-                f"a tuple came behind the watermarks of its query, at {int(times[behind[0]])}",
-                where=f"stream {stream}",
-                hint="declare a longer delay in its WATERMARK",
-            )
+        behind = times < self._clock
+        if behind.any():
+            self.late += int(np.count_nonzero(behind & np.any(belongs, axis=0)))
+            belongs = [own & ~behind for own in belongs]
         for row in range(rows):
             of = [at for at in range(len(takers)) if belongs[at][row]]
             if of:
@@ -210,15 +209,17 @@ class InTime:
             return self._rows([], [])
         self._watermarks[stream] = watermark
         clock = min(self._watermarks.values())
-        found: list[Any] = []
+        found: list[Found] = []
+        times: list[int] = []
         while self._waiting and self._waiting[0][0] < clock:
             time, came, name, values, of = heapq.heappop(self._waiting)
             self._advance(time)
             for at, nodes in zip(of, self._nodes.pop(came), strict=True):
                 taker = self._takers[name][at]
                 found += self._push(taker, nodes, values[taker[0]])
+            times += [time] * (len(found) - len(times))
         self._advance(clock)
-        return self._rows(found, [-1] * len(found))
+        return self._rows(found, [-1] * len(found), times)
 
     def entries(self) -> int:
         """See `Standing`: what waits is counted too."""
@@ -231,6 +232,7 @@ class InTime:
             "clock": self._clock,
             "watermarks": self._watermarks,
             "came": self._came,
+            "late": self.late,
             "waiting": sorted(self._waiting),
             "entries": [one.dumped() for one in self._branches()],
             "given": [None if one is None else one.dumped() for one in (self._given, *self._own)],
@@ -240,7 +242,7 @@ class InTime:
     def load(self, state: bytes) -> None:
         """See `Standing`."""
         kept = unpacked(state, self._form())
-        self._watermarks, self._came = dict(kept["watermarks"]), kept["came"]
+        self._watermarks, self._came, self.late = dict(kept["watermarks"]), kept["came"], kept["late"]
         self._advance(kept["clock"])
         self._waiting = [
             (time, came, stream, tuple(tuple(own) for own in values), of)
@@ -286,7 +288,9 @@ class InTime:
                 chosen[gone] = chosen[stays]
             yield number, chosen, count
 
-    def _rows(self, found: Sequence[Found], completed: Sequence[int]) -> Rows:
+    def _rows(
+        self, found: Sequence[Found], completed: Sequence[int], times: Sequence[int] | None = None
+    ) -> Rows:
         names = [output.name for output in self._query.select]
         parts: list[list[Vector]] = []
         places: list[np.ndarray] = []
@@ -295,10 +299,10 @@ class InTime:
             own: list[int] = []
             for place, (of, chosen, count) in enumerate(found):
                 if of == number:
-                    times = 1 if select.query.distinct else count
-                    own.extend([place] * times)
+                    often = 1 if select.query.distinct else count
+                    own.extend([place] * often)
                     for alias, kept in by_alias.items():
-                        kept.extend([chosen[alias]] * times)
+                        kept.extend([chosen[alias]] * often)
             at = np.array(own, np.int64)
             made = select.columns(by_alias, len(at))
             given = self._own[number]
@@ -312,7 +316,11 @@ class InTime:
             name: Vector.concat([part[i] for part in parts]).take(order) for i, name in enumerate(names)
         }
         at = np.concatenate(places)[order]
-        rows = Rows(columns, np.array(completed, np.int64)[at] if len(at) else at)
+        rows = Rows(
+            columns,
+            np.array(completed, np.int64)[at],
+            None if times is None else np.array(times, np.int64)[at],
+        )
         return rows if self._given is None else rows.take(self._given.new(list(rows.columns.values())))
 
 
