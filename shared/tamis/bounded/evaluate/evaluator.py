@@ -64,7 +64,7 @@ class Evaluator:
 
         Take all rows before the next tuple is pushed. A tuple of a self-join is pushed at each occurrence.
         """
-        if not self._passes(occurrence, values):
+        if not self.passes(occurrence, values):
             return
         new = Entry(values, payload)
         for chosen in self._join.rows(occurrence, new, self.synopses):
@@ -76,14 +76,12 @@ class Evaluator:
         self.synopses[occurrence].insert(values, payload)
 
     def keeps(self, occurrence: int, columns: Columns, rows: int) -> Mask:
-        """Which tuples of a batch keep all conditions on their occurrence; more where numbers are too large.
-        `columns` are those of the occurrence's nodes; texts may have any different numbers, but constants
-        theirs.
+        """Which tuples of a batch keep all conditions on their occurrence. `columns` are those of its nodes;
+        texts may have any different numbers, but constants theirs.
+
+        Raises TooLargeError: then ask `passes` of each.
         """
-        try:
-            return keep(rows, columns, self._filters[occurrence], self._unequal[occurrence])
-        except TooLargeError:
-            return np.ones(rows, np.bool_)
+        return keep(rows, columns, self._filters[occurrence], self._unequal[occurrence])
 
     def told_by(self, occurrence: int) -> set[int]:
         """The nodes whose values say which tuples must be pushed."""
@@ -113,7 +111,8 @@ class Evaluator:
         ]
         return ranges + follows
 
-    def _passes(self, occurrence: int, values: Sequence[Bound | None]) -> bool:
+    def passes(self, occurrence: int, values: Sequence[Bound | None]) -> bool:
+        """Does a tuple keep all conditions on its occurrence?"""
         for one in self._filters[occurrence]:
             left = 0 if one.left == 0 else values[one.left]
             right = 0 if one.right == 0 else values[one.right]

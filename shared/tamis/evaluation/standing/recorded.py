@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from tamis.errors import InputError
 from tamis.evaluation.standing.contract import InTurn, Rows, Standing
 from tamis.recordings.typed import ORDER, Recording
 
-# So many tuples are taken at once where that may be.
+# So many tuples are taken at once.
 MOST = 65_536
 
 
@@ -28,35 +27,25 @@ class Played:
 
 
 def play(query: Standing, recordings: Mapping[str, Recording]) -> Played:
-    """Evaluate a fresh standing query over the recordings of its streams, by their column `_order`, or one
-    after the other.
+    """Evaluate a fresh query over streams without time over their recordings, by their column `_order`, or
+    one after the other.
 
     Raises InputError where only some of them have that column.
     """
+    assert isinstance(query, InTurn), "without time, tuples may come in any turn"
     names, of, row = _arrived(recordings)
     parts = []
     most = 0
-    for start, end in _cuts(of, alone=not isinstance(query, InTurn)):
+    for start in range(0, max(len(of), 1), MOST):
+        some, at = of[start : start + MOST], row[start : start + MOST]
         batches = {
-            name: {column: vector.take(row[start:end][of[start:end] == i]) for column, vector in one.items()}
-            for i, (name, one) in enumerate((name, recordings[name].columns) for name in names)
+            name: {column: vector.take(at[some == i]) for column, vector in recordings[name].columns.items()}
+            for i, name in enumerate(names)
         }
-        if isinstance(query, InTurn):
-            found = query.take_in_turn(batches, of[start:end])
-        else:
-            stream = names[of[start]] if end > start else names[0]
-            found = query.take(stream, batches[stream], end - start)
+        found = query.take_in_turn(batches, some)
         parts.append(Rows(found.columns, found.completed + start))
         most = max(most, query.entries())
     return Played(Rows.concat(parts), most)
-
-
-def _cuts(of: NDArray[np.int64], *, alone: bool) -> list[tuple[int, int]]:
-    """Where batches begin and end, one at least; those of several streams, or of one `alone`."""
-    inner = set(range(MOST, len(of), MOST))
-    if alone:
-        inner |= set((np.flatnonzero(np.diff(of)) + 1).tolist())
-    return list(pairwise([0, *sorted(inner), len(of)]))
 
 
 def _arrived(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tamis.bounded.closure import Closure
-from tamis.bounded.evaluate.columns import Column
+from tamis.bounded.evaluate.columns import Column, TooLargeError
 from tamis.bounded.evaluate.evaluator import Evaluator
 from tamis.bounded.evaluate.synopsis import Entry, Merge
 from tamis.bounded.normal_form import Conjunction
@@ -132,22 +133,37 @@ class Conjunct:
                 for row, (carried, (_, count)) in enumerate(zip(payloads, entries, strict=True)):
                     self.evaluator.synopses[occurrence].restore(cell, _at(numbers, row), carried, count)
 
-    def _moving(self, occurrence: int, batch: Batch, rows: int) -> Mask:
-        """Of the tuples that keep all conditions on their source, those that must be pushed."""
+    def keeping(self, occurrence: int, batch: Batch, rows: int) -> Mask:
+        """Which tuples keep all conditions on their source and belong to this alternative."""
         alias = self.query.aliases[occurrence]
         found = passing(self._conditions[alias], alias, batch, rows)
-        local: Codes = dict(self._codes)
-        for ask, nodes, codes in (
-            (self.evaluator.keeps, self.query.own(occurrence), local),
-            (self.evaluator.moving, self.evaluator.told_by(occurrence), self._texts),
-        ):
-            at = np.flatnonzero(found)
-            if len(at):
-                columns = {
-                    node: _column(batch[self.query.nodes[node - 1].column].take(at), codes) for node in nodes
+        at = np.flatnonzero(found)
+        if len(at):
+            nodes = self.query.own(occurrence)
+            try:
+                columns = self._columns(nodes, batch, at, dict(self._codes))
+                found[at] = self.evaluator.keeps(occurrence, columns, len(at))
+            except TooLargeError:
+                some = {
+                    name: batch[name].take(at) for name in {self.query.nodes[n - 1].column for n in nodes}
                 }
-                found[at] = ask(occurrence, columns, len(at))
+                numbers_ = self._numbers(occurrence, some)
+                found[at] = [self.evaluator.passes(occurrence, _at(numbers_, row)) for row in range(len(at))]
         return found
+
+    def _moving(self, occurrence: int, batch: Batch, rows: int) -> Mask:
+        """Of the tuples that keep all conditions on their source, those that must be pushed."""
+        found = self.keeping(occurrence, batch, rows)
+        at = np.flatnonzero(found)
+        if len(at):
+            columns = self._columns(self.evaluator.told_by(occurrence), batch, at, self._texts)
+            found[at] = self.evaluator.moving(occurrence, columns, len(at))
+        return found
+
+    def _columns(
+        self, nodes: Iterable[int], batch: Batch, at: NDArray[np.int64], codes: Codes
+    ) -> dict[int, Column]:
+        return {node: _column(batch[self.query.nodes[node - 1].column].take(at), codes) for node in nodes}
 
     def _hold(self, chosen: Sequence[Entry]) -> bool:
         columns = {}

@@ -14,7 +14,7 @@ from tamis.evaluation.standing.timeless.conjunct import Conjunct, Keeping, Kept,
 from tamis.evaluation.standing.timeless.state import packed, unpacked
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Column, columns
-from tamis.expressions.vectors import Vector
+from tamis.expressions.vectors import Columns, Vector
 from tamis.planning.timeless.minimal import minimal
 from tamis.planning.timeless.translate import Translation, translate
 from tamis.query.model import Catalog, Query
@@ -66,6 +66,8 @@ class SelectProjectJoin:
 
     def take_in_turn(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
         """See `InTurn`."""
+        if len(self._source) == 1:
+            return self._alone(batches, of)
         found: dict[str, list[Values]] = {alias: [] for alias in self._source}
         completed: list[int] = []
         for one in arrivals(self._conjuncts, self._kept, batches, of):
@@ -75,6 +77,17 @@ class SelectProjectJoin:
                         kept.extend([chosen[alias]] * count)
                     completed.extend([one.place] * count)
         return self._rows(found, np.array(completed, np.int64))
+
+    def _alone(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
+        """The rows of one stream, each tuple's by itself, all at once."""
+        ((alias, stream),) = self._source.items()
+        if stream not in batches:
+            return self._rows({alias: []}, np.zeros(0, np.int64))
+        batch, places = batches[stream], np.flatnonzero(of == list(batches).index(stream))
+        found = [np.flatnonzero(one.keeping(0, batch, len(places))) for one in self._conjuncts]
+        at = np.sort(np.concatenate([np.zeros(0, np.int64), *found]))
+        made = {(alias, name): batch[name].take(at) for name in self._kept.names[stream]}
+        return self._selected(made, places[at])
 
     def advance(self, stream: str, watermark: int) -> Rows:
         """See `Standing`: without time nothing follows."""
@@ -110,12 +123,15 @@ class SelectProjectJoin:
         if self._given is not None:
             self._given.restore(given)
 
-    def _rows(self, found: Mapping[str, list[Values]], completed: np.ndarray) -> Rows:
+    def _rows(self, found: Mapping[str, list[Values]], completed: NDArray[np.int64]) -> Rows:
         made = {
             (alias, name): vector
             for alias, kept in found.items()
             for name, vector in self._kept.vectors(self._source[alias], kept).items()
         }
+        return self._selected(made, completed)
+
+    def _selected(self, made: Columns, completed: NDArray[np.int64]) -> Rows:
         count = len(completed)
         selected = {output.name: evaluate(output.expr, made, count) for output in self._query.select}
         rows = Rows(selected, completed)
