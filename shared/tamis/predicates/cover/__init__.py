@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from tamis.errors import RefusedError
 from tamis.predicates.boxes import Box, inside, meets
 from tamis.predicates.cover.codes import Int32s, codes
-from tamis.predicates.cover.split import COVERED, SPENT, narrowing
+from tamis.predicates.cover.narrowing import narrowing
+from tamis.predicates.cover.split import COVERED, SPENT
 from tamis.predicates.cover.zones import compares, possible_zone, zones_cover
 
 Strategy = Callable[[Int32s, Int32s, Int32s, Int32s, int], int]

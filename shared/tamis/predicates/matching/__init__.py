@@ -12,8 +12,7 @@ from tamis.errors import InputError
 from tamis.expressions.nodes import Type
 from tamis.predicates.boxes import Box
 from tamis.predicates.cover import covered
-from tamis.predicates.cover.indexed import breadth_first_indexed, depth_first_indexed, mixed_indexed
-from tamis.predicates.cover.split import breadth_first, depth_first, mixed
+from tamis.predicates.cover.strategies import breadth_first, depth_first, mixed
 from tamis.predicates.differences import Difference
 from tamis.predicates.matching.exact import by_splitting, exact
 from tamis.predicates.matching.heuristics import complex_relaxation, simple_relaxation
@@ -31,9 +30,9 @@ METHODS: Mapping[str, Callable[[Boxes, Boxes, Mapping[str, Type]], Boxes | None]
     "bfs": by_splitting(breadth_first, check=True),
     "dfs": by_splitting(depth_first, check=True),
     "mix": by_splitting(mixed, check=True),
-    "bfs-indexed": by_splitting(breadth_first_indexed, check=True),
-    "dfs-indexed": by_splitting(depth_first_indexed, check=True),
-    "mix-indexed": by_splitting(mixed_indexed, check=True),
+    "bfs-indexed": by_splitting(breadth_first, check=True, indexed=True),
+    "dfs-indexed": by_splitting(depth_first, check=True, indexed=True),
+    "mix-indexed": by_splitting(mixed, check=True, indexed=True),
     "bfs-unchecked": by_splitting(breadth_first, check=False),
     "dfs-unchecked": by_splitting(depth_first, check=False),
     "mix-unchecked": by_splitting(mixed, check=False),

@@ -2,30 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
 from tamis.expressions.nodes import Type
-from tamis.predicates.boxes import Box, inside
+from tamis.predicates.boxes import Box, inside, meets
 from tamis.predicates.cover import Strategy, covered, decided
-from tamis.predicates.cover.codes import Int32s
+from tamis.predicates.cover.codes import Int32s, codes
+from tamis.predicates.cover.narrowing import narrowing
 from tamis.predicates.cover.zones import compares
 from tamis.predicates.matching.coded import by_volume, coded
 
 Rows = npt.NDArray[np.intp]
 
+# Fewer boxes are dearer to number together with the stream's than each with those that it meets.
+_FEW = 8
+
 
 def exact(
     stream: tuple[Box, ...], query: tuple[Box, ...], types: Mapping[str, Type]
 ) -> tuple[Box, ...] | None:
-    """Ours: only the boxes of the stream that meet a box of the query are made arrays, and split by.
+    """Ours: by `narrowing`, where no single box of the stream holds the query's, and with those that meet it.
 
     A box of the query that isn't covered is added whole: overlap costs little, more boxes cost much
     (section 3.5). Boxes of the stream that it holds go.
     """
+    left = [box for box in query if not any(inside(box, other) for other in stream)]
+    if len(left) < _FEW or any(map(compares, (*stream, *left))):
+        return _one_by_one(stream, left)
+    near = [i for i, other in enumerate(stream) if any(meets(box, other) for box in left)]
+    boxes = codes([*(stream[i] for i in near), *left])
+    rows = _relaxed(narrowing, boxes.lower, boxes.upper, np.arange(len(near)), check=True)
+    if rows is None:
+        return None
+    gone = set(near) - {near[row] for row in rows if row < len(near)}
+    added = [left[row - len(near)] for row in rows if row >= len(near)]
+    return (*(box for i, box in enumerate(stream) if i not in gone), *added)
+
+
+def by_splitting(
+    strategy: Callable[..., int], *, check: bool, indexed: bool = False
+) -> Callable[..., tuple[Box, ...] | None]:
+    """The paper's: by a strategy over the boxes of the stream, the largest first, with or without the quick
+    check first, and an index.
+    """
+    by: Strategy = partial(strategy, indexed=indexed)
+
+    def method(
+        stream: tuple[Box, ...], query: tuple[Box, ...], types: Mapping[str, Type]
+    ) -> tuple[Box, ...] | None:
+        if any(map(compares, (*stream, *query))):
+            return _one_by_one(stream, query)  # where attributes are compared, there is one way
+        boxes = coded(stream, query, types)
+        order = by_volume(boxes.lower, boxes.upper, boxes.places, len(stream))
+        rows = _relaxed(by, boxes.lower, boxes.upper, order, check)
+        return None if rows is None else tuple((*stream, *query)[row] for row in sorted(rows.tolist()))
+
+    return method
+
+
+def _one_by_one(stream: tuple[Box, ...], query: Sequence[Box]) -> tuple[Box, ...] | None:
     relaxed = list(stream)
     changed = False
     for box in query:
@@ -35,29 +75,34 @@ def exact(
     return tuple(relaxed) if changed else None
 
 
-def by_splitting(strategy: Strategy, check: bool) -> Callable[..., tuple[Box, ...] | None]:
-    """The paper's: by a strategy over all boxes of the stream, with or without the quick check first."""
+def _relaxed(strategy: Strategy, lower: Int32s, upper: Int32s, rows: Rows, check: bool) -> Rows | None:
+    """The boxes that cover all, of the stream's `rows` and the query's behind them; None if the former do."""
+    changed = False
+    for row in range(len(rows), len(lower)):
+        lo, hi = lower[row], upper[row]
+        found = quick_check(lo, hi, lower, upper, rows) if check else 0
+        if found > 0:
+            continue
+        if found < 0 or not decided(strategy, lo, hi, lower[rows], upper[rows]):
+            rows = _added(lower, upper, rows, row)
+            changed = True
+    return rows if changed else None
 
-    def method(
-        stream: tuple[Box, ...], query: tuple[Box, ...], types: Mapping[str, Type]
-    ) -> tuple[Box, ...] | None:
-        if any(map(compares, (*stream, *query))):
-            return exact(stream, query, types)  # where attributes are compared, there is one way
-        boxes = coded(stream, query, types)
-        lower, upper = boxes.lower, boxes.upper
-        rows = by_volume(lower, upper, boxes.places, len(stream))
-        changed = False
-        for row in range(len(stream), len(lower)):
-            found = quick_check(lower[row], upper[row], lower, upper, rows) if check else 0
-            if found > 0:
-                continue
-            if found < 0 or not decided(strategy, lower[row], upper[row], lower[rows], upper[rows]):
-                held = (lower[rows] >= lower[row]).all(axis=1) & (upper[rows] <= upper[row]).all(axis=1)
-                rows = np.append(rows[~held], row)
-                changed = True
-        return tuple((*stream, *query)[row] for row in sorted(rows.tolist())) if changed else None
 
-    return method
+@numba.njit(cache=True, nogil=True)
+def _added(lower: Int32s, upper: Int32s, rows: Rows, new: int) -> Rows:
+    """The boxes `rows` that a new one doesn't hold, and the new one."""
+    kept = np.empty(len(rows) + 1, np.intp)
+    n = 0
+    for row in rows:
+        holds = True
+        for d in range(lower.shape[1]):
+            holds &= lower[new, d] <= lower[row, d] and upper[row, d] <= upper[new, d]
+        if not holds:
+            kept[n] = row
+            n += 1
+    kept[n] = new
+    return kept[: n + 1]
 
 
 @numba.njit(cache=True, nogil=True)
