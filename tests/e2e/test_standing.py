@@ -26,9 +26,15 @@ from tamis.settings import KafkaSettings
 
 SECONDS = 120.0
 READINGS = "readings.bids"
+WINDOW = 10_000_000
+START = 1_700_000_000_000_000
 STREAMS = """
 CREATE STREAM bids (item INT KEY, price BIGINT, lot BIGINT);
 CREATE STREAM asks (item INT KEY, price BIGINT);
+CREATE STREAM quotes (
+  item INT KEY, v BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH (keys = 11, rate = '1000/s', max_stall = '1 hour');
+CREATE TABLE lots (id INT, grade BIGINT) WITH (path = '{lots}');
 """
 QUERIES = {
     # A join with DISTINCT, partitioned by item.
@@ -42,6 +48,16 @@ QUERIES = {
     "outbid": """SELECT x.item, y.price FROM bids x, bids y
         WHERE x.item = y.item AND x.price = y.price + 30 AND x.item BETWEEN 1 AND 3
         AND x.price BETWEEN 31 AND 50 AND y.price BETWEEN 1 AND 20""",
+    # In application time, with a static relation.
+    "graded": "SELECT q.v, l.grade FROM quotes q, lots l WHERE q.item = l.id AND q.v > 90",
+    # Aggregates of windows.
+    "busy": f"""SELECT item, window_start, count(*) AS n, max(v) AS most
+        FROM TUMBLE(quotes, ts, INTERVAL '{WINDOW} MICROSECONDS') WHERE item BETWEEN 1 AND 5
+        GROUP BY item, window_start""",
+}
+REFERENCE = QUERIES | {
+    "busy": f"""SELECT item, ts // {WINDOW} * {WINDOW} AS window_start, count(*) AS n, max(v) AS most
+        FROM quotes WHERE item BETWEEN 1 AND 5 GROUP BY ALL"""
 }
 Row = tuple[Any, ...]
 
@@ -51,20 +67,33 @@ def expected(tables: Mapping[str, Sequence[Row]]) -> dict[str, Counter[Row]]:
     with duckdb.connect() as base:
         base.execute("CREATE TABLE bids (item INT, price BIGINT, lot BIGINT)")
         base.execute("CREATE TABLE asks (item INT, price BIGINT)")
+        base.execute("CREATE TABLE quotes (item INT, v BIGINT, ts BIGINT)")
+        base.execute("CREATE TABLE lots (id INT, grade BIGINT)")
         for name, rows in tables.items():
             base.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
-        return {name: Counter(map(tuple, base.execute(sql).fetchall())) for name, sql in QUERIES.items()}
+        return {name: Counter(map(tuple, base.execute(sql).fetchall())) for name, sql in REFERENCE.items()}
 
 
 class Readings:
-    """Bids come by a Kafka topic, asks are in a file."""
+    """Bids come by a Kafka topic; asks are in a file, and so are quotes, which take half a minute."""
 
     def __init__(self, directory: Path, seed: int) -> None:
         self._random = random.Random(seed)
         self.bids: list[Row] = []
         self.asks = [(self._random.randint(0, 10), self._random.randint(0, 60)) for _ in range(4_000)]
-        with (directory / "asks.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([("item", "price"), *self.asks])
+        _write(directory / "asks.csv", ("item", "price"), self.asks)
+        # A second out of order, and never late.
+        self.quotes = [
+            (
+                self._random.randint(0, 10),
+                self._random.randint(0, 100),
+                START + at * 25_000 + self._random.randint(0, 1_000_000),
+            )
+            for at in range(6_000)
+        ]
+        _write(directory / "quotes.csv", ("item", "v", "ts"), self.quotes)
+        self.lots = [(self._random.randint(0, 10), grade) for grade in range(12)]
+        _write(directory / "lots.csv", ("id", "grade"), self.lots)
 
     def send(self, bootstrap: str, count: int) -> None:
         """More bids."""
@@ -75,6 +104,11 @@ class Readings:
             value = orjson.dumps(dict(zip(("item", "price", "lot"), row, strict=True)))
             producer.produce(READINGS, value, partition=self._random.randrange(2))
         producer.flush()
+
+
+def _write(path: Path, names: Row, rows: Sequence[Row]) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([names, *rows])
 
 
 def alarms(bootstrap: str) -> tuple[dict[str, Counter[Row]], int]:
@@ -103,6 +137,7 @@ def test_rows_are_neither_doubled_nor_lost_over_kills(tmp_path: Path) -> None:
 sources:
   - {{name: bids, kind: kafka, topic: {READINGS}, stream: bids}}
   - {{name: asks, kind: file, path: asks.csv, stream: asks}}
+  - {{name: quotes, kind: file, path: quotes.csv, stream: quotes, speed: 5}}
 batch: {{rows: 200}}
 """
     )
@@ -117,7 +152,8 @@ batch: {{rows: 200}}
         admin.create_topics([NewTopic(READINGS, 2, 1)])[READINGS].result()
         readings.send(bootstrap, 2_000)
         statements = "".join(f"CREATE ALERT {name} AS {sql};" for name, sql in QUERIES.items())
-        fleet.start({"streams.sql": STREAMS, "alerts.sql": statements})
+        streams = STREAMS.format(lots=tmp_path / "lots.csv")
+        fleet.start({"streams.sql": streams, "alerts.sql": statements})
         edge, joiner = fleet.processes["edge"], fleet.processes["joiner"]
         for killed in (edge, joiner, edge):
             for _ in range(4):
@@ -127,7 +163,8 @@ batch: {{rows: 200}}
             readings.send(bootstrap, 500)
             killed.start()
         readings.send(bootstrap, 500)
-        wanted = expected({"bids": readings.bids, "asks": readings.asks})
+        tables = {name: getattr(readings, name) for name in ("bids", "asks", "quotes", "lots")}
+        wanted = expected(tables)
         deadline = time.monotonic() + SECONDS
         found, records = alarms(bootstrap)
         while found != wanted and time.monotonic() < deadline:

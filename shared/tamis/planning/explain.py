@@ -18,7 +18,7 @@ from tamis.planning.spans import seconds
 from tamis.planning.timeless import answer, proof_of
 from tamis.planning.timeless.proof import Growth
 from tamis.planning.timeless.translate import translate
-from tamis.planning.verdict import NO_FLEET, Verdict, judge
+from tamis.planning.verdict import Verdict, judge
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Window
 
 _WIDTH = 100
@@ -94,7 +94,7 @@ class Explanation:
 
 def explain(catalog: Catalog, query: str | AlertDef | DerivedDef, *, in_fleet: bool = False) -> Explanation:
     """The explanation of an alert or a derived stream, by its name in `catalog` or itself. `in_fleet`: for
-    the fleet, which doesn't evaluate queries in application time yet, and reads no file of a table.
+    the fleet, which keeps the tuples of a join without time bounds where it is allowed to.
 
     Raises KeyError where the catalogue has no query of that name, InputError where a table can't be read.
     """
@@ -107,9 +107,6 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef, *, in_fleet: b
         return _timeless(definition, catalog, kind)
     if definition.query.grouping is not None:
         return _windowed(definition, catalog, kind)
-    if definition.query.in_time and in_fleet:
-        unknown = Memory("unknown", None, "", "", NO_FLEET)
-        return Explanation(definition.name, kind, False, NO_FLEET, (), unknown)
     if definition.query.in_time:
         return _in_time(definition, catalog, kind, application_time.answer(definition.query, catalog))
     if not in_fleet and application_time.open_ended(definition.query, catalog):

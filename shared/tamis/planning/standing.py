@@ -16,7 +16,16 @@ from tamis.planning.keys import classes
 from tamis.planning.omission import Omission, bare
 from tamis.planning.plan import Input, Kept, StandingQuery
 from tamis.planning.remembered import MOST, Remembered
-from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef, Query, Source, StreamDef
+from tamis.query.model import (
+    WINDOW_COLUMNS,
+    AlertDef,
+    Catalog,
+    DerivedDef,
+    Query,
+    Source,
+    StreamDef,
+    TableDef,
+)
 
 # What plans can say.
 _GREATEST = 2**63 - 1
@@ -25,7 +34,7 @@ _NOTHING = "no omission: a standing query counts every tuple"
 
 def is_standing(query: Query) -> bool:
     """Whether a query keeps synopses, not tuples."""
-    return query.timeless or query.grouping is not None or query.distinct
+    return query.timeless or query.grouping is not None or query.in_time
 
 
 @dataclass(frozen=True)
@@ -138,7 +147,11 @@ def standing_query(
 def self_contained(alert: AlertDef, catalog: Catalog) -> str:
     """The alert's statement behind all those that it needs, in an order in which each can be read."""
     names = {name for source in alert.query.sources for name in (source.stream, *source.via)}
-    defined: list[StreamDef | DerivedDef] = [*catalog.streams.values(), *catalog.derived.values()]
+    defined: list[StreamDef | TableDef | DerivedDef] = [
+        *catalog.streams.values(),
+        *catalog.tables.values(),
+        *catalog.derived.values(),
+    ]
     needed = [*(one for one in defined if one.name in names), alert]
     called: set[str] = set()
     more = {name for one in needed for name in one.functions}

@@ -14,7 +14,7 @@ from tamis.planning.omission import Omission, decide
 from tamis.planning.remembered import MOST, Remembered
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Query, StreamDef
 
-NO_FLEET = "the fleet evaluates no queries in application time yet: tamis run does, over recordings"
+IN_TIME = "a query in application time is no join by time"
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def accepted(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
     """The verdict of a query that is accepted. Raises NotAcceptedError with the reason where it isn't."""
     if definition.query.in_time:
         raise NotAcceptedError(
-            NO_FLEET,
+            IN_TIME,
             where=f"alert {definition.name}",
             hint="evaluate recordings with tamis run",
         )

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from tamis.errors import InputError
+from tamis.evaluation.standing import standing
 from tamis.planning.application_time import answer
 from tamis.planning.bounds import Memory
+from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
 from tamis.query.model import AlertDef, Explain
 from tamis.query.parse import catalog_of, parse
@@ -132,9 +134,10 @@ def test_an_empty_table_never_gives_a_row(directory: Path) -> None:
     assert "table r has no rows" in found.reason
 
 
-def test_the_fleet_refuses_and_reads_no_file(directory: Path) -> None:
+def test_the_fleet_runs_what_is_bounded_and_carries_the_table(directory: Path) -> None:
     catalog = catalog_of(STREAMS + OTHERS + "CREATE ALERT q AS SELECT s.a FROM s, r WHERE s.a = r.id")
-    (directory / "r.csv").unlink()
-    found = explain(catalog, "q", in_fleet=True)
-    assert not found.accepted
-    assert "application time" in found.reason
+    assert explain(catalog, "q", in_fleet=True).accepted
+    (query,) = first_plan(catalog).standing
+    assert [source.stream for source in query.inputs] == ["s"]
+    assert "CREATE TABLE r" in query.sql
+    assert standing(query.sql, query.alert).streams == {"s"}

@@ -30,14 +30,12 @@ class Conflict(SqlError):
 def carry_out(catalog: Catalog, statement: Statement) -> None:
     """Apply `statement` unless it says what is so already. Raises Conflict or SqlError."""
     match statement:
-        case AlertDef() | StreamDef() | DerivedDef() | FunctionDef():
+        case AlertDef() | StreamDef() | TableDef() | DerivedDef() | FunctionDef():
             current = existing(catalog, statement)
             if current is None:
                 apply(catalog, statement)
             elif not same(current, statement):
                 _change(catalog, statement)
-        case TableDef():
-            raise no_tables(statement)
         case Drop():
             users = list(readers(catalog, statement.kind, statement.name))
             if users:
@@ -51,13 +49,6 @@ def carry_out(catalog: Catalog, statement: Statement) -> None:
             apply(catalog, statement)
 
 
-def no_tables(statement: TableDef) -> SqlError:
-    """Why the fleet takes no static relation."""
-    what = f"the fleet reads no tables yet, such as '{statement.name}'"
-    hint = "evaluate recordings with tamis run, or send its rows as a stream"
-    return SqlError(what, statement.position, hint)
-
-
 def existing(catalog: Catalog, statement: Defined) -> Defined | None:
     """What has the name that the statement defines."""
     name = statement.name
@@ -67,7 +58,7 @@ def existing(catalog: Catalog, statement: Defined) -> Defined | None:
         case FunctionDef():
             return catalog.functions.get(name)
         case _:
-            return catalog.streams.get(name) or catalog.derived.get(name)
+            return catalog.streams.get(name) or catalog.derived.get(name) or catalog.tables.get(name)
 
 
 def same(one: Defined, other: Defined) -> bool:
@@ -86,12 +77,23 @@ def _change(catalog: Catalog, statement: Defined) -> None:
             )
         apply(catalog, statement)
         return
-    kind = "function" if isinstance(statement, FunctionDef) else "stream"
+    kind = word(statement)
     raise Conflict(
         f"there is a {kind} '{name}' already, and it is different",
         statement.position,
         f"choose another name, or write DROP {kind.upper()} {name} first",
     )
+
+
+def word(statement: Defined) -> str:
+    """How SQL calls the kind of what a statement defines."""
+    match statement:
+        case FunctionDef():
+            return "function"
+        case TableDef():
+            return "table"
+        case _:
+            return "stream"
 
 
 def _meaning(definition: Defined) -> Defined:

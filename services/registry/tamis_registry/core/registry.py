@@ -13,7 +13,7 @@ from tamis.messaging.records import Ack, Frontier, Observation
 from tamis.planning.build import Built
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import encode_plan
-from tamis.query.model import AlertDef, DerivedDef, FunctionDef, SetPaused, Statement, StreamDef
+from tamis.query.model import AlertDef, DerivedDef, FunctionDef, SetPaused, Statement, StreamDef, TableDef
 from tamis.query.parse import parse
 from tamis_registry.core import estimates, membership, topics
 from tamis_registry.core.carry import carry_out
@@ -225,11 +225,11 @@ class Registry:
     def _parse_all(self) -> None:
         """Definitions are stored as SQL and parsed at each start, in the order in which they were made."""
         catalog = self.state.catalog
-        for stored in self.state.of_kind("function", "stream", "derived", "alert"):
+        for stored in self.state.of_kind("function", "stream", "table", "derived", "alert"):
             key = f"{stored.kind}/{stored.name}"
             try:
                 (made,) = parse(stored.sql, catalog, carry_out)
-                assert isinstance(made, StreamDef | DerivedDef | FunctionDef | AlertDef)
+                assert isinstance(made, StreamDef | TableDef | DerivedDef | FunctionDef | AlertDef)
                 if isinstance(made, AlertDef | DerivedDef):
                     verdict(self._planner, made, catalog)
                 carry_out(catalog, made)

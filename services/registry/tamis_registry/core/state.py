@@ -20,15 +20,15 @@ from tamis.planning.seats import Asked, same_ends
 from tamis.planning.subscriptions import Subscription
 from tamis.planning.traffic import Estimate
 from tamis.predicates.selectivity import Observed
-from tamis.query.model import AlertDef, Catalog, DerivedDef, FunctionDef, StreamDef
+from tamis.query.model import AlertDef, Catalog, DerivedDef, FunctionDef, StreamDef, TableDef
 
 FLEET = b"fleet"
 
 # How planning calls the reader of a lease; no alert can have such a name.
 LEASE = "lease/"
 
-Kind = Literal["stream", "derived", "function", "alert"]
-Defined = StreamDef | DerivedDef | FunctionDef | AlertDef
+Kind = Literal["stream", "table", "derived", "function", "alert"]
+Defined = StreamDef | TableDef | DerivedDef | FunctionDef | AlertDef
 
 
 @dataclass(frozen=True)
@@ -327,7 +327,7 @@ def _recover_one(state: State, key: bytes, value: bytes) -> None:
         case "retiring":
             alert, _, version = name.rpartition("@")
             state.retiring[name] = Retiring(alert, int(version), **raw)
-        case "stream" | "derived" | "function" | "alert":
+        case "stream" | "table" | "derived" | "function" | "alert":
             state.statements[f"{kind}/{name}"] = Stored(kind, name, **raw)
         case _:
             raise _unreadable(key)

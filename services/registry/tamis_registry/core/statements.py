@@ -27,7 +27,7 @@ from tamis.query.model import (
     TableDef,
 )
 from tamis.query.parse import parse
-from tamis_registry.core.carry import Conflict, carry_out, existing, no_tables, same
+from tamis_registry.core.carry import Conflict, carry_out, existing, same, word
 from tamis_registry.core.errors import MissingError, UnboundedError
 from tamis_registry.core.membership import delist_dropped
 from tamis_registry.core.planner import Planner
@@ -38,6 +38,7 @@ Result = Literal["created", "replaced", "unchanged", "dropped", "paused", "resum
 
 _KINDS: dict[type[Defined], Kind] = {
     StreamDef: "stream",
+    TableDef: "table",
     DerivedDef: "derived",
     FunctionDef: "function",
     AlertDef: "alert",
@@ -93,7 +94,8 @@ def explain_text(
 def tell(query: dict[str, Any], choices: Mapping[str, Choice]) -> None:
     """Put into a query's part of EXPLAIN's document which topics serve its sources, and why."""
     for source in query.get("streams", ()):
-        choice = choices.get(source["alias"])
+        # A standing query has a topic for each stream, however often it reads it.
+        choice = choices.get(source["alias"]) or choices.get(source["stream"])
         if choice is not None:
             source["sharing"] = {
                 "topic": stream_topic(source["stream"], choice.number),
@@ -124,10 +126,8 @@ class Fold:
         match statement:
             case AlertDef():
                 return self._alert(statement)
-            case StreamDef() | DerivedDef() | FunctionDef():
+            case StreamDef() | TableDef() | DerivedDef() | FunctionDef():
                 return self._define(statement)
-            case TableDef():
-                raise no_tables(statement)
             case Drop():
                 return self._drop(statement)
             case SetPaused():
@@ -137,14 +137,14 @@ class Fold:
             case Explain():
                 return self._explain(statement)
 
-    def _define(self, made: StreamDef | DerivedDef | FunctionDef) -> Outcome:
-        word = "function" if isinstance(made, FunctionDef) else "stream"
+    def _define(self, made: StreamDef | TableDef | DerivedDef | FunctionDef) -> Outcome:
+        kind = word(made)
         known = existing(self.state.catalog, made) is not None
         query = verdict(self._planner, made, self.state.catalog) if isinstance(made, DerivedDef) else None
         carry_out(self.state.catalog, made)
         if not known:
             self._store(made)
-        return Outcome(f"create {word}", "unchanged" if known else "created", word, made.name, query)
+        return Outcome(f"create {kind}", "unchanged" if known else "created", kind, made.name, query)
 
     def _alert(self, made: AlertDef) -> Outcome:
         known = existing(self.state.catalog, made)
