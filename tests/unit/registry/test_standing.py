@@ -1,0 +1,136 @@
+"""Standing queries at the registry: what is accepted, in which words it is refused, when an old one ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tamis.messaging.records import Ack, Frontier, StreamState
+from tamis.planning.plan import StandingQuery
+from tamis_registry.core.errors import UnboundedError
+from tamis_registry.core.registry import Registry
+from tamis_registry.core.retirement import unproven
+from tamis_registry.core.state import State, records, recover
+from tamis_registry.documents import alert_documents
+from tamis_registry.planning import PLANNER
+
+STREAMS = """
+CREATE STREAM bids (item INT KEY, price BIGINT);
+CREATE STREAM asks (item INT KEY, price BIGINT);
+"""
+CROSSED = """CREATE ALERT crossed AS SELECT DISTINCT b.item FROM bids b, asks a
+  WHERE a.price <= b.price AND a.item = b.item AND b.item BETWEEN 1 AND 3;"""
+COUNTED = "ALERT counted {} AS SELECT item, count(*) AS n FROM bids GROUP BY item;"
+BIDS, ASKS = "tamis.stream.bids.1", "tamis.stream.asks.1"
+
+
+def started(state: State | None = None) -> Registry:
+    registry = Registry(PLANNER, state.draft() if state else State(2), state, 0, 0)
+    registry.done(registry.begin(0), 0)
+    return registry
+
+
+def say(registry: Registry, sql: str) -> None:
+    registry.done(registry.apply(sql, 0)[1], 0)
+
+
+@pytest.fixture
+def registry() -> Registry:
+    made = started()
+    say(made, STREAMS + CROSSED)
+    return made
+
+
+def obeyed(registry: Registry, plan: int, *, progress: int) -> None:
+    """The shard of bids has taken up a plan, and told its progress under another one."""
+    registry.hear(Ack("bids:e/f", "bids", "e", plan, 0, "active", 0), 0)
+    for partition in range(2):
+        state = StreamState(None, 0, 0, False, ("bids:e/f",), obeyed=progress)
+        topics = {BIDS: state, ASKS: StreamState(None, 0, 0, True)}
+        registry.follow(Frontier(partition, plan, topics, {}, {}, 0, 0, 0))
+
+
+def test_a_bounded_query_is_partitioned_by_the_keys_that_its_streams_share(registry: Registry) -> None:
+    (query,) = registry.plan.standing
+    assert (query.bound, query.key, query.proven) == (9, ("item",), True)
+    assert [(source.topic, source.partition_key) for source in query.inputs] == [
+        (BIDS, ("item",)),
+        (ASKS, ("item",)),
+    ]
+    assert all(topic.counted for stream in registry.plan.streams for topic in stream.topics)
+    assert not registry.plan.definitions
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        # Rows of several items may be equal.
+        "SELECT DISTINCT b.price FROM bids b, asks a WHERE a.item = b.item AND a.item BETWEEN 1 AND 3"
+        " AND b.price BETWEEN 1 AND 2",
+        "SELECT count(*) AS n FROM bids",
+        "SELECT DISTINCT b.item FROM bids b, asks a WHERE b.item BETWEEN 1 AND 3 AND a.item BETWEEN 1 AND 3",
+    ],
+)
+def test_all_else_goes_to_one_partition(registry: Registry, sql: str) -> None:
+    say(registry, f"CREATE ALERT q AS {sql};")
+    query = registry.plan.standing[-1]
+    assert {source.partition_key for source in query.inputs} == {()}
+
+
+def test_what_is_not_bounded_is_refused_in_the_words_of_explain(registry: Registry) -> None:
+    statement = "CREATE " + COUNTED.format("")
+    (explained,) = registry.explain(statement)
+    assert explained["memory"]["verdict"] == "unbounded"
+    with pytest.raises(UnboundedError) as raised:
+        registry.apply(statement, 0)
+    assert explained["memory"]["reason"] in str(raised.value)
+    assert all(repair in str(raised.value) for repair in explained["memory"]["repairs"])
+    say(registry, "CREATE " + COUNTED.format("WITH (allow_unbounded = true)"))
+    assert [unproven(query) for query in registry.plan.queries] == [False, True]
+    marked = {found["name"]: found["unproven"] for found in alert_documents(registry.view(0))}
+    assert marked == {"crossed": False, "counted": True}
+
+
+def test_a_replaced_query_counts_what_was_on_its_way(registry: Registry) -> None:
+    registry.hear(Ack("bids:e/f", "bids", "e", registry.plan.version, 0, "waiting", 0), 0)
+    change = registry.tick(0)
+    assert change is not None
+    registry.done(change, 0)
+    say(registry, CROSSED.replace("CREATE", "CREATE OR REPLACE").replace("1 AND 3", "1 AND 2"))
+    new = registry.plan.version
+    assert [query.version for query in registry.plan.standing] == [new - 2, new]
+    for plan, progress in ((new - 1, new - 1), (new, new - 1)):
+        obeyed(registry, plan, progress=progress)
+        assert registry.tick(0) is None
+    obeyed(registry, new, progress=new)
+    change = registry.tick(0)
+    assert change is not None
+    registry.done(change, 0)
+    assert [query.version for query in registry.plan.standing] == [new]
+
+
+def test_pausing_ends_it_and_resuming_begins_another(registry: Registry) -> None:
+    (before,) = registry.plan.standing
+    say(registry, "PAUSE ALERT crossed;")
+    assert not registry.plan.standing
+    say(registry, "RESUME ALERT crossed;")
+    (after,) = registry.plan.standing
+    assert after.version > before.version
+    say(registry, "DROP ALERT crossed;")
+    assert not registry.plan.standing
+
+
+def test_tables_outlive_the_registry(registry: Registry, tmp_path: Path) -> None:
+    (tmp_path / "lots.csv").write_text("id,grade\n1,5\n2,6\n")
+    say(
+        registry,
+        f"""CREATE STREAM quotes (item INT, v BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts);
+        CREATE TABLE lots (id INT, grade BIGINT) WITH (path = '{tmp_path / "lots.csv"}');
+        CREATE ALERT graded AS SELECT DISTINCT q.item, l.grade FROM quotes q, lots l WHERE q.item = l.id;""",
+    )
+    again = started(recover(records(registry.state)))
+    assert [query.alert for query in again.plan.standing] == ["crossed", "graded"]
+    assert isinstance(again.view(0).definition("graded", registry.plan.version), StandingQuery)
+    say(again, "DROP ALERT graded; DROP TABLE lots;")
+    assert "lots" not in again.state.catalog.tables
