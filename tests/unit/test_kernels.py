@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tamis.bounded.evaluate import kernels as synopses
+from tamis.bounded.evaluate.ledger import Ledger
 from tamis.evaluation import kernels
 from tamis.fleet.kernels import warm
 from tamis.omission import order, panes, settle
@@ -16,6 +18,7 @@ from tamis.omission.window_stream import WindowState
 def test_the_filter_and_the_join_need_no_further_compilation() -> None:
     warm()
     compiled: list[Any] = [settle.advance, panes.extremes, kernels.windows, kernels.expand]
+    compiled += [synopses.rising, synopses.entered]
     compiled += [order._ordered, order._ascending, order._radix_sort, order._count_sort]
     before = [list(kernel.signatures) for kernel in compiled]
     random = np.random.default_rng(1)
@@ -27,6 +30,16 @@ def test_the_filter_and_the_join_need_no_further_compilation() -> None:
                 state.decide(start + 15, now=start + 10)
                 state.note_published(times[:3])
             state.flush()
+    ledger = Ledger(2)
+    seen: dict[tuple[int, ...], int] = {}
+    for _ in range(5):
+        rows, leads = random.integers(-50, 50, (60, 2)), random.integers(-9, 9, 60)
+        wanted = []
+        for row, lead in zip(map(tuple, rows.tolist()), leads.tolist(), strict=True):
+            wanted.append(row not in seen or lead > seen[row])
+            if wanted[-1]:
+                seen[row] = lead
+        assert ledger.rising(rows, leads).tolist() == wanted
     disordered = random.permutation(2_000)
     order.by_key_and_time(disordered % 7, disordered)
     keys = np.array([1, 1, 2])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tamis.bounded.evaluate.ledger import Ledger
 from tamis.evaluation import kernels
 
 # Those of expressions are compiled when they are imported.
@@ -34,6 +35,7 @@ def warm() -> None:
     by_key_and_time(backwards, backwards)
     rows = np.arange(2)
     kernels.expand(*kernels.windows(rows, rows, rows, rows, rows))
+    Ledger(1).rising(np.arange(100).reshape(-1, 1), np.arange(100))
     stream, query = parse("a < 1 OR a >= 1 AND b < 1 OR a >= 1 AND b >= 1"), parse("a > 0 AND b > 0")
     implies(query, stream)
     whole = Footprint.of(np.zeros((1, 1)), np.ones((1, 1)))
