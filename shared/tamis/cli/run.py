@@ -48,11 +48,12 @@ def command(
     """Evaluate an alert or a derived stream over recordings, filter and omission at the edge included.
 
     One row per result with the columns of SELECT, in the order in which results arise: by the event time of
-    the latest tuple, or over streams without time with the tuple that makes them; the inputs of these are
-    interleaved by their column _order where they have one, else read one after the other. Tables are read
-    from their paths. Times are written as they were read (text in ISO 8601, or numbers; over streams without
-    time all text alike, in UTC), differences of times as microseconds. Standard output is CSV unless --format
-    says otherwise. Exits with 0 when done, 1 if the query is refused, 2 if the input is wrong.
+    the latest tuple, of aggregates by their window's end, or over streams without time with the tuple that
+    makes them; the inputs of these are interleaved by their column _order where they have one, else read one
+    after the other. Tables are read from their paths. Times are written as they were read (text in ISO 8601,
+    or numbers; over streams without time all text alike, in UTC), differences of times as microseconds.
+    Standard output is CSV unless --format says otherwise. Exits with 0 when done, 1 if the query is refused,
+    2 if the input is wrong.
     """
     output_form = format_of(output, form or "csv" if output == "-" else form)  # known before the work is done
     catalog, _ = statements_of(source)
