@@ -10,7 +10,7 @@ from tamis.bounded.evaluate import kernels as synopses
 from tamis.bounded.evaluate.ledger import Ledger
 from tamis.evaluation import kernels
 from tamis.fleet.kernels import warm
-from tamis.omission import order, panes, settle
+from tamis.omission import neighbours, order, panes, retained, retained_by_key, settle, shorthand, sift, sweep
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
 
@@ -20,6 +20,7 @@ def test_the_filter_and_the_join_need_no_further_compilation() -> None:
     compiled: list[Any] = [settle.advance, panes.extremes, kernels.windows, kernels.expand]
     compiled += [synopses.rising, synopses.entered]
     compiled += [order._ordered, order._ascending, order._radix_sort, order._count_sort]
+    compiled += [neighbours._compare, shorthand.encode, sift._sift, sweep.sweep]
     before = [list(kernel.signatures) for kernel in compiled]
     random = np.random.default_rng(1)
     for sides, delay in (("above", None), ("below", 5), ("both", 0)):
@@ -44,4 +45,8 @@ def test_the_filter_and_the_join_need_no_further_compilation() -> None:
     order.by_key_and_time(disordered % 7, disordered)
     keys = np.array([1, 1, 2])
     kernels.expand(*kernels.windows(keys, keys, keys[:1].copy(), keys[:1] - 1, keys[:1] + 1))
+    for rows in (3, 500):
+        for ties in ("fewest", "strict"):
+            retained(np.arange(rows), random.integers(0, 3, rows), 9, ties=ties)
+            retained_by_key(np.arange(rows) % 2, np.arange(rows), random.normal(size=rows), 9, max_delay=3)
     assert [list(kernel.signatures) for kernel in compiled] == before

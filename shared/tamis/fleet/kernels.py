@@ -1,7 +1,7 @@
 """Compile the kernels of the fleet once: `python -m tamis.fleet.kernels`, a step of the set-up.
 
 Numba keeps what it compiled beside the source. Without this step every edge compiles the filter at its first
-batch, all of them at once: twelve seconds of a core each.
+batch, all of them at once: twelve seconds of a core each; and the first `tamis omit` takes as long.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from tamis.evaluation import kernels
 
 # Those of expressions are compiled when they are imported.
 from tamis.expressions import libm  # noqa: F401
+from tamis.omission.kernel import retained_by_key
 from tamis.omission.order import by_key_and_time
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
@@ -31,6 +32,8 @@ def warm() -> None:
         state.note_published([1])
         state.held()
         state.flush()
+    for size in (2, 1000):  # what is the quicker way depends on how many there are
+        retained_by_key(np.zeros(size, np.int64), np.arange(size), np.zeros(size), 10)
     backwards = np.arange(1000)[::-1].copy()
     by_key_and_time(backwards, backwards)
     rows = np.arange(2)

@@ -35,16 +35,19 @@ def show(outcome: Outcome, verdicts: Sequence[Verdict], console: Console) -> Non
 
 
 def _streams(outcome: Outcome, console: Console) -> None:
-    """A line for each edge, and one for the stream as a whole."""
-    head = ("stream", "edge", "tuples", *_DECISIONS, "retained")
+    """A line for each stream, and below it one for each edge; within the 80 columns of a pipe."""
+    head = ("stream", "tuples", *_DECISIONS, "retained")
     table = Table(*head, box=box.SIMPLE_HEAD, title="What the edges did")
     for stream in dict.fromkeys(stream for stream, _ in outcome.decisions):
         edges = {edge: counts for (of, edge), counts in outcome.decisions.items() if of == stream}
         whole = {d: sum(counts.get(d, 0) for counts in edges.values()) for d in _DECISIONS}
-        for edge, counts in (edges | {"all": whole}).items():
+        for name, counts in {
+            stream: whole,
+            **{f" {edge}": counts for edge, counts in edges.items()},
+        }.items():
             seen = sum(counts.values())
             share = f"{counts.get('published', 0) / seen:.1%}" if seen else "-"
-            table.add_row(stream, edge, f"{seen:,}", *(f"{counts.get(d, 0):,}" for d in _DECISIONS), share)
+            table.add_row(name, f"{seen:,}", *(f"{counts.get(d, 0):,}" for d in _DECISIONS), share)
     console.print(table)
 
 
