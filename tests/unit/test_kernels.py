@@ -45,8 +45,9 @@ def test_the_filter_and_the_join_need_no_further_compilation() -> None:
     order.by_key_and_time(disordered % 7, disordered)
     keys = np.array([1, 1, 2])
     kernels.expand(*kernels.windows(keys, keys, keys[:1].copy(), keys[:1] - 1, keys[:1] + 1))
-    for rows in (3, 500):
+    for size in (3, 500):
+        times = np.arange(size)
         for ties in ("fewest", "strict"):
-            retained(np.arange(rows), random.integers(0, 3, rows), 9, ties=ties)
-            retained_by_key(np.arange(rows) % 2, np.arange(rows), random.normal(size=rows), 9, max_delay=3)
+            retained(times, random.integers(0, 3, size), 9, ties=ties)
+            retained_by_key(times % 2, times, random.normal(size=size), 9, max_delay=3)
     assert [list(kernel.signatures) for kernel in compiled] == before
