@@ -77,10 +77,10 @@ def expected(tables: Mapping[str, Sequence[Row]]) -> dict[str, Counter[Row]]:
 class Readings:
     """Bids come by a Kafka topic; asks are in a file, and so are quotes, which take half a minute."""
 
-    def __init__(self, directory: Path, seed: int) -> None:
+    def __init__(self, directory: Path, seed: int, size: int = 6_000) -> None:
         self._random = random.Random(seed)
         self.bids: list[Row] = []
-        self.asks = [(self._random.randint(0, 10), self._random.randint(0, 60)) for _ in range(4_000)]
+        self.asks = [(self._random.randint(0, 10), self._random.randint(0, 60)) for _ in range(size)]
         _write(directory / "asks.csv", ("item", "price"), self.asks)
         # A second out of order, and never late.
         self.quotes = [
@@ -89,7 +89,7 @@ class Readings:
                 self._random.randint(0, 100),
                 START + at * 25_000 + self._random.randint(0, 1_000_000),
             )
-            for at in range(6_000)
+            for at in range(size)
         ]
         _write(directory / "quotes.csv", ("item", "v", "ts"), self.quotes)
         self.lots = [(self._random.randint(0, 10), grade) for grade in range(12)]
@@ -116,6 +116,11 @@ def alarms(bootstrap: str) -> tuple[dict[str, Counter[Row]], int]:
     config = KafkaSettings(bootstrap=bootstrap).client_config()
     with CompactedReader(config, [ALARMS]) as reader:
         records = [orjson.loads(r.value) for r in reader.snapshot() if r.value is not None]
+    return rows_of(records), len(records)
+
+
+def rows_of(records: Sequence[dict[str, Any]]) -> dict[str, Counter[Row]]:
+    """The rows of each query, each identity once, of groups the last."""
     once = {record["id"]: record for record in records}
     found: dict[str, Counter[Row]] = {name: Counter() for name in QUERIES}
     last: dict[Row, dict[str, Any]] = {}
@@ -127,7 +132,7 @@ def alarms(bootstrap: str) -> tuple[dict[str, Counter[Row]], int]:
         else:
             found[record["alert"]][tuple(record["row"].values())] += 1
     found["traded"] = Counter(tuple(record["row"].values()) for record in last.values())
-    return found, len(records)
+    return found
 
 
 @pytest.mark.timeout(600)
