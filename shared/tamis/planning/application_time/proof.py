@@ -89,15 +89,18 @@ def proof(failing: Sequence[tuple[Alternative, Failure]]) -> Proof | None:
 
 
 def _witnesses(one: Alternative, failure: Failure, tuples: int) -> Iterator[Witness]:
-    return witnesses(one.timed, failure, _relations(one), tuples)
+    relations = _relations(one)
+    return iter(()) if relations is None else witnesses(one.timed, failure, relations, tuples)
 
 
-def _relations(one: Alternative) -> Mapping[int, Sequence[Mapping[int, int]]]:
-    """The different rows of static relations, without NULL."""
+def _relations(one: Alternative) -> Mapping[int, Sequence[Mapping[int, int]]] | None:
+    """The different rows of static relations; None where one has NULL, which no witness has."""
     found = {}
     for occurrence, rows in one.rows.items():
+        if any(None in values for values in rows.values.values()):
+            return None
         whole = [
-            {node: int(value) for node, values in rows.values.items() if (value := values[at]) is not None}
+            {node: int(values[at] or 0) for node, values in rows.values.items()}
             for at in range(len(rows.places))
         ]
         found[occurrence] = list({tuple(row.items()): row for row in whole}.values())

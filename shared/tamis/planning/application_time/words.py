@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from tamis.bounded.application_time.arrivals import Timed
 from tamis.bounded.application_time.decide import Failure
-from tamis.bounded.application_time.witness import Witness
+from tamis.bounded.application_time.witness import Named, Witness
 from tamis.planning.application_time.timed import rate_of
 from tamis.planning.timeless import words
 from tamis.query.model import StreamDef
@@ -29,11 +29,9 @@ def scenario(timed: Timed, witness: Witness) -> str:
     """A witness as an example for people."""
     query = timed.query
     columns = [query.nodes[node - 1].column for node in witness.key]
-    streams = [query.streams[query.occurrence(node)] for node in witness.key]
-    shown = [
-        ", ".join(str(dict(stored)[stream][column]) for stream, column in zip(streams, columns, strict=True))
-        for stored in witness.stored
-    ]
+    numbers = [[_value(timed, node, stored) for stored in witness.stored] for node in witness.key]
+    texts = [words.values(query, node, own) for node, own in zip(witness.key, numbers, strict=True)]
+    shown = [", ".join(one) for one in zip(*texts, strict=True)]
     named = " and ".join(dict.fromkeys(stream for stream, _ in witness.stored[0]))
     later = " and ".join(dict.fromkeys(stream for stream, _ in witness.completions[0]))
     values = ", ".join(f"({one})" for one in shown)
@@ -41,6 +39,12 @@ def scenario(timed: Timed, witness: Witness) -> str:
         f"any number of tuples of {named}, one after the other, with ({', '.join(columns)}) = {values}, …:"
         f" tuples of {later} that come later tell every choice of them from every other"
     )
+
+
+def _value(timed: Timed, node: int, stored: Sequence[Named]) -> int:
+    """The value of a node in what is stored at once."""
+    stream, column = timed.query.streams[timed.query.occurrence(node)], timed.query.nodes[node - 1].column
+    return next(one[column] for name, one in stored if name == stream and column in one)
 
 
 def undeclared(streams: Iterable[StreamDef], timed: Sequence[Timed]) -> list[str]:

@@ -78,7 +78,7 @@ def scenario(query: Conjunction, witness: Witness) -> str:
     """A witness as an example for people."""
     columns = [query.nodes[node - 1].column for node in witness.key]
     shown = [
-        _values(query, node, [one[column] for one in witness.stored])
+        values(query, node, [one[column] for one in witness.stored])
         for node, column in zip(witness.key, columns, strict=True)
     ]
     said = ", ".join("(" + ", ".join(one) + ")" for one in zip(*shown, strict=True))
@@ -90,7 +90,7 @@ def scenario(query: Conjunction, witness: Witness) -> str:
     )
 
 
-def _values(query: Conjunction, node: int, numbers: list[int]) -> list[str]:
+def values(query: Conjunction, node: int, numbers: list[int]) -> list[str]:
     """The values that a witness has of a node: where only their order matters, some in that order."""
     kind = query.nodes[node - 1].kind
     if kind == "text":
