@@ -10,6 +10,7 @@ from tamis.query.model import (
     Drop,
     Explain,
     FunctionDef,
+    Grouping,
     Query,
     SetPaused,
     Show,
@@ -31,8 +32,22 @@ def expression(expr: Expr) -> str:
     return f"({expr.op} {' '.join(expression(arg) for arg in expr.args)})"
 
 
+def groups(grouping: Grouping) -> list[str]:
+    """One line for GROUP BY, each aggregate, and HAVING."""
+    read = [expression(one.column) if one.column is not None else "*" for one in grouping.aggregates]
+    calls = [
+        f"{one.function}({'distinct ' * one.distinct}{column}) {one.type}"
+        for one, column in zip(grouping.aggregates, read, strict=True)
+    ]
+    return [
+        f"group by {', '.join(map(expression, grouping.by))}",
+        *(f"aggregate {number}: {call}" for number, call in enumerate(calls)),
+        *([f"having {expression(grouping.having)}"] if grouping.having is not None else []),
+    ]
+
+
 def query(read: Query) -> list[str]:
-    """One line for FROM, each conjunct and each output."""
+    """One line for FROM, each conjunct and each output; what `groups` gives."""
     sources = [
         f"{s.alias}={'/'.join((*s.via, s.stream))}"
         + (f" every {s.window.slide} of {s.window.size}" if s.window else "")
@@ -41,6 +56,7 @@ def query(read: Query) -> list[str]:
     return [
         "from " + ", ".join(sources),
         *(f"where {expression(c.expr)}" for c in read.conjuncts),
+        *(groups(read.grouping) if read.grouping is not None else []),
         *(f"select {o.name}: {expression(o.expr)} {o.expr.type}" for o in read.select),
     ]
 
