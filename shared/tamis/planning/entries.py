@@ -16,17 +16,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr, conjuncts
+from tamis.planning.hulls import possible, shape
 from tamis.planning.omission import Omission, bare
 from tamis.planning.plan import Entry, Input, Sides
 from tamis.planning.remembered import MOST, Remembered
 from tamis.predicates import Predicate, implies
-from tamis.predicates.boxes import Box, inside
-from tamis.predicates.cover.zones import compares
+from tamis.predicates.boxes import inside
 
-# Clauses of a filter: with as many on both sides a comparison takes milliseconds.
-MOST_CLAUSES = 50
 # Entries without omission that are compared with all others: that takes some milliseconds. Of more only equal
 # ones are merged, which costs an edge nothing: it evaluates them together.
 MOST_COMPARED = 100
@@ -60,12 +60,15 @@ def entries(readers: Iterable[Reader]) -> tuple[Entry, ...]:
             widest = [other for other in widest if not _within(other, entry)] + [entry]
     # By identity: to hash thousands of filters takes longer than to compare them.
     served: dict[int, int] = {}
-    for entry in merged.values():
-        by = next((wide for wide in widest if _within(entry, wide)), entry)
+    all_of_them = list(merged.values())
+    may_lie = possible([entry.filter for entry in all_of_them], [wide.filter for wide in widest])
+    for entry, may in zip(all_of_them, may_lie, strict=True):
+        near = (widest[at] for at in np.flatnonzero(may))
+        by = next((wide for wide in near if _within(entry, wide)), entry)
         served[id(by)] = max(served.get(id(by), 0), entry.serves)
     return tuple(
         entry if entry.serves == served[id(entry)] else replace(entry, serves=served[id(entry)])
-        for entry in merged.values()
+        for entry in all_of_them
         if id(entry) in served
     )
 
@@ -109,7 +112,7 @@ def _within(entry: Entry, other: Entry) -> bool:
         return True
     if entry.filter is None:
         return False
-    narrow, wide = _shape(entry.filter), _shape(other.filter)
+    narrow, wide = shape(entry.filter), shape(other.filter)
     if narrow is not None and wide is not None:
         if narrow.plain and wide.plain and not inside(narrow.hull, wide.hull):
             return False
@@ -122,41 +125,7 @@ def _within(entry: Entry, other: Entry) -> bool:
     return set(conjuncts(other.filter)) <= set(conjuncts(entry.filter))
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """A filter as boxes, and their hull in the attributes that all of them limit. `plain`: no attributes are
-    compared with each other.
-    """
-
-    boxes: Predicate
-    hull: Box
-    plain: bool
-
-
-_SHAPES = Remembered[_Shape | None](MOST)
-
-
-def _shape(filter_: Expr) -> _Shape | None:
-    def make() -> _Shape | None:
-        try:
-            found = Predicate.of(filter_, budget=MOST_CLAUSES)
-        except RefusedError:
-            return None
-        return _Shape(found, _hull(found.boxes), not any(map(compares, found.boxes)))
-
-    return _SHAPES.one(filter_, make)
-
-
-def _hull(found: tuple[Box, ...]) -> Box:
-    """The least box around some; of none at all, one around everything."""
-    return {
-        name: (min(box[name][0] for box in found), max(box[name][1] for box in found))
-        for name in (found[0] if found else ())
-        if all(name in box for box in found)
-    }
-
-
 def boxes(filter_: Expr) -> Predicate | None:
     """The filter as boxes; None where it isn't one of them, or one of too many to compare in passing."""
-    shape = _shape(filter_)
-    return None if shape is None else shape.boxes
+    found = shape(filter_)
+    return None if found is None else found.boxes
