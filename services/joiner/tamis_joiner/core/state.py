@@ -4,8 +4,9 @@
     plan/<version>               the plan that the group obeys, as it came
     slice/<topic>/<width>/<n>    the tuples of a topic with n * width <= time < (n + 1) * width
     parked/<number>              records that wait for a plan
+    standing/<alert>@<version>   the synopses of a standing query
 
-A batch rewrites `meta` and the slices that it put tuples into, nothing else. Every write of a slice has a
+A batch rewrites `meta`, the slices that it put tuples into and the synopses that changed, nothing else. Every write of a slice has a
 fresh random token, which `meta` names; all names change together, as one commit of the state store. So what a
 process remembers of a slice with the token that `meta` names is what the store holds, whatever attempts,
 retries and restarts lie between.
