@@ -6,10 +6,10 @@
     parked/<number>              records that wait for a plan
     standing/<alert>@<version>   the synopses of a standing query
 
-A batch rewrites `meta`, the slices that it put tuples into and the synopses that changed, nothing else. Every write of a slice has a
-fresh random token, which `meta` names; all names change together, as one commit of the state store. So what a
-process remembers of a slice with the token that `meta` names is what the store holds, whatever attempts,
-retries and restarts lie between.
+A batch rewrites `meta`, the slices that it put tuples into and the synopses that changed, nothing else.
+Every write of a slice has a fresh random token, which `meta` names; all names change together, as one commit
+of the state store. So what a process remembers of a slice with the token that `meta` names is what the store
+holds, whatever attempts, retries and restarts lie between.
 """
 
 from __future__ import annotations
