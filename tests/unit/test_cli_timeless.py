@@ -143,3 +143,11 @@ def test_the_example_of_an_unbounded_query_is_run() -> None:
     assert growth["crossed"] is None
     assert growth["pairs"][3] == {"stream": "bids", "tuples": 4, "states": 16, "entries": 4}
     assert growth["pairs"][-1] == {"stream": "bids", "tuples": 1024, "states": None, "entries": 1024}
+
+
+@pytest.mark.usefixtures("directory")
+def test_there_is_no_plain_join_to_verify_by() -> None:
+    code, out, said = _run("verify", "q.sql", "--input", "bids=bids.csv", "--input", "asks=asks.csv")
+    assert (code, out) == (2, "")
+    assert "alert crossed: queries over streams without time" in said
+    assert "tamis run" in said

@@ -46,10 +46,10 @@ def command(source: str, inputs: tuple[str, ...], form: Format | None, as_json: 
     if not alerts:
         raise InputError("no alert to verify", where=source, hint="add a CREATE ALERT statement")
     for alert in alerts:
-        if alert.query.in_time:
-            hint = "evaluate it with tamis run"
-            what = "queries in application time have no plain join to compare with yet"
-            raise InputError(what, where=f"alert {alert.name}", hint=hint)
+        if alert.query.in_time or alert.query.timeless:
+            kind = "in application time" if alert.query.in_time else "over streams without time"
+            what = f"queries {kind} have no plain join to compare with yet"
+            raise InputError(what, where=f"alert {alert.name}", hint="evaluate it with tamis run")
     recordings = read_recordings(catalog, alerts, files_of(inputs, source), form)
     verdicts = verify(catalog, recordings)
     if as_json:
