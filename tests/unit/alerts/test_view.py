@@ -9,11 +9,12 @@ import pytest
 from tamis.expressions.nodes import Literal, Type
 from tamis.messaging.records import END_OF_TIME, Frontier, StreamState
 from tamis.messaging.topics import FRONTIERS, PLANS
-from tamis.planning.plan import Definition, Input, Plan
+from tamis.planning.plan import Definition, Input, Plan, StandingQuery
 from tamis.planning.plan_json import encode_plan
 from tamis_alerts.view import FleetView
 
 TOPIC = "tamis.stream.a.1"
+TIMES = (("still", ""), ("timed", "ts"))
 
 
 @pytest.fixture
@@ -49,3 +50,16 @@ def test_an_alert_that_is_gone_has_no_alarm_to_wait_for(view: FleetView) -> None
     assert view._frontiers() == {"hot": 7, "cold": END_OF_TIME}
     view._take(PLANS, plan(3, "hot", "cold"))
     assert view._frontiers() == {"hot": 7, "cold": 7}
+
+
+def test_what_has_no_time_follows_the_joiners_clock(view: FleetView) -> None:
+    """Its alarms have the time at which tuples came to Kafka; with time besides, the frontier counts too."""
+    sources = [Input("", name, f"tamis.stream.{name}.1", time, (), None, 0) for name, time in TIMES]
+    for version, inputs in enumerate((sources[:1], sources), 1):
+        query = StandingQuery("counted", version, "", tuple(inputs), (), None)
+        view._take(PLANS, encode_plan(Plan(version, 2, standing=(query,))))
+        for partition, time in enumerate((70, 80)):
+            topics = {"tamis.stream.timed.1": StreamState(60 + partition, 0, 0, False)}
+            record = Frontier(partition, version, topics, {}, {}, 0, 0, time)
+            view._take(FRONTIERS, record.to_bytes())
+        assert view._frontiers()["counted"] == (70 if version == 1 else 60)
