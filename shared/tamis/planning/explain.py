@@ -109,11 +109,15 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef, *, in_fleet: b
         return _windowed(definition, catalog, kind)
     if definition.query.in_time:
         return _in_time(definition, catalog, kind, application_time.answer(definition.query, catalog))
+    found = None
     if not in_fleet and application_time.open_ended(definition.query, catalog):
         found = application_time.answer(definition.query, catalog)
         if found.verdict == "bounded":
             return _in_time(definition, catalog, kind, found)
     verdict = judge(definition, catalog)
+    if found is not None and found.verdict == "unknown":
+        # No example shows that all tuples must be kept, as the join by time would.
+        verdict = replace(verdict, memory=found, refusal=verdict.refusal and found.reason)
     reason = verdict.refusal or f"partitioned by {verdict.keys.reason}"
     if verdict.refusal is None and not any(verdict.keys.partition.values()):
         reason = verdict.keys.reason
@@ -126,11 +130,11 @@ def grown(catalog: Catalog, query: AlertDef | DerivedDef, explained: Explanation
     if explained.memory.verdict != "unbounded":
         return explained
     asked = query.query
-    found = application_time.proof_of(asked, catalog) if asked.in_time else None
-    if asked.timeless or found is None:
-        proved = proof_of(asked, catalog) if asked.timeless else None
-        return replace(explained, growth=() if proved is None else tuple(proved.growth()))
-    return replace(explained, growth=tuple(found.growth()))
+    if asked.in_time or application_time.open_ended(asked, catalog):
+        in_time = application_time.proof_of(asked, catalog)
+        return replace(explained, growth=() if in_time is None else tuple(in_time.growth()))
+    found = proof_of(asked, catalog) if asked.timeless else None
+    return replace(explained, growth=() if found is None else tuple(found.growth()))
 
 
 def _timeless(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> Explanation:

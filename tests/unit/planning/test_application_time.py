@@ -141,3 +141,11 @@ def test_the_fleet_runs_what_is_bounded_and_carries_the_table(directory: Path) -
     assert [source.stream for source in query.inputs] == ["s"]
     assert "CREATE TABLE r" in query.sql
     assert standing(query.sql, query.alert).streams == {"s"}
+
+
+def test_without_an_example_no_join_is_called_unbounded() -> None:
+    query = "CREATE ALERT q AS SELECT s.a FROM s, k WHERE s.ts > k.ts AND s.ts > k.at"
+    found = explain(catalog_of(STREAMS + OTHERS + query), "q")
+    assert not found.accepted
+    assert found.memory.verdict == "unknown"
+    assert "an event time is compared with what isn't one" in found.reason
