@@ -91,7 +91,7 @@ def run(quick: bool, say: Say) -> Result:
             f" batches of {BATCH:,} tuples of each stream by turns",
             "tuples/s of all up to there, by CPU time of one core; state: what `dump` writes",
             "Spark: its join of the two streams and dropDuplicates, without watermark, one core, by the time"
-            " of its own batches; ten times as many tuples, or fewer items, join to 10^9 rows and more",
+            f" of its own batches; up to {LARGEST_PEER[1]:,} tuples of {LARGEST_PEER[0]:,} items",
             "both give the same number of rows",
         ),
     )
