@@ -46,6 +46,10 @@ def alert_document(view: View, stored: Stored) -> Document:
         "plan": stored.version,
         "streams": sorted({source.stream for source in definition.inputs}) if definition else [],
         "bound": definition.bound if definition else None,
+        "live": sum(
+            frontier.definitions.get(f"{stored.name}@{stored.version}", 0)
+            for frontier in view.seen.frontiers.values()
+        ),
         "unproven": definition is not None and unproven(definition),
         "activations": {
             shard: {"plan": a.plan, "event_time": a.since} for shard, a in status.activations.items()

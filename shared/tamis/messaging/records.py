@@ -172,6 +172,8 @@ class Frontier:
     time: int  # wall clock, microseconds
     dead: dict[str, int] = field(default_factory=dict)  # records set aside as dead letters, by reason
     unable: dict[str, str] = field(default_factory=dict)  # why an alert isn't evaluated, by alert
+    # The most entries that a standing query may have, over all partitions, by "alert@version".
+    bounds: dict[str, int] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """The record's value."""

@@ -134,3 +134,11 @@ def test_tables_outlive_the_registry(registry: Registry, tmp_path: Path) -> None
     assert isinstance(again.view(0).definition("graded", registry.plan.version), StandingQuery)
     say(again, "DROP ALERT graded; DROP TABLE lots;")
     assert "lots" not in again.state.catalog.tables
+
+
+def test_an_alert_tells_its_live_entries_beside_the_bound(registry: Registry) -> None:
+    name = f"crossed@{registry.plan.version}"
+    for partition, live in enumerate((2, 3)):
+        registry.follow(Frontier(partition, 1, {}, {name: live}, {}, 0, 0, 0, bounds={name: 9}))
+    (found,) = alert_documents(registry.view(0))
+    assert (found["live"], found["bound"]) == (5, 9)

@@ -314,6 +314,7 @@ class Group:
             time=now,
             dead=dict(self._counts.dead),
             unable=self._unable | self._standing.unable,
+            bounds=self._standing.bounds(),
         ).to_bytes()
 
 

@@ -198,6 +198,10 @@ class StandingQueries:
         """Live entries by "alert@version"."""
         return {name: one.entries for name, one in self._running.items()}
 
+    def bounds(self) -> dict[str, int]:
+        """The most entries that there may be over all partitions, where proven, by "alert@version"."""
+        return {name: most for name, one in self._running.items() if (most := one.query.bound) is not None}
+
     def write(self, state: StateMap) -> None:
         """Write what has changed."""
         for name, one in self._running.items():
