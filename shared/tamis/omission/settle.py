@@ -39,6 +39,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 # is therefore in this file as well. `advance` keeps all arrays alive: counting references to them in what it
 # calls would take ten times as long as all else.
 compiled: Callable[[F], F] = njit(cache=True, _nrt=False)  # type: ignore[call-overload]
+# What is called for every tuple: a call would hand over all arrays of `Work`, which takes longer than what
+# it does.
+inlined: Callable[[F], F] = njit(cache=True, _nrt=False, forceinline=True)  # type: ignore[call-overload]
 
 
 @compiled
@@ -123,7 +126,7 @@ def _expire(work: Work, k: int, now: np.int64, over: bool) -> None:
     keys.expiry[k] = expiry
 
 
-@compiled
+@inlined
 def _push(work: Work, k: int, slot: int) -> None:
     """Put a tuple behind the watermark on the stacks of its sides."""
     keys, pool, places, out = work.keys, work.pool, work.places, work.out
