@@ -127,6 +127,31 @@ def test_a_table_that_cannot_be_read_is_told(directory: Path, text: str | None, 
     assert what in str(raised.value)
 
 
+def test_a_table_is_read_again_once_its_file_has_changed(directory: Path) -> None:
+    sql = "SELECT DISTINCT s.a FROM s, r WHERE s.a = r.id"
+    first = _answer(sql)
+    (directory / "r.csv").write_text("id,height,name\n1,5,one\n")
+    again = _answer(sql)
+    assert (first.bound, again.bound) == (70 + 3 + 3, 70 + 1 + 1)
+
+
+def test_a_table_that_is_no_file_or_too_large_is_told(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = "SELECT s.a FROM s, r WHERE s.a = r.id"
+    monkeypatch.setattr("tamis.planning.application_time.ground.MOST_ROWS", 2)
+    (directory / "r.csv").write_text("id,height,name\n1,5,one\n2,5,two\n3,5,three\n")
+    with pytest.raises(InputError, match="more than 2 rows"):
+        _answer(sql)
+    monkeypatch.setattr("tamis.planning.application_time.ground.MOST_BYTES", 10)
+    with pytest.raises(InputError, match="larger than 0 MiB"):
+        _answer(sql)
+    (directory / "r.csv").unlink()
+    (directory / "r.csv").mkdir()
+    with pytest.raises(InputError, match="isn't a file"):
+        _answer(sql)
+
+
 def test_an_empty_table_never_gives_a_row(directory: Path) -> None:
     (directory / "r.csv").write_text("id,height,name\n")
     found = _answer("SELECT s.a FROM s, r WHERE s.a = r.id")

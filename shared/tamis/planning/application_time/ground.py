@@ -6,7 +6,9 @@ that has the limits of its values as a CHECK.
 
 from __future__ import annotations
 
+import functools
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -50,14 +52,23 @@ def ground(query: Query, catalog: Catalog) -> Ground:
 def _read(table: TableDef) -> Recording:
     where = f"table {table.name}, path {table.path}"
     try:
-        size = os.stat(table.path).st_size
+        found = os.stat(table.path)
     except OSError as error:
         raise InputError(
             f"can't be read: {error.strerror}", where=where, hint="paths begin at the working directory"
         ) from error
-    if size > MOST_BYTES:
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError("isn't a file", where=where, hint="name a CSV or Parquet file")
+    if found.st_size > MOST_BYTES:
         hint = "keep what the queries need, or send its rows as a stream"
         raise InputError(f"the file is larger than {MOST_BYTES >> 20} MiB", where=where, hint=hint)
+    return _rows(table, (found.st_mtime_ns, found.st_size, found.st_ino))
+
+
+@functools.lru_cache(maxsize=4)
+def _rows(table: TableDef, _version: tuple[int, int, int]) -> Recording:
+    """The rows of a file, read once for a query that is explained, decided and compiled."""
+    where = f"table {table.name}, path {table.path}"
     found = read_recording(StreamDef(table.name, table.columns, None, 0), [table.path])
     if found.refused:
         hint = "mend the rows, or the CHECK and NOT NULL of the table"
