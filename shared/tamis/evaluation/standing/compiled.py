@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tamis.errors import InputError
 from tamis.evaluation.standing.contract import Standing
 from tamis.evaluation.standing.in_time import InTime
@@ -17,7 +19,7 @@ def standing(sql: str, name: str) -> Standing:
 
     Raises SqlErrors for the statements, InputError where they define no such query or it keeps no synopses.
     """
-    catalog = catalog_of(sql)
+    catalog = _read(sql)
     queries: dict[str, AlertDef | DerivedDef] = {**catalog.derived, **catalog.alerts}
     if name not in queries:
         raise InputError(f"no query {name!r} is defined", where="standing query")
@@ -25,6 +27,12 @@ def standing(sql: str, name: str) -> Standing:
     if found is None:
         raise InputError(f"query {name!r} is a join by time, which keeps no synopses", where="standing query")
     return found
+
+
+# A joiner begins the same query once for each of its partitions.
+@lru_cache(maxsize=1_000)
+def _read(sql: str) -> Catalog:
+    return catalog_of(sql)
 
 
 def compiled(query: Query, catalog: Catalog) -> Standing | None:
