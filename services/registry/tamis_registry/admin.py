@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tamis.errors import InputError, UnavailableError
-from tamis.messaging.topics import MAX_RECORD_BYTES, OUTSIDE_PREFIX, SPECS, STREAM_PREFIX, TopicSpec
+from tamis.messaging.topics import MAX_RECORD_BYTES, SPECS, STREAM_PREFIX, TopicSpec
 
 REQUEST_SECONDS = 10.0
 
@@ -21,7 +21,7 @@ REQUEST_SECONDS = 10.0
 _SEGMENT_MS = 3_600_000
 
 _STREAM_SPEC = next(spec for spec in SPECS if spec.name.startswith(STREAM_PREFIX))
-BASE_SPECS = tuple(spec for spec in SPECS if not spec.name.startswith((STREAM_PREFIX, OUTSIDE_PREFIX)))
+BASE_SPECS = tuple(spec for spec in SPECS if not spec.name.startswith(STREAM_PREFIX))
 
 
 class Topics:

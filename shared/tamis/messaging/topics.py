@@ -8,7 +8,6 @@ import re
 from dataclasses import dataclass
 
 STREAM_PREFIX = "tamis.stream."
-OUTSIDE_PREFIX = "tamis.outside."
 PLANS = "tamis.plans"
 STATEMENTS = "tamis.statements"
 ACKS = "tamis.acks"
@@ -19,10 +18,10 @@ EPISODES = "tamis.episodes"
 DEAD_LETTERS = "tamis.dead-letters"
 
 # What the joiner subscribes to: a new stream topic is found by the pattern, and plans come the same way as
-# data. Topics that only consumers outside the fleet read have names that it doesn't find.
-JOINER_PATTERN = r"tamis\.(stream\..*|plans)"
+# data. Topics that only consumers outside the fleet read have a 0 before their number: it doesn't find them.
+JOINER_PATTERN = r"tamis\.(stream\.[^.]+\.[1-9][0-9]*|plans)"
 
-_STREAM = re.compile(r"^tamis\.stream\.(?P<stream>[A-Za-z_][A-Za-z0-9_]*)\.(?P<number>[1-9][0-9]*)$")
+_STREAM = re.compile(r"^tamis\.stream\.(?P<stream>[A-Za-z_][A-Za-z0-9_]*)\.(?P<number>0?[1-9][0-9]*)$")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
@@ -57,14 +56,6 @@ SPECS: tuple[TopicSpec, ...] = (
         DAY_MS,
         "the partition key's values",
         "a retained tuple, a progress or a final record",
-    ),
-    TopicSpec(
-        OUTSIDE_PREFIX + "<stream>.<n>",
-        None,
-        False,
-        DAY_MS,
-        "the partition key's values",
-        "the same, for consumers outside the fleet alone",
     ),
     TopicSpec(PLANS, None, True, 7 * DAY_MS, '"plan"', "one plan version, the same in every partition"),
     TopicSpec(STATEMENTS, 1, True, None, "kind and name", "one statement in force, or the fleet's settings"),
@@ -107,9 +98,9 @@ def outside_topic(stream: str, number: int) -> str:
     """The name of a topic that only consumers outside the fleet read.
 
     >>> outside_topic("air", 2)
-    'tamis.outside.air.2'
+    'tamis.stream.air.02'
     """
-    return f"{OUTSIDE_PREFIX}{stream}.{number}"
+    return f"{STREAM_PREFIX}{stream}.0{number}"
 
 
 def is_stream_name(text: str) -> bool:
@@ -124,8 +115,8 @@ def is_stream_name(text: str) -> bool:
 def stream_of(topic: str) -> str | None:
     """The stream of a shared topic's name, None where it isn't one.
 
-    >>> stream_of("tamis.stream.air.2"), stream_of("tamis.plans")
-    ('air', None)
+    >>> stream_of("tamis.stream.air.2"), stream_of("tamis.stream.air.02"), stream_of("tamis.plans")
+    ('air', 'air', None)
     """
     match = _STREAM.match(topic)
     return match["stream"] if match else None

@@ -45,11 +45,11 @@ def test_leases_over_http(fresh: str, start: Any) -> None:
     assert registry.get("plans") == plans
 
     told = ask(predicate="x > 5", consumer="report", lease=600).json()
-    assert told["topic"] == "tamis.outside.air.1" and told["filter"] == "x > 5" and told["activations"] == {}
+    assert told["topic"] == "tamis.stream.air.01" and told["filter"] == "x > 5" and told["activations"] == {}
     assert told["lease"]["seconds"] == 600 and 0 < told["lease"]["expires_in"] <= 600
     assert ask(predicate="x > 5", consumer="report", lease=600).json()["plan"] == told["plan"]
     derived = ask("hot", predicate="x < 90").json()
-    assert derived["topic"] == "tamis.outside.hot.1"
+    assert derived["topic"] == "tamis.stream.hot.01"
     (reader,) = registry.get("streams/air")["subscribers"]
     assert (reader["id"], reader["consumer"]) == (told["lease"]["id"], "report")
     problem(registry.call("DELETE", "/v1/streams/hot"), 409)
@@ -64,5 +64,5 @@ def test_leases_over_http(fresh: str, start: Any) -> None:
         assert answer.status_code == httpx.codes.NO_CONTENT and answer.content == b""
         problem(give_back(lease), 404)
     assert registry.get("streams/air")["subscribers"] == registry.get("streams/hot")["subscribers"] == []
-    assert [topic["name"] for topic in registry.plan()["streams"][0]["topics"]] == ["tamis.outside.hot.1"]
+    assert [topic["name"] for topic in registry.plan()["streams"][0]["topics"]] == ["tamis.stream.hot.01"]
     assert ask(predicate="x > 5", consumer="report").json()["plan"] > told["plan"]
