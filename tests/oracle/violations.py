@@ -179,7 +179,9 @@ class Claim:
             }[self.sides]
             for apart in order:
                 least = np.minimum(least, apart / np.maximum(1.0, np.abs(alarm)))
-            return -least
+            # The optimiser squares margins.
+            clipped: Array = np.clip(-least, -1e100, 1e100)
+            return clipped
 
         found: Any = differential_evolution(
             worst,  # type: ignore[arg-type]  # vectorized: columns of places in, a column of values out
