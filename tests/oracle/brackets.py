@@ -8,9 +8,11 @@ import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 Bools = npt.NDArray[np.bool_]
 
@@ -20,6 +22,11 @@ SEED = int(os.environ.get("TAMIS_SEED", "1"))
 def cases(share: float) -> int:
     """How many random cases a test tries: `share` times TAMIS_CASES, 24,000 unless it says otherwise."""
     return max(1, int(int(os.environ.get("TAMIS_CASES", "24000")) * share))
+
+
+def also_long(times: int) -> list[Any]:
+    """Parameters of a test that tries its share of cases, and `times` as many in a search for unsoundness."""
+    return [pytest.param(1), pytest.param(times, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from tests.oracle.brackets import SEED, cases
+import pytest
+from tests.oracle.brackets import SEED, also_long, cases
 from tests.oracle.timed_queries import Case, case
 
 from tamis.bounded.application_time.bound import terms
@@ -19,10 +20,11 @@ from tamis.bounded.application_time.evaluate.evaluator import Evaluator
 from tamis.bounded.application_time.witness import tells_apart, witnesses
 
 
-def test_rows_and_entries_after_every_tuple() -> None:
+@pytest.mark.parametrize("times", also_long(50))
+def test_rows_and_entries_after_every_tuple(times: int) -> None:
     r = random.Random(SEED)
     kinds: Counter[object] = Counter()
-    for number in range(cases(0.02)):
+    for number in range(cases(0.02) * times):
         one = case(r)
         if one is None:
             continue
@@ -58,11 +60,12 @@ def _check(one: Case, bound: float, named: tuple[int, int]) -> None:
         assert kept <= bound, (named, place, kept, bound, one)
 
 
-def test_what_fails_without_distinct_has_a_witness() -> None:
+@pytest.mark.parametrize("times", also_long(50))
+def test_what_fails_without_distinct_has_a_witness(times: int) -> None:
     """With DISTINCT the criterion is sufficient only; of streams that end it is, too."""
     r = random.Random(SEED)
     found = 0
-    for number in range(cases(0.02)):
+    for number in range(cases(0.02) * times):
         one = case(r)
         if one is None or one.timed.query.distinct:
             continue
@@ -79,7 +82,7 @@ def test_what_fails_without_distinct_has_a_witness() -> None:
         ]
         assert True in told or None in told, (SEED, number, one, broken)
         found += True in told
-    assert found > cases(0.001)
+    assert found > cases(0.001) * times
 
 
 def _compatible(one: Case) -> bool:

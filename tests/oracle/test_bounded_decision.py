@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from tests.oracle.bounded_queries import query
-from tests.oracle.brackets import SEED, cases
+from tests.oracle.brackets import SEED, also_long, cases
 
 from tamis.bounded.decide import violation
 from tamis.bounded.normal_form import Difference
@@ -18,13 +18,14 @@ from tamis.bounded.ordered import violation_by_derivation
 SIZES = [(6, 0, 0.012), (7, 0, 0.001), (5, 2, 0.001)]
 
 
+@pytest.mark.parametrize("times", also_long(350))
 @pytest.mark.parametrize(("attributes", "offset", "share"), SIZES)
 def test_the_polynomial_way_agrees_with_deriving_all_lto_queries(
-    attributes: int, offset: int, share: float
+    attributes: int, offset: int, share: float, times: int
 ) -> None:
     r = random.Random(SEED + attributes * 10 + offset)
     failing = 0
-    for number in range(cases(share)):
+    for number in range(cases(share) * times):
         asked = query(r, most_attributes=attributes, largest_offset=offset)
         if number % 2:
             asked = replace(asked, projected=(), distinct=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.oracle.bounded_queries import query
-from tests.oracle.brackets import SEED, cases
+from tests.oracle.brackets import SEED, also_long, cases
 
 from tamis.bounded.bound import entries
 from tamis.bounded.closure import Closure
@@ -23,11 +23,12 @@ from tamis.bounded.normal_form import Conjunction
 Tuples = list[list[int]]
 
 
+@pytest.mark.parametrize("times", also_long(450))
 @pytest.mark.parametrize("offset", [0, 2])
-def test_every_prefix_has_the_rows_of_the_plain_join(offset: int) -> None:
+def test_every_prefix_has_the_rows_of_the_plain_join(offset: int, times: int) -> None:
     r = random.Random(SEED + offset)
     productive = 0
-    for asked, closure in itertools.islice(_bounded(r, offset), cases(0.003)):
+    for asked, closure in itertools.islice(_bounded(r, offset), cases(0.003) * times):
         bound = entries(asked, closure)
         assert bound < math.inf, (SEED, asked)
         productive += _play(r, asked, Evaluator(asked, closure), int(bound))

@@ -8,9 +8,10 @@ import itertools
 import random
 from dataclasses import replace
 
+import pytest
 from tests.oracle import timeless_queries as queries
 from tests.oracle.bounded_queries import query
-from tests.oracle.brackets import SEED, cases
+from tests.oracle.brackets import SEED, also_long, cases
 
 from tamis.bounded.closure import Closure
 from tamis.bounded.decide import Violation, violation
@@ -21,10 +22,11 @@ from tamis.planning.timeless import answer, proof_of
 from tamis.query.parse import catalog_of
 
 
-def test_every_failing_condition_has_a_witness() -> None:
+@pytest.mark.parametrize("times", also_long(20))
+def test_every_failing_condition_has_a_witness(times: int) -> None:
     r = random.Random(SEED)
     kinds = set()
-    for number in range(cases(0.04)):
+    for number in range(cases(0.04) * times):
         asked = query(r, most_attributes=7, largest_offset=r.choice((0, 0, 3)))
         if number % 2:
             asked = replace(asked, projected=(), distinct=True)

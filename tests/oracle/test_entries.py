@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
-from tests.oracle.brackets import SEED, Recording, cases, fewest, signs
+from tests.oracle.brackets import SEED, Recording, also_long, cases, fewest, signs
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Vector
@@ -33,7 +33,7 @@ from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 
-LONG = [pytest.param(1), pytest.param(20, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
+LONG = also_long(20)
 SHARD, TOPIC = "air:edge/http", "tamis.stream.air.1"
 TYPES = {
     "id": Type.BIGINT,

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.oracle.brackets import SEED, cases
+from tests.oracle.brackets import SEED, also_long, cases
 from tests.oracle.expression_trees import COLUMNS, DOUBLES, INTEGERS, Row, Seeded, Value, meaning, rows, tree
 
 from tamis.expressions.duckdb_sql import quoted, to_duckdb
@@ -29,7 +29,7 @@ T = TypeVar("T")
 ROWS = 50
 BATCH = 40  # expressions in one query of DuckDB, over the same rows
 ARROW = {Type.DOUBLE: pa.float64(), Type.BOOLEAN: pa.bool_(), Type.VARCHAR: pa.string()}
-LONG = [pytest.param(1), pytest.param(25, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
+LONG = also_long(25)
 
 
 @pytest.fixture(scope="module")

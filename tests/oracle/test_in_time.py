@@ -13,7 +13,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.oracle.brackets import SEED, cases
+from tests.oracle.brackets import SEED, also_long, cases
 from tests.oracle.timeless_queries import alert_of
 
 from tamis.evaluation.standing.compiled import compiled
@@ -49,12 +49,13 @@ TEXTS, NUMBERS = ("p", "q", "o"), (0.5, 1.5, -2.0)
 Row = tuple[object, ...]
 
 
-def test_rows_of_random_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("times", also_long(30))
+def test_rows_of_random_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     monkeypatch.chdir(tmp_path)
     r = random.Random(SEED)
     seen: Counter[object] = Counter()
     number = 0
-    while number < cases(0.002):
+    while number < cases(0.002) * times:
         catalog = catalog_of(STREAMS)
         table = [_tuple(r, "r", 0) for _ in range(r.randint(1, 4))]
         cells = [["" if value is None else str(value) for value in row] for row in table]

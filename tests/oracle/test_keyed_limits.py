@@ -11,7 +11,7 @@ from collections import Counter
 import duckdb
 import pytest
 from tests.oracle import timeless_queries as queries
-from tests.oracle.brackets import SEED, cases
+from tests.oracle.brackets import SEED, also_long, cases
 from tests.oracle.standing_pieces import batch, rows
 
 from tamis.expressions.nodes import Type
@@ -29,14 +29,15 @@ COLUMNS = {"s": ("k", "a", "b"), "t": ("j", "l", "c"), "u": ("x", "y")}
 TYPED = {name: tuple((column, Type.INT) for column in columns) for name, columns in COLUMNS.items()}
 
 
-def test_the_number_of_keys_limits_the_entries() -> None:
+@pytest.mark.parametrize("times", also_long(30))
+def test_the_number_of_keys_limits_the_entries(times: int) -> None:
     r = random.Random(SEED)
     reference, catalog = duckdb.connect(), catalog_of(STREAMS)
     for name, columns in COLUMNS.items():
         reference.execute(f"CREATE TABLE {name} ({', '.join(f'{one} BIGINT' for one in columns)})")
     unlimited = catalog_of(re.sub(r" WITH \(keys = \d\)", "", STREAMS))
     tried = productive = 0
-    while tried < cases(0.0008):
+    while tried < cases(0.0008) * times:
         sql = _query(r)
         bound = _bound(catalog, sql)
         if bound is not None and _bound(unlimited, sql) is None:

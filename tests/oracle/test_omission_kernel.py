@@ -10,14 +10,14 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.oracle.brackets import SEED, Bools, Recording, cases, fewest, missed, recording, signs
+from tests.oracle.brackets import SEED, Bools, Recording, also_long, cases, fewest, missed, recording, signs
 from tests.oracle.fewest import ROWS, RULES, compare
 from tests.oracle.recordings import Recordings, lacking_in_time, recordings
 from tests.oracle.recordings import missed as all_missed
 
 from tamis.omission import retained, retained_by_key
 
-LONG = [pytest.param(1), pytest.param(20, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
+LONG = also_long(20)
 
 
 def kept(record: Recordings, **rule: object) -> Bools:

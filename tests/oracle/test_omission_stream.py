@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.oracle.brackets import SEED, Bools, cases
+from tests.oracle.brackets import SEED, Bools, also_long, cases
 from tests.oracle.plays import Play, Rule, arrivals
 from tests.oracle.recordings import Ints, recordings
 
 from tamis.omission import retained_by_key
 
-LONG = [pytest.param(1), pytest.param(20, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
+LONG = also_long(20)
 ROWS = 100
 
 

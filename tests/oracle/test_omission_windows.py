@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.oracle.brackets import SEED, Bools, Recording, cases, recording, signs
+from tests.oracle.brackets import SEED, Bools, Recording, also_long, cases, recording, signs
 
 from tamis.omission.window_stream import WindowState
 from tamis.omission.windows import retained_in_windows
 
-LONG = [pytest.param(1), pytest.param(40, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
+LONG = also_long(40)
 END = 2**63 - 1
 
 

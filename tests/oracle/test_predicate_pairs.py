@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from tests.oracle.brackets import SEED, cases
+from tests.oracle.brackets import SEED, also_long, cases
 from tests.oracle.cells import Cells, Tree
 
 from tamis.expressions.nodes import Type
@@ -17,7 +17,7 @@ from tamis.predicates.matching import METHODS
 # Of each case's conditions every one is matched with every other.
 CONDITIONS = 12
 BLOCKS = 4
-LONG = [pytest.param(1), pytest.param(10, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
+LONG = also_long(10)
 OTHERS = itertools.cycle([*METHODS, "implies"])
 
 

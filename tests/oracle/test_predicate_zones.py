@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.oracle.brackets import SEED, cases
+from tests.oracle.brackets import SEED, also_long, cases
 
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Type
@@ -32,7 +32,7 @@ Points = Mapping[str, Column]  # None is NULL
 
 OPS: dict[str, Callable[[Column, Column], Any]] = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 BLOCKS = 2
-LONG = [pytest.param(1), pytest.param(20, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
+LONG = also_long(20)
 INT64 = range(-(2**63), 2**63)
 OTHERS = itertools.cycle(METHODS)
 

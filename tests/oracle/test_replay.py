@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.oracle.brackets import SEED, cases
+from tests.oracle.brackets import SEED, also_long, cases
 from tests.oracle.random_alerts import RandomFile
 from tests.oracle.replays import hold, loaded, missed_and_extra
 
@@ -22,7 +22,7 @@ from tamis.planning.plan import Definition
 from tamis.recordings import Recording
 from tamis.verification import plain_join, prune, reference
 
-LONG = [pytest.param(1), pytest.param(4, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
+LONG = also_long(4)
 CHUNKS = 6
 FIRST = SEED * 10_000_000 + 7_000_000
 

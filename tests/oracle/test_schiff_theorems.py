@@ -9,7 +9,8 @@ import random
 from collections import Counter
 from dataclasses import replace
 
-from tests.oracle.brackets import SEED, cases
+import pytest
+from tests.oracle.brackets import SEED, also_long, cases
 from tests.oracle.timed_queries import case
 
 from tamis.bounded.application_time.arrivals import Timed
@@ -20,10 +21,11 @@ from tamis.bounded.decide import violation
 from tamis.bounded.normal_form import Conjunction, Difference
 
 
-def test_the_decision_by_parts_is_that_of_the_corrected_theorems() -> None:
+@pytest.mark.parametrize("times", also_long(50))
+def test_the_decision_by_parts_is_that_of_the_corrected_theorems(times: int) -> None:
     r = random.Random(SEED)
     seen: Counter[object] = Counter()
-    for number in range(cases(0.02)):
+    for number in range(cases(0.02) * times):
         one = case(r)
         if one is None or one.timed.statics:
             continue

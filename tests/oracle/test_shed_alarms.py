@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import orjson
 import pytest
-from tests.oracle.brackets import SEED, cases
+from tests.oracle.brackets import SEED, also_long, cases
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
@@ -26,7 +26,7 @@ from tamis_joiner.core.decode import Records
 from tamis_joiner.core.group import Group, plan_records
 from tamis_joiner.core.state import DictState
 
-LONG = [pytest.param(1), pytest.param(20, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
+LONG = also_long(20)
 SECOND = 1_000_000
 REACH, INTERVAL, LEVEL = 4 * SECOND, 8 * SECOND, 11
 SQL = """

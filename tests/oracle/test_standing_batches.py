@@ -7,7 +7,8 @@ from __future__ import annotations
 import random
 
 import duckdb
-from tests.oracle.brackets import SEED, cases
+import pytest
+from tests.oracle.brackets import SEED, also_long, cases
 from tests.oracle.standing_pieces import Row, Tuples, batch, pieces, rows
 
 from tamis.evaluation.standing import Standing, standing
@@ -35,13 +36,14 @@ SHAPES = (
 )
 
 
-def test_batches_give_what_tuples_give_one_by_one() -> None:
+@pytest.mark.parametrize("times", also_long(30))
+def test_batches_give_what_tuples_give_one_by_one(times: int) -> None:
     r = random.Random(SEED)
     reference = duckdb.connect()
     for name, columns in COLUMNS.items():
         kinds = ", ".join(f"{column} {'BIGINT' if kind is Type.INT else kind}" for column, kind in columns)
         reference.execute(f"CREATE TABLE {name} ({kinds})")
-    for number in range(max(len(SHAPES), cases(0.001))):
+    for number in range(max(len(SHAPES), cases(0.001) * times)):
         sql = _query(r, SHAPES[number % len(SHAPES)])
         tuples = [_tuple(r) for _ in range(r.choice((20, 60)))]
         statements = f"{STREAMS} CREATE ALERT q WITH (allow_unbounded = true) AS {sql};"

@@ -129,7 +129,10 @@ def joined(partition: int, logs: Logs, document: bytes, r: random.Random) -> lis
     return written
 
 
-@pytest.mark.parametrize("number", range(RUNS))
+@pytest.mark.parametrize(
+    "number",
+    [*range(RUNS), *(pytest.param(n, marks=pytest.mark.soundness) for n in range(RUNS, 20 * RUNS))],
+)
 def test_rows_are_neither_doubled_nor_lost(tmp_path: Path, number: int) -> None:
     r = random.Random(f"{SEED} {number}")
     readings = Readings(tmp_path, r.randrange(2**32), size=600)

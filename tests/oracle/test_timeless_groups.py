@@ -8,8 +8,9 @@ import math
 import random
 
 import duckdb
+import pytest
 from tests.oracle import timeless_queries as queries
-from tests.oracle.brackets import SEED, cases
+from tests.oracle.brackets import SEED, also_long, cases
 from tests.oracle.standing_pieces import batch, pieces, rows
 
 from tamis.evaluation.standing import WITHDRAWN
@@ -21,11 +22,12 @@ Row = tuple[object, ...]
 Rows = dict[Row, Row]
 
 
-def test_the_last_rows_of_groups_are_those_of_duckdb() -> None:
+@pytest.mark.parametrize("times", also_long(30))
+def test_the_last_rows_of_groups_are_those_of_duckdb(times: int) -> None:
     r = random.Random(SEED)
     reference, catalog = queries.reference(), catalog_of(queries.STREAMS)
     tried = productive = 0
-    while tried < cases(0.0015):
+    while tried < cases(0.0015) * times:
         sql, grouped = _query(r)
         alert = queries.alert_of(catalog, sql)
         memory = explain(catalog, alert).memory

@@ -8,8 +8,9 @@ import random
 from collections import Counter
 
 import duckdb
+import pytest
 from tests.oracle import timeless_queries as queries
-from tests.oracle.brackets import SEED, cases
+from tests.oracle.brackets import SEED, also_long, cases
 from tests.oracle.standing_pieces import batch, pieces, rows
 
 from tamis.planning.explain import explain
@@ -17,11 +18,12 @@ from tamis.query.model import AlertDef, Catalog
 from tamis.query.parse import catalog_of
 
 
-def test_the_rows_of_every_prefix_are_those_of_duckdb() -> None:
+@pytest.mark.parametrize("times", also_long(30))
+def test_the_rows_of_every_prefix_are_those_of_duckdb(times: int) -> None:
     r = random.Random(SEED)
     reference, catalog = queries.reference(), catalog_of(queries.STREAMS)
     tried = productive = 0
-    while tried < cases(0.0015):
+    while tried < cases(0.0015) * times:
         alert = queries.alert_of(catalog, _query(r))
         memory = explain(catalog, alert).memory
         if memory.verdict == "bounded":

@@ -11,14 +11,14 @@ import itertools
 
 import numpy as np
 import pytest
-from tests.oracle.brackets import SEED, cases
+from tests.oracle.brackets import SEED, also_long, cases
 from tests.oracle.joins import FREE, WEIGHED, least_span, missed, random_join
 from tests.oracle.topology_cases import everything_omits, one_tight_stream
 
 from tamis.planning.plan import TimeBound
 from tamis.planning.topology import omission_interval
 
-LONG = [pytest.param(1), pytest.param(20, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
+LONG = also_long(20)
 
 
 @pytest.mark.parametrize("times", LONG)

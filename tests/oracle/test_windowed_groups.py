@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.oracle.brackets import SEED, cases
+from tests.oracle.brackets import SEED, also_long, cases
 
 from tamis.evaluation.standing import Rows
 from tamis.evaluation.standing.windowed import WindowedGroups, recorded
@@ -45,10 +45,11 @@ _CALLS = (
 )
 
 
-def test_the_rows_of_windows_are_those_of_duckdb() -> None:
+@pytest.mark.parametrize("times", also_long(30))
+def test_the_rows_of_windows_are_those_of_duckdb(times: int) -> None:
     reference = duckdb.connect(":memory:")
     productive = late = 0
-    tried = cases(0.003)
+    tried = cases(0.003) * times
     for case in range(tried):
         r = random.Random(SEED * 1_000_003 + case)
         rows, missed = _play(r, reference, f"case {case} of seed {SEED}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.oracle.brackets import SEED, cases
+from tests.oracle.brackets import SEED, also_long, cases
 from tests.oracle.random_windows import WindowedFile
 from tests.oracle.replays import hold, missed_and_extra
 
@@ -18,7 +18,7 @@ from tamis.evaluation import replay as replay_module
 from tamis.evaluation.replay import Replay, replay
 from tamis.omission.windows import retained_in_windows
 
-LONG = [pytest.param(1), pytest.param(20, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
+LONG = also_long(20)
 FIRST = SEED * 10_000_000
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
-from tests.oracle.brackets import SEED, cases
+from tests.oracle.brackets import SEED, also_long, cases
 from tests.oracle.random_alerts import SECOND, START, _write
 from tests.oracle.random_windows import WindowedFile
 
@@ -37,7 +37,7 @@ from tamis_joiner.core.decode import Records
 from tamis_joiner.core.group import Group, plan_records
 from tamis_joiner.core.state import DictState
 
-LONG = [pytest.param(1), pytest.param(40, marks=[pytest.mark.soundness, pytest.mark.timeout(0)])]
+LONG = also_long(40)
 FIRST = SEED * 10_000_000 + 6_000_000
 
 
