@@ -75,7 +75,7 @@ class Partition:
         world.take_alarms([alarm for alarm in alarms if not fails or r.random() < 0.5])
         if output.frontier is not None and (not fails or r.random() < 0.5):
             world.take_frontier(Frontier.from_bytes(output.frontier))
-        # Spark writes down what a batch takes before it runs, so it comes again as it was. Joins rely on less.
+        # Spark writes down what a batch takes before it runs, so it comes again as it was; joins need less.
         self._failed = {some.topic: len(some.values) for some in found} if fails and world.counts else None
         if fails:
             world.seen["joiner crashes"] += 1
