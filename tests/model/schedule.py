@@ -394,14 +394,11 @@ class Schedule:
         assert registry is not None
         # An old definition waits for its shards to come back where all of them are gone.
         void = {topic for joiner in world.joiners for topic, s in joiner.outcome().topics.items() if s.void}
-        # One that counts waits for each of them.
-        dead = {s.stream for s in world.shards.values() if world.owner[s.name].dead}
         found = [
             ("STUCK", f"old definition {definition.alert}@{definition.version}")
             for definition in registry.plan.queries
             if f"{definition.alert}@{definition.version}" in registry.state.retiring
             and not {source.topic for source in definition.inputs} <= void
-            and not (definition in registry.plan.standing and definition.inputs[0].stream in dead)
         ]
         for joiner in world.joiners:
             last = joiner.outcome()
