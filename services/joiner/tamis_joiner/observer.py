@@ -110,6 +110,10 @@ class Observer:
             for topic in stream.topics
         }
         for definition in plan.definitions:
+            if all(source.kept is None for source in definition.inputs):
+                # A plan of an older release says the whole bound only.
+                queries.setdefault(definition.alert, []).append(definition.bound)
+                continue
             for source in definition.inputs:
                 others = [one for one in definition.inputs if one is not source]
                 longer = max((held.get(one.topic, 0) - one.interval for one in others), default=0)
