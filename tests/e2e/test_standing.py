@@ -148,7 +148,12 @@ batch: {{rows: 200}}
     )
     readings = Readings(tmp_path, seed=3)
     fleet = Fleet(
-        FleetSpec(tmp_path / "fleet", [EdgeSpec("edge", tmp_path / "edge.yaml")], partitions=2),
+        FleetSpec(
+            tmp_path / "fleet",
+            [EdgeSpec("edge", tmp_path / "edge.yaml")],
+            partitions=2,
+            tables=[tmp_path],
+        ),
         lambda _: None,
     )
     try:

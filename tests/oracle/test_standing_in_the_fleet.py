@@ -23,6 +23,7 @@ from tamis.planning.build import first_plan
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import encode_plan
 from tamis.query.parse import catalog_of
+from tamis.query.reach import ANYWHERE
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
@@ -111,7 +112,7 @@ def joined(partition: int, logs: Logs, document: bytes, r: random.Random) -> lis
         while True:
             number += 1
             attempt = DictState(state.blobs)
-            group = Group.load(partition, PARTITIONS, attempt, memory if r.random() < 0.5 else None)
+            group = Group.load(partition, PARTITIONS, attempt, memory if r.random() < 0.5 else None, ANYWHERE)
             memory = None
             r.shuffle(batch)  # Spark hands them over in any order
             out = group.process(plans, batch, attempt, now=number, token=f"{number}")
@@ -123,7 +124,8 @@ def joined(partition: int, logs: Logs, document: bytes, r: random.Random) -> lis
         state, memory, plans = attempt, group, []
         for some in batch:
             offsets[some.topic] += len(some.values)
-    last = Group.load(partition, PARTITIONS, state).process([], [], state, now=0, token="end").frontier
+    ended = Group.load(partition, PARTITIONS, state, reach=ANYWHERE)
+    last = ended.process([], [], state, now=0, token="end").frontier
     assert last is not None
     assert not Frontier.from_bytes(last).unable
     return written

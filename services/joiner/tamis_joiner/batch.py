@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from tamis.messaging import topics
+from tamis.query.reach import Reach
 from tamis_joiner.core.decode import Records
 from tamis_joiner.core.group import Group, Output, plan_records
 from tamis_joiner.core.state import StateMap
@@ -25,10 +26,14 @@ _RECORD = Row("topic", "key", "value", "headers")
 _HEADER = Row("key", "value")
 
 
-def process(partition: int, partitions: int, packed: Iterable[bytes], state: StateMap) -> Iterator[Row]:
-    """Take the batch, write what has changed to `state`, and yield the records to publish."""
+def process(
+    partition: int, partitions: int, packed: Iterable[bytes], state: StateMap, reach: Reach
+) -> Iterator[Row]:
+    """Take the batch, write what has changed to `state`, and yield the records to publish. `reach`: which
+    files tables may name.
+    """
     # Taken out while at work: an attempt that fails half way must leave nothing behind.
-    group = Group.load(partition, partitions, state, _MEMORY.pop(partition, None))
+    group = Group.load(partition, partitions, state, _MEMORY.pop(partition, None), reach)
     plans, records = plan_records(unpack(packed))
     output = group.process(plans, records, state, now=time.time_ns() // 1000, token=secrets.token_hex(8))
     _MEMORY[partition] = group

@@ -8,6 +8,8 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from tamis.query.reach import Reach
+
 # Spark refuses new fields and silently empties renamed variables: neither may ever change.
 STATE = "state"
 STATE_KEY = "name string"
@@ -39,7 +41,8 @@ class SparkState:
 class GroupProcessor(StatefulProcessor):
     """One call of `handleInputRows` is one batch of one output partition."""
 
-    def __init__(self, groups: list[int]) -> None:
+    def __init__(self, groups: list[int], reach: Reach) -> None:
+        self._reach = reach
         self._partition_of = {number: partition for partition, number in enumerate(groups)}
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -53,7 +56,8 @@ class GroupProcessor(StatefulProcessor):
         from tamis_joiner.batch import process
 
         partition = self._partition_of[int(key[0])]
-        yield from process(partition, len(self._partition_of), (row.packed for row in rows), self._state)
+        packed = (row.packed for row in rows)
+        yield from process(partition, len(self._partition_of), packed, self._state, self._reach)
 
     def close(self) -> None:
         """Nothing to let go of."""

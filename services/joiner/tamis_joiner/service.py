@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tamis.errors import RefusedError, TamisError, UnavailableError
 from tamis.messaging import topics
 from tamis.messaging.compacted import CompactedReader
-from tamis.settings import KafkaSettings, ServiceSettings
+from tamis.settings import KafkaSettings, ServiceSettings, TableSettings
 from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
 from tamis_joiner import stream
 from tamis_joiner.observer import Observer, lost, offsets_of
@@ -39,8 +39,10 @@ OFFSETS_SECONDS = 10.0
 class Joiner:
     """One joiner. `run` blocks until `stopping` is set or the query fails."""
 
-    def __init__(self, service: ServiceSettings, kafka: KafkaSettings, joiner: JoinerSettings) -> None:
-        self._service, self._kafka, self._settings = service, kafka, joiner
+    def __init__(
+        self, service: ServiceSettings, kafka: KafkaSettings, joiner: JoinerSettings, tables: TableSettings
+    ) -> None:
+        self._service, self._kafka, self._settings, self._tables = service, kafka, joiner, tables
         self._checkpoint = (joiner.checkpoint or service.data / "joiner").resolve()
         self._metrics = Metrics("joiner")
         # A batch that catches up on a long absence may take its time without being dead.
@@ -139,7 +141,14 @@ class Joiner:
                 process.kill()
 
     def _start(self, spark: SparkSession, partitions: int) -> StreamingQuery:
-        return stream.start(spark, self._kafka, partitions, self._checkpoint / "query", self._settings.batch)
+        return stream.start(
+            spark,
+            self._kafka,
+            partitions,
+            self._checkpoint / "query",
+            batch=self._settings.batch,
+            reach=self._tables.reach,
+        )
 
     # ---- the query
 

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tamis.fleet.jars import jars
 from tamis.messaging import topics
+from tamis.query.reach import Reach
 from tamis.settings import KafkaSettings
 from tamis_joiner.packing import PACKED, RECORD, pack
 from tamis_joiner.placement import group_numbers
@@ -131,9 +132,11 @@ def records(spark: SparkSession, kafka: KafkaSettings, partitions: int, batch: i
 
 
 def start(
-    spark: SparkSession, kafka: KafkaSettings, partitions: int, checkpoint: Path, batch: int
+    spark: SparkSession, kafka: KafkaSettings, partitions: int, checkpoint: Path, *, batch: int, reach: Reach
 ) -> StreamingQuery:
-    """Start the query. `batch` caps the records of a batch; `checkpoint` holds offsets and state."""
+    """Start the query. `batch` caps the records of a batch; `checkpoint` holds offsets and state; `reach`:
+    which files tables may name.
+    """
     context = spark.sparkContext
     # Each topic partition that has records would be a task, which costs more than to read a few of them. A
     # cluster's executors may not be there yet when the query starts, so what they can do isn't asked for.
@@ -146,7 +149,7 @@ def start(
         .mapInArrow(pack, PACKED)
         .groupBy("group")
         .transformWithState(
-            statefulProcessor=GroupProcessor(group_numbers(partitions)),
+            statefulProcessor=GroupProcessor(group_numbers(partitions), reach),
             outputStructType=OUTPUT,
             outputMode="Append",
             timeMode="None",

@@ -8,7 +8,7 @@ from types import FrameType
 
 import click
 
-from tamis.settings import KafkaSettings, ServiceSettings, load
+from tamis.settings import KafkaSettings, ServiceSettings, TableSettings, load
 
 
 @click.command(
@@ -30,7 +30,8 @@ def command(checkpoint: Path | None, master: str | None) -> None:
 
     settings = load(JoinerSettings)
     given = {name: value for name, value in (("checkpoint", checkpoint), ("master", master)) if value}
-    joiner = Joiner(load(ServiceSettings), load(KafkaSettings), settings.model_copy(update=given))
+    settings = settings.model_copy(update=given)
+    joiner = Joiner(load(ServiceSettings), load(KafkaSettings), settings, load(TableSettings))
 
     def stop(signum: int, frame: FrameType | None) -> None:
         joiner.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tamis.settings import KafkaSettings, load
+from tamis.settings import KafkaSettings, TableSettings, load
 
 
 @click.command(
@@ -34,4 +34,5 @@ def command(host: str | None, port: int | None) -> None:
         load(KafkaSettings),
         host if host is not None else settings.registry_host,
         port if port is not None else settings.registry_port,
+        load(TableSettings).reach,
     )

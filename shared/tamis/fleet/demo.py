@@ -81,7 +81,10 @@ def run(
     """
     places = prepare(directory, speed)
     spec = FleetSpec(
-        directory, [EdgeSpec(place.name, place.config) for place in places], partitions=PARTITIONS
+        directory,
+        [EdgeSpec(place.name, place.config) for place in places],
+        partitions=PARTITIONS,
+        tables=[ALERTS.parent],
     )
     fleet = Fleet(spec, say)
     try:

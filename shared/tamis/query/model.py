@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tamis.errors import Position
 from tamis.expressions.nodes import Call, Column, Expr, Type
+from tamis.query.reach import ANYWHERE, Reach
 
 
 @dataclass(frozen=True)
@@ -289,6 +290,7 @@ class Catalog:
     alerts: dict[str, AlertDef] = field(default_factory=dict)
     paused: set[str] = field(default_factory=set)
     tables: dict[str, TableDef] = field(default_factory=dict)
+    reach: Reach = ANYWHERE  # of the paths of tables
 
     def copy(self) -> Catalog:
         """An independent copy; definitions themselves are immutable."""
@@ -299,4 +301,5 @@ class Catalog:
             dict(self.alerts),
             set(self.paused),
             dict(self.tables),
+            self.reach,
         )

@@ -7,5 +7,6 @@ tamis edge --config edge.yaml
 
 from tamis.settings.kafka import KafkaSettings
 from tamis.settings.service import ServiceSettings, load
+from tamis.settings.tables import TableSettings
 
-__all__ = ["KafkaSettings", "ServiceSettings", "load"]
+__all__ = ["KafkaSettings", "ServiceSettings", "TableSettings", "load"]

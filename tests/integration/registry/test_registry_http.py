@@ -91,6 +91,12 @@ def test_mistakes_are_problem_documents(fresh: str, start: Any, sql: Any) -> Non
     problem(post("{}", **{"content-type": "application/json"}), 415)
     problem(post("SHOW ALERTS;", origin="http://elsewhere.example"), 403)
     assert post("SHOW ALERTS;", origin=registry.server.url).status_code == httpx.codes.OK
+    document = problem(post("CREATE TABLE r (a INT) WITH (path = '/etc/passwd.csv');"), 422)
+    assert (document["where"], document["type"]) == (
+        "line 1, column 14: table r",
+        "urn:tamis:problem:refused",
+    )
+    assert "TAMIS_TABLES isn't set" in document["detail"] and "set TAMIS_TABLES" in document["hint"]
     answer = registry.call("POST", "/v1/explain", UNBOUNDED.format(""))
     assert answer.json()["queries"][0]["accepted"] is False
     assert registry.get("plans") == plans

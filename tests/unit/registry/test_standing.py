@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tamis.errors import RefusedError
 from tamis.messaging.records import Ack, Frontier, StreamState
 from tamis.planning.plan import StandingQuery
+from tamis.query.reach import ANYWHERE, NOWHERE, Reach
 from tamis_registry.core.errors import UnboundedError
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.retirement import unproven
@@ -25,8 +29,9 @@ COUNTED = "ALERT counted {} AS SELECT item, count(*) AS n FROM bids GROUP BY ite
 BIDS, ASKS = "tamis.stream.bids.1", "tamis.stream.asks.1"
 
 
-def started(state: State | None = None) -> Registry:
-    registry = Registry(PLANNER, state.draft() if state else State(2), state, 0, 0)
+def started(state: State | None = None, reach: Reach = ANYWHERE) -> Registry:
+    planner = replace(PLANNER, reach=reach)
+    registry = Registry(planner, state.draft() if state else State(2), state, 0, 0)
     registry.done(registry.begin(0), 0)
     return registry
 
@@ -121,19 +126,66 @@ def test_pausing_ends_it_and_resuming_begins_another(registry: Registry) -> None
     assert not registry.plan.standing
 
 
+def graded(path: Path) -> str:
+    return f"""CREATE STREAM quotes (item INT, v BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts);
+        CREATE TABLE lots (id INT, grade BIGINT) WITH (path = '{path}');
+        CREATE ALERT graded AS SELECT DISTINCT q.item, l.grade FROM quotes q, lots l WHERE q.item = l.id;"""
+
+
 def test_tables_outlive_the_registry(registry: Registry, tmp_path: Path) -> None:
     (tmp_path / "lots.csv").write_text("id,grade\n1,5\n2,6\n")
-    say(
-        registry,
-        f"""CREATE STREAM quotes (item INT, v BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts);
-        CREATE TABLE lots (id INT, grade BIGINT) WITH (path = '{tmp_path / "lots.csv"}');
-        CREATE ALERT graded AS SELECT DISTINCT q.item, l.grade FROM quotes q, lots l WHERE q.item = l.id;""",
-    )
+    say(registry, graded(tmp_path / "lots.csv"))
     again = started(recover(records(registry.state)))
     assert [query.alert for query in again.plan.standing] == ["crossed", "graded"]
     assert isinstance(again.view(0).definition("graded", registry.plan.version), StandingQuery)
     say(again, "DROP ALERT graded; DROP TABLE lots;")
     assert "lots" not in again.state.catalog.tables
+
+
+def test_tables_are_read_from_where_the_setting_says_alone(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "tables", tmp_path / "private.csv"
+    inside.mkdir()
+    for path in (inside / "lots.csv", outside):
+        path.write_text("id,grade\n1,5\n")
+    (inside / "link.csv").symlink_to(inside / "lots.csv")
+    (inside / "way-out.csv").symlink_to(outside)
+    (tmp_path / "tables-beside").symlink_to(tmp_path)
+    for path in (inside / "lots.csv", inside / "link.csv", Path(os.path.relpath(inside / "lots.csv"))):
+        registry = started(reach=Reach.of(f"/nowhere:{inside}"))
+        say(registry, graded(path))
+        assert [query.alert for query in registry.plan.standing] == ["graded"]
+    registry = started(reach=Reach.of(str(inside)))
+    refused = [
+        outside,
+        inside / ".." / "private.csv",
+        inside / "way-out.csv",
+        tmp_path / "tables-beside" / "private.csv",
+        tmp_path / "nothing-is-here.csv",
+    ]
+    for path in refused:
+        for take in (lambda sql: registry.apply(sql, 0), registry.explain):
+            with pytest.raises(RefusedError, match="leads out of the directories in TAMIS_TABLES"):
+                take(graded(path))
+    with pytest.raises(RefusedError, match="TAMIS_TABLES isn't set") as raised:
+        started(reach=Reach.of("")).apply(graded(inside / "lots.csv"), 0)
+    assert str(raised.value).startswith("line 2, column 22: table lots: ")
+    assert not registry.state.catalog.tables
+
+
+def test_a_registry_starts_where_a_table_is_out_of_reach_by_now(registry: Registry, tmp_path: Path) -> None:
+    (tmp_path / "lots.csv").write_text("id,grade\n1,5\n2,6\n")
+    say(registry, graded(tmp_path / "lots.csv"))
+    registry.hear(Ack("quotes:e/f", "quotes", "e", registry.plan.version, 0, "waiting", 0), 0)
+    change = registry.tick(0)
+    assert change is not None
+    registry.done(change, 0)
+    again = "CREATE OR REPLACE ALERT graded AS SELECT q.item FROM quotes q, lots l WHERE q.item = l.id;"
+    say(registry, again)
+    assert len([query for query in registry.plan.standing if query.alert == "graded"]) == 2
+    after = started(recover(records(registry.state)), NOWHERE)
+    assert [query.alert for query in after.plan.standing] == ["crossed"]
+    refusal = after.state.statements["alert/graded"].refusal
+    assert refusal is not None and "TAMIS_TABLES isn't set" in refusal
 
 
 def test_an_alert_tells_its_live_entries_beside_the_bound(registry: Registry) -> None:

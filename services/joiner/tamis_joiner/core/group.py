@@ -21,6 +21,7 @@ from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.messaging.records import Frontier, StreamState
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import decode_plan
+from tamis.query.reach import NOWHERE, Reach
 from tamis_joiner.core.alarms import alarm_records
 from tamis_joiner.core.decode import NOTHING_YET, Envelopes, Fresh, Records, fresh, read
 from tamis_joiner.core.frontiers import Frontiers, partners
@@ -56,7 +57,7 @@ class Counts:
 class Group:
     """The state of one output partition of `partitions`, from `load` to the end of `process`."""
 
-    def __init__(self, partition: int, partitions: int) -> None:
+    def __init__(self, partition: int, partitions: int, reach: Reach = NOWHERE) -> None:
         self.partition = partition
         self.partitions = partitions
         self.token = ""
@@ -65,7 +66,7 @@ class Group:
         self._partners: dict[str, frozenset[str]] = {}
         self._frontiers = Frontiers()
         self._synopses = Synopses()
-        self._standing = StandingQueries(partition)
+        self._standing = StandingQueries(partition, reach)
         self._parking = Parking()
         self._missing: frozenset[str] = frozenset()  # alerts whose functions aren't installed here
         self._unable: dict[str, str] = {}  # why an alert isn't evaluated
@@ -81,13 +82,19 @@ class Group:
     # ---- state
 
     @staticmethod
-    def load(partition: int, partitions: int, state: StateMap, memory: Group | None = None) -> Group:
+    def load(
+        partition: int,
+        partitions: int,
+        state: StateMap,
+        memory: Group | None = None,
+        reach: Reach = NOWHERE,
+    ) -> Group:
         """The group as `state` has it. `memory` is what this process remembers of it, possibly of another
-        attempt or time: only what provably is the same is taken from there.
+        attempt or time: only what provably is the same is taken from there. `reach`: of the paths of tables.
         """
         blob = state.get(META)
         if blob is None:
-            return Group(partition, partitions)
+            return Group(partition, partitions, reach)
         meta = orjson.loads(blob)
         if meta["format"] != FORMAT:
             raise RefusedError(
@@ -97,7 +104,7 @@ class Group:
         if memory is not None and memory.token == meta["token"]:
             memory._synopses.settle(memory._frontiers)
             return memory
-        self = Group(partition, partitions)
+        self = Group(partition, partitions, reach)
         self._read(meta, state)
         same_plan = memory is not None and memory.plan_version == self.plan_version
         remembered = memory._synopses if memory is not None and same_plan else None

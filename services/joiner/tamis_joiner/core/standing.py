@@ -22,6 +22,7 @@ from tamis.errors import TamisError
 from tamis.evaluation.standing import CountsLate, Rows, Standing, standing
 from tamis.expressions.evaluate import holds
 from tamis.planning.plan import Input, Plan, StandingQuery
+from tamis.query.reach import Reach
 from tamis_joiner.core.decode import NOTHING_YET, Fresh, Mark
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.row_alarms import row_alarms
@@ -49,14 +50,15 @@ class Counts:
 class Running:
     """One standing query at work."""
 
-    def __init__(self, query: StandingQuery, counts: Counts) -> None:
+    def __init__(self, query: StandingQuery, counts: Counts, reach: Reach) -> None:
         """Raises TamisError where it can't be evaluated here."""
         self.query = query
+        self._reach = reach
         self.counts = counts
         self.until: int | None = None  # the version of the plan that replaced it, whose tuples aren't its own
         self.changed = True
         self._saved: bytes | None = None
-        self._evaluator: Standing = standing(query.sql, query.alert)
+        self._evaluator: Standing = standing(query.sql, query.alert, reach)
 
     @property
     def entries(self) -> int:
@@ -76,7 +78,7 @@ class Running:
 
     def restore(self) -> None:
         """Go back to the last dump: something failed half way. What was taken since is not counted."""
-        self._evaluator = standing(self.query.sql, self.query.alert)
+        self._evaluator = standing(self.query.sql, self.query.alert, self._reach)
         self.load(self._saved)
 
     def take(self, source: Input, tuples: Fresh, frontier: int) -> Found:
@@ -143,11 +145,14 @@ Steps = Callable[[Running], Iterable[Found]]
 
 
 class StandingQueries:
-    """All that the plan has, in output partition `partition`. `unable`: why an alert isn't evaluated."""
+    """All that the plan has, in output partition `partition`; `reach`: of the paths of tables. `unable`: why
+    an alert isn't evaluated.
+    """
 
-    def __init__(self, partition: int) -> None:
+    def __init__(self, partition: int, reach: Reach) -> None:
         self.unable: dict[str, str] = {}
         self._partition = partition
+        self._reach = reach
         self._running: dict[str, Running] = {}
 
     def load(self, plan: Plan, meta: Mapping[str, Any], state: StateMap) -> None:
@@ -214,7 +219,7 @@ class StandingQueries:
 
     def _begin(self, query: StandingQuery, counts: Counts, state: StateMap) -> None:
         try:
-            one = Running(query, counts)
+            one = Running(query, counts, self._reach)
             one.load(state.get(_blob(_id(query))))
         except TamisError as error:
             self.unable[query.alert] = str(error)

@@ -10,6 +10,7 @@ from tamis.planning.build import Built, TopicKey
 from tamis.planning.seats import Asking
 from tamis.planning.traffic import Estimate
 from tamis.query.model import AlertDef, Catalog, DerivedDef
+from tamis.query.reach import NOWHERE, Reach
 
 
 class Build(Protocol):
@@ -34,7 +35,10 @@ class Build(Protocol):
 
 @dataclass(frozen=True)
 class Planner:
-    """`explain` makes a query's part of EXPLAIN's document, `build` a plan. Both may raise TamisError."""
+    """`explain` makes a query's part of EXPLAIN's document, `build` a plan. Both may raise TamisError.
+    `reach`: which files tables may name.
+    """
 
     explain: Callable[[AlertDef | DerivedDef, Catalog], dict[str, Any]]
     build: Build
+    reach: Reach = NOWHERE

@@ -43,6 +43,7 @@ class Registry:
         self._found = found
         self.state = state
         self.state.version = max(state.version, greatest)
+        self.state.catalog.reach = planner.reach
         self.seen = Seen(floor=now)
         self.plan = Plan(version=0, partitions=state.partitions)
         self.published = now
@@ -251,6 +252,7 @@ class Registry:
             try:
                 (made,) = parse(old.sql, without, carry_out)
                 assert isinstance(made, AlertDef)
+                verdict(self._planner, made, without)
             except TamisError:
                 del self.state.retiring[key]
             else:

@@ -84,6 +84,8 @@ def explain_text(
     for statement in parse(text, catalog, carry_out, file):
         carry_out(catalog, statement)
         match statement:
+            case TableDef():
+                _check_path(statement, catalog)
             case AlertDef() | DerivedDef():
                 queries.append(planner.explain(statement, catalog))
             case Explain():
@@ -105,6 +107,11 @@ def tell(query: dict[str, Any], choices: Mapping[str, Choice]) -> None:
                 "estimated_from": choice.basis,
                 "reason": choice.reason(),
             }
+
+
+def _check_path(table: TableDef, catalog: Catalog) -> None:
+    """Raises RefusedError where the table's file is out of reach."""
+    catalog.reach.resolved(table.path, f"{table.position}: table {table.name}")
 
 
 def _target(wish: Explain, catalog: Catalog) -> AlertDef | DerivedDef:
@@ -138,6 +145,8 @@ class Fold:
                 return self._explain(statement)
 
     def _define(self, made: StreamDef | TableDef | DerivedDef | FunctionDef) -> Outcome:
+        if isinstance(made, TableDef):
+            _check_path(made, self.state.catalog)
         kind = word(made)
         known = existing(self.state.catalog, made) is not None
         query = verdict(self._planner, made, self.state.catalog) if isinstance(made, DerivedDef) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from tamis.errors import InputError
@@ -12,14 +13,16 @@ from tamis.evaluation.standing.windowed import WindowedGroups
 from tamis.planning.application_time import open_ended
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
 from tamis.query.parse import catalog_of
+from tamis.query.reach import ANYWHERE, Reach
 
 
-def standing(sql: str, name: str) -> Standing:
-    """The alert or derived stream `name` of self-contained statements, fresh.
+def standing(sql: str, name: str, reach: Reach = ANYWHERE) -> Standing:
+    """The alert or derived stream `name` of self-contained statements, fresh. `reach`: of its tables' paths.
 
-    Raises SqlErrors for the statements, InputError where they define no such query or it keeps no synopses.
+    Raises SqlErrors for the statements, InputError where they define no such query or it keeps no synopses,
+    RefusedError where a table is out of reach.
     """
-    catalog = _read(sql)
+    catalog = _read(sql, reach)
     queries: dict[str, AlertDef | DerivedDef] = {**catalog.derived, **catalog.alerts}
     if name not in queries:
         raise InputError(f"no query {name!r} is defined", where="standing query")
@@ -31,8 +34,8 @@ def standing(sql: str, name: str) -> Standing:
 
 # A joiner begins the same query once for each of its partitions.
 @lru_cache(maxsize=1_000)
-def _read(sql: str) -> Catalog:
-    return catalog_of(sql)
+def _read(sql: str, reach: Reach) -> Catalog:
+    return replace(catalog_of(sql), reach=reach)
 
 
 def compiled(query: Query, catalog: Catalog) -> Standing | None:

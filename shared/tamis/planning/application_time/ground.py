@@ -17,6 +17,8 @@ import numpy as np
 from tamis.errors import InputError
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.query.model import Catalog, ColumnDef, Query, StreamDef, TableDef
+from tamis.query.reach import Reach
+from tamis.recordings import format_of
 from tamis.recordings.typed import Recording, read_recording
 
 # A static relation is read whole, and kept whole by every evaluator.
@@ -36,23 +38,24 @@ def ground(query: Query, catalog: Catalog) -> Ground:
     """What a query reads.
 
     Raises InputError where a file of a static relation can't be read, is too large, or has rows that its
-    table doesn't admit.
+    table doesn't admit; RefusedError where it lies outside of the catalogue's reach.
     """
     streams: dict[str, StreamDef] = {}
     relations: dict[str, Recording] = {}
     for name in dict.fromkeys(source.stream for source in query.sources):
         if name in catalog.tables:
-            relations[name] = _read(catalog.tables[name])
+            relations[name] = _read(catalog.tables[name], catalog.reach)
             streams[name] = _limited(relations[name])
         else:
             streams[name] = catalog.streams[name]
     return Ground(replace(catalog, streams=streams), relations)
 
 
-def _read(table: TableDef) -> Recording:
+def _read(table: TableDef, reach: Reach) -> Recording:
     where = f"table {table.name}, path {table.path}"
+    path = reach.resolved(table.path, where)
     try:
-        found = os.stat(table.path)
+        found = os.stat(path)
     except OSError as error:
         raise InputError(
             f"can't be read: {error.strerror}", where=where, hint="paths begin at the working directory"
@@ -62,14 +65,15 @@ def _read(table: TableDef) -> Recording:
     if found.st_size > MOST_BYTES:
         hint = "keep what the queries need, or send its rows as a stream"
         raise InputError(f"the file is larger than {MOST_BYTES >> 20} MiB", where=where, hint=hint)
-    return _rows(table, (found.st_mtime_ns, found.st_size, found.st_ino))
+    return _rows(table, path, (found.st_mtime_ns, found.st_size, found.st_ino))
 
 
 @functools.lru_cache(maxsize=4)
-def _rows(table: TableDef, _version: tuple[int, int, int]) -> Recording:
+def _rows(table: TableDef, path: str, _version: tuple[int, int, int]) -> Recording:
     """The rows of a file, read once for a query that is explained, decided and compiled."""
     where = f"table {table.name}, path {table.path}"
-    found = read_recording(StreamDef(table.name, table.columns, None, 0), [table.path])
+    form = format_of(table.path)  # what a link leads to may be named otherwise
+    found = read_recording(StreamDef(table.name, table.columns, None, 0), [path], form)
     if found.refused:
         hint = "mend the rows, or the CHECK and NOT NULL of the table"
         raise InputError(f"{found.refused} rows aren't what the table admits", where=where, hint=hint)

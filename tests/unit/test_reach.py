@@ -1,0 +1,70 @@
+"""Which tables a fleet reads: settings and joiner (the registry: tests/unit/registry/test_standing.py)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tamis.fleet.fleet import EdgeSpec, Fleet, FleetSpec
+from tamis.messaging.records import Frontier
+from tamis.messaging.topics import PLANS
+from tamis.planning.build import first_plan
+from tamis.planning.plan_json import encode_plan
+from tamis.query.parse import catalog_of
+from tamis.query.reach import NOWHERE, Reach
+from tamis.settings import TableSettings, load
+from tamis_joiner.core.decode import Records
+from tamis_joiner.core.group import Group
+from tamis_joiner.core.state import DictState
+
+SQL = """
+CREATE STREAM quotes (item INT, ts TIMESTAMP, WATERMARK FOR ts AS ts);
+CREATE TABLE lots (id INT) WITH (path = '{path}');
+CREATE ALERT graded AS SELECT q.item FROM quotes q, lots l WHERE q.item = l.id;
+"""
+
+
+def unable(path: Path, reach: Reach) -> dict[str, str]:
+    """Why a joiner can't evaluate which alerts."""
+    document = encode_plan(first_plan(catalog_of(SQL.format(path=path))))
+    plans = [Records(PLANS, 0, [document], np.zeros(1, np.int64), np.zeros(1, np.int64))]
+    output = Group.load(0, 1, DictState(), reach=reach).process(plans, [], DictState(), now=1, token="t")
+    assert output.frontier is not None
+    return Frontier.from_bytes(output.frontier).unable
+
+
+def test_a_joiner_reads_tables_from_where_the_setting_says_alone(tmp_path: Path) -> None:
+    path = tmp_path / "lots.csv"
+    path.write_text("id\n1\n")
+    assert "TAMIS_TABLES isn't set" in unable(path, NOWHERE)["graded"]
+    assert "leads out" in unable(path, Reach((str(tmp_path / "other"),)))["graded"]
+    assert unable(path, Reach((str(tmp_path),))) == {}
+
+
+def test_the_setting_names_directories(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TAMIS_TABLES", raising=False)
+    assert load(TableSettings).reach == NOWHERE
+    monkeypatch.setenv("TAMIS_TABLES", os.pathsep.join(["/srv/a", "", "/srv/b"]))
+    assert load(TableSettings).reach == Reach(("/srv/a", "/srv/b"))
+
+
+def test_a_link_may_lead_to_a_file_of_another_name(tmp_path: Path) -> None:
+    (tmp_path / "4711").write_text("id\n1\n")
+    (tmp_path / "lots.csv").symlink_to("4711")
+    assert unable(tmp_path / "lots.csv", Reach((str(tmp_path),))) == {}
+
+
+@pytest.mark.parametrize("set_to", [None, "/srv/tables"])
+def test_a_fleet_on_this_machine_reads_tables_beside_its_sql(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_to: str | None
+) -> None:
+    monkeypatch.delenv("TAMIS_TABLES", raising=False)
+    if set_to is not None:
+        monkeypatch.setenv("TAMIS_TABLES", set_to)
+    monkeypatch.chdir(tmp_path)
+    spec = FleetSpec(tmp_path / "fleet", [EdgeSpec("edge")], tables=[Path("."), Path("more")])
+    environment = Fleet(spec, print).environment("joiner", 1)
+    assert environment["TAMIS_TABLES"] == (set_to or f"{tmp_path}{os.pathsep}{tmp_path / 'more'}")
