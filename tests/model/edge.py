@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import patch
 
-from tests.model.kafka import Landing, Producer, Source, Spool, decode_once
+from tests.model.kafka import Landing, Producer, Source, Spool, Waiting, decode_once
 from tests.model.readings import Shard
 
 from tamis.messaging.topics import ACKS
@@ -17,7 +17,6 @@ from tamis.settings import KafkaSettings
 from tamis.telemetry.metrics import Metrics
 from tamis_edge import publisher
 from tamis_edge.aside import LetterFiles
-from tamis_edge.core.records import Record
 from tamis_edge.worker import Worker
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class Edge:
         self.world, self.name = world, name
         self.up, self.dead, self.connected, self.muted = False, False, True, False
         self.disk: Plan | None = None
-        self.spooled: dict[int, Record] = {}
+        self.spooled: dict[int, Waiting] = {}
         self.landings: list[Landing] = []
         self.workers: dict[str, Worker] = {}
         self.zombies: list[Worker] = []
@@ -45,12 +44,16 @@ class Edge:
         """A new process: the plan of its disk, and the shards that are its own."""
         self.up, self.plan = True, self.disk
         self._read = [0] * self.world.inputs.partitions
-        self.producer = Producer()
+        self.producer, spool = Producer(), Spool(self.spooled)
+        for shard in self.world.shards.values():
+            if self.world.owner[shard.name] is self and shard.kind != "kafka":
+                commit = self.world.durable[shard.name].commit
+                spool.give_up(shard.name, commit.born + commit.done)
         with patch.object(publisher, "Producer", lambda config: self.producer):
             self.publisher = publisher.Publisher(
                 _SETTINGS,
                 self.name,
-                cast(Any, Spool(self.spooled)),
+                cast(Any, spool),
                 LetterFiles(Path("never written"), 0),
                 _METRICS,
                 clock=lambda: self.world.now / 1e6,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,12 +113,16 @@ class Producer:
         return record
 
 
+# Shard, place and record of what is spooled.
+Waiting = tuple[str, int, Record]
+
+
 class Spool:
     """The edge's spool; `rows` are on its disk and outlive it."""
 
     full = False
 
-    def __init__(self, rows: dict[int, Record]) -> None:
+    def __init__(self, rows: dict[int, Waiting]) -> None:
         self.rows = rows
         self._taken = 0
 
@@ -129,15 +134,20 @@ class Spool:
     def waiting(self) -> bool:
         return self._taken < max(self.rows, default=0)
 
-    def append(self, records: Sequence[Record]) -> None:
+    def give_up(self, shard: str, done: int) -> None:
+        for row, (of, place, _) in list(self.rows.items()):
+            if of == shard and place >= done:
+                del self.rows[row]
+
+    def append(self, shard: str, records: Sequence[Record], places: Sequence[int]) -> None:
         # Numbers are never used again (AUTOINCREMENT): what is on its way still has its own.
         first = 1 + max([*self.rows, self._taken])
-        self.rows.update(enumerate(records, first))
+        self.rows.update(enumerate(zip(repeat(shard), places, records, strict=False), first))
 
     def take(self, limit: int, size: int) -> list[Record]:
         found = [row for row in sorted(self.rows) if row > self._taken][:limit]
         self._taken = max(found, default=self._taken)
-        return [self.rows[row]._replace(token=row) for row in found]
+        return [self.rows[row][2]._replace(token=row) for row in found]
 
     def delivered(self, tokens: Iterable[int]) -> None:
         for token in tokens:

@@ -10,6 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from tests.model.kafka import Spool
 
 from tamis.messaging.records import NOTHING_LEFT, progress_record
 from tamis.omission.stream import OmissionState
@@ -250,6 +251,11 @@ def counted_from_before() -> Patches:
     return [(Running, "_own", lambda self, versions: np.ones(len(versions), np.bool_))]
 
 
+def spooled_goes_ahead() -> Patches:
+    """What an edge has spooled goes out after its crash, ahead of what comes again (`spool_given_up`)."""
+    return [(Spool, "give_up", lambda self, shard, done: None)]
+
+
 MUTATIONS: dict[str, Callable[[], Patches]] = {
     make.__name__: make
     for make in (
@@ -275,6 +281,7 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         doubles_counted,
         read_before_commit,
         counted_from_before,
+        spooled_goes_ahead,
     )
 }
 

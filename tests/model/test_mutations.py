@@ -25,6 +25,7 @@ from tests.model.schedule import play, quiet
         ("progress_ahead", 318, "MISS"),
         ("read_before_commit", 1541, "LOST"),
         ("replaced_at_once", 20, "MISS"),
+        ("spooled_goes_ahead", 3261, "LOST"),
         ("stale_version", 3, "PLAN"),
     ],
 )

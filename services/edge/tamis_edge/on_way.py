@@ -12,14 +12,23 @@ from tamis_edge.core.records import Record
 class Sender(Protocol):
     """Whose records they are."""
 
-    out: deque[Record]
-
     def safe(self, token: int) -> None:
         """The record can't be lost any more."""
         ...
 
     def carries_tuple(self, token: int) -> bool:
         """Whether the record is of a reading, not progress or a final record."""
+        ...
+
+
+class ShardSender(Sender, Protocol):
+    """A shard, which has records to send."""
+
+    shard: str
+    out: deque[Record]
+
+    def place(self, token: int) -> int:
+        """Where in its source the readings of the record stood, the first of them."""
         ...
 
     def retract(self, token: int) -> None:

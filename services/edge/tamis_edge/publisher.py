@@ -29,7 +29,7 @@ from tamis.telemetry.logs import get_logger
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.aside import LetterFiles, letter_of, size_of
 from tamis_edge.core.records import ANY_PARTITION, Record
-from tamis_edge.on_way import Lane, OnWay, Sender, Sent, sent
+from tamis_edge.on_way import Lane, OnWay, Sender, Sent, ShardSender, sent
 from tamis_edge.spool import Spool
 
 _log = get_logger("edge.publisher")
@@ -62,7 +62,6 @@ _OTHERS_FAULT = {
 class _Spooled:
     """Owns what comes from the spool, whose records are all of readings."""
 
-    out: deque[Record] = field(default_factory=deque)
     delivered: list[int] = field(default_factory=list)
 
     def safe(self, token: int) -> None:
@@ -71,24 +70,15 @@ class _Spooled:
     def carries_tuple(self, token: int) -> bool:
         return True
 
-    def retract(self, token: int) -> None:
-        raise AssertionError("what is spooled is never retracted")
 
-
-@dataclass
 class _Own:
     """Owns what the edge says of itself."""
-
-    out: deque[Record] = field(default_factory=deque)
 
     def safe(self, token: int) -> None:
         """It is outdated soon anyway."""
 
     def carries_tuple(self, token: int) -> bool:
         return False
-
-    def retract(self, token: int) -> None:
-        """The same is said again soon."""
 
 
 class Publisher:
@@ -158,8 +148,8 @@ class Publisher:
         """Records that Kafka has not confirmed yet."""
         return self._on_way.records
 
-    def send(self, sender: Sender, movable: bool) -> None:
-        """Take what the sender has to send, in order, as far as there is room for it.
+    def send(self, sender: ShardSender, movable: bool) -> None:
+        """Take what a shard has to send, in order, as far as there is room for it.
 
         A shard that can move keeps its records until they are published: spooled ones would stay behind when
         it moves.
@@ -296,17 +286,18 @@ class Publisher:
         )
         return True
 
-    def _to_spool(self, sender: Sender) -> None:
-        records = []
+    def _to_spool(self, sender: ShardSender) -> None:
+        records, places = [], []
         while sender.out:
             record = sender.out.popleft()
             if sender.carries_tuple(record.token):
                 records.append(record)
+                places.append(sender.place(record.token))
             else:
                 # Progress goes behind the tuples that it covers, and these are not on their way yet.
                 sender.retract(record.token)
         if records:
-            self._spool.append(records)
+            self._spool.append(sender.shard, records, places)
             for record in records:
                 sender.safe(record.token)
 

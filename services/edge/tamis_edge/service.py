@@ -64,6 +64,7 @@ class Edge:
         self._telemetry = EdgeTelemetry(metrics, config.name)
         self.journal = Journal(data / "journal.db", config.limits.journal)
         self.spool = Spool(data / "spool.db", config.limits.spool)
+        self._give_up_unfinished()
         files = LetterFiles(data / "dead-letters", config.limits.spool)
         self.publisher = Publisher(kafka, config.name, self.spool, files, metrics)
         self.plans = PlanReader(
@@ -73,6 +74,14 @@ class Edge:
         self.sources = self._open_sources(kafka)
         self._paused = False
         self._show_at = 0
+
+    def _give_up_unfinished(self) -> None:
+        """Forget what is spooled of readings that come again, but not where nothing reads them any more."""
+        read = {source.name for source in self.config.sources}
+        for shard in self.journal.shards():
+            if shard.rpartition("/")[2] in read:
+                commit, _ = self.journal.committed(shard)
+                self.spool.give_up(shard, commit.born + commit.done)
 
     def _open_sources(self, kafka: KafkaSettings) -> list[Source]:
         from tamis_edge.sources.file import FileSources

@@ -15,7 +15,7 @@ from tamis_edge.journal import open_database
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (
   id INTEGER PRIMARY KEY AUTOINCREMENT, topic TEXT NOT NULL, part INTEGER NOT NULL, key BLOB, value BLOB NOT
-  NULL, arrival INTEGER NOT NULL, headers TEXT
+  NULL, arrival INTEGER NOT NULL, headers TEXT, shard TEXT, place INTEGER
 );
 """
 
@@ -28,12 +28,22 @@ class Spool:
         self._path = path
         self._limit = limit
         self._db = open_database(path, _SCHEMA)
-        self.records, self.bytes = self._db.execute(
-            "SELECT count(*), coalesce(sum(length(value) + coalesce(length(key), 0)), 0) FROM records"
-        ).fetchone()
+        if not any(column[1] == "place" for column in self._db.execute("PRAGMA table_info(records)")):
+            # The file of an older release.
+            self._db.execute("ALTER TABLE records ADD COLUMN shard TEXT")
+            self._db.execute("ALTER TABLE records ADD COLUMN place INTEGER")
         self._taken = 0  # greatest id handed out in this life
-        self._last: int = self._db.execute("SELECT coalesce(max(id), 0) FROM records").fetchone()[0]
         self._sizes: dict[int, int] = {}
+        self._count()
+
+    def _count(self) -> None:
+        self.records: int
+        self.bytes: int
+        self._last: int
+        self.records, self.bytes, self._last = self._db.execute(
+            "SELECT count(*), coalesce(sum(length(value) + coalesce(length(key), 0)), 0),"
+            " coalesce(max(id), 0) FROM records"
+        ).fetchone()
 
     @property
     def full(self) -> bool:
@@ -45,8 +55,19 @@ class Spool:
         """Whether there are records that `take` has not handed out: whatever is new has to go behind them."""
         return self._taken < self._last
 
-    def append(self, records: Sequence[Record]) -> None:
-        """Have records on disk, in order, when this returns.
+    def give_up(self, shard: str, done: int) -> None:
+        """Forget records of a shard from the place `done` on, in a new life before any is taken: its source
+        gives these readings again.
+
+        They would go out ahead of what was on its way to Kafka when the edge died, which comes again with
+        them: out of the order on which counting rests (`docs/decisions/0027`).
+        """
+        self._transact("DELETE FROM records WHERE shard = ? AND place >= ?", [(shard, done)])
+        self._count()
+
+    def append(self, shard: str, records: Sequence[Record], places: Sequence[int]) -> None:
+        """Have records of a shard on disk, in order, when this returns; `places`: where in its source the
+        readings of each stood, the first of them.
 
         Raises:
             UnavailableError: the disk refuses them; none was taken.
@@ -59,10 +80,15 @@ class Spool:
                 record.value,
                 record.arrival,
                 _headers_out(record.headers),
+                shard,
+                place,
             )
-            for record in records
+            for record, place in zip(records, places, strict=True)
         ]
-        insert = "INSERT INTO records (topic, part, key, value, arrival, headers) VALUES (?, ?, ?, ?, ?, ?)"
+        insert = (
+            "INSERT INTO records (topic, part, key, value, arrival, headers, shard, place)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        )
         self._transact(insert, rows)
         self._last = self._db.execute("SELECT max(id) FROM records").fetchone()[0]
         self.records += len(rows)

@@ -183,7 +183,7 @@ def test_what_is_read_at_once_is_bounded_in_bytes(tmp_path: Path) -> None:
     assert [len(journal.read("a", first, 9, 80)) for first in (0, 2, 4)] == [2, 2, 1]
     journal.close()
     spool = Spool(tmp_path / "s.db", 10**6)
-    spool.append([Record(0, "t", 0, None, b"x" * 40, 0)] * 5)
+    spool.append("a", [Record(0, "t", 0, None, b"x" * 40, 0)] * 5, range(5))
     assert [len(spool.take(9, 80)) for _ in range(3)] == [2, 2, 1]
     spool.close()
 
@@ -203,10 +203,10 @@ def test_a_letter_that_does_not_fit_into_kafka_is_kept_once(tmp_path: Path) -> N
 
 def test_a_spool_gives_back_in_order_what_it_took(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "s.db", 50)
-    spool.append([record(i) for i in range(4)])
+    spool.append("a", [record(i) for i in range(4)], range(4))
     assert spool.waiting
     assert not spool.full
-    spool.append([record(4), record(5)])
+    spool.append("a", [record(4), record(5)], [4, 5])
     first = spool.take(4, 99)
     assert plain(first) == [record(i) for i in range(4)]
     spool.delivered([r.token for r in first[:3]])
@@ -217,6 +217,26 @@ def test_a_spool_gives_back_in_order_what_it_took(tmp_path: Path) -> None:
     again = Spool(tmp_path / "s.db", 5)
     assert again.full
     assert plain(again.take(9, 99)) == [record(i) for i in (3, 4, 5)]
+    again.close()
+
+
+def test_a_spool_gives_up_what_the_source_gives_again(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "s.db") as old:  # as an older release left it
+        old.execute(
+            "CREATE TABLE records (id INTEGER PRIMARY KEY AUTOINCREMENT, topic TEXT NOT NULL,"
+            " part INTEGER NOT NULL, key BLOB, value BLOB NOT NULL, arrival INTEGER NOT NULL, headers TEXT)"
+        )
+        old.execute("INSERT INTO records VALUES (1, 't', 0, NULL, x'76616c75652030', 1000, NULL)")
+    old.close()
+    spool = Spool(tmp_path / "s.db", 10**6)
+    spool.append("a", [record(i) for i in (2, 4, 6)], [102, 104, 106])
+    spool.append("b", [record(8)], [108])
+    spool.close()
+    again = Spool(tmp_path / "s.db", 10**6)
+    again.give_up("a", 104)
+    assert (again.records, again.bytes) == (3, 21)
+    assert [r.value for r in again.take(9, 10**6)] == [b"value 0", b"value 2", b"value 8"]
+    assert not again.waiting
     again.close()
 
 
@@ -233,7 +253,7 @@ while True:
     journal.append("a", [b"%d" % i], i).result()
     if i % 10 == 9:
         journal.commit("a", Commit(i - 20, i, 1, 1)).result() if i > 20 else None
-    spool.append([Record(0, "t", 0, None, b"%d" % i, i)])
+    spool.append("a", [Record(0, "t", 0, None, b"%d" % i, i)], [i])
     print(i, flush=True)
     i += 1
 """

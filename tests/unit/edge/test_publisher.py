@@ -28,6 +28,8 @@ class InMemory(KafkaSettings):
 class Shard:
     """Sends records and remembers which are safe."""
 
+    shard = "air:edge/source"
+
     def __init__(self, count: int, first: int = 0) -> None:
         self.out = deque(
             Record(first + i, "tamis.stream.air.1", i % 3, b"k", b"%d" % i, 1_700_000_000_000)
@@ -40,6 +42,9 @@ class Shard:
 
     def carries_tuple(self, token: int) -> bool:
         return True
+
+    def place(self, token: int) -> int:
+        return token
 
     def retract(self, token: int) -> None:
         raise AssertionError("all of it is of readings")
@@ -78,6 +83,6 @@ def test_every_delivered_record_is_reported(parts: tuple[Publisher, Spool]) -> N
 def test_what_was_spooled_is_forgotten_once_it_is_delivered(parts: tuple[Publisher, Spool]) -> None:
     publisher, spool = parts
     shard = Shard(500)
-    spool.append(list(shard.out))
+    spool.append(shard.shard, list(shard.out), range(len(shard.out)))
     hear(publisher, lambda: spool.records == 0)
     assert publisher.fault is None

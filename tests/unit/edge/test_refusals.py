@@ -96,6 +96,7 @@ class Producer:
 class Shard:
     """A sender whose tokens below 0 are of progress."""
 
+    shard = "s:edge/source"
     out: deque[Record] = field(default_factory=deque)
     done: list[int] = field(default_factory=list)
 
@@ -107,6 +108,9 @@ class Shard:
 
     def carries_tuple(self, token: int) -> bool:
         return token >= 0
+
+    def place(self, token: int) -> int:
+        raise AssertionError("nothing is spooled here")
 
     def retract(self, token: int) -> None:
         raise AssertionError("nothing is spooled here")

@@ -16,9 +16,12 @@ from tamis.telemetry.metrics import Metrics
 from tamis.telemetry.threads import DeadThreadError
 from tamis_edge.config import EdgeConfig, Http, HttpSource
 from tamis_edge.core.commit import Commit
+from tamis_edge.core.records import Record
 from tamis_edge.decode.decoder import Decoder, FieldMap
+from tamis_edge.journal import Journal
 from tamis_edge.service import Edge
 from tamis_edge.sources.base import Payloads, payloads
+from tamis_edge.spool import Spool
 
 ROWS = 100
 
@@ -85,6 +88,24 @@ def edge(tmp_path: Path) -> Iterator[Edge]:
     for source in opened:
         source.stop()
     for part in (found.publisher, found.journal, found.spool):
+        part.close()
+
+
+def test_what_comes_again_is_not_sent_from_the_spool_as_well(tmp_path: Path) -> None:
+    journal, spool = Journal(tmp_path / "journal.db", 10**6), Spool(tmp_path / "spool.db", 10**6)
+    for name in ("air:edge/http", "air:edge/gone"):
+        journal.append(name, [b"{}"] * 4, 0).result()
+        journal.commit(name, Commit(2, version=1, born=100)).result()
+        spool.append(name, [Record(0, "t", 0, None, b"%d" % i, 0) for i in range(4)], range(100, 104))
+    journal.close()
+    spool.close()
+    config = EdgeConfig(http=Http(port=0), sources=[HttpSource(name="http", kind="http")])
+    edge = Edge(config, tmp_path, KafkaSettings(bootstrap="127.0.0.1:1"), Metrics("edge"))
+    # Nothing reads what has gone from the configuration.
+    assert [record.value for record in edge.spool.take(9, 10**6)] == [b"0", b"1", b"0", b"1", b"2", b"3"]
+    for source in edge.sources:
+        source.stop()
+    for part in (edge.publisher, edge.journal, edge.spool):
         part.close()
 
 

@@ -249,6 +249,10 @@ class ShardRun:
         """Whether the record is of readings, and not progress or a final record, which can be made again."""
         return token in self._unsafe
 
+    def place(self, token: int) -> int:
+        """Where in its source the record's readings stood, the first of them; not for other records."""
+        return self._born + self._unsafe[token]
+
     def retract(self, token: int) -> None:
         """This progress or final record was not sent: another has to be made."""
         self._said.take_back()
