@@ -11,7 +11,8 @@ from tamis_joiner.observer import Observer
 
 
 def record(time: int, alarms: int, late: int = 0) -> bytes:
-    return Frontier(0, 1, {}, {}, {"hot": alarms}, late, 0, time, {"foreign": alarms}).to_bytes()
+    dead, missed = {"foreign": alarms}, {"rows": late}
+    return Frontier(0, 1, {}, {}, {"hot": alarms}, late, 0, time, dead, missed=missed).to_bytes()
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:
@@ -26,6 +27,7 @@ def test_records_that_are_read_again_are_not_counted_again() -> None:
         observer.frontier(one)
     assert value(metrics, "tamis_alarms_total", query="hot") == 9
     assert value(metrics, "tamis_joiner_late_total") == 4
+    assert value(metrics, "tamis_query_late_total", query="rows") == 4
     assert value(metrics, "tamis_dead_letters_total", service="joiner", reason="foreign") == 9
 
 

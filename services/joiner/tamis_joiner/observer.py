@@ -45,6 +45,10 @@ class Observer:
         self._frontiers[record.partition] = record
         for alert, count in record.alarms.items():
             self._count("tamis_alarms_total", count, last.alarms.get(alert, 0) if last else 0, query=alert)
+        for alert, count in record.missed.items():
+            self._count(
+                "tamis_query_late_total", count, last.missed.get(alert, 0) if last else 0, query=alert
+            )
         for reason, count in record.dead.items():
             before = last.dead.get(reason, 0) if last else 0
             self._count("tamis_dead_letters_total", count, before, service="joiner", reason=reason)

@@ -174,6 +174,8 @@ class Frontier:
     unable: dict[str, str] = field(default_factory=dict)  # why an alert isn't evaluated, by alert
     # The most entries that a standing query may have, over all partitions, by "alert@version".
     bounds: dict[str, int] = field(default_factory=dict)
+    # Tuples that came too late to count for a standing query, by alert, since the state's beginning.
+    missed: dict[str, int] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """The record's value."""

@@ -239,6 +239,13 @@ CATALOGUE: tuple[Metric, ...] = (
         "joiner",
     ),
     Metric(
+        "tamis_query_late_total",
+        "counter",
+        "Tuples that came too late for a query in application time, or for a window that has ended",
+        ("query",),
+        "joiner",
+    ),
+    Metric(
         "tamis_joiner_lost_records_total",
         "counter",
         "Records that Kafka deleted before the joiner had read them",

@@ -47,11 +47,14 @@ class Output:
 
 @dataclass
 class Counts:
-    """Counters since the state's beginning."""
+    """Counters since the state's beginning. `late`: tuples that joins took, `missed`: by alert, those that
+    came too late to count for a standing query.
+    """
 
     alarms: Counter[str] = field(default_factory=Counter)
     dead: Counter[str] = field(default_factory=Counter)
     late: int = 0
+    missed: Counter[str] = field(default_factory=Counter)
 
 
 class Group:
@@ -132,7 +135,8 @@ class Group:
         self._parking = Parking(meta["parked"])
         self._shed = Shed(meta.get("shed"))  # state of an older version has none
         counts = meta["counts"]
-        self._counts = Counts(Counter(counts["alarms"]), Counter(counts["dead"]), counts["late"])
+        missed = Counter(counts.get("missed", {}))  # state of an older version has none
+        self._counts = Counts(Counter(counts["alarms"]), Counter(counts["dead"]), counts["late"], missed)
         self._report = meta["report"].encode() if meta["report"] else None
 
     def _write_meta(self, state: StateMap, token: str) -> None:
@@ -148,7 +152,12 @@ class Group:
             "standing": self._standing.to_json(),
             "parked": self._parking.to_json(),
             "shed": self._shed.to_json(),
-            "counts": {"alarms": dict(counts.alarms), "dead": dict(counts.dead), "late": counts.late},
+            "counts": {
+                "alarms": dict(counts.alarms),
+                "dead": dict(counts.dead),
+                "late": counts.late,
+                "missed": dict(counts.missed),
+            },
             "unable": self._unable,
             "report": self._report.decode() if self._report else None,
         }
@@ -270,7 +279,9 @@ class Group:
                         arrived.append((topic.name, tuples))
                     if topic.counted:
                         counted.append((topic.name, tuples))
-        self._raise(self._standing.take(counted, self._frontiers, self.plan_version), out)
+        before = self._standing.late()
+        self._raise(self._standing.take(counted, self.plan_version), out)
+        self._counts.missed += self._standing.late() - before
         changed = self._synopses.take(arrived)
         live = self._synopses.live
         for definition in self._plan.definitions if self._plan else ():
@@ -322,6 +333,7 @@ class Group:
             dead=dict(self._counts.dead),
             unable=self._unable | self._standing.unable,
             bounds=self._standing.bounds(),
+            missed=dict(self._counts.missed),
         ).to_bytes()
 
 

@@ -10,6 +10,7 @@ places, and the number of the next row, are in `meta`: they change in the same c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from operator import itemgetter
@@ -81,14 +82,17 @@ class Running:
         self._evaluator = standing(self.query.sql, self.query.alert, self._reach)
         self.load(self._saved)
 
-    def take(self, source: Input, tuples: Fresh, frontier: int) -> Found:
+    @property
+    def late(self) -> int:
+        """How many tuples came too late for some of what they belong to."""
+        return self._evaluator.late if isinstance(self._evaluator, CountsLate) else 0
+
+    def take(self, source: Input, tuples: Fresh) -> Found:
         """The rows that tuples of one topic make, with the time of the tuple that completed each and when it
-        arrived. `frontier`: what is before it comes too late to count.
+        arrived.
         """
         at = self._fresh(source.topic, self._counting(source, tuples), tuples)
         when = tuples.times if source.time else tuples.arrived
-        if source.time and not isinstance(self._evaluator, CountsLate):
-            at = at[when[at] >= frontier]
         if len(at) == 0:
             return None
         self.changed = True
@@ -173,16 +177,14 @@ class StandingQueries:
                 self._begin(query, Counts(), state)
         self._until(plan)
 
-    def take(
-        self, arrived: Iterable[tuple[str, Fresh]], frontiers: Frontiers, plan: int
-    ) -> dict[str, Alarms]:
+    def take(self, arrived: Iterable[tuple[str, Fresh]], plan: int) -> dict[str, Alarms]:
         """The alarms of tuples by topic, by alert; those of a topic in the order of their offsets."""
         # In an order that a batch which comes again has again: its topics come in any.
         parts = sorted(arrived, key=itemgetter(0))
         return self._each(
             plan,
             lambda one: (
-                one.take(source, tuples, frontiers.of(topic))
+                one.take(source, tuples)
                 for topic, tuples in parts
                 for source in one.query.inputs
                 if source.topic == topic
@@ -198,6 +200,13 @@ class StandingQueries:
         for one in self._running.values():
             if any(source.topic == topic for source in one.query.inputs):
                 one.passed(topic, mark)
+
+    def late(self) -> Counter[str]:
+        """By alert, how many tuples have come too late to count since the queries began that run now."""
+        found: Counter[str] = Counter()
+        for one in self._running.values():
+            found[one.query.alert] += one.late
+        return found
 
     def entries(self) -> dict[str, int]:
         """Live entries by "alert@version"."""
