@@ -103,6 +103,24 @@ def test_run_evaluates_a_derived_stream(folder: Folder) -> None:
     )
 
 
+def test_names_are_folded_as_in_sql(folder: Folder) -> None:
+    """The two statements make one stream and one query each, of which one keeps its capitals."""
+    air = folder.write("air.csv", AIR)
+    named = SQL + WARM.replace("warm", '"Warm"') + WARM.replace("warm", "WARM").replace("> 5", "> 8")
+    for query, rows in (("Warm", 3), ('"Warm"', 3), ("WARM", 1), ("wArM", 1)):
+        result = folder.call("run", named, "--query", query, "--input", f"AIR={air}")
+        assert (result.exit_code, len(result.stdout.splitlines())) == (0, 1 + rows), result.output
+        asked = folder.call("explain", named, "--query", query, "--json")
+        assert [q["name"] for q in orjson.loads(asked.stdout)["queries"]] == [
+            query.strip('"') if rows == 3 else "warm"
+        ]
+    surface = folder.write("surface.csv", SURFACE)
+    result = folder.call("verify", SQL + GAP, "--input", f"Air={air}", "--input", f"SURFACE={surface}")
+    assert result.exit_code == 0, result.output
+    quoted = folder.call("run", SQL + GAP, "--input", f'"Air"={air}', "--input", f"surface={surface}")
+    assert (quoted.exit_code, "there is no stream Air" in quoted.stderr) == (2, True)
+
+
 def test_a_recording_that_nobody_reads_is_left_aside(folder: Folder) -> None:
     both = folder.inputs()
     read, all_given = (folder.call("run", SQL + WARM, "--query", "warm", *some) for some in (both[:2], both))

@@ -18,6 +18,7 @@ from tamis.errors import InputError, TamisError
 from tamis.fleet.registry_client import LONGEST_FILE
 from tamis.planning.plan_json import decode_plan
 from tamis.query.model import Drop
+from tamis.query.names import meant
 from tamis.telemetry import Health, Metrics, get_logger
 from tamis.telemetry.server import telemetry_routes
 from tamis.web.body import read_body
@@ -154,9 +155,14 @@ def _statements(app: FastAPI, worker: Worker, metrics: Metrics) -> None:
 
         return await run_in_threadpool(run)
 
-    def drop(kind: Literal["alert", "stream", "function"], name: str) -> Response:
+    def drop(kind: Literal["alert", "stream", "function", "table"], name: str) -> Response:
+        def decide(registry: Registry, now: int) -> tuple[list[Outcome], Change]:
+            kinds = (kind, "derived") if kind == "stream" else (kind,)
+            known = {stored.name for stored in registry.state.statements.values() if stored.kind in kinds}
+            return registry.take([Drop(kind, meant(name, known))], now)
+
         try:
-            return perform(lambda registry, now: registry.take([Drop(kind, name)], now))
+            return perform(decide)
         except Conflict as error:
             # There is no text that its position could be in.
             raise Conflict(error.what, None, error.hint) from None
@@ -173,6 +179,10 @@ def _statements(app: FastAPI, worker: Worker, metrics: Metrics) -> None:
     def drop_function(name: Name) -> Response:
         return drop("function", name)
 
+    @app.delete("/v1/tables/{name}", summary="Drop a table that nothing reads")
+    def drop_table(name: Name) -> Response:
+        return drop("table", name)
+
 
 def _reading(app: FastAPI, worker: Worker) -> None:
     def show(make: Callable[[View], list[documents.Document]], kind: str, name: str | None) -> Response:
@@ -180,7 +190,8 @@ def _reading(app: FastAPI, worker: Worker) -> None:
             rows = make(registry.view(now))
         if name is None:
             return _json(rows)
-        found = next((row for row in rows if row["name"] == name), None)
+        wanted = name if kind == "edge" else meant(name, {row["name"] for row in rows})
+        found = next((row for row in rows if row["name"] == wanted), None)
         if found is None:
             raise MissingError(f"there is no {kind} '{name}'", hint=f"GET /v1/{kind}s lists what there is")
         return _json(found)
@@ -212,12 +223,16 @@ def _subscribing(app: FastAPI, worker: Worker) -> None:
         name: Name, predicate: Predicate = "", consumer: Consumer = "", lease: Term = leases.SECONDS
     ) -> Response:
         def subscribe(registry: Registry, now: int) -> tuple[Lease, Change]:
-            wanted = leases.new_lease(name, predicate, consumer, lease, registry.state.catalog)
-            return registry.subscribe(wanted, now)
+            return registry.subscribe(wish(registry), now)
+
+        def wish(registry: Registry) -> Lease:
+            catalog = registry.state.catalog
+            stream = meant(name, {**catalog.streams, **catalog.derived})
+            return leases.new_lease(stream, predicate, consumer, lease, catalog)
 
         with worker.reading() as (registry, now):
-            catalog = registry.state.catalog
-        wanted = leases.new_lease(name, predicate, consumer, lease, catalog)
+            pass  # a predicate may take a while to read
+        wanted = wish(registry)
         with worker.reading() as (registry, now):
             found = registry.renew(wanted, now)
         if found is None:

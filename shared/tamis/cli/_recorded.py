@@ -10,6 +10,7 @@ import click
 from tamis.cli._sql_file import STANDARD_INPUT
 from tamis.errors import InputError
 from tamis.query.model import AlertDef, Catalog, DerivedDef
+from tamis.query.names import meant
 from tamis.recordings import Format, Recording, read_recording
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -37,14 +38,15 @@ def recorded(command: _Command) -> _Command:
     return command
 
 
-def files_of(inputs: Iterable[str], source: str) -> dict[str, list[str]]:
+def files_of(inputs: Iterable[str], source: str, catalog: Catalog) -> dict[str, list[str]]:
     """The files of each stream that `--input` names. `source` is the SQL's: standard input is read once."""
     files: dict[str, list[str]] = {}
+    known = {**catalog.streams, **catalog.derived, **catalog.tables}
     for one in inputs:
         stream, equals, path = one.partition("=")
         if not (stream and equals and path):
             raise InputError(f"{one!r} names no file", where="--input", hint="write STREAM=FILE")
-        files.setdefault(stream, []).append(path)
+        files.setdefault(meant(stream, known), []).append(path)
     if [source, *(path for paths in files.values() for path in paths)].count(STANDARD_INPUT) > 1:
         raise InputError("standard input can be read only once", where="--input")
     return files

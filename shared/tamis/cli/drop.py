@@ -1,4 +1,4 @@
-"""`tamis drop`: take an alert, a stream or a function out of service."""
+"""`tamis drop`: take an alert, a stream, a function or a table out of service."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Examples:
   tamis drop stream air
 """
 )
-@click.argument("kind", type=click.Choice(["alert", "stream", "function"]))
+@click.argument("kind", type=click.Choice(["alert", "stream", "function", "table"]))
 @click.argument("name")
 @registry_option
 def command(kind: str, name: str, url: str) -> None:
-    """Drop an alert, or a stream or function that nothing reads."""
+    """Drop an alert, or a stream, function or table that nothing reads."""
     (outcome,) = request("DELETE", url, f"/v1/{kind}s/{quote(name, safe='')}")
     click.echo(f"{outcome['kind']} {outcome['name']} dropped (plan {outcome['plan']})")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 
 import click
 import orjson
@@ -12,6 +11,7 @@ from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
 from tamis.planning.explain import explain, grown
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain
+from tamis.query.names import meant
 
 
 @click.command(
@@ -44,8 +44,8 @@ def command(source: str, query: str | None, run_witness: bool, as_json: bool) ->
         if isinstance(statement, AlertDef | DerivedDef):
             asked[statement.name] = statement
         elif isinstance(statement, Explain) and isinstance(statement.target, AlertDef):
-            name = f"line {statement.position.line}"
-            asked[name] = replace(statement.target, name=name)
+            asked[statement.target.name] = statement.target
+    query = query if query is None else meant(query, asked)
     if query is not None and query not in asked:
         raise InputError(f"there is no query {query!r}", where=source, hint="it has " + _listed(asked))
     chosen = [one for name, one in asked.items() if query in (None, name) and _stands(one, catalog)]

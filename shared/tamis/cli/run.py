@@ -20,6 +20,7 @@ from tamis.planning.application_time.ground import ground
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
 from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef, Query
+from tamis.query.names import meant
 from tamis.recordings import Format, Recording, format_of, write_table
 from tamis.recordings.values import iso_text
 
@@ -58,7 +59,7 @@ def command(
     output_form = format_of(output, form or "csv" if output == "-" else form)  # known before the work is done
     catalog, _ = statements_of(source)
     chosen = _chosen(catalog, query, source)
-    recordings = read_recordings(catalog, [chosen], files_of(inputs, source), form)
+    recordings = read_recordings(catalog, [chosen], files_of(inputs, source, catalog), form)
     if chosen.query.timeless or chosen.query.grouping is not None or _in_time(chosen.query, catalog):
         write_table(_standing_rows(chosen, catalog, recordings), output, output_form)
         return
@@ -73,6 +74,7 @@ def _chosen(catalog: Catalog, name: str | None, source: str) -> AlertDef | Deriv
     queries: dict[str, AlertDef | DerivedDef] = {**catalog.derived, **catalog.alerts}
     if not queries:
         raise InputError("no query to run", where=source, hint="add a CREATE ALERT statement")
+    name = name if name is None else meant(name, queries)
     if name is None and len(queries) > 1:
         raise InputError(
             "several queries", where=source, hint=f"choose one with --query: {', '.join(queries)}"

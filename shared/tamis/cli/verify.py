@@ -50,7 +50,7 @@ def command(source: str, inputs: tuple[str, ...], form: Format | None, as_json: 
             kind = "in application time" if alert.query.in_time else "over streams without time"
             what = f"queries {kind} have no plain join to compare with yet"
             raise InputError(what, where=f"alert {alert.name}", hint="evaluate it with tamis run")
-    recordings = read_recordings(catalog, alerts, files_of(inputs, source), form)
+    recordings = read_recordings(catalog, alerts, files_of(inputs, source, catalog), form)
     verdicts = verify(catalog, recordings)
     if as_json:
         click.echo(orjson.dumps([v.to_json() for v in verdicts], option=orjson.OPT_INDENT_2))

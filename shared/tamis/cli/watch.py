@@ -12,6 +12,7 @@ import click
 import orjson
 
 from tamis.messaging.topics import ALARMS
+from tamis.query.names import meant
 
 
 @click.command(
@@ -54,7 +55,7 @@ def command(alert: str | None, from_beginning: bool, as_json: bool, bootstrap: s
 
 
 def _show(topic: str, record: Mapping[str, Any], alert: str | None, as_json: bool) -> None:
-    if alert is None or record["alert"] == alert:
+    if alert is None or record["alert"] == meant(alert, {record["alert"]}):
         click.echo(orjson.dumps(record).decode() if as_json else line(topic, record))
 
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from sqlglot import exp
 
-from tamis.errors import SqlError
+from tamis.errors import Position, SqlError
 from tamis.query.dialect import span
 from tamis.query.model import Catalog
 from tamis.query.text import Text
@@ -35,11 +35,22 @@ class Context:
     broken_alerts: set[str] = field(default_factory=set)
     later_functions: set[str] = field(default_factory=set)  # defined further down in the text
     used_functions: set[str] = field(default_factory=set)  # called by the statement being read
+    unnamed_queries: set[str] = field(default_factory=set)  # what those without a name were called
 
     def error(self, what: str, place: int | exp.Expr, hint: str) -> None:
         """Report a mistake at an offset or an expression."""
         offset = place if isinstance(place, int) else span(place)[0]
         self.errors.append(self.text.error(what, offset, hint))
+
+    def unnamed(self, position: Position) -> str:
+        """What a query without a name is called: by its line, and behind another of that line by its column,
+        too. No alert and no stream can be called so.
+        """
+        name = f"line {position.line}"
+        if name in self.unnamed_queries:
+            name += f", column {position.column}"
+        self.unnamed_queries.add(name)
+        return name
 
     def source(self, node: exp.Expr) -> str:
         """The text of an expression, with runs of white space as one blank."""

@@ -269,7 +269,7 @@ class Show:
 
 @dataclass(frozen=True)
 class Explain:
-    """EXPLAIN q, or EXPLAIN SELECT … as an alert without a name."""
+    """EXPLAIN q, or EXPLAIN SELECT … as an alert that is called by its place (`line 3`)."""
 
     target: str | AlertDef
     position: Position = field(default=Position(1, 1), compare=False)

@@ -348,7 +348,8 @@ class StatementReader:
             query = self._query()
             if query is None:
                 return None
-            alert = AlertDef("", query, functions=self.functions, sql=sql, position=self.position())
+            called = self.context.unnamed(self.position())
+            alert = AlertDef(called, query, functions=self.functions, sql=sql, position=self.position())
             return Explain(alert, self.position())
         name = self.cursor.name("the name of a query, or SELECT", "write EXPLAIN name, or EXPLAIN SELECT …")
         self.cursor.finish("write EXPLAIN name, or EXPLAIN SELECT …")

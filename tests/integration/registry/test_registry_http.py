@@ -47,10 +47,10 @@ def test_statements_become_one_plan_in_every_partition(fresh: str, start: Any, h
     topics = [t["name"] for s in newest[0][1]["streams"] for t in s["topics"]]
     assert topics == ["tamis.stream.air.1", "tamis.stream.surface.1"]
     assert all(hand(fresh).read(topic) == [] for topic in topics)
-    assert registry.get("alerts/hot")["state"] == "starting"
+    assert registry.get("alerts/HOT")["state"] == "starting"
     assert [m["result"] for m in registry.sql(sql())] == ["unchanged"] * 3
     assert registry.get("plans")[0]["version"] == version
-    assert registry.call("DELETE", "/v1/alerts/hot").json()[0]["result"] == "dropped"
+    assert registry.call("DELETE", "/v1/alerts/Hot").json()[0]["result"] == "dropped"
     assert registry.get("alerts") == []
 
 

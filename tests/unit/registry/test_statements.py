@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
+from click.testing import CliRunner
 
+from tamis.cli import main
 from tamis.errors import SqlErrors
 from tamis.query.model import Drop
 from tamis_registry.core.carry import Conflict
@@ -144,10 +147,19 @@ def test_show_and_explain_change_nothing(fleet: Any) -> None:
     before = fleet.version
     outcomes = fleet.sql("SHOW ALERTS; SHOW STREAMS; EXPLAIN q; EXPLAIN SELECT k FROM air WHERE v > 3;")
     assert [o.shows for o in outcomes[:2]] == ["alerts", "streams"]
-    assert [o.query["name"] for o in outcomes[2:]] == ["q", ""]
+    assert [o.query["name"] for o in outcomes[2:]] == ["q", "line 1"]
     assert fleet.version == before
     assert [q["name"] for q in fleet.registry.explain(alert("r") + "EXPLAIN q;")] == ["r", "q"]
     assert fleet.version == before and fleet.registry.state.alert("r") is None
+
+
+def test_queries_without_a_name_are_called_as_on_the_command_line(fleet: Any) -> None:
+    bare = "EXPLAIN SELECT k FROM air WHERE v > 3;"
+    text = f"\n{bare}\n{bare} {bare}\n"
+    made = CliRunner().invoke(main, ["explain", "-", "--json"], input=AIR + text)
+    names = [query["name"] for query in orjson.loads(made.stdout)["queries"]]
+    assert names == ["line 2", "line 3", "line 3, column 40"]
+    assert [query["name"] for query in fleet.registry.explain(text)] == names
 
 
 def test_a_replaced_definition_keeps_what_it_reads(fleet: Any) -> None:
