@@ -111,26 +111,54 @@ def test_a_wrong_type_is_named_with_row_and_column(
 
 
 @pytest.mark.parametrize(
-    ("field", "column", "row"),
+    ("field", "column"),
     [
-        ('"x": "1"', "x", 1),
-        ('"n": 1.5', "n", 1),
-        ('"k": 5', "k", 1),
-        ('"ok": 1', "ok", 1),
-        ('"ts": true', "ts", 1),
+        ('"x": "1"', "x"),
+        ('"n": 1.5', "n"),
+        ('"k": 5', "k"),
+        ('"ok": 1', "ok"),
+        ('"ts": true', "ts"),
+        ('"ts": 1.5', "ts"),
+        ('"ts": "1"', "ts"),
+        ('"ts": [1]', "ts"),
     ],
 )
-def test_json_types_are_not_converted(tmp_path: Path, field: str, column: str, row: int) -> None:
+def test_json_types_are_not_converted(tmp_path: Path, field: str, column: str) -> None:
     good = {"k": '"a"', "ts": "1", "x": "1", "n": "1", "b": "1", "ok": "true", "w": '"x"'}
     fields = ", ".join(field if name == column else f'"{name}": {value}' for name, value in good.items())
-    with pytest.raises(InputError, match=f"column {column}, row {row}"):
-        read(tmp_path, f"{{{fields}}}", name="s.ndjson")
+    with pytest.raises(InputError, match=f"line 2, field {column}: "):
+        read(tmp_path, "", f"{{{fields}}}", name="s.ndjson")
 
 
 def test_json_of_several_types_in_one_field(tmp_path: Path) -> None:
     rest = '"k": "a", "ts": 1, "n": 1, "b": 1, "ok": null, "w": "x"'
-    with pytest.raises(InputError, match="column x, row 2"):
-        read(tmp_path, f'{{{rest}, "x": 1}}', f'{{{rest}, "x": "1"}}', name="s.ndjson")
+    with pytest.raises(InputError, match="line 3, field x: '1' is not of type DOUBLE"):
+        read(tmp_path, f'{{{rest}, "x": 1}}', "", f'{{{rest}, "x": "1"}}', name="s.ndjson")
+
+
+def test_times_of_json_may_be_text_and_numbers_in_one_file(tmp_path: Path) -> None:
+    rest = '"k": "a", "x": 1, "n": 1, "b": 1, "ok": null, "w": "x"'
+    times = (
+        '"1970-01-01T00:00:01Z"',
+        "2000000",
+        "3e6",
+        '"1970-01-01 02:00:04+02:00"',
+        '"0000-01-01"',
+        "1e300",
+    )
+    found = read(tmp_path, *(f'{{{rest}, "ts": {time}}}' for time in times), name="s.ndjson")
+    assert values(found, "ts") == [1_000_000, 2_000_000, 3_000_000, 4_000_000]
+    assert found.refused == 2
+    assert found.given["ts"].to_pylist()[1:3] == ["1970-01-01T00:00:02Z", "1970-01-01T00:00:03Z"]
+    with pytest.raises(InputError, match="line 2, field ts: 'noon' is not a time; write ISO 8601, or whole"):
+        read(tmp_path, f'{{{rest}, "ts": 1}}', f'{{{rest}, "ts": "noon"}}', name="s.ndjson")
+
+
+def test_cells_mean_the_same_beside_any_others(tmp_path: Path) -> None:
+    """20260101 is a number of microseconds, as an edge takes it, not a date."""
+    for others in ([], ["1970-01-01"], ["0000-01-01T00Z"]):
+        lines = [f"a,{time},1,1,1,true,x" for time in ["20260101", "5.0", *others]]
+        assert values(read(tmp_path, *lines), "ts")[:2] == [20_260_101, 5]
 
 
 def test_json_lines_are_objects(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from tamis.errors import InputError
+from tamis.recordings.json_values import TimeUnit
 from tamis.settings.file import Secret, read_yaml
-from tamis_edge.decode.columns import TimeUnit
 from tamis_edge.decode.decoder import FieldMap
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

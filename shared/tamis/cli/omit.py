@@ -118,19 +118,25 @@ def _times(rows: Rows, name: str) -> tuple[NDArray[np.int64], int | None]:
     dates).
     """
     cells = rows.column(name)
-    where = f"{rows.where}, column {name}"
     if cells.null_count:
         raise InputError(
             "a time is missing",
-            where=f"{where}, row {_first(cells.is_null().to_numpy())}",
+            where=rows.place(name, _first(cells.is_null().to_numpy())),
             hint="leave the row out",
         )
     kind = cells.type
     if pa.types.is_integer(kind) or (rows.textual and _converts(cells, pa.int64())):
         return np.asarray(cells.cast(pa.int64()).to_numpy(), np.int64), 1
     if not pa.types.is_timestamp(kind) and _converts(cells, pa.float64(), rows.textual):
-        return _scaled(_numbers(rows, name, "time"), where)
-    return np.asarray(values_of(rows, name, Type.TIMESTAMP).vector.data, np.int64), None
+        return _scaled(_numbers(rows, name, "time"), f"{rows.where}, column {name}")
+    found = values_of(rows, name, Type.TIMESTAMP)
+    if found.unusable.any():
+        raise InputError(
+            "beyond what event time can be",
+            where=rows.place(name, _first(found.unusable)),
+            hint="correct it or leave the row out",
+        )
+    return np.asarray(found.vector.data, np.int64), None
 
 
 def _scaled(times: NDArray[np.float64], where: str) -> tuple[NDArray[np.int64], int]:
@@ -143,16 +149,14 @@ def _scaled(times: NDArray[np.float64], where: str) -> tuple[NDArray[np.int64], 
 
 
 def _numbers(rows: Rows, name: str, what: str) -> NDArray[np.float64]:
-    cells = rows.column(name)
-    where = f"{rows.where}, column {name}"
     found = values_of(rows, name, Type.DOUBLE)
     missing = found.unusable if found.vector.null is None else found.unusable | found.vector.null
     if missing.any():
         row = _first(missing)
-        given = cells[row - 1].as_py()
+        given = rows.column(name)[row].as_py()
         raise InputError(
             f"a {what} is missing" if given is None else f"{given!r} can't be compared",
-            where=f"{where}, row {row}",
+            where=rows.place(name, row),
             hint="leave the row out",
         )
     return np.asarray(found.vector.data, np.float64)
@@ -169,7 +173,7 @@ def _converts(cells: pa.ChunkedArray, target: pa.DataType, from_text: bool = Tru
 
 
 def _first(mask: NDArray[np.bool_]) -> int:
-    return int(np.flatnonzero(mask)[0]) + 1
+    return int(np.flatnonzero(mask)[0])
 
 
 def _span(text: str, unit: int | None, option: str) -> int:

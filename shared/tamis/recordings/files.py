@@ -120,7 +120,7 @@ def _sink(path: str, write: Callable[[BinaryIO], object]) -> None:
 
 
 def _ndjson(data: bytes, where: str) -> Rows:
-    objects, kept = [], []
+    objects, kept, numbers = [], [], []
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").splitlines(), 1):
         if not line.strip():
             continue
@@ -134,7 +134,8 @@ def _ndjson(data: bytes, where: str) -> Rows:
             )
         objects.append(one)
         kept.append(line)
-    return JsonRows(objects, kept, where)
+        numbers.append(number)
+    return JsonRows(objects, kept, numbers, where)
 
 
 def _write(table: pa.Table, sink: BinaryIO, form: Format) -> None:

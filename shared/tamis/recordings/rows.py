@@ -24,6 +24,9 @@ class Rows(Protocol):
 
     def __len__(self) -> int: ...
 
+    def place(self, column: str, row: int) -> str:
+        """What messages call a value; `row` from 0."""
+
     def column(self, name: str) -> pa.ChunkedArray:
         """One column. Raises InputError where there is none, or its values are of several types."""
 
@@ -48,6 +51,9 @@ class ArrowRows:
     def __len__(self) -> int:
         return int(self._table.num_rows)
 
+    def place(self, column: str, row: int) -> str:
+        return f"{self.where}, column {column}, row {row + 1}"
+
     def column(self, name: str) -> pa.ChunkedArray:
         check_column(self, name)
         return self._table[name]
@@ -60,13 +66,19 @@ class ArrowRows:
 
 
 class JsonRows:
-    """Objects of an NDJSON file, each with the line that it came from."""
+    """Objects of an NDJSON file, each with the line that it came from, and that line's number from 1."""
 
     textual = False
 
-    def __init__(self, objects: Sequence[Mapping[str, Any]], lines: Sequence[bytes], where: str) -> None:
+    def __init__(
+        self,
+        objects: Sequence[Mapping[str, Any]],
+        lines: Sequence[bytes],
+        numbers: Sequence[int],
+        where: str,
+    ) -> None:
         self.where, self.lines = where, lines
-        self._objects = objects
+        self._objects, self._numbers = objects, numbers
         self._names = list(dict.fromkeys(name for one in objects for name in one))
 
     @property
@@ -76,28 +88,39 @@ class JsonRows:
     def __len__(self) -> int:
         return len(self.lines)
 
+    def place(self, column: str, row: int) -> str:
+        return f"{self.where}, line {self._numbers[row]}, field {column}"
+
+    def values(self, name: str) -> list[Any]:
+        """One column, as JSON has it. Raises InputError where there is none."""
+        if self._objects:  # without objects there are no names either
+            check_column(self, name)
+        return [one.get(name) for one in self._objects]
+
     def column(self, name: str) -> pa.ChunkedArray:
-        if not self._objects:  # without objects there are no names either
-            return pa.chunked_array([pa.nulls(0)])
-        check_column(self, name)
-        values = [one.get(name) for one in self._objects]
+        values = self.values(name)
         kinds = [_KINDS.get(type(value), type(value)) for value in values]
         first = next((kind for kind in kinds if kind is not None), None)
         other = next((i for i, kind in enumerate(kinds) if kind not in (None, first)), None)
         if other is not None:
             raise InputError(
                 f"{_shown(values[other])} is of another type than the values before it",
-                where=f"{self.where}, column {name}, row {other + 1}",
+                where=self.place(name, other),
                 hint="correct it or leave the row out",
             )
         try:
             return pa.chunked_array([pa.array(values)])
         except (pa.ArrowException, OverflowError) as error:
-            raise InputError(str(error), where=f"{self.where}, column {name}") from error
+            raise InputError(str(error), where=f"{self.where}, field {name}") from error
 
     def take(self, numbers: NDArray[np.int64]) -> JsonRows:
         picked = numbers.tolist()
-        return JsonRows([self._objects[i] for i in picked], [self.lines[i] for i in picked], self.where)
+        return JsonRows(
+            [self._objects[i] for i in picked],
+            [self.lines[i] for i in picked],
+            [self._numbers[i] for i in picked],
+            self.where,
+        )
 
     def table(self) -> pa.Table:
         return pa.table({name: self.column(name) for name in self._names})

@@ -91,7 +91,7 @@ def _order(rows: Rows, keep: Mask) -> NDArray[np.int64]:
     if found.null is not None:
         raise InputError(
             "no place in the order",
-            where=f"{rows.where}, column {ORDER}, row {int(np.argmax(found.null)) + 1}",
+            where=rows.place(ORDER, int(np.argmax(found.null))),
         )
     return np.asarray(found.data[keep], np.int64)
 

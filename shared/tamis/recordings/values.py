@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from functools import partial
+from math import isfinite
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +14,10 @@ import pyarrow.compute as pc
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Mask, Vector
+from tamis.messaging.dead_letters import Reason
 from tamis.messaging.records import END_OF_TIME
-from tamis.recordings.rows import Rows
+from tamis.recordings.json_values import convert, iso_ticks, iso_time
+from tamis.recordings.rows import JsonRows, Rows
 
 _ARROW = {
     Type.VARCHAR: pa.string(),
@@ -22,8 +26,6 @@ _ARROW = {
     Type.BIGINT: pa.int64(),
     Type.DOUBLE: pa.float64(),
 }
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,13 @@ class Values:
 
 
 def values_of(rows: Rows, name: str, type_: Type) -> Values:
-    """The values of one column. Raises InputError, with the row, for the first that isn't of the type."""
-    cells = rows.column(name)
-    where = f"{rows.where}, column {name}"
+    """The values of one column. Raises InputError, with the place, for the first that isn't of the type."""
+    if isinstance(rows, JsonRows):
+        return _of_json(rows, name, type_)
+    cells, place = rows.column(name), partial(rows.place, name)
     if type_ is Type.TIMESTAMP:
-        return _times(cells, rows.textual, where)
-    typed = _typed(cells, type_, rows.textual, where)
+        return _times(cells, rows.textual, place)
+    typed = _typed(cells, type_, rows.textual, place)
     null = np.asarray(typed.is_null().to_numpy(), np.bool_)
     if type_ is Type.VARCHAR:
         text = np.asarray(typed.to_numpy(), np.object_)
@@ -56,23 +59,45 @@ def values_of(rows: Rows, name: str, type_: Type) -> Values:
     return Values(_vector(data, null), unusable)
 
 
+def _of_json(rows: JsonRows, name: str, type_: Type) -> Values:
+    """As an edge decodes them, but for fractions of microseconds: no configuration says what they count."""
+    values = rows.values(name)
+    vector, offences = convert(name, values, type_, "us")
+    wrong = {one.row for one in offences if one.reason is Reason.WRONG_TYPE}
+    if type_ is Type.TIMESTAMP:
+        wrong |= {row for row, v in enumerate(values) if type(v) is float and isfinite(v) and v != int(v)}
+    if wrong:
+        raise _misfit(values[min(wrong)], type_, rows.place(name, min(wrong)))
+    unusable = np.zeros(len(values), np.bool_)
+    unusable[[one.row for one in offences]] = True
+    if type_ is not Type.TIMESTAMP:
+        return Values(vector, unusable)
+    ticks = pa.chunked_array([pa.array(vector.data, mask=vector.null)])
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {str}:
+        return Values(vector, unusable, pa.chunked_array([pa.array(values, pa.string())]))
+    return Values(vector, unusable, pa.chunked_array([iso_text(ticks)]) if str in kinds else ticks)
+
+
 def _vector(data: np.ndarray, null: Mask) -> Vector:
     return Vector(data, null if null.any() else None)
 
 
-def _typed(cells: pa.ChunkedArray, type_: Type, textual: bool, where: str) -> pa.ChunkedArray:
+def _typed(
+    cells: pa.ChunkedArray, type_: Type, textual: bool, place: Callable[[int], str]
+) -> pa.ChunkedArray:
     if pa.types.is_null(cells.type):
         return cells.cast(_ARROW[type_])
     if not (textual or _suits(cells.type, type_)):
         row = int(np.flatnonzero(cells.is_valid().to_numpy())[0])
-        raise _misfit(cells, row, type_, where)
+        raise _misfit(cells[row].as_py(), type_, place(row))
     try:
         if type_ in (Type.INT, Type.BIGINT):
             return _whole(cells)
         return cells.cast(_ARROW[type_])
     except pa.ArrowException as error:
         row = next(i for i in range(len(cells)) if not _converts(cells.slice(i, 1), type_))
-        raise _misfit(cells, row, type_, where) from error
+        raise _misfit(cells[row].as_py(), type_, place(row)) from error
 
 
 def _whole(cells: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -105,48 +130,49 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _misfit(cells: pa.ChunkedArray, row: int, type_: Type, where: str) -> InputError:
+def _misfit(value: object, type_: Type, where: str) -> InputError:
+    if type_ is Type.TIMESTAMP:
+        hint = "write ISO 8601, or whole microseconds since 1970"
+        return InputError(f"{value!r:.60} is not a time", where=where, hint=hint)
     return InputError(
-        f"{cells[row].as_py()!r:.60} is not of type {type_}",
-        where=f"{where}, row {row + 1}",
-        hint="correct it or leave the row out",
+        f"{value!r:.60} is not of type {type_}", where=where, hint="correct it or leave the row out"
     )
 
 
-def _times(cells: pa.ChunkedArray, textual: bool, where: str) -> Values:
+def _times(cells: pa.ChunkedArray, textual: bool, place: Callable[[int], str]) -> Values:
     """ISO 8601 (UTC where no zone is given), or numbers of microseconds."""
     if pa.types.is_timestamp(cells.type):
         data = cells.cast(pa.timestamp("us", cells.type.tz), safe=False).cast(pa.int64())
         return _ticks(data, cells)
     if not _is_text(cells.type):
-        whole = _typed(cells, Type.BIGINT, False, where)
+        whole = _typed(cells, Type.BIGINT, False, place)
         return _ticks(whole, whole)
     text = cells.cast(pa.string())
-    for target in (pa.int64(),) * textual + (pa.timestamp("us", "UTC"), pa.timestamp("us")):
+    if textual:
         try:
-            data = text.cast(target)
+            whole = text.cast(pa.int64())
         except pa.ArrowInvalid:
-            continue
-        return _ticks(data.cast(pa.int64()), data if target == pa.int64() else text)
-    one_by_one = [
-        None if cell is None else _time(cell, textual, f"{where}, row {row}")
-        for row, cell in enumerate(text.to_pylist(), 1)
-    ]
-    return _ticks(pa.chunked_array([pa.array(one_by_one, pa.int64())]), text)
-
-
-def _time(cell: str, textual: bool, where: str) -> int:
+            pass
+        else:
+            return _ticks(whole, whole)
     try:
-        moment = datetime.fromisoformat(cell)
-        return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _TICK
+        return _ticks(iso_ticks(text), text)
+    except pa.ArrowInvalid:
+        one_by_one = [
+            None if cell is None else _time(cell, textual, partial(place, row))
+            for row, cell in enumerate(text.to_pylist())
+        ]
+        return _ticks(pa.chunked_array([pa.array(one_by_one, pa.int64())]), text)
+
+
+def _time(cell: str, textual: bool, place: Callable[[], str]) -> int:
+    # As an edge reads cells: 20260101 is a number, also where the cells around it are dates.
+    if textual and _converts(number := pa.chunked_array([[cell]]), Type.BIGINT):
+        return int(_whole(number)[0].as_py())
+    try:
+        return iso_time(cell)
     except ValueError:
-        if textual and _converts(pa.chunked_array([[cell]]), Type.BIGINT):
-            return int(float(cell))
-        raise InputError(
-            f"{cell!r:.60} is not a time",
-            where=where,
-            hint="write ISO 8601, or whole microseconds since 1970",
-        ) from None
+        raise _misfit(cell, Type.TIMESTAMP, place()) from None
 
 
 def _ticks(whole: pa.ChunkedArray, given: pa.ChunkedArray) -> Values:

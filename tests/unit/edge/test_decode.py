@@ -130,6 +130,30 @@ def test_times(value: Any, unit: Any, time: int) -> None:
     assert decode({**GOOD, "ts": value}, {**GOOD, "ts": None}, by=by).times.tolist() == [time]
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_no_time_is_judged_by_those_around_it(unit: Any) -> None:
+    """Text and numbers in one batch: each form that is right by itself is taken, each other one is named."""
+    given: list[Any] = [
+        *("2026-01-31T06:30:15Z", "2026-01-31 06:30:15.123456789+02:00", "2026-01-31", "20260131"),
+        *("0000-01-01", "2026-02-29", "noon", "", "1700000000", "2500-01-01"),
+        *(1_700_000_000, 1_700_000_000_000_000, 2**63, -(2**63), 17.25, 5.0, 1e300, True, [1], None),
+    ]  # fmt: skip
+    alone = {}
+    for place, value in enumerate(given):
+        found = decode({**GOOD, "ts": value}, by=decoder(unit, max_ahead=None))
+        alone[place] = found.times.tolist() or [(o.reason, o.error) for o in found.offences]
+    seed = random.randrange(2**32)
+    rng = random.Random(seed)
+    for _ in range(50):
+        picked = rng.choices(range(len(given)), k=rng.randrange(1, 12))
+        by = decoder(unit, max_ahead=None)
+        found = decode(*({**GOOD, "ts": given[place]} for place in picked), by=by)
+        together = dict(zip(found.rows.tolist(), ([time] for time in found.times.tolist()), strict=True))
+        together |= {o.row: [(o.reason, o.error)] for o in found.offences}
+        assert [together[row] for row in range(len(picked))] == [alone[p] for p in picked], (seed, picked)
+    assert sum(type(found[0]) is int for found in alone.values()) >= 7
+
+
 def test_a_mapping_reaches_into_readings() -> None:
     by = decoder(temp="data.values.t", station="id")
     decoded = decode(

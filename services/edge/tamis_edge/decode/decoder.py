@@ -14,9 +14,9 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.planning.plan import StreamPlan
+from tamis.recordings.json_values import Offence, TimeUnit, convert
 from tamis_edge.core.keys import Int64s
-from tamis_edge.decode.columns import TimeUnit, convert
-from tamis_edge.decode.json_rows import Offence, parse
+from tamis_edge.decode.json_rows import parse
 
 # Payloads parsed at a time: their objects stay in the processor's cache until their values are taken out.
 SLICE = 500

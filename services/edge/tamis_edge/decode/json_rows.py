@@ -5,21 +5,12 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from tamis.messaging.dead_letters import Reason
-
-
-@dataclass(frozen=True, slots=True)
-class Offence:
-    """Why the payload in place `row` of its batch is set aside."""
-
-    row: int
-    reason: Reason
-    error: str
+from tamis.recordings.json_values import Offence
 
 
 def parse(payloads: Sequence[bytes], limit: int) -> tuple[list[dict[str, Any]], list[Offence]]:

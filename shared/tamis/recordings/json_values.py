@@ -1,11 +1,15 @@
-"""One column's values, as a source gave them, to a vector of the declared type; offenders become NULL and are
+"""One column's values, as JSON has them, to a vector of the declared type; offenders become NULL and are
 named.
+
+Edges decode by it, and recordings of JSON are read by it: what either takes the other takes, too. No value
+is judged by those around it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -17,7 +21,6 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.records import END_OF_TIME
-from tamis_edge.decode.json_rows import Offence
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
 _PER_SECOND: dict[TimeUnit, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -25,6 +28,15 @@ _PER_SECOND: dict[TimeUnit, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 
 _NONE = type(None)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Offence:
+    """Why the reading in place `row` of its batch can't be used."""
+
+    row: int
+    reason: Reason
+    error: str
 
 
 class _Misfit(Exception):
@@ -79,14 +91,33 @@ def _fast(values: Sequence[Any], type_: Type, unit: TimeUnit) -> Vector | None:
 
 
 def _iso(values: Sequence[str]) -> Vector | None:
-    texts = pa.array(values)
-    for target in (pa.timestamp("us", "UTC"), pa.timestamp("us")):
-        try:
-            data = texts.cast(target).cast(pa.int64()).to_numpy()
-        except pa.ArrowInvalid:
-            continue
-        return Vector(data) if _within(data, END_OF_TIME) else None
-    return None
+    try:
+        data = iso_ticks(pa.array(values)).to_numpy()
+    except pa.ArrowInvalid:
+        return None
+    return Vector(data) if _within(data, END_OF_TIME) else None
+
+
+def iso_ticks(texts: Any) -> Any:
+    """Arrow's texts of ISO 8601 as microseconds, where all have a zone or none has.
+
+    Raises ArrowInvalid for all else.
+    """
+    try:
+        ticks = texts.cast(pa.timestamp("us", "UTC"))
+    except pa.ArrowInvalid:
+        ticks = texts.cast(pa.timestamp("us"))
+    return ticks.cast(pa.int64())
+
+
+def iso_time(text: str) -> int:
+    """A time of ISO 8601 in microseconds, UTC where no zone is given. Raises ValueError for what is none."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        # It has no year 0, which Arrow takes where all texts are alike.
+        return int(iso_ticks(pa.array([text]))[0].as_py())
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _TICK
 
 
 def _ticks(values: Sequence[int], unit: TimeUnit) -> Vector | None:
@@ -130,10 +161,9 @@ def _one(value: Any, type_: Type, unit: TimeUnit) -> Any:
 def _time(value: Any, unit: TimeUnit) -> int:
     if type(value) is str:
         try:
-            moment = datetime.fromisoformat(value)
+            time = iso_time(value)
         except ValueError:
             raise _Misfit(Reason.WRONG_TYPE, f"{_shown(value)} is not an ISO 8601 time") from None
-        time = ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _TICK
         if abs(time) >= END_OF_TIME:
             raise _Misfit(Reason.OUT_OF_DOMAIN, f"{value} is beyond what event time can be")
         return time
