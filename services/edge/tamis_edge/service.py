@@ -267,6 +267,7 @@ class Edge:
         version = plan.version if plan is not None else 0
         self._telemetry.show(
             self.workers.values(),
+            troubles={name: why for source in self.sources for name, why in source.troubles().items()},
             spool=self.spool,
             journal=self.journal,
             paused=self._paused,

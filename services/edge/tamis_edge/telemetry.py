@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.core.counts import Counts
@@ -25,6 +25,7 @@ class EdgeTelemetry:
         self,
         workers: Iterable[Worker],
         *,
+        troubles: Mapping[str, str | None],
         spool: Spool,
         journal: Journal,
         paused: bool,
@@ -37,6 +38,8 @@ class EdgeTelemetry:
         metrics.set("tamis_edge_spool_bytes", spool.bytes, edge=edge)
         metrics.set("tamis_edge_spool_records", spool.records, edge=edge)
         metrics.set("tamis_edge_paused", paused, edge=edge)
+        for source, trouble in troubles.items():
+            metrics.set("tamis_edge_source_up", trouble is None, edge=edge, source=source)
         for name in (
             "tamis_edge_watermark_seconds",
             "tamis_edge_watermark_lag_seconds",

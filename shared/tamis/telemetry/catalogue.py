@@ -1,8 +1,8 @@
 """Every metric of the fleet, typed, in one list: services take metrics from here, docs/metrics.md is
 checked against it.
 
-Prefix `tamis_`, base units, counters end in `_total`. Labels are stream, query, edge, shard, decision,
-reason: never a key.
+Prefix `tamis_`, base units, counters end in `_total`. Labels are stream, query, edge, shard, source,
+decision, reason: never a key.
 """
 
 from __future__ import annotations
@@ -125,6 +125,13 @@ CATALOGUE: tuple[Metric, ...] = (
     ),
     Metric(
         "tamis_edge_paused", "gauge", "1 while sources are paused since the spool is full", ("edge",), "edge"
+    ),
+    Metric(
+        "tamis_edge_source_up",
+        "gauge",
+        "1 while a source can be had, 0 while its file can't be read or its broker isn't reached",
+        ("edge", "source"),
+        "edge",
     ),
     Metric(
         "tamis_edge_shed_tuples_total",

@@ -67,6 +67,9 @@ class Partitions:
     def shards(self) -> list[Partition]:
         return self._shards
 
+    def troubles(self) -> dict[str, str | None]:
+        return {}
+
     def check(self) -> None: ...
     def stop(self) -> None: ...
     def close(self) -> None: ...

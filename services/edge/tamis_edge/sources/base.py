@@ -157,6 +157,10 @@ class Source(Protocol):
         """More is at hand than its shards were last asked for."""
         ...
 
+    def troubles(self) -> Mapping[str, str | None]:
+        """By the name of each source in the configuration why nothing can be had of it now; None: it can."""
+        ...
+
     def check(self) -> None:
         """Raises DeadThreadError where a thread of the source has died."""
         ...

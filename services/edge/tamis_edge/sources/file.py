@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 
 from tamis.errors import InputError
-from tamis.expressions.nodes import Type
+from tamis.telemetry.logs import get_logger
 from tamis_edge.config import FileSource
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.keys import Int64s
 from tamis_edge.decode.decoder import Decoder
 from tamis_edge.journal import Journal
-from tamis_edge.sources.base import READ_BYTES, Delivery, Payloads, RawColumns, payloads
-from tamis_edge.sources.csv_rows import csv_blocks
+from tamis_edge.sources import file_rows
+from tamis_edge.sources.base import Delivery
 
-BLOCK = 10_000  # rows decoded ahead; a paced replay sends them in parts
+_log = get_logger("edge.file")
+
+RETRY = 5_000_000  # microseconds before a file that can't be read on is tried again
 
 
 class ReplayClock:
@@ -52,7 +50,9 @@ class ReplayClock:
 
 
 class FileShard:
-    """The one shard of a file; offsets are row numbers from 0."""
+    """The one shard of a file; offsets are row numbers from 0. A file that can't be read on is tried again,
+    from where that began: what is wrong with it is no matter of the edge's other sources.
+    """
 
     movable = False
     declared = True
@@ -63,28 +63,40 @@ class FileShard:
         self.stream, self.topic, self.fields = source.stream, str(source.path), source.fields
         self.caught_up = False  # a file has always more to say until it has ended
         self.ended = False
-        self._path, self._format = source.path, source.format or _format_of(source.path)
+        self.source = source
+        self.trouble: str | None = None  # why it can't be read on
+        self._format = source.format or file_rows.format_of(source.path)
         self._speed = None if source.speed == "max" else float(source.speed)
         self._journal, self._clock = journal, clock
         self._blocks: Iterator[Delivery] | None = None
         self._block: Delivery | None = None
         self._due: Int64s = np.empty(0, np.int64)
         self._sent = 0
+        self._next = 0  # the row behind the last one that was delivered
+        self._retry_at: int | None = None  # 0: from the next poll on, which says how late it is
         self._decoder: Decoder | None = None
+
+    def check(self) -> None:
+        """Raises InputError where the file can't be read. One that was read to its end isn't needed."""
+        _, final = self.committed()
+        if not final:
+            file_rows.check(self.source.path, self._format, self.source.name)
 
     def committed(self) -> tuple[Commit, bool]:
         return self._journal.committed(self.name)
 
     def start(self, offset: int, decoder: Decoder) -> None:
-        self._decoder, self.ended, self._block = decoder, False, None
-        types = {".".join(decoder.path(c.name)): c.type for c in decoder.stream.columns}
-        self._blocks = _skip(_read(self._path, self._format, types), offset)
-        self._next_block()
+        self._decoder, self._next, self.ended = decoder, offset, False
+        self._open()
 
     def stop(self) -> None:
-        self._blocks = self._block = None
+        self._blocks = self._block = self._retry_at = None
 
     def poll(self, limit: int, now: int) -> Delivery | None:
+        if self._retry_at is not None:
+            self._retry_at = self._retry_at or now + RETRY
+            if now >= self._retry_at:
+                self._open()
         if self._block is None:
             return None
         end = min(self._sent + limit, len(self._block.offsets))
@@ -96,8 +108,8 @@ class FileShard:
             end = min(end, int(np.searchsorted(self._due, start + int(passed * self._speed), side="right")))
         if end <= self._sent:
             return None
-        part = _part(self._block, self._sent, end, now)
-        self._sent = end
+        part = file_rows.part(self._block, self._sent, end, now)
+        self._sent, self._next = end, int(part.offsets[-1]) + 1
         if end == len(self._block.offsets):
             self._next_block()
         return part
@@ -105,10 +117,23 @@ class FileShard:
     def commit(self, commit: Commit, final: bool) -> Future[None]:
         return self._journal.commit(self.name, commit, final)
 
+    def _open(self) -> None:
+        assert self._decoder is not None
+        self._retry_at = None
+        types = {".".join(self._decoder.path(c.name)): c.type for c in self._decoder.stream.columns}
+        self._blocks = file_rows.read(self.source.path, self._format, types, self._next)
+        self._next_block()
+
     def _next_block(self) -> None:
         assert self._blocks is not None
         assert self._decoder is not None
-        self._block, self._sent = next(self._blocks, None), 0
+        try:
+            self._block, self._sent = next(self._blocks, None), 0
+        except InputError as error:
+            self._block, self._retry_at = None, 0
+            self._tell(str(error))
+            return
+        self._tell(None)
         if self._block is None:
             self.ended = True
         elif self._speed is not None:
@@ -120,26 +145,43 @@ class FileShard:
             if len(decoded.times):
                 self._clock.register(self.name, int(decoded.times.min()))
 
+    def _tell(self, trouble: str | None) -> None:
+        if trouble != self.trouble:
+            self.trouble = trouble
+            if trouble is None:
+                _log.info("a file can be read again", source=self.source.name)
+            else:
+                _log.error("a file can't be read; trying again", source=self.source.name, reason=trouble)
+
 
 class FileSources:
-    """All recordings of an edge."""
+    """All recordings of an edge. Raises InputError, with all that is wrong, where some can't be read."""
 
     behind = False  # a full micro-batch says so
 
     def __init__(self, sources: list[FileSource], edge: str, journal: Journal) -> None:
         clock = ReplayClock(sum(source.speed != "max" for source in sources))
+        self._shards: list[FileShard] = []
+        faults = []
         for source in sources:
-            if not source.path.is_file():
-                raise InputError(
-                    "no such file", where=str(source.path), hint=f"correct the path of source {source.name!r}"
-                )
-        self._shards = [FileShard(source, edge, journal, clock) for source in sources]
+            try:
+                shard = FileShard(source, edge, journal, clock)
+                shard.check()
+            except InputError as error:
+                faults.append(str(error))
+            else:
+                self._shards.append(shard)
+        if faults:
+            raise InputError("\n".join(faults))
 
     def start(self) -> None:
         """Nothing to open: a shard opens its file when it is taken up."""
 
     def shards(self) -> list[FileShard]:
         return self._shards
+
+    def troubles(self) -> dict[str, str | None]:
+        return {shard.source.name: shard.trouble for shard in self._shards}
 
     def check(self) -> None:
         """It has no thread of its own."""
@@ -153,67 +195,3 @@ class FileSources:
 
     def close(self) -> None:
         """Nothing is left to close."""
-
-
-def _format_of(path: Path) -> str:
-    formats = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson", ".parquet": "parquet"}
-    try:
-        return formats[path.suffix.lower()]
-    except KeyError:
-        raise InputError(
-            f"unknown suffix {path.suffix!r}", where=str(path), hint="set `format` to csv, ndjson or parquet"
-        ) from None
-
-
-def _read(path: Path, form: str, types: dict[str, Type]) -> Iterator[Delivery]:
-    """The file's rows in blocks, numbered from 0."""
-    first = 0
-    try:
-        if form == "ndjson":
-            with path.open("rb") as lines:
-                block: list[bytes] = []
-                size = 0
-                for line in lines:
-                    block.append(line.rstrip(b"\r\n"))
-                    size += len(line)
-                    if len(block) == BLOCK or size >= READ_BYTES:
-                        yield payloads(first, 0, block)
-                        first, block, size = first + len(block), [], 0
-                if block:
-                    yield payloads(first, 0, block)
-            return
-        if form == "csv":
-            yield from csv_blocks(path, types, BLOCK)
-            return
-        for batch in pa.parquet.ParquetFile(path).iter_batches(BLOCK):
-            n = batch.num_rows
-            named = zip(batch.schema.names, batch.columns, strict=True)
-            columns = {name: _values(column) for name, column in named}
-            yield RawColumns(np.arange(first, first + n), np.zeros(n, np.int64), columns, batch.nbytes)
-            first += n
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"can't read the file behind row {first}: {error}", where=str(path)) from error
-
-
-def _values(column: Any) -> Any:
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.string())
-    elif pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64())
-    return column.to_pylist()
-
-
-def _skip(blocks: Iterator[Delivery], offset: int) -> Iterator[Delivery]:
-    for block in blocks:
-        if int(block.offsets[-1]) >= offset:
-            yield _part(block, max(0, offset - int(block.offsets[0])), len(block.offsets), 0)
-
-
-def _part(block: Delivery, start: int, end: int, arrival: int) -> Delivery:
-    offsets = block.offsets[start:end]
-    arrivals = np.full(end - start, arrival, np.int64)
-    if isinstance(block, Payloads):
-        return Payloads(offsets, arrivals, block.payloads[start:end])
-    assert isinstance(block, RawColumns)
-    columns = {name: values[start:end] for name, values in block.columns.items()}
-    return RawColumns(offsets, arrivals, columns, block.size * (end - start) // len(block.offsets))

@@ -58,6 +58,7 @@ class HttpSources:
         self._limit = http.body_limit
         self._named = {stream: source for source in sources for stream in source.streams or ()}
         self._open = next((source for source in sources if source.streams is None), None)
+        self._names = [source.name for source in sources]
         self._shards: dict[str, JournalShard] = {}
         self._full = False
         application = Starlette(
@@ -97,6 +98,9 @@ class HttpSources:
                     declared=stream in self._named,
                 )
         return list(self._shards.values())
+
+    def troubles(self) -> dict[str, str | None]:
+        return dict.fromkeys(self._names)  # without its server the edge ends
 
     def check(self) -> None:
         self._server.check()

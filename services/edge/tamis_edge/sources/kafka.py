@@ -149,6 +149,7 @@ class KafkaTopic:
         self._making: dict[int, tuple[Commit, Future[None]]] = {}
         self._lock = threading.Lock()
         self._closing = False
+        self._trouble: str | None = None  # of the last error, until something is heard again
         config = settings.client_config()
         if source.bootstrap is not None:
             config["bootstrap.servers"] = source.bootstrap
@@ -196,6 +197,9 @@ class KafkaTopic:
     @property
     def behind(self) -> bool:
         return self._full or any(shard.buffer for shard in self._shards.values() if shard.started)
+
+    def troubles(self) -> dict[str, str | None]:
+        return {self._source.name: self._trouble}
 
     def check(self) -> None:
         """It has no thread of its own."""
@@ -263,6 +267,7 @@ class KafkaTopic:
         groups: dict[int | None, list[Message]] = defaultdict(list)
         for message in messages:
             if message.error() is None:
+                self._trouble = None
                 groups[message.partition()].append(message)
             else:
                 partition = message.partition()
@@ -283,11 +288,13 @@ class KafkaTopic:
         assert error is not None
         shard = None if partition is None else self._shards.get(partition)
         if error.code() == KafkaError._PARTITION_EOF:
+            self._trouble = None
             if shard is not None:
                 shard.at_end, shard.heard = True, time.monotonic()
         elif error.code() == KafkaError._AUTO_OFFSET_RESET and shard is not None:
             self._find_again(shard)
         else:
+            self._trouble = str(error)
             _log.warning("reading a topic failed", topic=self._source.topic, error=str(error))
 
     def _find_again(self, shard: KafkaShard) -> None:
@@ -324,6 +331,7 @@ class KafkaTopic:
         self._consumer.incremental_assign([at])
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._trouble = None
         found = consumer.committed(partitions, timeout=PATIENCE) if partitions else []
         for at in found:
             if at.error is not None:
@@ -381,6 +389,7 @@ class KafkaTopic:
         done.set_result(None)
 
     def _on_error(self, error: KafkaError) -> None:
+        self._trouble = str(error)
         for shard in self._shards.values():
             shard.at_end = False
         _log.debug("Kafka", topic=self._source.topic, error=str(error))

@@ -61,6 +61,7 @@ class MqttShards:
         self._refusing = False
         self._held_back = False
         self._stopped = False
+        self._trouble: str | None = "not connected yet"
         suffix = f":{edge}/{source.name}"
         known = [name.removesuffix(suffix) for name in journal.shards() if name.endswith(suffix)]
         for stream in known if source.stream is None else [source.stream]:
@@ -105,6 +106,9 @@ class MqttShards:
         with self._lock:
             return list(self._shards.values())
 
+    def troubles(self) -> dict[str, str | None]:
+        return {self._source.name: self._trouble}
+
     def check(self) -> None:
         # The client keeps its thread to itself, but for the name.
         name = f"paho-mqtt-client-{self._client_id}"
@@ -145,22 +149,26 @@ class MqttShards:
         self, client: paho.Client, _: Any, __: paho.ConnectFlags, reason: ReasonCode, ___: Properties | None
     ) -> None:
         if reason.is_failure:
+            self._trouble = f"the MQTT broker refuses the connection: {reason}"
             _log.warning(
                 "the MQTT broker refuses the connection", source=self._source.name, reason=str(reason)
             )
             return
+        self._trouble = None
         client.subscribe(self._filter, qos=1)
         _log.info("subscribed", source=self._source.name, topic=self._filter)
 
     def _unreachable(self, _: paho.Client, __: Any) -> None:
         # Called where the client handles the error, which it doesn't hand over.
         error = str(sys.exception())
+        self._trouble = f"can't reach the MQTT broker: {error}"
         _log.warning("can't reach the MQTT broker", source=self._source.name, error=error)
 
     def _disconnected(
         self, _: paho.Client, __: Any, ___: paho.DisconnectFlags, reason: ReasonCode, ____: Properties | None
     ) -> None:
         if reason.is_failure and not self._stopped:
+            self._trouble = f"lost the MQTT broker: {reason}"
             _log.warning("lost the MQTT broker", source=self._source.name, reason=str(reason))
 
     def _message(self, client: paho.Client, _: Any, message: paho.MQTTMessage) -> None:
@@ -202,5 +210,5 @@ class MqttShards:
 
     def _refuse(self, why: str) -> None:
         _log.warning("pausing an MQTT source", source=self._source.name, reason=why)
-        self._refusing = True
+        self._refusing, self._trouble = True, why
         self._client.disconnect()
