@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -77,6 +78,7 @@ class Observer:
             "tamis_joiner_frontier_seconds",
             "tamis_joiner_frontier_lag_seconds",
             "tamis_query_state_tuples",
+            "tamis_query_state_bytes",
             "tamis_query_bound_tuples",
         ):
             metrics.clear(name)
@@ -94,13 +96,16 @@ class Observer:
                 metrics.set("tamis_joiner_frontier_seconds", min(reached) * SECONDS, **labels)
                 lag = max(0.0, now - min(reached) * SECONDS)
                 metrics.set("tamis_joiner_frontier_lag_seconds", lag, **labels)
-        live: dict[str, int] = {}
-        for record in records:
-            for name, count in record.definitions.items():
-                alert = name.rpartition("@")[0]
-                live[alert] = live.get(alert, 0) + count
-        for alert, count in live.items():
-            metrics.set("tamis_query_state_tuples", count, query=alert)
+        for metric, amounts in (
+            ("tamis_query_state_tuples", [record.definitions for record in records]),
+            ("tamis_query_state_bytes", [record.sizes for record in records]),
+        ):
+            live: Counter[str] = Counter()
+            for amount in amounts:
+                for name, count in amount.items():
+                    live[name.rpartition("@")[0]] += count
+            for alert, count in live.items():
+                metrics.set(metric, count, query=alert)
         if self._plan is not None:
             self._show_bounds(self._plan)
 

@@ -176,6 +176,8 @@ class Frontier:
     bounds: dict[str, int] = field(default_factory=dict)
     # Tuples that came too late to count for a standing query, by alert, since the state's beginning.
     missed: dict[str, int] = field(default_factory=dict)
+    # Bytes of state that are for a definition, by "alert@version": its synopses, or its part of its topics'.
+    sizes: dict[str, int] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """The record's value."""

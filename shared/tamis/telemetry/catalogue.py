@@ -218,6 +218,13 @@ CATALOGUE: tuple[Metric, ...] = (
         "joiner",
     ),
     Metric(
+        "tamis_query_state_bytes",
+        "gauge",
+        "Bytes of those tuples in state, at their topics' mean size, or of the synopses",
+        ("query",),
+        "joiner",
+    ),
+    Metric(
         "tamis_query_bound_tuples",
         "gauge",
         "Proven bound of the tuples or entries that a query can ever need",

@@ -307,15 +307,24 @@ class Group:
         definitions: Counter[str] = Counter(
             {f"{d.alert}@{d.version}": 0 for d in (self._plan.definitions if self._plan else ())}
         )
+        sizes = Counter(definitions)
         definitions.update(self._standing.entries())
+        sizes.update(self._standing.sizes())
         states = {}
         for name in self._topics:
-            definitions.update(live_counts.get(name, {}))
+            counts, tuples, size = (
+                live_counts.get(name, Counter()),
+                self._synopses.tuples(name),
+                self._synopses.bytes(name),
+            )
+            definitions.update(counts)
+            # A tuple that several definitions need counts for each of them, as it does among their tuples.
+            sizes.update({who: size * count // tuples for who, count in counts.items() if count})
             reached = self._frontiers.of(name)
             states[name] = StreamState(
                 frontier=None if reached == NOTHING_YET else reached,
-                tuples=self._synopses.tuples(name),
-                bytes=self._synopses.bytes(name),
+                tuples=tuples,
+                bytes=size,
                 void=self._frontiers.void(name),
                 shards=self._frontiers.listed(name),
                 left=self._frontiers.left(name),
@@ -334,6 +343,7 @@ class Group:
             unable=self._unable | self._standing.unable,
             bounds=self._standing.bounds(),
             missed=dict(self._counts.missed),
+            sizes=dict(sizes),
         ).to_bytes()
 
 

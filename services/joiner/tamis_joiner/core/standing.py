@@ -66,6 +66,11 @@ class Running:
         """Live entries."""
         return self._evaluator.entries()
 
+    @property
+    def size(self) -> int:
+        """Bytes of the last dump."""
+        return len(self._saved or b"")
+
     def load(self, blob: bytes | None) -> None:
         """Go on from a dump."""
         if blob is not None:
@@ -211,6 +216,10 @@ class StandingQueries:
     def entries(self) -> dict[str, int]:
         """Live entries by "alert@version"."""
         return {name: one.entries for name, one in self._running.items()}
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of the synopses as they were last written, by "alert@version"."""
+        return {name: one.size for name, one in self._running.items()}
 
     def bounds(self) -> dict[str, int]:
         """The most entries that there may be over all partitions, where proven, by "alert@version"."""
