@@ -28,7 +28,7 @@ from tamis.planning.plan_json import encode_plan
 PARTITIONS = 2
 
 
-def wait_for(what: str, condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+def wait_for(what: str, condition: Callable[[], Any], seconds: float = 60.0) -> Any:
     """The first true value of `condition`."""
     deadline = time.monotonic() + seconds
     while True:

@@ -37,7 +37,7 @@ def came(reader: Reader) -> Counter[int]:
     return Counter((m.tuple["ts"] - T0) // 1000 for m in reader.of("tuple"))
 
 
-def await_all(reader: Reader, n: int, seconds: float = 25.0) -> Counter[int]:
+def await_all(reader: Reader, n: int, seconds: float = 60.0) -> Counter[int]:
     found: Counter[int] = wait_for(f"{n} readings", lambda: len(c := came(reader)) >= n and c, seconds)
     assert sorted(found) == list(range(n))
     return found
@@ -312,7 +312,7 @@ def test_an_edge_that_is_cut_off_spools_and_drains(bench: Bench, killed: bool) -
     if killed:
         edge.kill()
         edge.process.start()
-        wait_for("ready without Kafka", edge.process.is_ready, 60)
+        wait_for("ready without Kafka", edge.process.is_ready)
         post(50)
     bench.broker.start()
     reader = bench.reader(TOPIC)

@@ -55,7 +55,7 @@ def spans(reader: Reader) -> list[tuple[int, list[int]]]:
 
 
 def await_all(reader: Reader, numbers: list[int]) -> None:
-    wait_for(f"{len(numbers)} readings", lambda: len(came(reader)) >= len(numbers), 40)
+    wait_for(f"{len(numbers)} readings", lambda: len(came(reader)) >= len(numbers))
     assert came(reader) == set(numbers)
 
 
@@ -71,11 +71,11 @@ def test_a_full_spool_pauses_the_sources_and_nothing_is_lost(bench: Bench) -> No
         time.sleep(0.15)
         return poster.post() == 503
 
-    wait_for("503 with the spool full", refused, 40)
+    wait_for("503 with the spool full", refused)
     assert wait_for("a pause", lambda: edge.metric("tamis_edge_paused")) == 1
     assert [poster.post() for _ in range(3)] == [503] * 3
     bench.broker.start()
-    wait_for("202 again", lambda: poster.post() == 202, 40)
+    wait_for("202 again", lambda: poster.post() == 202)
     reader = bench.reader(TOPIC)
     await_all(reader, poster.accepted)
     wait_for("going on", lambda: edge.metric("tamis_edge_paused") == 0)
@@ -89,7 +89,7 @@ def test_a_full_journal_refuses_and_nothing_is_lost(bench: Bench) -> None:
     edge = bench.edge("h", "limits: {journal: 20000}\n").start()
     poster = Poster(edge)
     # No plan lists the shard: what comes waits in the journal.
-    wait_for("503 with the journal full", lambda: poster.post() == 503, 40)
+    wait_for("503 with the journal full", lambda: poster.post() == 503)
     assert 300 < len(poster.accepted) < 500  # of some fifty bytes each
     edge.kill()
     edge.start()
@@ -98,7 +98,7 @@ def test_a_full_journal_refuses_and_nothing_is_lost(bench: Bench) -> None:
     bench.publish(Plan(2, PARTITIONS, listed.streams, since=listed.since, shard_streams=listed.shard_streams))
     reader = bench.reader(TOPIC)
     await_all(reader, poster.accepted)
-    wait_for("202 again", lambda: poster.post() == 202, 40)
+    wait_for("202 again", lambda: poster.post() == 202)
     await_all(reader, poster.accepted)
     edge.stop()
 
@@ -118,12 +118,12 @@ def test_what_is_shed_is_counted_and_told(bench: Bench) -> None:
     assert edge.metric("tamis_edge_paused") == 0
     assert edge.metric("tamis_edge_spool_bytes") < 80_000
     bench.broker.start()
-    wait_for("an empty spool", lambda: edge.metric("tamis_edge_spool_records") == 0, 40)
+    wait_for("an empty spool", lambda: edge.metric("tamis_edge_spool_records") == 0)
     during = len(poster.accepted)
     for _ in range(5):
         assert poster.post() == 202
     reader = bench.reader(TOPIC)
-    wait_for("the last ones", lambda: set(poster.accepted[during:]) <= came(reader), 40)
+    wait_for("the last ones", lambda: set(poster.accepted[during:]) <= came(reader))
     missing = set(poster.accepted) - came(reader)
     assert len(missing) == edge.metric("tamis_edge_shed_tuples_total") > 0
     told = spans(reader)
