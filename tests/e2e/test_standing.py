@@ -148,12 +148,7 @@ batch: {{rows: 200}}
     )
     readings = Readings(tmp_path, seed=3)
     fleet = Fleet(
-        FleetSpec(
-            tmp_path / "fleet",
-            [EdgeSpec("edge", tmp_path / "edge.yaml")],
-            partitions=2,
-            tables=[tmp_path],
-        ),
+        FleetSpec(tmp_path / "fleet", [EdgeSpec("edge", tmp_path / "edge.yaml")], partitions=2),
         lambda _: None,
     )
     try:

@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tamis.fleet.fleet import EdgeSpec, Fleet, FleetSpec
 from tamis.messaging.records import Frontier
 from tamis.messaging.topics import PLANS
 from tamis.planning.build import first_plan
 from tamis.planning.plan_json import encode_plan
 from tamis.query.parse import catalog_of
-from tamis.query.reach import NOWHERE, Reach
+from tamis.query.reach import ANYWHERE, NOWHERE, Reach
 from tamis.settings import TableSettings, load
 from tamis_joiner.core.decode import Records
 from tamis_joiner.core.group import Group
@@ -44,27 +43,26 @@ def test_a_joiner_reads_tables_from_where_the_setting_says_alone(tmp_path: Path)
     assert unable(path, Reach((str(tmp_path),))) == {}
 
 
-def test_the_setting_names_directories(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("host", "unset"),
+    [
+        ("127.0.0.1", ANYWHERE),
+        ("::1", ANYWHERE),
+        ("localhost", ANYWHERE),
+        ("0.0.0.0", NOWHERE),
+        ("registry", NOWHERE),
+    ],
+)
+def test_the_setting_names_directories(monkeypatch: pytest.MonkeyPatch, host: str, unset: Reach) -> None:
     monkeypatch.delenv("TAMIS_TABLES", raising=False)
-    assert load(TableSettings).reach == NOWHERE
+    settings = load(TableSettings)
+    assert (settings.registry(host), settings.joiner) == (unset, ANYWHERE)
     monkeypatch.setenv("TAMIS_TABLES", os.pathsep.join(["/srv/a", "", "/srv/b"]))
-    assert load(TableSettings).reach == Reach(("/srv/a", "/srv/b"))
+    settings = load(TableSettings)
+    assert settings.registry(host) == settings.joiner == Reach(("/srv/a", "/srv/b"))
 
 
 def test_a_link_may_lead_to_a_file_of_another_name(tmp_path: Path) -> None:
     (tmp_path / "4711").write_text("id\n1\n")
     (tmp_path / "lots.csv").symlink_to("4711")
     assert unable(tmp_path / "lots.csv", Reach((str(tmp_path),))) == {}
-
-
-@pytest.mark.parametrize("set_to", [None, "/srv/tables"])
-def test_a_fleet_on_this_machine_reads_tables_beside_its_sql(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_to: str | None
-) -> None:
-    monkeypatch.delenv("TAMIS_TABLES", raising=False)
-    if set_to is not None:
-        monkeypatch.setenv("TAMIS_TABLES", set_to)
-    monkeypatch.chdir(tmp_path)
-    spec = FleetSpec(tmp_path / "fleet", [EdgeSpec("edge")], tables=[Path("."), Path("more")])
-    environment = Fleet(spec, print).environment("joiner", 1)
-    assert environment["TAMIS_TABLES"] == (set_to or f"{tmp_path}{os.pathsep}{tmp_path / 'more'}")

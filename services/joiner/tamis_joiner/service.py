@@ -147,7 +147,7 @@ class Joiner:
             partitions,
             self._checkpoint / "query",
             batch=self._settings.batch,
-            reach=self._tables.reach,
+            reach=self._tables.joiner,
         )
 
     # ---- the query

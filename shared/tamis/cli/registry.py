@@ -29,10 +29,6 @@ def command(host: str | None, port: int | None) -> None:
     from tamis_registry.settings import RegistrySettings
 
     settings = load(RegistrySettings)
-    run(
-        settings,
-        load(KafkaSettings),
-        host if host is not None else settings.registry_host,
-        port if port is not None else settings.registry_port,
-        load(TableSettings).reach,
-    )
+    host = host if host is not None else settings.registry_host
+    port = port if port is not None else settings.registry_port
+    run(settings, load(KafkaSettings), host, port, load(TableSettings).registry(host))

@@ -46,10 +46,7 @@ Examples:
     help="Where Kafka and the services keep their files, to go on with next time; else temporary.",
 )
 def command(files: tuple[Path, ...], edges: tuple[Path, ...], directory: Path | None) -> None:
-    """Run the whole fleet on this machine with an embedded Kafka; Ctrl-C stops it cleanly.
-
-    Tables may be read from the directories of the FILEs, or from those that TAMIS_TABLES names instead.
-    """
+    """Run the whole fleet on this machine with an embedded Kafka; Ctrl-C stops it cleanly."""
     texts = {str(path): read_sql(str(path)) for path in files}
     stopping = threading.Event()
 
@@ -63,7 +60,6 @@ def command(files: tuple[Path, ...], edges: tuple[Path, ...], directory: Path | 
             edges=specs,
             kafka_port=port_or_free(KAFKA_PORT),
             registry_port=port_or_free(REGISTRY_PORT),
-            tables=list(dict.fromkeys(path.parent for path in files)),
         )
         fleet = Fleet(spec, lambda text: click.echo(text, err=True))
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -81,10 +81,7 @@ def run(
     """
     places = prepare(directory, speed)
     spec = FleetSpec(
-        directory,
-        [EdgeSpec(place.name, place.config) for place in places],
-        partitions=PARTITIONS,
-        tables=[ALERTS.parent],
+        directory, [EdgeSpec(place.name, place.config) for place in places], partitions=PARTITIONS
     )
     fleet = Fleet(spec, say)
     try:

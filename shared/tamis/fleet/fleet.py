@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 import time
@@ -16,7 +15,6 @@ from tamis.fleet.broker import EmbeddedKafka
 from tamis.fleet.ports import free_ports
 from tamis.fleet.process import ServiceProcess
 from tamis.fleet.registry_client import apply_sql
-from tamis.query.reach import SETTING
 
 # Spark and its first batch take about 20 s on two cores, but minutes where others want them too.
 READY_SECONDS = 300.0
@@ -46,9 +44,7 @@ class EdgeSpec:
 
 @dataclass(frozen=True)
 class FleetSpec:
-    """What to run, where its files go, and on which ports (0: free ones). `tables`: directories of the files
-    that tables may name, where the environment names none.
-    """
+    """What to run, where its files go, and on which ports (0: free ones)."""
 
     directory: Path
     edges: Sequence[EdgeSpec]
@@ -56,7 +52,6 @@ class FleetSpec:
     cores: int = 2
     kafka_port: int = 0
     registry_port: int = 0
-    tables: Sequence[Path] = ()
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -153,17 +148,6 @@ class Fleet:
         self.broker.stop()
         return codes
 
-    def environment(self, name: str, port: int) -> dict[str, str]:
-        """The settings of a service whose telemetry listens at `port`."""
-        return {
-            "TAMIS_KAFKA_BOOTSTRAP": self.bootstrap,
-            "TAMIS_DATA": str(self._directory(name)),
-            "TAMIS_TELEMETRY_PORT": str(port),
-            "TAMIS_PARTITIONS": str(self.spec.partitions),
-            SETTING: os.environ.get(SETTING) or os.pathsep.join(str(p.resolve()) for p in self.spec.tables),
-            **self.spec.environment,
-        }
-
     def _add_edge(self, edge: EdgeSpec) -> None:
         arguments = ["edge", "--name", edge.name]
         if edge.config:
@@ -181,7 +165,13 @@ class Fleet:
 
     def _add(self, name: str, arguments: list[str], telemetry: int | None = None) -> None:
         port = telemetry or free_ports(1)[0]
-        environment = self.environment(name, port)
+        environment = {
+            "TAMIS_KAFKA_BOOTSTRAP": self.bootstrap,
+            "TAMIS_DATA": str(self._directory(name)),
+            "TAMIS_TELEMETRY_PORT": str(port),
+            "TAMIS_PARTITIONS": str(self.spec.partitions),
+            **self.spec.environment,
+        }
         log = self.spec.directory / "logs" / f"{name}.log"
         self.telemetry[name] = f"http://127.0.0.1:{port}"
         self.processes[name] = ServiceProcess(
