@@ -44,7 +44,7 @@ def run(quick: bool, say: Say) -> Result:
                 "topics": len(registry.plan.streams[0].topics),
                 "ms for the next": 1000 * float(np.median(spent[-WINDOW:])),
                 "s in all": sum(spent),
-                "plan, KB": len(change.document) / 1024,
+                "plan, KB": len(change.written.document) / 1024,
                 "KB a query": (_resident() - before) / 1024 / goal,
             }
         )

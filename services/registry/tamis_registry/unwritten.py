@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tamis.planning.plan_text import Written
 from tamis_registry.core.change import Change, Final
 
 # Bytes of plans a second, over all partitions, and the most seconds that a change waits for its plan.
@@ -25,7 +26,7 @@ class Unwritten:
     """
 
     version: int = 0
-    document: bytes = b""
+    plan: Written | None = None
     finals: list[Final] = field(default_factory=list)
     why: list[str] = field(default_factory=list)
     written: float = float("-inf")
@@ -33,11 +34,11 @@ class Unwritten:
     def take(self, change: Change) -> None:
         """The plan of a change takes the place of those before it; what goes with them is added up."""
         assert change.plan is not None
-        self.version, self.document = change.plan.version, change.document
+        self.version, self.plan = change.plan.version, change.written
         self.finals += change.finals
         self.why += change.why
 
     def due(self, now: float, partitions: int) -> bool:
         """Whether it is time to write the plan."""
-        size = len(self.document) * partitions
+        size = (self.plan.size if self.plan else 0) * partitions
         return size <= SMALL or now - self.written >= min(size / RATE, LONGEST)

@@ -207,7 +207,8 @@ class Worker:
                 result, change = job.decide(registry, _now())
             # Before anything is durable: someone else may have made a topic of that name.
             store.topics.check_streams(change.topics, change.state.partitions)
-            store.check_plan(change.document)
+            if change.written is not None:
+                store.check_plan(change.written)
         except TamisError as error:
             job.answer.set_exception(error)
             return
@@ -267,10 +268,11 @@ class Worker:
     def _write_plan(self, store: Store, registry: Registry, *, ending: bool = False) -> None:
         """Write the newest plan if there is one and its time has come, or this process is `ending`."""
         new, partitions = self._unwritten, registry.state.partitions
-        if new.version == 0 or not (ending or new.due(time.monotonic(), partitions)):
+        if new.plan is None or not (ending or new.due(time.monotonic(), partitions)):
             return
-        store.write_plan(new.document, partitions, new.finals)
-        self.plans.add(new.version, new.document)
+        document = new.plan.document
+        store.write_plan(document, partitions, new.finals)
+        self.plans.add(new.version, document)
         _log.info("plan written", plan=new.version, why=new.why)
         self._unwritten = Unwritten(written=time.monotonic())
         with self._lock:

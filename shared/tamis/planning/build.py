@@ -30,13 +30,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tamis.messaging.topics import outside_topic
+from tamis.planning.crowds import TopicKey
 from tamis.planning.domains import domain_check
-from tamis.planning.entries import Reader, entries
 from tamis.planning.omission import bare
-from tamis.planning.places import Places, Topic, TopicKey
+from tamis.planning.places import Places, Topic
 from tamis.planning.plan import (
     Definition,
     Entry,
@@ -46,12 +46,14 @@ from tamis.planning.plan import (
     StreamPlan,
     TopicPlan,
 )
-from tamis.planning.seats import Asked, Asking, Seat, same_ends, seat, wishes_of
+from tamis.planning.remembered import same_ends
+from tamis.planning.seats import Asked, Asking, Seat, seat, wishes_of
+from tamis.planning.shared_topics import Shared
 from tamis.planning.sharing import Choice
 from tamis.planning.standing import layout
 from tamis.planning.subscriptions import Subscription
 from tamis.planning.traffic import Estimate, Spread
-from tamis.planning.verdict import Verdict, accepted
+from tamis.planning.verdict import accepted
 from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
 
 __all__ = ["Built", "Retiring", "Subscription", "TopicKey", "build_plan", "plan_for"]
@@ -87,15 +89,23 @@ class Parts:
     where it isn't an alert that asks.
     """
 
-    streams: Mapping[str, StreamDef]
-    derived: Mapping[str, DerivedDef]
-    estimates: Mapping[str, Estimate]
-    spreads: Mapping[str, Spread]
-    asking: Sequence[Asking]
-    definitions: Sequence[Definition | StandingQuery | None]
-    seats: Mapping[str, Seat]
-    places: Places
-    topics: Mapping[Topic, TopicPlan]
+    streams: Mapping[str, StreamDef] = field(default_factory=dict)
+    derived: Mapping[str, Derived] = field(default_factory=dict)
+    spreads: Mapping[str, Spread] = field(default_factory=dict)
+    asking: Sequence[Asking] = ()
+    definitions: Sequence[Definition | StandingQuery | None] = ()
+    seats: Mapping[str, Seat] = field(default_factory=dict)
+    places: Places | None = None
+    topics: Mapping[Topic, Shared] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """A derived stream's topic, and the stream that it is of."""
+
+    definition: DerivedDef
+    stream: StreamDef
+    plan: TopicPlan
 
 
 def build_plan(
@@ -160,15 +170,19 @@ def plan_for(
     observed, by which readers choose that have no place yet. What is the same object as in `before`, any plan
     that was built before, is taken from there: a change costs what it touches. It makes no other difference.
     """
-    parts = _usable(before, catalog, estimates or {}) or _nothing(catalog, estimates or {})
-    first, last = same_ends(parts.asking, asking)
-    behind, ends = len(parts.asking) - last, len(asking) - last
+    parts = before.parts if before and before.parts else Parts()
+    spreads = _spreads(catalog, estimates or {}, parts)
     seats = dict(parts.seats)
+    stale, same_streams = _stale(seats, parts, catalog)
+    first, last = same_ends(parts.asking, asking) if same_streams else (0, 0)
+    behind, ends = len(parts.asking) - last, len(asking) - last
     wanted = [_wanted(one, catalog) for one in asking[first:ends]]
     now = {one.id: one for one in wanted if one is not None}
-    fresh = [one for one in now.values() if one.id not in seats or not seats[one.id].serves(one)]
+    fresh = [
+        one for one in now.values() if one.id not in seats or one.id in stale or not seats[one.id].serves(one)
+    ]
     gone = [one.id for some in parts.asking[first:behind] if (one := some.asked) is not None]
-    places = Places(version, parts.spreads, topic_numbers, outside, parts.places)
+    places = Places(version, spreads, topic_numbers, outside, parts.places)
     for reader in {*(one.id for one in fresh), *(reader for reader in gone if reader not in now)}:
         if (left := seats.pop(reader, None)) is not None:
             places.leave(left.wishes, left.numbers)
@@ -182,44 +196,39 @@ def plan_for(
         *parts.definitions[behind:],
     ]
     topics = _topics(catalog, seats, places, parts.topics)
+    derived = _derived(catalog, parts.derived)
     plan = Plan(
         version=version,
         partitions=partitions,
-        streams=_streams(catalog, topics),
+        streams=_streams(catalog, topics, derived),
         definitions=tuple(one for one in definitions if isinstance(one, Definition)),
         since=dict(since),
         shard_streams=dict(shard_streams),
         retiring=dict(retiring),
         standing=tuple(one for one in definitions if isinstance(one, StandingQuery)),
     )
-    parts = replace(
-        parts, asking=tuple(asking), definitions=definitions, seats=seats, places=places, topics=topics
-    )
+    parts = Parts(dict(catalog.streams), derived, spreads, tuple(asking), definitions, seats, places, topics)
     return Built(plan, places.numbers, places.placed, places.choices, places.outside, parts)
 
 
-def _usable(before: Built | None, catalog: Catalog, estimates: Mapping[str, Estimate]) -> Parts | None:
-    """Parts that rest on the same streams and estimates."""
-    parts = before.parts if before else None
-    if (
-        parts
-        and _same(parts.streams, catalog.streams)
-        and _same(parts.derived, catalog.derived)
-        and _same(parts.estimates, estimates)
-    ):
-        return parts
-    return None
+def _spreads(catalog: Catalog, estimates: Mapping[str, Estimate], before: Parts) -> dict[str, Spread]:
+    """How the streams are spread; the same objects where nothing else is known of them."""
+    found = {}
+    for name, stream in catalog.streams.items():
+        known, estimate = before.spreads.get(name), estimates.get(name)
+        same = known is not None and known.stream is stream and known.observed is estimate
+        found[name] = known if known is not None and same else Spread(stream, estimate)
+    return found
 
 
-def _same(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
-    return list(one) == list(other) and all(map(operator.is_, one.values(), other.values()))
-
-
-def _nothing(catalog: Catalog, estimates: Mapping[str, Estimate]) -> Parts:
-    spreads = {name: Spread(stream, estimates.get(name)) for name, stream in catalog.streams.items()}
-    places = Places(0, spreads, {}, {})
-    streams, derived = dict(catalog.streams), dict(catalog.derived)
-    return Parts(streams, derived, dict(estimates), spreads, (), (), {}, places, {})
+def _stale(seats: Mapping[str, Seat], before: Parts, catalog: Catalog) -> tuple[set[str], bool]:
+    """The readers of streams that aren't the same any more, and whether all streams are."""
+    known, streams = before.streams, catalog.streams
+    if list(known) == list(streams) and all(map(operator.is_, known.values(), streams.values())):
+        return set(), True
+    other = {name for name, stream in known.items() if streams.get(name) is not stream}
+    found = {reader for reader, seat in seats.items() if any(wish.key[0] in other for wish in seat.wishes)}
+    return found, False
 
 
 def _wanted(one: Asking, catalog: Catalog) -> Asked | None:
@@ -254,36 +263,45 @@ def first_plan(catalog: Catalog, *, partitions: int = 1, shards: Mapping[str, st
 
 
 def _topics(
-    catalog: Catalog, seats: Mapping[str, Seat], places: Places, before: Mapping[Topic, TopicPlan]
-) -> dict[Topic, TopicPlan]:
+    catalog: Catalog, seats: Mapping[str, Seat], places: Places, before: Mapping[Topic, Shared]
+) -> dict[Topic, Shared]:
     """The shared topics with the entries that their readers need."""
-    topics = {topic: plan for topic, plan in before.items() if topic not in places.touched}
+    topics = {topic: known for topic, known in before.items() if topic not in places.touched}
     for key, number in places.touched:
-        sources = places.seated[key].get(number)
-        if sources:
-            readers = [seats[reader].readers[alias] for reader, alias in sources]
-            topics[key, number] = _topic(catalog.streams[key[0]], key, places.name(key, number), readers)
+        wishes = tuple(places.seated[key].get(number, {}).values())
+        if wishes:
+            known = before.get((key, number)) or Shared.unread(key)
+            topics[key, number] = known.now(
+                places.name(key, number),
+                wishes,
+                lambda wish: seats[wish.reader].readers[wish.alias],
+                catalog.streams[key[0]],
+            )
     return topics
 
 
-def _topic(stream: StreamDef, key: TopicKey, name: str, readers: list[Reader]) -> TopicPlan:
-    needed = {column for reader in readers for column in reader.source.columns}
-    projection = tuple(c.name for c in stream.columns if c.name in needed)
-    counted = any(reader.counted for reader in readers)
-    return TopicPlan(name, key[1], projection, entries(readers), counted=counted)
+def _derived(catalog: Catalog, before: Mapping[str, Derived]) -> dict[str, Derived]:
+    """The topics of derived streams."""
+    found = {}
+    for name, definition in catalog.derived.items():
+        known = before.get(name)
+        same = known is not None and known.definition is definition
+        if known is None or not same or catalog.streams.get(known.stream.name) is not known.stream:
+            made = _timeless_topic if definition.query.timeless else _derived_topic
+            known = made(definition, catalog)
+        found[name] = known
+    return found
 
 
-def _streams(catalog: Catalog, topics: Mapping[Topic, TopicPlan]) -> tuple[StreamPlan, ...]:
+def _streams(
+    catalog: Catalog, topics: Mapping[Topic, Shared], derived: Mapping[str, Derived]
+) -> tuple[StreamPlan, ...]:
     """The streams with their topics, in the order of numbers; then those of streams derived from them."""
     of: dict[str, list[TopicPlan]] = {name: [] for name in catalog.streams}
     for topic in sorted(topics, key=operator.itemgetter(1)):
-        of[topic[0][0]].append(topics[topic])
-    for derived in catalog.derived.values():
-        if derived.query.timeless:
-            stream, plan = _timeless_topic(derived, catalog)
-        else:
-            stream, plan = _derived_topic(derived, accepted(derived, catalog))
-        of[stream].append(plan)
+        of[topic[0][0]].append(topics[topic].plan)
+    for one in derived.values():
+        of[one.stream.name].append(one.plan)
     return tuple(_stream(stream, tuple(of[stream.name])) for stream in catalog.streams.values())
 
 
@@ -303,20 +321,22 @@ def _stream(stream: StreamDef, topics: tuple[TopicPlan, ...]) -> StreamPlan:
     )
 
 
-def _derived_topic(derived: DerivedDef, verdict: Verdict) -> tuple[str, TopicPlan]:
-    """A derived stream's base stream and its own topic: every tuple that passes, as its SELECT makes it."""
+def _derived_topic(derived: DerivedDef, catalog: Catalog) -> Derived:
+    """Every tuple of the base stream that passes, as SELECT makes it."""
+    verdict = accepted(derived, catalog)
     (omission,) = verdict.omissions
-    stream = verdict.analysis.streams[omission.alias]
     key = verdict.keys.partition[omission.alias]
     entry = Entry(bare(omission.filter), key, None, 0, "both", None, 0)
     select = tuple((output.name, bare(output.expr)) for output in derived.query.select)
-    return stream.name, TopicPlan(outside_topic(derived.name, 1), key, (), (entry,), select)
+    topic = TopicPlan(outside_topic(derived.name, 1), key, (), (entry,), select)
+    return Derived(derived, verdict.analysis.streams[omission.alias], topic)
 
 
-def _timeless_topic(derived: DerivedDef, catalog: Catalog) -> tuple[str, TopicPlan]:
+def _timeless_topic(derived: DerivedDef, catalog: Catalog) -> Derived:
     """The same for a stream without time."""
     (feed,) = layout(derived.query, catalog).feeds
     entry = Entry(feed.filter, feed.partition_key, None, 0, "both", None, 0)
     select = tuple((output.name, bare(output.expr)) for output in derived.query.select)
     name = outside_topic(derived.name, 1)
-    return feed.stream.name, TopicPlan(name, feed.partition_key, (), (entry,), select, counted=True)
+    topic = TopicPlan(name, feed.partition_key, (), (entry,), select, counted=True)
+    return Derived(derived, feed.stream, topic)

@@ -3,39 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
-from tamis.errors import RefusedError
-from tamis.expressions.nodes import Expr
 from tamis.messaging.topics import outside_topic, stream_topic
-from tamis.planning.entries import boxes
-from tamis.planning.sharing import Choice, How, Served, Topics
+from tamis.planning.crowds import Crowd, TopicKey, Wish
+from tamis.planning.sharing import Choice, How, Topics
 from tamis.planning.traffic import Footprint, Spread
-from tamis.predicates import Predicate, implies
-from tamis.predicates.boxes import EVERYTHING
 
-TopicKey = tuple[str, tuple[str, ...]]  # (stream, partition key)
 Source = tuple[str, str]  # (reader, alias)
 Topic = tuple[TopicKey, int]
-
-# Clauses beyond which nobody asks whether a topic serves a filter as it is: it takes more than milliseconds.
-MOST_CLAUSES = 1_000
-
-
-@dataclass(frozen=True)
-class Wish:
-    """A source of a reader: the tuples of a stream that pass `filter` (over bare column names), by key.
-
-    `whole`: without omission. `made`: the plan version with which the reader came.
-    """
-
-    reader: str
-    alias: str
-    key: TopicKey
-    filter: Expr | None
-    subscriber: bool
-    whole: bool
-    made: int
 
 
 class Places:
@@ -54,7 +29,7 @@ class Places:
         outside: Mapping[str, frozenset[int]],
         before: Places | None = None,
     ) -> None:
-        """Those of plan `version`. `before` must rest on the same `spreads`."""
+        """Those of plan `version`. What `before` rests on other `spreads` is estimated anew."""
         self._version = version
         self._spreads = spreads
         self.numbers = dict(numbers)
@@ -66,7 +41,14 @@ class Places:
         self.seated: dict[TopicKey, dict[int, dict[Source, Wish]]] = {
             key: dict(numbered) for key, numbered in known.items()
         }
-        self._served: dict[Topic, Served] = dict(before._served) if before else {}
+        self._crowds: dict[Topic, Crowd] = {}
+        self._late: set[Topic] = set()  # topics whose crowds aren't as they are now
+        self._unsorted: set[Topic] = set()
+        if before is not None:
+            known_spreads = before._spreads
+            same = {name for name, spread in spreads.items() if known_spreads.get(name) is spread}
+            self._crowds = {topic: crowd for topic, crowd in before._crowds.items() if topic[0][0] in same}
+            self._late = {topic for topic in before._late if topic in self._crowds}
 
     def name(self, key: TopicKey, number: int) -> str:
         """A topic's name."""
@@ -100,21 +82,22 @@ class Places:
 
     def _sort(self) -> None:
         """Nothing may rest on the order in which readers came: a start reads them all at once."""
-        for topic in self.touched:
-            key, number = topic
-            wishes = self.seated[key].get(number)
-            if not wishes:
+        for key, number in self.touched:
+            if not self.seated[key].get(number):
                 self.seated[key].pop(number, None)
-                self._served.pop(topic, None)
-                continue
-            ordered = dict(sorted(wishes.items(), key=lambda pair: (pair[1].made, *pair[0])))
-            if list(ordered) != list(wishes):
-                self.seated[key][number] = ordered
-                self._served.pop(topic, None)
+                self._crowds.pop((key, number), None)
+        for key, number in self._unsorted:
+            ordered = sorted(self.seated[key][number].items(), key=lambda pair: pair[1].place)
+            self.seated[key][number] = dict(ordered)
+        self._unsorted = set()
 
     def _sit(self, wish: Wish, number: int) -> None:
         self.placed.setdefault(wish.reader, {})[wish.alias] = number
-        self._mine((wish.key, number))[wish.reader, wish.alias] = wish
+        mine = self._mine((wish.key, number))
+        last = next(reversed(mine.values()), wish)
+        if wish.place < last.place:
+            self._unsorted.add((wish.key, number))
+        mine[wish.reader, wish.alias] = wish
 
     def _mine(self, topic: Topic) -> dict[Source, Wish]:
         """The wishes of a topic, to be changed: those before keep theirs."""
@@ -123,33 +106,34 @@ class Places:
         if topic not in self.touched:
             self.touched.add(topic)
             numbered[number] = dict(numbered.get(number, ()))
-        self._served.pop(topic, None)
+        self._late.add(topic)
         return numbered.setdefault(number, {})
 
     def _choose(self, wish: Wish) -> Choice:
         need, basis = self._footprint(wish), self._spreads[wish.key[0]].basis(wish.filter)
         seated = self.seated.get(wish.key, {})
         numbers = sorted(seated.keys() - self._hidden(wish))
-        served = [self._serving(wish.key, number) for number in numbers]
+        served = [self._crowd((wish.key, number)).served for number in numbers]
         topic, share = Topics(served, need.lower.shape[1]).choose(need, wish.subscriber)
         if topic is None:
             return Choice(self._vacant(wish), "own", 0.0, need.share, need.share, basis)
-        fits = _as_it_is(wish.filter, [one.filter for one in seated[topic.number].values() if one.whole])
-        how: How = "as it is" if fits else "widened"
+        how: How = "as it is" if self._crowds[wish.key, topic.number].has(wish.filter) else "widened"
         return Choice(topic.number, how, topic.passes.share, share, need.share, basis)
 
     def _hidden(self, wish: Wish) -> frozenset[int]:
         """The topics from which a reader can't be served."""
         return frozenset() if wish.subscriber else self.outside.get(wish.key[0], frozenset())
 
-    def _serving(self, key: TopicKey, number: int) -> Served:
-        found = self._served.get((key, number))
-        if found is None:
-            wishes = self.seated[key][number].values()
-            outside = sum(one.subscriber for one in wishes)
-            passes = Footprint.union(map(self._footprint, wishes))
-            found = self._served[key, number] = Served(number, passes, outside < len(wishes), outside)
-        return found
+    def _crowd(self, topic: Topic) -> Crowd:
+        key, number = topic
+        known = self._crowds.get(topic)
+        if known is not None and topic not in self._late:
+            return known
+        spread = self._spreads[key[0]]
+        crowd = known or Crowd.nobody(number, spread.dimensions)
+        crowd = self._crowds[topic] = crowd.now(tuple(self.seated[key][number].values()), spread.footprint)
+        self._late.discard(topic)
+        return crowd
 
     def _footprint(self, wish: Wish) -> Footprint:
         return self._spreads[wish.key[0]].footprint(wish.filter)
@@ -171,19 +155,3 @@ class Places:
         if wish.subscriber:
             self.outside[stream] = hidden | {number}
         return number
-
-
-def _as_it_is(filter_: Expr | None, served: list[Expr | None]) -> bool:
-    """Whether all that passes the filter passes one of those that are served whole, for all that is known."""
-    if None in served or filter_ in served:
-        return True
-    wanted = Predicate((EVERYTHING,), {}) if filter_ is None else boxes(filter_)
-    known = [found for one in served if one is not None and (found := boxes(one)) is not None]
-    union = [box for found in known for box in found.boxes]
-    if wanted is None or len(union) > MOST_CLAUSES:
-        return False
-    types = {name: kind for found in known for name, kind in found.types.items()}
-    try:
-        return implies(wanted, Predicate(tuple(union), types))
-    except RefusedError:
-        return False

@@ -2,21 +2,20 @@
 
 What is read comes from the network: every field must be there with its type and no other, sizes are
 limited, names and expressions are checked. Field names are those of `tamis.planning.plan`; expressions are
-in `json_form`. Fields of `_LATER` came after the first release: a plan that doesn't need them is written
+in `json_form`. Fields of `LATER` came after the first release: a plan that doesn't need them is written
 without them, so that older services read it.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import orjson
 
 from tamis.errors import InputError
-from tamis.expressions.json_form import from_json, to_json
-from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
+from tamis.expressions.json_form import from_json
+from tamis.expressions.nodes import Column, Expr, Type
 from tamis.planning.plan import (
     Definition,
     Entry,
@@ -30,19 +29,12 @@ from tamis.planning.plan import (
     TimeBound,
     TopicPlan,
 )
-from tamis.planning.remembered import Remembered
+from tamis.planning.plan_text import FORMAT, LARGEST, LATER, MOST, Written
 from tamis.query.model import Window
 
-FORMAT = 1  # a reader refuses a plan of another form rather than guess
-# Bytes of one plan: some 10,000 queries. Compressed, as it is sent, it is a tenth of that.
-LARGEST = 32 * 1024 * 1024
-MOST = 10_000  # items of one list or map
 LONGEST = 1_000  # characters of a name
 LONGEST_SQL = 1_000_000
-MOST_REMEMBERED = 100_000  # expressions, entries, topics and definitions as written, or as read
-
-# A plan is written, and read by everyone, at every change of one query, and most of it is as it was.
-_WRITTEN = Remembered[orjson.Fragment](MOST_REMEMBERED)
+MOST_REMEMBERED = 100_000  # entries and definitions as read
 
 T = TypeVar("T")
 Read = Callable[[object, str], T]
@@ -50,10 +42,7 @@ Read = Callable[[object, str], T]
 
 def encode_plan(plan: Plan) -> bytes:
     """The plan's value in `tamis.plans`. Raises InputError where `decode_plan` would refuse it."""
-    data = orjson.dumps({"format": FORMAT, **_plain(plan)})
-    if len(data) > LARGEST:
-        raise InputError(f"the plan has {len(data)} bytes; at most {LARGEST} fit", hint="drop alerts")
-    return data
+    return Written(plan).document
 
 
 def decode_plan(data: bytes) -> Plan:
@@ -68,26 +57,6 @@ def decode_plan(data: bytes) -> Plan:
     if _integer(fields.pop("format", 0), "plan.format") != FORMAT:
         raise InputError(f"a plan of another format than {FORMAT}", where="plan", hint="upgrade this service")
     return _record(Plan, _PLAN)(fields, "plan")
-
-
-def _plain(value: object) -> Any:
-    """A record as JSON values; fields are written by their names."""
-    if isinstance(value, (Column, Literal, Call)):
-        return _WRITTEN.one(value, lambda: orjson.Fragment(orjson.dumps(to_json(value))))
-    if isinstance(value, (TopicPlan, Entry, Definition, StandingQuery)):
-        return _WRITTEN.one(value, lambda: orjson.Fragment(orjson.dumps(_fields(value))))
-    if dataclasses.is_dataclass(value):
-        return _fields(value)
-    if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return value
-
-
-def _fields(record: Any) -> dict[str, Any]:
-    named = {f.name: _plain(getattr(record, f.name)) for f in dataclasses.fields(record)}
-    return {name: item for name, item in named.items() if name not in _LATER or item not in _LATER[name]}
 
 
 def _wrong(what: str, place: str) -> InputError:
@@ -199,7 +168,7 @@ def _record(kind: type[T], fields: dict[str, Read[Any]]) -> Read[T]:
 
     def read_record(value: object, place: str) -> T:
         given = _object(value, place)
-        for name in fields.keys() - given.keys() - _LATER.keys():
+        for name in fields.keys() - given.keys() - LATER.keys():
             raise _wrong(f"{name} is missing", place)
         for name in given.keys() - fields.keys():
             raise _wrong(f"unknown field {name[:40]!r}", place)
@@ -233,15 +202,6 @@ def _window(value: object, place: str) -> Window:
     return window
 
 
-# What each is where it isn't written.
-_LATER: dict[str, tuple[object, ...]] = {
-    "window": (None,),
-    "certificate": (None,),
-    "kept": (None,),
-    "counted": (False,),
-    "standing": ([],),
-    "proven": (True,),
-}
 _names = _tuple(_text)
 _ENTRY: dict[str, Read[Any]] = {
     "filter": _or_none(_expression),

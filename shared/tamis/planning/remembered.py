@@ -4,7 +4,9 @@ by value at every change of one would take longer than to plan it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import operator
+from collections.abc import Callable, Hashable, Sequence
+from itertools import compress, count
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -46,3 +48,17 @@ class Remembered(Generic[T]):
                 self._known = {}
             found = self._known[id(made_of)] = ((made_of,), make())
         return found[1]
+
+
+def same_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
+    """How many objects are the same in two rows, from the beginning and from the end: thousands are compared
+    without looking at one of them.
+
+    >>> a, b, c = "a", "b", "c"
+    >>> same_ends([a, b, c], [a, c]), same_ends([a], [a])
+    ((1, 1), (1, 0))
+    """
+    shorter = min(len(old), len(new))
+    first = next(compress(count(), map(operator.is_not, old, new)), shorter)
+    last = next(compress(count(), map(operator.is_not, reversed(old), reversed(new))), shorter)
+    return first, min(last, shorter - first)

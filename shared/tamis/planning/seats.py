@@ -4,16 +4,15 @@ served.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import compress, count
 from typing import Protocol
 
+from tamis.planning.crowds import Wish
 from tamis.planning.definitions import define
 from tamis.planning.entries import Reader
 from tamis.planning.omission import bare
-from tamis.planning.places import Places, Wish
+from tamis.planning.places import Places
 from tamis.planning.plan import Definition, StandingQuery
 from tamis.planning.standing import is_standing, judged, standing_query
 from tamis.planning.subscriptions import Subscription, subscriber
@@ -115,17 +114,3 @@ def seat(asked: Asked, wishes: tuple[Wish, ...], places: Places, catalog: Catalo
         for source, omission in zip(definition.inputs, verdict.omissions, strict=True)
     }
     return Seat(asked, wishes, numbers, definition, readers)
-
-
-def same_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
-    """How many objects are the same in two rows, from the beginning and from the end: thousands are compared
-    without looking at one of them.
-
-    >>> a, b, c = "a", "b", "c"
-    >>> same_ends([a, b, c], [a, c]), same_ends([a], [a])
-    ((1, 1), (1, 0))
-    """
-    shorter = min(len(old), len(new))
-    first = next(compress(count(), map(operator.is_not, old, new)), shorter)
-    last = next(compress(count(), map(operator.is_not, reversed(old), reversed(new))), shorter)
-    return first, min(last, shorter - first)

@@ -8,7 +8,7 @@ of which nobody can promise how much it saves. So an estimate is rather too high
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr, Type, columns, conjuncts
 from tamis.planning.domains import domain
+from tamis.planning.points import POINTS, Int32s, count_hits, points, sampled
 from tamis.planning.remembered import MOST, Remembered
 from tamis.predicates import Predicate
 from tamis.predicates.selectivity import Distribution, Observed, Uniform
@@ -27,22 +28,30 @@ Floats = npt.NDArray[np.float64]
 
 # Clauses of a filter that are looked at; what has more is taken to let all pass.
 MOST_CLAUSES = 50
+# Boxes of which the union is measured exactly: that takes a few milliseconds, and of thousands minutes.
+MOST_EXACT = 100
 
 
 @dataclass(frozen=True, eq=False)
 class Footprint:
     """The tuples that filters let pass: boxes in the unit cube with a dimension for each attribute whose
-    spread is known, where volume is share. `lower`, `upper`: shape (boxes, d).
+    spread is known, where volume is share. `lower`, `upper`: shape (boxes, d). `hits`: of many boxes, how
+    many of them hold each of the points by which their share is estimated.
     """
 
     lower: Floats
     upper: Floats
     share: float
+    hits: Int32s | None = None
 
     @staticmethod
     def of(lower: Floats, upper: Floats) -> Footprint:
         """The footprint of a union of boxes."""
-        return Footprint(lower, upper, volume(lower, upper))
+        if len(lower) <= MOST_EXACT:
+            return Footprint(lower, upper, volume(lower, upper))
+        hits = np.zeros(POINTS, np.int32)
+        count_hits(lower, upper, points(lower.shape[1]), 1, hits)
+        return Footprint(lower, upper, float((hits > 0).mean()), hits)
 
     @staticmethod
     def union(parts: Iterable[Footprint]) -> Footprint:
@@ -52,6 +61,20 @@ class Footprint:
             return several[0]
         lower, upper = (np.concatenate([getattr(p, side) for p in several]) for side in ("lower", "upper"))
         return Footprint.of(lower, upper)
+
+    def changed(self, first: int, behind: int, parts: Sequence[Footprint]) -> Footprint:
+        """The footprint with the boxes from `first` to `behind` replaced by those of `parts`."""
+        lower, upper = (
+            np.concatenate([mine[:first], *(getattr(p, side) for p in parts), mine[behind:]])
+            for side, mine in (("lower", self.lower), ("upper", self.upper))
+        )
+        if self.hits is None or len(lower) <= MOST_EXACT:
+            return Footprint.of(lower, upper)
+        hits, at = self.hits.copy(), points(lower.shape[1])
+        come = len(lower) - len(self.lower) + behind
+        count_hits(self.lower[first:behind], self.upper[first:behind], at, -1, hits)
+        count_hits(lower[first:come], upper[first:come], at, 1, hits)
+        return Footprint(lower, upper, float((hits > 0).mean()), hits)
 
 
 @dataclass(frozen=True)
@@ -66,6 +89,7 @@ class Spread:
     """How the attributes of a stream are spread."""
 
     def __init__(self, stream: StreamDef, observed: Estimate | None = None) -> None:
+        self.stream, self.observed = stream, observed
         seen = {column.name: _observed(column, observed) for column in stream.columns if observed}
         self._seen = {name: found for name, found in seen.items() if found is not None}
         self._readings = observed.count if observed else 0
@@ -75,6 +99,11 @@ class Spread:
             if (found := self._seen.get(column.name) or _declared(column)) is not None
         }
         self._footprints = Remembered[Footprint](MOST)
+
+    @property
+    def dimensions(self) -> int:
+        """How many attributes are known."""
+        return len(self._known)
 
     def basis(self, filter_: Expr | None) -> str:
         """What the estimate of a filter rests on, for people."""
@@ -114,9 +143,11 @@ class Spread:
 
 
 def volume(lower: Floats, upper: Floats) -> float:
-    """The volume of a union of boxes in the unit cube."""
+    """The volume of a union of boxes in the unit cube; of many it is estimated."""
     there = (upper > lower).all(axis=1)
     lower, upper = lower[there], upper[there]
+    if len(lower) > MOST_EXACT:
+        return sampled(lower, upper)
     if len(lower) <= 1 or lower.shape[1] == 0:
         return float((upper - lower).prod(axis=1).sum()) if lower.shape[1] else float(len(lower) > 0)
     cuts = [np.unique(np.concatenate([lower[:, d], upper[:, d]])) for d in range(lower.shape[1])]

@@ -61,6 +61,8 @@ def apply(catalog: Catalog, statement: Statement) -> None:
 
 def readers(catalog: Catalog, kind: str, name: str) -> Iterator[str]:
     """What reads a stream or calls a function, as "alert 'q'", "stream 's'" or "function 'f'"."""
+    if kind == "alert":
+        return
     definitions: list[tuple[str, StreamDef | TableDef | DerivedDef | AlertDef | FunctionDef]] = [
         *(("stream", s) for s in catalog.streams.values()),
         *(("table", t) for t in catalog.tables.values()),

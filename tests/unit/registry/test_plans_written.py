@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.unit.registry.conftest import Fleet
 
+from tamis.planning.plan import Plan
+from tamis.planning.plan_text import Written
 from tamis_registry.core.change import Change
 from tamis_registry.history import BYTES, VERSIONS, History
 from tamis_registry.unwritten import LONGEST, RATE, SMALL, Unwritten
@@ -21,13 +23,21 @@ def test_the_newest_plans_are_kept_whatever_their_order_and_size() -> None:
     assert [len(plan) for plan in history.newest_first()] == [BYTES // 2 + 1]
 
 
+def plan_of(size: int) -> Written:
+    """A plan of so many bytes."""
+    empty = Written(Plan(1, 1, shard_streams={"": ""})).size
+    found = Written(Plan(1, 1, shard_streams={"": "x" * (size - empty)}))
+    assert found.size == size == len(found.document)
+    return found
+
+
 def test_a_small_plan_is_written_at_once_and_a_large_one_after_a_while() -> None:
-    new = Unwritten(1, bytes(SMALL // 4), written=100.0)
+    new = Unwritten(1, plan_of(SMALL // 4), written=100.0)
     assert new.due(100.0, 4) and not new.due(100.0, 5)
     assert new.due(100.0 + 5 * (SMALL // 4) / RATE, 5)
-    new = Unwritten(1, bytes(SMALL), written=100.0)
+    new = Unwritten(1, plan_of(SMALL), written=100.0)
     assert not new.due(100.0 + LONGEST - 1, 1000) and new.due(100.0 + LONGEST, 1000)
-    assert Unwritten(1, bytes(SMALL)).due(0.0, 1000)
+    assert Unwritten(1, plan_of(SMALL)).due(0.0, 1000)
 
 
 def test_the_newest_plan_goes_out_with_the_final_records_of_all() -> None:
@@ -42,6 +52,6 @@ def test_the_newest_plan_goes_out_with_the_final_records_of_all() -> None:
     new = Unwritten()
     for change in changes:
         new.take(change)
-    assert (new.version, new.document) == (changes[-1].state.version, changes[-1].document)
+    assert (new.version, new.plan) == (changes[-1].state.version, changes[-1].written)
     assert new.why == [why for change in changes for why in change.why]
     assert new.finals == [final for change in changes for final in change.finals]

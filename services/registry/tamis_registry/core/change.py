@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from tamis.planning.build import Built
 from tamis.planning.plan import Plan
+from tamis.planning.plan_text import Written
 from tamis_registry.core.state import State
 
 
@@ -32,7 +33,7 @@ class Change:
     statements: dict[bytes, bytes | None]
     topics: tuple[str, ...] = ()
     built: Built | None = None
-    document: bytes = b""  # the plan as it is written
+    written: Written | None = None  # the plan as it is written
     finals: tuple[Final, ...] = ()
     why: tuple[str, ...] = field(default=(), compare=False)
 

@@ -12,7 +12,7 @@ from tamis.errors import TamisError
 from tamis.messaging.records import Ack, Frontier, Observation
 from tamis.planning.build import Built
 from tamis.planning.plan import Plan
-from tamis.planning.plan_json import encode_plan
+from tamis.planning.plan_text import Written
 from tamis.query.model import AlertDef, DerivedDef, FunctionDef, SetPaused, Statement, StreamDef, TableDef
 from tamis.query.parse import parse
 from tamis_registry.core import estimates, membership, topics
@@ -50,6 +50,7 @@ class Registry:
         self._made: set[str] = set()
         self._finals: set[Final] = set()
         self._built: Built | None = None
+        self._written: Written | None = None
         self._parse_all()
 
     # ---- what the fleet says
@@ -176,7 +177,8 @@ class Registry:
         self._made.update(change.topics)
         self._finals.update(change.finals)
         if change.built is not None:
-            self._built, self.plan, self.published = change.built, change.built.plan, now
+            self._built, self._written = change.built, change.written
+            self.plan, self.published = change.built.plan, now
 
     def view(self, now: int) -> View:
         """All that a status is derived from."""
@@ -200,7 +202,7 @@ class Registry:
             topics=tuple(sorted(needed - self._made)),
             built=built,
             # Here, since a plan that is too large to be written must fail before anything is durable.
-            document=encode_plan(plan),
+            written=Written(plan, self._written),
             finals=finals,
             why=why,
         )

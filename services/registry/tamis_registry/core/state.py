@@ -16,7 +16,8 @@ import orjson
 from tamis.errors import InputError
 from tamis.messaging.topics import outside_topic, stream_topic
 from tamis.planning.build import definition_id
-from tamis.planning.seats import Asked, same_ends
+from tamis.planning.remembered import same_ends
+from tamis.planning.seats import Asked
 from tamis.planning.subscriptions import Subscription
 from tamis.planning.traffic import Estimate
 from tamis.predicates.selectivity import Observed
