@@ -22,12 +22,12 @@ def stream(name: str, dimensions: int) -> str:
     return f"CREATE STREAM {name} (k VARCHAR KEY, ts TIMESTAMP, {columns}, WATERMARK FOR ts AS ts);"
 
 
-def filter_sql(random: np.random.Generator, dimensions: int, share: float) -> str:
-    """A box that holds `share` of evenly spread tuples, somewhere."""
+def filter_sql(random: np.random.Generator, dimensions: int, share: float, alias: str = "") -> str:
+    """A box that holds `share` of evenly spread tuples, somewhere. `alias`: what to write before names."""
     width = (LAST - FIRST) * share ** (1 / dimensions)
     firsts = random.uniform(FIRST, LAST - width, dimensions)
     return " AND ".join(
-        f"{x} BETWEEN {first:.3f} AND {first + width:.3f}"
+        f"{alias}{x} BETWEEN {first:.3f} AND {first + width:.3f}"
         for x, first in zip(names(dimensions), firsts, strict=True)
     )
 

@@ -2,67 +2,161 @@
 
 from __future__ import annotations
 
-import resource
+import itertools
+import multiprocessing
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import numpy as np
 
 from benchmarks.harness import Cell, Result, Say
 from benchmarks.sharing.filters import filter_sql, stream
+from tamis_registry.core.change import Change
 from tamis_registry.core.leases import new_lease
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state import State
 from tamis_registry.planning import PLANNER
 
 NAME = "sharing.growth"
-STEPS = (100, 1_000, 2_000, 5_000, 10_000)
+# How many of each kind: readers outside the fleet, joins with omission, which meet on one topic of each
+# stream, aggregates of windows, and derived streams, which have a topic each.
+STEPS = {
+    "readers outside": (100, 1_000, 2_000, 5_000, 10_000),
+    "joins": (100, 1_000, 2_000, 5_000, 10_000),
+    "aggregates": (100, 1_000, 2_000, 5_000),
+    "derived streams": (100, 1_000, 2_000),
+}
 DIMENSIONS, SHARE = 3, 0.001
 WINDOW = 100  # the last queries of a step, over which the median is taken
-COLUMNS = ("queries", "topics", "ms for the next", "s in all", "plan, KB", "KB a query")
+DROPPED = 20
+COLUMNS = (
+    "queries",
+    "number",
+    "topics",
+    "ms for the next",
+    "ms to drop one",
+    "s in all",
+    "plan, KB",
+    "KB a query",
+)
 
 
 def run(quick: bool, say: Say) -> Result:
     """Measure. A quick run is for looking whether it works: its figures are of too little."""
-    random = np.random.default_rng(1)
-    registry = Registry(PLANNER, State(4), None, 0, 0)
-    registry.done(registry.begin(0), 0)
-    registry.done(registry.apply(stream("s", DIMENSIONS), 0)[1], 0)
     rows: list[dict[str, Cell]] = []
-    spent: list[float] = []
-    before = _resident()
-    for goal in STEPS[:1] if quick else STEPS:
-        while len(spent) < goal:
-            began = time.process_time()
-            wanted = new_lease("s", filter_sql(random, DIMENSIONS, SHARE), "", 300, registry.state.catalog)
-            _, change = registry.subscribe(wanted, 0)
-            registry.done(change, 0)
-            spent.append(time.process_time() - began)
-        say(f"{goal:,} queries after {sum(spent):.0f} s")
-        rows.append(
-            {
-                "queries": goal,
-                "topics": len(registry.plan.streams[0].topics),
-                "ms for the next": 1000 * float(np.median(spent[-WINDOW:])),
-                "s in all": sum(spent),
-                "plan, KB": len(change.written.document) / 1024,
-                "KB a query": (_resident() - before) / 1024 / goal,
-            }
-        )
+    for kind, steps in STEPS.items():
+        # Each in a process of its own, whose memory is that of its queries.
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            rows += pool.submit(_grow, kind, steps[:1] if quick else steps).result()
+        say(f"{rows[-1]['number']:,} {kind} after {rows[-1]['s in all']:.0f} s")
     return Result(
         NAME,
         "Queries that come one by one",
         COLUMNS,
         rows,
-        {"dimensions": DIMENSIONS, "share": SHARE, "window": WINDOW, "quick": quick},
+        {"dimensions": DIMENSIONS, "share": SHARE, "window": WINDOW, "dropped": DROPPED, "quick": quick},
         (
-            f"each asks for a box over {DIMENSIONS} attributes, {SHARE:.1%} of the stream, somewhere else",
-            "ms for the next: CPU time from the predicate's text to the plan's bytes, without Kafka, median "
-            f"of the last {WINDOW}",
+            f"each asks for a box over {DIMENSIONS} attributes, {SHARE:.1%} of the stream, somewhere else; a "
+            "join for one of each of its two streams",
+            "ms for the next: CPU time from SQL to the plan, without Kafka, median of the last "
+            f"{WINDOW}; the plan's text is put together when it is written",
+            f"ms to drop one: median of {DROPPED}, from all over",
             "KB a query: what the process grew by, with everything that is remembered between two plans",
         ),
     )
 
 
+def grown(kind: str, steps: tuple[int, ...]) -> Iterator[tuple[Registry, Change, list[float]]]:
+    """The registry once it has so many queries, its last change, and the CPU seconds that each has taken."""
+    random = np.random.default_rng(1)
+    registry = Registry(PLANNER, State(4), None, 0, 0)
+    registry.done(registry.begin(0), 0)
+    registry.done(registry.apply("".join(stream(name, DIMENSIONS) for name in "ab"), 0)[1], 0)
+    add = _ADD[kind]
+    spent: list[float] = []
+    for number in itertools.count():
+        began = time.process_time()
+        change = add(registry, random, number)
+        registry.done(change, 0)
+        spent.append(time.process_time() - began)
+        if len(spent) in steps:
+            yield registry, change, spent
+        if len(spent) == max(steps):
+            return
+
+
+def _grow(kind: str, steps: tuple[int, ...]) -> list[dict[str, Cell]]:
+    rows: list[dict[str, Cell]] = []
+    before = _resident()
+    for registry, change, spent in grown(kind, steps):
+        assert change.written is not None
+        resident = _resident()
+        rows.append(
+            {
+                "queries": kind,
+                "number": len(spent),
+                "topics": sum(len(one.topics) for one in registry.plan.streams),
+                "ms for the next": 1000 * float(np.median(spent[-WINDOW:])),
+                "ms to drop one": 1000 * float(np.median(list(_dropped(registry, kind, len(spent))))),
+                "s in all": sum(spent),
+                "plan, KB": change.written.size / 1024,
+                "KB a query": (resident - before) / 1024 / len(spent),
+            }
+        )
+    return rows
+
+
+def _dropped(registry: Registry, kind: str, count: int) -> Iterator[float]:
+    """How long it takes to drop some of the queries, one by one; all of them are there afterwards."""
+    for number in range(0, count, count // DROPPED):
+        began = time.process_time()
+        if kind == "readers outside":
+            change = registry.release(list(registry.state.leases)[number], 0)[1]
+        else:
+            word = "STREAM" if kind == "derived streams" else "ALERT"
+            change = registry.apply(f"DROP {word} q{number};", 0)[1]
+        assert change.written is not None
+        yield time.process_time() - began
+
+
+def _ask(registry: Registry, random: np.random.Generator, _: int) -> Change:
+    wanted = new_lease("a", filter_sql(random, DIMENSIONS, SHARE), "", 300, registry.state.catalog)
+    return registry.subscribe(wanted, 0)[1]
+
+
+def _join(registry: Registry, random: np.random.Generator, number: int) -> Change:
+    boxes = [filter_sql(random, DIMENSIONS, SHARE, f"{alias}.") for alias in "pq"]
+    return registry.apply(
+        f"CREATE ALERT q{number} AS SELECT p.k, p.x0 FROM a p JOIN b q ON p.k = q.k AND q.ts BETWEEN p.ts - "
+        "INTERVAL '5' SECOND AND p.ts + INTERVAL '5' SECOND WHERE p.x0 - q.x0 > "
+        f"{random.uniform(0, 50):.3f} AND {' AND '.join(boxes)};",
+        0,
+    )[1]
+
+
+def _aggregate(registry: Registry, random: np.random.Generator, number: int) -> Change:
+    return registry.apply(
+        f"CREATE ALERT q{number} AS SELECT k, count(*) AS n FROM TUMBLE(a, ts, INTERVAL '10' SECOND) WHERE "
+        f"{filter_sql(random, DIMENSIONS, SHARE)} GROUP BY k, window_end HAVING count(*) > 3;",
+        0,
+    )[1]
+
+
+def _derive(registry: Registry, random: np.random.Generator, number: int) -> Change:
+    box = filter_sql(random, DIMENSIONS, SHARE)
+    return registry.apply(f"CREATE STREAM q{number} AS SELECT k, ts, x0 FROM a WHERE {box};", 0)[1]
+
+
+_ADD: dict[str, Callable[[Registry, np.random.Generator, int], Change]] = {
+    "readers outside": _ask,
+    "joins": _join,
+    "aggregates": _aggregate,
+    "derived streams": _derive,
+}
+
+
 def _resident() -> float:
-    """The greatest size of this process so far, bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+    """The size of this process, bytes."""
+    return float(Path("/proc/self/statm").read_text().split()[1]) * 4096

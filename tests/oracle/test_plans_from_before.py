@@ -62,6 +62,10 @@ class World:
                 del self.statements[key]
             else:
                 self.statements[key] = value
+        if change.written is not None and self.r.random() < 0.2:
+            written = change.written
+            assert written.size == len(written.document) and decode_plan(written.document) == change.plan
+            assert written.document == encode_plan(change.plan)
         self.registry.done(change, 0)
 
     def sql(self, text: str) -> None:
@@ -98,6 +102,8 @@ class World:
                 f"SELECT k FROM {a} WHERE {self.filter('')}",
                 f"SELECT p.k FROM {a} p JOIN {b} q ON {keys} AND q.ts BETWEEN p.ts - INTERVAL '3' SECOND AND "
                 f"p.ts + INTERVAL '2' SECOND WHERE p.x > q.x AND {self.filter('p.')}",
+                f"SELECT t.k, count(*) AS c FROM TUMBLE({a}, ts, INTERVAL '3' SECOND) t WHERE {self.filter('t.')} "
+                "GROUP BY t.k, t.window_start HAVING count(*) > 2",
             )
         )
         self.sql(f"CREATE {r.choice(('', 'OR REPLACE '))}ALERT {name} AS {select};")

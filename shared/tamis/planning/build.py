@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tamis.messaging.topics import outside_topic
 from tamis.planning.crowds import TopicKey
@@ -81,6 +81,10 @@ class Built:
     choices: Mapping[str, Mapping[str, Choice]] = field(default_factory=dict)
     outside: Mapping[str, frozenset[int]] = field(default_factory=dict)
     parts: Parts | None = field(default=None, compare=False, repr=False)
+
+    def known_as(self, asking: Sequence[Asking]) -> Built:
+        """The same, for readers that ask in the same order with the places that they were given."""
+        return replace(self, parts=replace(self.parts, asking=tuple(asking))) if self.parts else self
 
 
 @dataclass(frozen=True)
@@ -201,11 +205,11 @@ def plan_for(
         version=version,
         partitions=partitions,
         streams=_streams(catalog, topics, derived),
-        definitions=tuple(one for one in definitions if isinstance(one, Definition)),
+        definitions=tuple([one for one in definitions if isinstance(one, Definition)]),
         since=dict(since),
         shard_streams=dict(shard_streams),
         retiring=dict(retiring),
-        standing=tuple(one for one in definitions if isinstance(one, StandingQuery)),
+        standing=tuple([one for one in definitions if isinstance(one, StandingQuery)]),
     )
     parts = Parts(dict(catalog.streams), derived, spreads, tuple(asking), definitions, seats, places, topics)
     return Built(plan, places.numbers, places.placed, places.choices, places.outside, parts)

@@ -41,10 +41,10 @@ class Written:
     def __init__(self, plan: Plan, before: Written | None = None) -> None:
         """Raises InputError where `decode_plan` would refuse it."""
         self._plan = plan
-        self._definitions = (before._definitions if before else _Row()).now(plan.definitions)
-        self._standing = (before._standing if before else _Row()).now(plan.standing)
+        self._definitions: _Row = (before._definitions if before else _Row()).now(plan.definitions)
+        self._standing: _Row = (before._standing if before else _Row()).now(plan.standing)
         known: Mapping[str, _Topic] = before._topics if before else {}
-        self._topics = {
+        self._topics: dict[str, _Topic] = {
             topic.name: (known.get(topic.name) or _Topic.empty()).now(topic)
             for stream in plan.streams
             for topic in stream.topics
@@ -52,7 +52,7 @@ class Written:
         rows = (self._definitions, self._standing)
         self.size = len(self._text(whole=False))
         self.size += sum(row.size for row in rows) + sum(topic.size for topic in self._topics.values())
-        self.made = (before.made if before else 0) + sum(row.made for row in rows)
+        self.made: int = (before.made if before else 0) + sum(row.made for row in rows)
         changed = [topic for name, topic in self._topics.items() if topic is not known.get(name)]
         self.made += sum(topic.entries.made for topic in changed)
         for what, many in (

@@ -13,6 +13,7 @@ from tamis.messaging.records import Ack, Frontier, Observation
 from tamis.planning.build import Built
 from tamis.planning.plan import Plan
 from tamis.planning.plan_text import Written
+from tamis.planning.seats import Asking
 from tamis.query.model import AlertDef, DerivedDef, FunctionDef, SetPaused, Statement, StreamDef, TableDef
 from tamis.query.parse import parse
 from tamis_registry.core import estimates, membership, topics
@@ -209,10 +210,14 @@ class Registry:
 
     def _build(self, draft: State, n: int) -> Built:
         listed = {name: shard for name, shard in draft.shards.items() if shard.since is not None}
+
+        def asking() -> list[Asking]:
+            return [*draft.retiring.values(), *draft.statements.values(), *draft.leases.values()]
+
         built = self._planner.build(
             n,
             draft.catalog,
-            [*draft.retiring.values(), *draft.statements.values(), *draft.leases.values()],
+            asking(),
             partitions=draft.partitions,
             topic_numbers=topics.numbers(draft),
             outside={stream: known.outside for stream, known in draft.topics.items()},
@@ -223,7 +228,7 @@ class Registry:
             before=self._built,
         )
         topics.remember(draft, built)
-        return built
+        return built.known_as(asking()) if built.placed else built
 
     def _parse_all(self) -> None:
         """Definitions are stored as SQL and parsed at each start, in the order in which they were made."""
