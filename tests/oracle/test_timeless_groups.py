@@ -49,9 +49,9 @@ def _query(r: random.Random) -> tuple[str, int]:
     calls = r.sample(once if r.random() < 0.5 else [*once, *many], r.randint(1, 3))
     outputs = ", ".join(f"{one} AS o{i}" for i, one in enumerate([*by, *calls]))
     group = f" GROUP BY {', '.join(by)}" if by else ""
-    having = f" HAVING {calls[0]} {r.choice(('>', '<', '!='))} {r.randint(-2, 3)}" if r.random() < 0.3 else ""
-    if "texts" in having or calls[0] == f"min({texts[0]})":
-        having = ""
+    compared = [one for one in [*calls[:1], *by] if one not in (*flags, f"min({texts[0]})")]
+    kept = [f"{one} {r.choice(('>', '<', '!='))} {r.randint(-2, 3)}" for one in compared if r.random() < 0.25]
+    having = f" HAVING {' AND '.join(kept)}" if kept else ""
     return f"SELECT {outputs} FROM {', '.join(sources)}{queries.where(r, sources, 0.7)}{group}{having}", len(
         by
     )

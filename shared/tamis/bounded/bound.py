@@ -105,7 +105,7 @@ def _values(query: Conjunction, closure: Closure, nodes: Iterable[int]) -> list[
             if any(closure.fixed(key, other) for other in counted[:-1]):
                 continue
             counted.append(key)
-        count = closure.values(key) + query.nodes[key - 1].nullable
+        count = closure.values(key) + query.nodes[key - 1].besides
         if count > 1:
             found.append((key, Factor(count, f"values of {query.name(key)}")))
     return found

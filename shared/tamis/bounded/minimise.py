@@ -47,6 +47,8 @@ def _covers(query: Conjunction, closure: Closure, gone: int, kept: int) -> bool:
             return False
     for node in own:
         other = image[node]
+        if query.nodes[node - 1].null and (other is None or not query.nodes[other - 1].null):
+            return False
         never_null = not query.nodes[node - 1].nullable
         if never_null and (other is None or query.nodes[other - 1].nullable):
             return False
@@ -94,5 +96,6 @@ def without(
             for group in query.keyed
             if query.occurrence(group.nodes[0]) != gone
         ),
+        vague=tuple(dict.fromkeys(number[node] for node in query.vague)),
     )
     return smaller, number

@@ -17,7 +17,7 @@ from typing import Literal
 
 from tamis.bounded.closure import Closure
 
-Kind = Literal["whole", "dense", "text"]
+Kind = Literal["whole", "time", "dense", "text"]  # all but dense are whole numbers to the deciders
 
 # The stream that nobody sends (see `extremes`): no stream of a user has this name.
 ASKED = ""
@@ -44,7 +44,8 @@ class Unequal:
 @dataclass(frozen=True)
 class Node:
     """One attribute: of which occurrence (from 0), what a person calls it, and its column's name, by which
-    occurrences of one stream have it in common.
+    occurrences of one stream have it in common. It may be NULL where it is `nullable`, and is nothing else
+    where it is `null`: then it is limited to one number that stands for NULL.
     """
 
     occurrence: int
@@ -52,6 +53,12 @@ class Node:
     column: str = ""
     nullable: bool = False
     kind: Kind = "whole"
+    null: bool = False
+
+    @property
+    def besides(self) -> int:
+        """How many values NULL adds to those within its limits."""
+        return int(self.nullable and not self.null)
 
 
 @dataclass(frozen=True)
@@ -71,8 +78,9 @@ class Conjunction:
     `projected` are the nodes whose values SELECT shows or a condition needs that is no difference; `exact`
     of them are needed by such a condition only. `ranges` are limits of single nodes that every tuple keeps
     and that bound nothing (see `tamis.planning.timeless.dense`). `grouped`: its rows are counted by groups,
-    the projected values, and stay. `keyed`: keys with a limited number of values. `caveats`: why an attribute
-    that isn't bounded, or a condition that fails, does not yet prove the query unbounded.
+    the projected values, and stay. `keyed`: keys with a limited number of values. `vague`: projected nodes
+    that SELECT shows only within expressions, in which different values may look the same. `caveats`: why an
+    attribute that isn't bounded, or a condition that fails, does not yet prove the query unbounded.
     """
 
     streams: tuple[str, ...]
@@ -87,6 +95,7 @@ class Conjunction:
     caveats: tuple[str, ...] = ()
     grouped: bool = False
     keyed: tuple[Keyed, ...] = ()
+    vague: tuple[int, ...] = ()
 
     @property
     def size(self) -> int:

@@ -12,7 +12,7 @@ other and from all constants; the closure fills in the rest.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, combinations, product
 
@@ -40,7 +40,8 @@ def construct(query: Conjunction, closure: Closure, failing: Violation, count: i
     """A witness of a violated condition, `count` tuples large; None where the blocks contradict the query."""
     stored: list[Tuple] = []
     completions: list[tuple[tuple[str, Tuple], ...]] = []
-    room = 10 + query.size + sum(abs(one.bound) for one in query.differences)
+    named = named_by(failing)
+    room = room_of(query, named)
     for number in range(count):
         whole = closure.copy()
         for node, block in blocks(query, closure, failing, number, count).items():
@@ -59,13 +60,29 @@ def construct(query: Conjunction, closure: Closure, failing: Violation, count: i
         # Tuples of the completions join among themselves too: equal ones may tell more.
         completions += [((query.streams[failing.occurrence], one),) for one in stored]
     own = set(query.own(failing.occurrence))
-    named = (
-        [failing.node]
-        if failing.node is not None
-        else [n for r in failing.references for n in (r.tail, r.head)]
-    )
     key = tuple(dict.fromkeys(node for node in named if node in own))
     return Witness(query.streams[failing.occurrence], tuple(stored), tuple(completions), key)
+
+
+def named_by(failing: Violation) -> list[int]:
+    """The nodes that a condition which fails speaks of."""
+    if failing.node is not None:
+        return [failing.node]
+    return [node for one in failing.references for node in (one.tail, one.head)]
+
+
+def room_of(query: Conjunction, nodes: Sequence[int], apart: Set[int] = frozenset()) -> int:
+    """More than all offsets and constants with which the query compares nodes, directly or by way of others
+    that aren't `apart`: values stay as small as that allows.
+    """
+    near = set(nodes)
+    used = [one for one in query.differences if not {one.left, one.right} & apart]
+    grown = True
+    while grown:
+        more = {end for one in used for end in (one.left, one.right) if {one.left, one.right} & near}
+        grown = not more - {0} <= near
+        near |= more - {0}
+    return 10 + query.size + sum(abs(one.bound) for one in used if {one.left, one.right} & near)
 
 
 def states(query: Conjunction, witness: Witness) -> int:
@@ -85,6 +102,11 @@ def states(query: Conjunction, witness: Witness) -> int:
     return len(seen)
 
 
+def tuples_of(witness: Witness) -> list[tuple[str, Tuple]]:
+    """All tuples of a witness, each with its stream."""
+    return [*((witness.stream, one) for one in witness.stored), *chain(*witness.completions)]
+
+
 def keeps_keys(query: Conjunction, witness: Witness) -> bool:
     """Have the stored tuples, with each completion by itself, no more keys than their streams?"""
     for group in query.keyed:
@@ -95,6 +117,17 @@ def keeps_keys(query: Conjunction, witness: Witness) -> bool:
             own = {tuple(one.get(c, 0) for c in columns) for name, one in tuples if name == stream}
             if len(own) > group.keys:
                 return False
+    return True
+
+
+def shown_as_they_are(query: Conjunction, tuples: Sequence[tuple[str, Tuple]]) -> bool:
+    """Have all tuples the same values of what SELECT shows only within expressions? Then rows differ where
+    the values do.
+    """
+    for node in query.vague:
+        stream, column = query.streams[query.occurrence(node)], query.nodes[node - 1].column
+        if len({one.get(column, 0) for name, one in tuples if name == stream}) > 1:
+            return False
     return True
 
 

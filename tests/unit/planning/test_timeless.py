@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -47,11 +48,16 @@ def test_the_verdict_of_the_papers_examples(sql: str, expected: str) -> None:
 
 def _repaired(sql: str, repair: str) -> bool:
     """Is a query bounded once a repair is written into it?"""
-    sql, group, by = sql.partition(" GROUP BY ")
+    repair, _, place = repair.partition(" in SELECT ")
+    if place:
+        members = re.split(" UNION (?:ALL )?", sql)
+        return _repaired(members[int(place) - 1].replace("SELECT", "SELECT DISTINCT", 1), repair)
+    body = re.split(" GROUP BY | HAVING ", sql)[0]
+    sql, rest = body, sql[len(body) :]
     if "SELECT DISTINCT" in repair:
         sql, repair = sql.replace("SELECT", "SELECT DISTINCT", 1), repair.replace("SELECT DISTINCT", "")
     more = repair if " WHERE " in sql else repair.replace("AND", "WHERE", 1)
     catalog = catalog_of(STREAMS)
-    (statement,) = parse(f"EXPLAIN {sql} {more}{group}{by}", catalog)
+    (statement,) = parse(f"EXPLAIN {sql} {more}{rest}", catalog)
     assert isinstance(statement, Explain)
     return explain(catalog, statement.target).accepted

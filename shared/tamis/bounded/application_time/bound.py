@@ -97,7 +97,7 @@ def _valued(timed: Timed, nodes: list[int]) -> Iterator[Factor]:
                 groups.add(number)
                 yield Factor(group.keys, f"keys of {query.alias(node)}")
             continue
-        count = _values(timed, node) + query.nodes[node - 1].nullable
+        count = _values(timed, node) + query.nodes[node - 1].besides
         if count > 1:
             yield Factor(count, f"values of {query.name(node)}")
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from tamis.bounded.application_time.arrivals import Timed
 from tamis.bounded.application_time.decide import Failure
 from tamis.bounded.closure import Closure
-from tamis.bounded.witness import Tuple, added, blocks, plain
+from tamis.bounded.witness import Tuple, added, blocks, named_by, plain, room_of, shown_as_they_are
 
 Rows = Mapping[int, Sequence[Mapping[int, int]]]  # of static relations: occurrence, rows, values by node
 Named = tuple[str, Tuple]  # a stream, and a tuple of it
@@ -80,8 +80,8 @@ def _fill(timed: Timed, failure: Failure, start: Closure, count: int, rising: bo
         streams=("filled", "rest"),
     )
     broken = replace(failure.violation, occurrence=0)
-    inner = [one for one in query.differences if not {one.left, one.right} & timed.times]
-    room = 10 + query.size + sum(abs(one.bound) for one in inner)
+    named = named_by(broken)
+    room = room_of(query, named, timed.times)
     stored: list[tuple[Named, ...]] = []
     completions: list[tuple[Named, ...]] = []
     before: Mapping[int, int] = {}
@@ -113,9 +113,6 @@ def _fill(timed: Timed, failure: Failure, start: Closure, count: int, rising: bo
             later = again.solution()
         stored.append(tuple((query.streams[x], _tuple(timed, x, values)) for x in filled))
         completions.append(tuple((query.streams[x], _tuple(timed, x, later)) for x in rest))
-    named = (
-        [broken.node] if broken.node is not None else [n for r in broken.references for n in (r.tail, r.head)]
-    )
     key = tuple(dict.fromkeys(node for node in named if node in own))
     prefix = tuple((query.streams[x], _tuple(timed, x, before)) for x in ended)
     return Witness(prefix, tuple(stored), tuple(completions), key)
@@ -158,7 +155,7 @@ def tells_apart(timed: Timed, witness: Witness) -> bool:
 
 def states(timed: Timed, witness: Witness) -> int | None:
     """How many subsets of what is stored differ so: 2^n plain joins for each. None where that is too much to
-    try, or takes more keys than there are.
+    try, takes more keys than there are, or differs in what SELECT shows only within expressions.
     """
     query = replace(timed.query, streams=_names(timed))
     tuples = [*witness.relations, *itertools.chain(*witness.stored), *witness.completions[0]]
@@ -168,6 +165,9 @@ def states(timed: Timed, witness: Witness) -> int | None:
         keys = {tuple(one.get(c, 0) for c in columns) for name, one in tuples if name == stream}
         if len(keys) > group.keys:
             return None
+    every = [*witness.relations, *itertools.chain(*witness.stored, *witness.completions)]
+    if not shown_as_they_are(query, every):
+        return None
     tried = math.prod(sum(name == stream for name, _ in tuples) for stream in query.streams)
     if tried * 2 ** len(witness.stored) > LARGEST_RUN:
         return None

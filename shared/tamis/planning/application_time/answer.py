@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -18,7 +19,12 @@ from tamis.planning.application_time.proof import Proof, proof
 from tamis.planning.application_time.repairs import repairs
 from tamis.planning.application_time.timed import Alternative, alternatives, translated
 from tamis.planning.bounds import EMPTY, Memory
+from tamis.planning.timeless.unions import Used, proving, union
+from tamis.planning.timeless.words import doubt
 from tamis.query.model import Catalog, Query
+
+# The verdict of a SELECT by itself, in a UNION whose bound is counted over all of them.
+_SOME = Memory("bounded", None, "", "", "")
 
 
 def answer(query: Query, catalog: Catalog) -> Memory:
@@ -27,12 +33,12 @@ def answer(query: Query, catalog: Catalog) -> Memory:
     Raises InputError where a static relation can't be read.
     """
     found = [_select(member, ground(member, catalog)) for member in query.members or (query,)]
-    for place, one in enumerate(found, 1):
-        if isinstance(one, Memory) and one.verdict != "bounded":
-            if not query.members:
-                return one
-            reason = f"not proven: SELECT {place} of the UNION by itself is {one.verdict}: {one.reason}"
-            return Memory("unknown", None, "", one.theorem, reason)
+    said = [one if isinstance(one, Memory) else _SOME for one in found]
+    if not query.members and said[0].verdict != "bounded":
+        return said[0]
+    failing = union(query, catalog, said, _used(query, catalog)) if query.members else None
+    if failing is not None:
+        return failing
     kept = [one for one in found if not isinstance(one, Memory)]
     if not kept:
         first = found[0]
@@ -64,12 +70,26 @@ def _select(query: Query, ground: Ground) -> Memory | tuple[Alternative, ...]:
 
 
 def proof_of(query: Query, catalog: Catalog) -> Proof | None:
-    """The proof that a query is unbounded; None where there is none, or for a UNION."""
+    """The proof that a query is unbounded; None where there is none."""
     if query.members:
-        return None
+        place = proving(query, catalog, _used(query, catalog))
+        return None if place is None else proof_of(query.members[place], catalog)
     known = ground(query, catalog)
     found = alternatives(translated(query, known), known)
     return proof([(one, failure) for one in found for failure in failures(one.timed)])
+
+
+def _used(query: Query, catalog: Catalog) -> Used:
+    def streams(place: int) -> frozenset[str] | None:
+        found = proof_of(query.members[place], catalog)
+        if found is None:
+            return None
+        witness = found.witness
+        return frozenset(
+            s for s, _ in itertools.chain(*witness.stored, *witness.completions, witness.relations)
+        )
+
+    return streams
 
 
 def _never(what: str) -> Memory:
@@ -104,7 +124,7 @@ def _refused(failing: Sequence[tuple[Alternative, Failure]], fixes: tuple[str, .
             "unbounded", None, "", _broken(timed, failure), words.unbounded(timed, failure), fixes, example
         )
     one, failure = failing[0]
-    doubts = one.timed.query.caveats or ("no example was found that would prove it",)
+    doubts = one.timed.query.caveats or (doubt(one.timed.query, failure.violation),)
     reason = f"not proven: {words.unbounded(one.timed, failure)}; but {'; '.join(doubts)}"
     return Memory("unknown", None, "", _broken(one.timed, failure), reason, fixes)
 

@@ -85,7 +85,7 @@ def _alternative(translation: Translation, one: Minimal, ground: Ground) -> Alte
             if query.nodes[node - 1].nullable:
                 continue
             values[node] = known
-            if query.nodes[node - 1].kind == "whole" and not (
+            if query.nodes[node - 1].kind in ("whole", "time") and not (
                 closure.add(node, 0, known[-1]) and closure.add(0, node, -known[0])
             ):
                 return None

@@ -2,6 +2,7 @@
 
 | file | idea |
 |---|---|
+| `places` | DOUBLEs as whole numbers |
 | `differences` | a condition as difference bounds |
 | `declared` | what types and CHECK say |
 | `dense` | DOUBLE by intervals |
@@ -11,6 +12,8 @@
 | `proof` | why a query is unbounded, as inputs |
 | `repairs` | the smallest changes that would bound a query |
 | `grouped` | a query with aggregates as queries without |
+| `having` | what HAVING leaves of it |
+| `unions` | a UNION of which a SELECT isn't bounded |
 | `answer` | the verdict |
 """
 

@@ -24,7 +24,8 @@ def domain(column: Column, of: ColumnDef | None, code: Callable[[str], int]) -> 
     understood = [[r for r in one if r is not None] for one in readings]
     if not understood or not all(understood):
         return
-    found = [closure for one in understood if (closure := _closure(column, one)) is not None]
+    valued = [one for one in understood if not any(reading.null for reading in one)]
+    found = [closure for one in valued if (closure := _closure(column, one)) is not None]
     if found:
         low, high = min(one.lower(1) for one in found), max(one.upper(1) for one in found)
         yield from _limits(column, low, high)

@@ -10,11 +10,11 @@ NULL; arithmetic that overflows is NULL, which `guards` excludes, and is taken a
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, columns
+from tamis.planning.timeless.places import place
 
 _EXACT = 2**53  # up to here a DOUBLE compares with whole numbers as its value says
 _SMALL = 2**40  # sums of a few such numbers and INT columns don't overflow
@@ -43,13 +43,15 @@ class Apart:
 @dataclass(frozen=True)
 class Reading:
     """A condition taken apart: all parts hold where it does, and only there once `guards` aren't NULL. A
-    declared domain holds of NULL too: it `compares` nothing.
+    declared domain holds of NULL too: it `compares` nothing. Nor does `null`, that a column is NULL: its
+    bounds make it one value.
     """
 
     bounds: tuple[Bounded, ...] = ()
     apart: tuple[Apart, ...] = ()
     guards: tuple[Expr, ...] = ()
     compares: bool = True
+    null: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,14 +66,21 @@ def differences(expr: Expr, code: Callable[[str], int]) -> Reading | None:
         return _equal(expr, None, 1)
     if not isinstance(expr, Call):
         return None
+    if expr.op == "is_null" and isinstance(expr.args[0], Column):
+        return Reading(_equal(expr.args[0], None, 0).bounds, compares=False, null=True)
     if expr.op == "not" and isinstance(expr.args[0], Column):
         return _equal(expr.args[0], None, 0)
+    if expr.op == "not" and isinstance(expr.args[0], Call) and expr.args[0].op == "is_null":
+        (column,) = expr.args[0].args
+        return Reading((Bounded(column, column, 0),)) if isinstance(column, Column) else None
     if expr.op == "not" and isinstance(expr.args[0], Call) and expr.args[0].op in _OPPOSITE:
         inner = expr.args[0]
         return differences(Call(_OPPOSITE[inner.op], inner.args, Type.BOOLEAN), code)
     if expr.op not in _OPPOSITE:
         return None
     left, right = expr.args
+    if _null(left) or _null(right):
+        return _never(left, right)
     if _named(left) and _named(right):
         return _texts(expr.op, left, right, code)
     if Type.DOUBLE in (left.type, right.type) and Column in (type(left), type(right)):
@@ -81,6 +90,25 @@ def differences(expr: Expr, code: Callable[[str], int]) -> Reading | None:
     if expr.op in ("<", "<=") and _distance(left) is not None:
         return _near(expr.op, left, right)
     return _numbers(expr.op, left, right)
+
+
+def one_to_one(expr: Expr) -> Column | None:
+    """The column of which every value gives another value of an expression; None where that isn't known."""
+    if isinstance(expr, Column):
+        return expr
+    form = _linear(expr)
+    columns_ = [] if form is None else [column for column, factor in form.terms.items() if factor]
+    return columns_[0] if len(columns_) == 1 else None
+
+
+def _null(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and expr.value is None
+
+
+def _never(*sides: Expr) -> Reading | None:
+    """A comparison with NULL, which is never true."""
+    column = next((side for side in sides if isinstance(side, Column)), None)
+    return None if column is None else Reading((Bounded(column, None, 0), Bounded(None, column, -1)))
 
 
 def _equal(left: Column, right: Column | None, offset: int) -> Reading:
@@ -103,26 +131,6 @@ def _texts(op: str, left: Expr, right: Expr, code: Callable[[str], int]) -> Read
         offset = code(right.value)
     assert offset is not None
     return _equal(left, other, offset) if op == "=" else Reading(apart=(Apart(left, other, offset),))
-
-
-def place(value: float) -> int:
-    """The place of a DOUBLE among all: of two, the greater one's is greater; that of 0.0 is 0.
-
-    >>> place(0.0), place(-0.0), place(5e-324), place(-1.5) < place(-1.0)
-    (0, 0, 1, True)
-    """
-    bits = int.from_bytes(struct.pack(">d", abs(value)))
-    return -bits if value < 0 else bits
-
-
-def at_place(number: int) -> float:
-    """The DOUBLE at a place.
-
-    >>> at_place(place(-1.5)), at_place(place(1e300))
-    (-1.5, 1e+300)
-    """
-    (value,) = struct.unpack(">d", abs(number).to_bytes(8))
-    return -float(value) if number < 0 else float(value)
 
 
 def _doubles(op: str, left: Expr, right: Expr) -> Reading | None:
@@ -272,6 +280,6 @@ def _single(op: str, column: Column, factor: int, constant: int) -> Reading | No
         case "=" if whole:
             return _equal(column, None, constant // factor)
         case "=":
-            return Reading((Bounded(column, None, 0), Bounded(None, column, -1)))
+            return _never(column)
         case _:
             return Reading(apart=(Apart(column, None, constant // factor),) if whole else ())

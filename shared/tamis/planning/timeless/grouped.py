@@ -16,6 +16,7 @@ from tamis.bounded.closure import Closure
 from tamis.bounded.extremes import asking
 from tamis.bounded.normal_form import Conjunction
 from tamis.expressions.nodes import Call, Column, Type
+from tamis.planning.timeless.having import on_groups
 from tamis.planning.timeless.minimal import Minimal, minimal
 from tamis.planning.timeless.translate import Translation, translate
 from tamis.query.model import Aggregate, Catalog, Grouping, Output, Query
@@ -66,6 +67,7 @@ def whole(aggregate: Aggregate) -> bool:
 
 def parts(query: Query, grouping: Grouping, catalog: Catalog) -> tuple[Part, ...]:
     """The queries that give the aggregates of `query`; the first one gives the groups."""
+    query = replace(query, conjuncts=(*query.conjuncts, *on_groups(grouping)))
     values = [a.column for a in grouping.aggregates if whole(a) and a.column is not None]
     shown = tuple(dict.fromkeys((*grouping.by, *values)))
     if any(counts(one) for one in grouping.aggregates):

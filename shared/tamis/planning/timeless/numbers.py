@@ -12,8 +12,8 @@ from tamis.bounded.closure import Bound
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr, aliases
 from tamis.expressions.vectors import Mask, Vector
-from tamis.planning.timeless.differences import place
 from tamis.planning.timeless.minimal import Minimal
+from tamis.planning.timeless.places import place
 from tamis.planning.timeless.translate import Translation
 
 Numbers = list[Bound | None]

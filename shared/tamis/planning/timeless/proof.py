@@ -12,7 +12,15 @@ from tamis.bounded.closure import Bound, Closure
 from tamis.bounded.decide import Violation, violations
 from tamis.bounded.evaluate.evaluator import Evaluator
 from tamis.bounded.normal_form import Conjunction
-from tamis.bounded.witness import Tuple, Witness, construct, keeps_keys, states
+from tamis.bounded.witness import (
+    Tuple,
+    Witness,
+    construct,
+    keeps_keys,
+    shown_as_they_are,
+    states,
+    tuples_of,
+)
 
 # 2^n plain joins run a witness: eight states show how it goes on.
 SHOWN = 3
@@ -94,7 +102,9 @@ def proof(query: Conjunction, closure: Closure, found: Violation) -> Proof | Non
     witness = made.witness()
     if witness is None or (SHOWN + 1) ** most_alike(query) > _LARGEST_JOIN:
         return None
-    return made if keeps_keys(query, witness) and states(made.query, witness) == 2**SHOWN else None
+    if not (keeps_keys(query, witness) and shown_as_they_are(query, tuples_of(witness))):
+        return None
+    return made if states(made.query, witness) == 2**SHOWN else None
 
 
 def most_alike(query: Conjunction) -> int:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from tamis.bounded.closure import Closure
 from tamis.bounded.decide import violation
 from tamis.bounded.normal_form import Conjunction
-from tamis.expressions.nodes import Column, Type
-from tamis.expressions.sql_text import identifier
+from tamis.expressions.nodes import Column, Literal, Type
+from tamis.expressions.sql_text import identifier, to_sql
 
 # The limits that repairs are written with, where the query has no constants: the user puts their own.
 _LOW, _HIGH = 0, 100
+_FROM, _TO = 946_684_800_000_000, 4_102_444_800_000_000  # the years 2000 to 2099
 MOST_REPAIRS = 3
 MOST_CHANGES = 3
 # How many choices of changes are decided again: some milliseconds each, for the largest queries.
@@ -67,8 +68,6 @@ def _bounds(query: Conjunction, closure: Closure, chosen: Sequence[Change]) -> b
 
 def changes(query: Conjunction, columns: Sequence[Column]) -> Iterator[Change]:
     """Single changes: DISTINCT, and limits of each column."""
-    constants = [abs(d.bound) for d in query.differences if 0 in (d.left, d.right)]
-    low, high = min(_LOW, *(-c for c in constants), 0), max(_HIGH, *constants, 0)
     if not query.distinct and not query.grouped:
         yield Change("SELECT DISTINCT")
     for column in columns:
@@ -77,6 +76,20 @@ def changes(query: Conjunction, columns: Sequence[Column]) -> Iterator[Change]:
             yield Change(f"AND {name} = '…'", column, -1, -1)
         if not column.type.integral:
             continue
-        yield Change(f"AND {name} >= {low}", column, low)
-        yield Change(f"AND {name} <= {high}", column, None, high)
-        yield Change(f"AND {name} BETWEEN {low} AND {high}", column, low, high)
+        low, high = _limits(query, column.type is Type.TIMESTAMP)
+        least, most = (to_sql(Literal(limit, column.type)) for limit in (low, high))
+        yield Change(f"AND {name} >= {least}", column, low)
+        yield Change(f"AND {name} <= {most}", column, None, high)
+        yield Change(f"AND {name} BETWEEN {least} AND {most}", column, low, high)
+
+
+def _limits(query: Conjunction, timed: bool) -> tuple[int, int]:
+    """Limits that leave room for the constants with which the query compares times, or all others."""
+    constants = [
+        abs(one.bound)
+        for one in query.differences
+        if 0 in (one.left, one.right) and (query.nodes[(one.left or one.right) - 1].kind == "time") == timed
+    ]
+    if timed:
+        return min(_FROM, *constants, _FROM), max(_TO, *constants, _TO)
+    return min(_LOW, *(-one for one in constants), _LOW), max(_HIGH, *constants, _HIGH)

@@ -21,8 +21,8 @@ from tamis.planning.analysis import flatten_and
 from tamis.planning.timeless.alternatives import MOST, Alternative, alternatives
 from tamis.planning.timeless.declared import domain, keyed
 from tamis.planning.timeless.dense import opened
-from tamis.planning.timeless.differences import Apart, Reading, differences
-from tamis.query.model import Catalog, Query
+from tamis.planning.timeless.differences import Apart, Reading, differences, one_to_one
+from tamis.query.model import Catalog, ColumnDef, Query
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class _Translator:
             for column in nodes
             for reading in domain(column, self.streams[column.alias].column(column.name), self.code)
         ]
-        for column in {c for one in parts.differences for c in _compared(one)}:
+        for column in {c for one in parts.differences if one.compares for c in _compared(one)}:
             parts.present[column.alias].append(_present(column))
         branches = tuple(self._branches(nodes, [*known, *parts.differences]))
         return Translation(
@@ -187,6 +187,12 @@ class _Translator:
         caveats: list[str],
         choice: tuple[tuple[Expr, ...], tuple[Expr, ...]],
     ) -> Iterator[Branch]:
+        compared = {c for reading in readings if reading.compares for c in _compared(reading)}
+        nulls = {c for reading in readings if reading.null for c in _compared(reading)}
+        if nulls & compared or any(self._declared(c).not_null for c in nulls):
+            return
+        # What is declared of a column holds of its values, and NULL is none.
+        readings = [one for one in readings if one.compares or one.null or not nulls & {*_compared(one)}]
         number = {column: at for at, column in enumerate(nodes, 1)}
         at = {alias: i for i, alias in enumerate(self.streams)}
         found = [
@@ -205,21 +211,22 @@ class _Translator:
             for a in reading.apart
             if not _between(a)
         )
-        compared = {c for reading in readings if reading.compares for c in _compared(reading)}
         exact = tuple(dict.fromkeys(number[c] for j in self.parts.joins for c in columns(j) if c in number))
+        outputs = [output.expr for output in self.query.select]
+        projected = tuple(dict.fromkeys(number[c] for one in outputs for c in columns(one) if c in number))
+        plain = {number[c] for one in outputs if (c := one_to_one(one)) is not None and c in number}
         conjunction = Conjunction(
             tuple(stream.name for stream in self.streams.values()),
             tuple(self.streams),
-            tuple(self._node(column, at[column.alias], column in compared) for column in nodes),
+            tuple(self._node(c, at[c.alias], compared=c in compared, null=c in nulls) for c in nodes),
             tuple(dict.fromkeys(found)),
-            tuple(
-                dict.fromkeys(number[c] for o in self.query.select for c in columns(o.expr) if c in number)
-            ),
+            projected,
             self.query.distinct,
             unequal,
             exact,
             caveats=tuple(dict.fromkeys(caveats)),
             keyed=tuple(keyed(self.streams, nodes)),
+            vague=tuple(node for node in projected if node not in plain),
         )
         closure = conjunction.closure()
         if closure is not None:
@@ -227,12 +234,16 @@ class _Translator:
             for part, own in opened(conjunction, closure, dense):
                 yield Branch(part, own, *choice)
 
-    def _node(self, column: Column, occurrence: int, compared: bool) -> Node:
-        declared = self.streams[column.alias].column(column.name)
-        nullable = not compared and declared is not None and not declared.not_null
-        kinds: dict[Type, Kind] = {Type.DOUBLE: "dense", Type.VARCHAR: "text"}
+    def _node(self, column: Column, occurrence: int, *, compared: bool, null: bool) -> Node:
+        nullable = not compared and not self._declared(column).not_null
+        kinds: dict[Type, Kind] = {Type.DOUBLE: "dense", Type.VARCHAR: "text", Type.TIMESTAMP: "time"}
         kind = kinds.get(column.type, "whole")
-        return Node(occurrence, f"{column.alias}.{column.name}", column.name, nullable, kind)
+        return Node(occurrence, f"{column.alias}.{column.name}", column.name, nullable, kind, null)
+
+    def _declared(self, column: Column) -> ColumnDef:
+        found = self.streams[column.alias].column(column.name)
+        assert found is not None, "it was resolved"
+        return found
 
 
 def translate(query: Query, catalog: Catalog, extra: Sequence[Column] = ()) -> Translation:

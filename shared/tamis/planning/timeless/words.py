@@ -6,7 +6,9 @@ from tamis.bounded.closure import Closure
 from tamis.bounded.decide import Reference, Violation
 from tamis.bounded.normal_form import ASKED, Conjunction
 from tamis.bounded.witness import Witness
-from tamis.planning.timeless.differences import at_place
+from tamis.expressions.nodes import Literal, Type
+from tamis.expressions.sql_text import interval, to_sql
+from tamis.planning.timeless.places import at_place
 
 
 def relation(query: Conjunction, closure: Closure, one: Reference) -> str:
@@ -15,15 +17,19 @@ def relation(query: Conjunction, closure: Closure, one: Reference) -> str:
     if ASKED in (query.aliases[query.occurrence(node)] for node in (one.tail, one.head)):
         return f"{left if query.aliases[query.occurrence(one.tail)] == ASKED else right} for each group"
     bound = int(closure.between(one.tail, one.head))
+    timed = query.nodes[one.tail - 1].kind == "time"
     if closure.fixed(one.tail, one.head):
-        return f"{left} = {right}{_offset(bound)}"
-    if bound < 0:
-        return f"{left} < {right}{_offset(bound + 1)}"
-    return f"{left} <= {right}{_offset(bound)}"
+        # An equality is two comparisons: it reads the same from both.
+        first, second, offset = (left, right, bound) if one.tail < one.head else (right, left, -bound)
+        return f"{first} = {second}{_offset(offset, timed)}"
+    if bound < 0 or (timed and bound % 1_000_000 == 999_999):
+        return f"{left} < {right}{_offset(bound + 1, timed)}"
+    return f"{left} <= {right}{_offset(bound, timed)}"
 
 
-def _offset(bound: int) -> str:
-    return f" + {bound}" if bound > 0 else f" - {-bound}" if bound < 0 else ""
+def _offset(bound: int, timed: bool) -> str:
+    size = interval(abs(bound)) if timed else str(abs(bound))
+    return f" {'+' if bound > 0 else '-'} {size}" if bound else ""
 
 
 def unbounded(query: Conjunction, closure: Closure, failing: Violation) -> str:
@@ -74,6 +80,13 @@ def _shown(query: Conjunction, closure: Closure, node: int) -> str:
     return f"SELECT shows {name}, which {many}: {why}"
 
 
+def doubt(query: Conjunction, failing: Violation) -> str:
+    """Why a condition that fails proves nothing, where no example did."""
+    if failing.node in query.vague:
+        return f"SELECT shows an expression of {query.name(failing.node)}, which may be the same for many"
+    return "no example was found that would prove it"
+
+
 def scenario(query: Conjunction, witness: Witness) -> str:
     """A witness as an example for people."""
     columns = [query.nodes[node - 1].column for node in witness.key]
@@ -97,6 +110,8 @@ def values(query: Conjunction, node: int, numbers: list[int]) -> list[str]:
         return [f"'text{number}'" for number in numbers]
     if kind == "whole":
         return [str(number) for number in numbers]
+    if kind == "time":
+        return [to_sql(Literal(number, Type.TIMESTAMP)) for number in numbers]
     limits = {one.left: one.bound for one in query.ranges if node in (one.left, one.right)}
     low = at_place(-limits[0]) if 0 in limits else None
     high = at_place(limits[node]) if node in limits else None

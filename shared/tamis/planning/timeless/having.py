@@ -1,0 +1,116 @@
+"""What HAVING leaves of a query with aggregates.
+
+A condition on grouped columns alone leaves out whole groups: it is a filter like those of WHERE. Any other
+one may leave out all rows by which states would have to be told apart (`HAVING count(*) < 3` asks for no more
+than three tuples), so that a condition of the theorems that fails proves nothing. It does where the rows of
+an example can be made to keep HAVING: by counts that have to be large, and by values of columns that nothing
+else speaks of.
+"""
+
+from __future__ import annotations
+
+from tamis.bounded.decide import Violation
+from tamis.bounded.normal_form import ASKED, Conjunction
+from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, columns
+from tamis.expressions.sql_text import to_sql
+from tamis.planning.analysis import flatten_and
+from tamis.planning.times import FLIPPED
+from tamis.query.model import Aggregate, Catalog, Conjunct, Grouping, Query
+
+_LARGE = (">", ">=", "!=")
+# Of a single group the first tuple, or the second, already makes a difference.
+_SMALL = {"<": 2, "<=": 1, "=": 1}
+
+
+def on_groups(grouping: Grouping) -> tuple[Conjunct, ...]:
+    """The parts of HAVING that are over grouped columns alone, as conditions of WHERE."""
+    return tuple(Conjunct(part, to_sql(part)) for part in _parts(grouping) if _grouped(part, grouping))
+
+
+def doubt(query: Query, catalog: Catalog, asked: Conjunction, failing: Violation) -> str | None:
+    """Why a condition that fails does not yet prove a query with aggregates unbounded; None where it does."""
+    grouping = query.grouping
+    if grouping is None:
+        return None
+    own = failing.node is not None and asked.name(failing.node) in {_name(column) for column in grouping.by}
+    valued = not asked.distinct or ASKED in asked.streams or failing.node is not None
+    if valued and not own and not any(_shows(output.expr, grouping) for output in query.select):
+        return "SELECT shows no aggregate as it is"
+    free = {_name(a.column) for a in grouping.aggregates if a.column and _free(a.column, query, catalog)}
+    free -= {node.name for node in asked.nodes}
+    left = [part for part in _parts(grouping) if not _grouped(part, grouping)]
+    read = [_read(column, grouping) for part in left for column in columns(part)]
+    if len(set(read)) < len(read) or not all(_kept(part, grouping, free, own) for part in left):
+        return "HAVING may leave out all rows that tell tuples apart"
+    return None
+
+
+def _parts(grouping: Grouping) -> list[Expr]:
+    return [] if grouping.having is None else flatten_and(grouping.having)
+
+
+def _grouped(part: Expr, grouping: Grouping) -> bool:
+    return all(column in grouping.by for column in columns(part))
+
+
+def _name(column: Column) -> str:
+    return f"{column.alias}.{column.name}"
+
+
+def _read(column: Column, grouping: Grouping) -> str | None:
+    """What an aggregate is of: a column, or for counts None. Two conditions on one may contradict each
+    other.
+    """
+    if column.alias:
+        return _name(column)
+    aggregate = grouping.aggregates[int(column.name)]
+    return None if aggregate.function == "count" or aggregate.column is None else _name(aggregate.column)
+
+
+def _free(column: Column, query: Query, catalog: Catalog) -> bool:
+    """Does no declaration speak of a column?"""
+    stream = next(source.stream for source in query.sources if source.alias == column.alias)
+    declared = catalog.streams[stream].column(column.name)
+    return column.type.numeric and declared is not None and declared.check is None
+
+
+def _shows(expr: Expr, grouping: Grouping) -> bool:
+    """Does another value of an aggregate show another value of this?"""
+    if isinstance(expr, Column):
+        return expr not in grouping.by
+    if not isinstance(expr, Call) or expr.op not in ("+", "-", "*", "/", "neg"):
+        return False
+    rest = [one for one in expr.args if not isinstance(one, Literal)]
+    return len(rest) == 1 and _shows(rest[0], grouping) and _nonzero(expr)
+
+
+def _nonzero(expr: Call) -> bool:
+    return expr.op in ("+", "-") or all(one.value != 0 for one in expr.args if isinstance(one, Literal))
+
+
+def _kept(part: Expr, grouping: Grouping, free: set[str], own: bool) -> bool:
+    """Can an example's rows keep a condition? `own`: its groups are told apart by themselves."""
+    if not isinstance(part, Call) or part.op not in COMPARISONS:
+        return False
+    op, (left, right) = part.op, part.args
+    if isinstance(left, Literal):
+        op, left, right = FLIPPED.get(op, op), right, left
+    value = _number(right)
+    if not isinstance(left, Column) or left.alias or value is None:
+        return False
+    aggregate: Aggregate = grouping.aggregates[int(left.name)]
+    if aggregate.function != "count":
+        return aggregate.column is not None and _name(aggregate.column) in free
+    if aggregate.distinct and (aggregate.column is None or _name(aggregate.column) not in free):
+        return False
+    return op in _LARGE or (own and value >= _SMALL[op])
+
+
+def _number(expr: Expr) -> float | None:
+    """A constant."""
+    if isinstance(expr, Call) and expr.op == "neg":
+        inner = _number(expr.args[0])
+        return None if inner is None else -inner
+    if isinstance(expr, Literal) and isinstance(expr.value, int | float):
+        return float(expr.value)
+    return None
