@@ -26,7 +26,9 @@ def test_the_polynomial_way_agrees_with_deriving_all_lto_queries(
     r = random.Random(SEED + attributes * 10 + offset)
     failing = 0
     for number in range(cases(share) * times):
-        asked = query(r, most_attributes=attributes, largest_offset=offset)
+        asked = query(
+            r, most_attributes=attributes, largest_offset=offset, self_joins=number % 5 == 0, unequal=0.1
+        )
         if number % 2:
             asked = replace(asked, projected=(), distinct=True)
         closure = asked.closure()

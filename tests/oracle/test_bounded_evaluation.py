@@ -18,7 +18,7 @@ from tamis.bounded.bound import entries
 from tamis.bounded.closure import Closure
 from tamis.bounded.decide import violation
 from tamis.bounded.evaluate.evaluator import Evaluator
-from tamis.bounded.normal_form import Conjunction, Difference
+from tamis.bounded.normal_form import Conjunction, Difference, Unequal
 
 Tuples = list[list[int]]
 
@@ -38,7 +38,7 @@ def test_every_prefix_has_the_rows_of_the_plain_join(offset: int, times: int) ->
 def _bounded(r: random.Random, offset: int) -> Iterator[tuple[Conjunction, Closure]]:
     """Bounded queries that compare streams, a quarter of them with self-joins."""
     while True:
-        asked = query(r, largest_offset=offset, self_joins=r.random() < 0.25)
+        asked = query(r, largest_offset=offset, self_joins=r.random() < 0.25, unequal=0.1)
         closure = asked.closure()
         cross = any(
             d.left and d.right and asked.occurrence(d.left) != asked.occurrence(d.right)
@@ -69,7 +69,8 @@ def _play(r: random.Random, asked: Conjunction, evaluator: Evaluator, bound: int
                 row = tuple(payloads[asked.occurrence(k)][k] for k in asked.projected)  # type: ignore[index]
                 given[row] += count
             own = (0, *asked.own(i))
-            if _hold([one for one in asked.differences if {one.left, one.right} <= set(own)], values):
+            alone = [one for one in asked.differences if {one.left, one.right} <= set(own)]
+            if _hold(alone, [one for one in asked.unequal if one.left in own], values):
                 tuples[i].append(values)
                 joins.append(i)
         kept = evaluator.entries + (len(given) if asked.distinct else 0)
@@ -85,10 +86,12 @@ def _plain(asked: Conjunction, tuples: list[Tuples]) -> Counter[tuple[int, ...]]
     found: Counter[tuple[int, ...]] = Counter()
     for combination in itertools.product(*tuples):
         values = [sum(column) for column in zip(*combination, strict=True)]
-        if _hold(asked.differences, values):
+        if _hold(asked.differences, asked.unequal, values):
             found[tuple(values[node] for node in asked.projected)] += 1
     return found
 
 
-def _hold(differences: Sequence[Difference], values: list[int]) -> bool:
-    return all(values[one.left] - values[one.right] <= one.bound for one in differences)
+def _hold(differences: Sequence[Difference], unequal: Sequence[Unequal], values: list[int]) -> bool:
+    return all(values[one.left] - values[one.right] <= one.bound for one in differences) and all(
+        values[one.left] - values[one.right] != one.offset for one in unequal
+    )

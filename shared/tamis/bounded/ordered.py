@@ -8,7 +8,7 @@ only the closure of difference bounds. A query is split by conditions on single 
 - two such attributes of one stream on one side are at an exact distance of at most M, or further apart,
 
 where M is the sum of the sizes of all offsets (0 where there is none: then this is definition 5.1). A part
-that is contradictory is dropped.
+that is contradictory is dropped, also by an inequation, which holds in all of a part or nowhere.
 
 In a part, two attributes are of one class where their distance is fixed. A comparison between two classes is
 redundant where it follows by way of a third class or of the constants (definition 4.1, with distances).
@@ -29,12 +29,19 @@ def derive(query: Conjunction, closure: Closure) -> Iterator[Closure]:
     margin = _margin(query)
     constants = [
         d.bound if d.right == 0 else -d.bound for d in query.differences if (d.left == 0) != (d.right == 0)
-    ] or [0]
+    ]
+    constants += [one.offset for one in query.unequal if one.right == 0]
+    constants = constants or [0]
     low, high = min(constants) - margin, max(constants) + margin
     free = [node for node in range(1, query.size) if not closure.bounded(node)]
     pairs = [(a, b) for a, b in combinations(free, 2) if query.occurrence(a) == query.occurrence(b)]
     for sided in _sides(closure, free, low, high):
-        yield from _apart(sided, pairs, margin, low, high)
+        for part in _apart(sided, pairs, margin, low, high):
+            if not any(
+                part.fixed(one.left, one.right) and part.between(one.left, one.right) == one.offset
+                for one in query.unequal
+            ):
+                yield part
 
 
 def violated(query: Conjunction, part: Closure) -> Violation | None:
@@ -54,14 +61,28 @@ def violated(query: Conjunction, part: Closure) -> Violation | None:
     for a, b in cross:
         if part.fixed(a, b) and not part.bounded(a):
             return Violation("C2", query.occurrence(a), a)
-    nonredundant = [(a, b) for a, b in cross if not _redundant(part, a, b)]
+    most = 1 if query.distinct else 0
     for occurrence in range(len(query.streams)):
-        greatest = {b for _, b in nonredundant if query.occurrence(b) == occurrence and not part.bounded(b)}
-        least = {a for a, _ in nonredundant if query.occurrence(a) == occurrence and not part.bounded(a)}
-        most = 1 if query.distinct else 0
+        greatest, least = reference_sets(query, part, occurrence)
         if _classes(part, greatest) + _classes(part, least) > most:
             return Violation("C3", occurrence)
     return None
+
+
+def reference_sets(query: Conjunction, closure: Closure, occurrence: int) -> tuple[set[int], set[int]]:
+    """MaxRef and MinRef of an occurrence, by definition 5.4: its nodes without limits that are greater, or
+    less, than a node of another one by a comparison that isn't redundant.
+    """
+    own = [node for node in query.own(occurrence) if not closure.bounded(node)]
+    others = [node for node in range(1, query.size) if query.occurrence(node) != occurrence]
+    greatest = {x for x in own for y in others if _needed(closure, y, x)}
+    least = {x for x in own for y in others if _needed(closure, x, y)}
+    return greatest, least
+
+
+def _needed(closure: Closure, a: int, b: int) -> bool:
+    """Is `a - b` bounded by a comparison that isn't redundant?"""
+    return closure.finite(a, b) and not _redundant(closure, a, b)
 
 
 def violation_by_derivation(query: Conjunction, closure: Closure) -> Violation | None:
@@ -76,8 +97,10 @@ def violation_by_derivation(query: Conjunction, closure: Closure) -> Violation |
 
 
 def _margin(query: Conjunction) -> int:
-    sizes = [abs(d.bound) for d in query.differences if d.left and d.right]
-    return 0 if all(d.bound in (0, -1) for d in query.differences if d.left and d.right) else sum(sizes)
+    bounds = [d.bound for d in query.differences if d.left and d.right]
+    offsets = [one.offset for one in query.unequal if one.left and one.right]
+    plain = all(bound in (0, -1) for bound in bounds) and not any(offsets)
+    return 0 if plain else sum(abs(bound) for bound in (*bounds, *offsets))
 
 
 def _sides(closure: Closure, free: list[int], low: int, high: int) -> Iterator[Closure]:
