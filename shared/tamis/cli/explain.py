@@ -33,8 +33,8 @@ Examples:
 def command(source: str, query: str | None, run_witness: bool, as_json: bool) -> None:
     """Prove what may be omitted and how much memory a query needs, or refuse it.
 
-    With --witness, a query over streams without time that is unbounded is shown to be: of ever more tuples of
-    its example, how many states any evaluator must tell apart, and how many entries Tamis would keep.
+    With --witness, a query that is unbounded is shown to be: of ever more tuples of its example, how many
+    states any evaluator must tell apart, and how many entries Tamis would keep.
 
     Exits with 0 if every query is accepted, 1 if one is refused, 2 if the file is wrong.
     """
