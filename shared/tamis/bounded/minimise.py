@@ -79,7 +79,7 @@ def without(
         Difference(number[a], number[b], int(closure.between(a, b)))
         for a in number
         for b in number
-        if a != b and closure.finite(a, b)
+        if a != b and closure.finite(a, b) and _says_more(closure, a, b)
     )
     for node in query.own(gone):
         number[node] = number.get(by_column.get(query.nodes[node - 1].column, 0), 0)
@@ -99,3 +99,8 @@ def without(
         vague=tuple(dict.fromkeys(number[node] for node in query.vague)),
     )
     return smaller, number
+
+
+def _says_more(closure: Closure, a: int, b: int) -> bool:
+    """Does a bound say more than the limits of both? These hold of a column that may be NULL, too."""
+    return 0 in (a, b) or closure.between(a, b) < closure.upper(a) - closure.lower(b)

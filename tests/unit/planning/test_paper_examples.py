@@ -72,7 +72,7 @@ def test_rows_after_every_tuple(sql: str, steps: str) -> None:
         stream, *cells = values.split()
         kinds = [Type.TIMESTAMP if name == "ts" else Type.INT for name in STREAMS[stream]]
         batch = {
-            name: Vector.from_list([int(cell)], kind)
+            name: Vector.from_list([None if cell == "NULL" else int(cell)], kind)
             for name, cell, kind in zip(STREAMS[stream], cells, kinds, strict=True)
         }
         given += _rows(query.take(stream, batch, 1))

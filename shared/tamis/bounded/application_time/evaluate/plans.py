@@ -73,12 +73,15 @@ def _stages(timed: Timed, occurrence: int, groups: Sequence[tuple[int, ...]]) ->
 
 
 def _equalities(timed: Timed, group: tuple[int, ...], seen: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Nodes of a group at a fixed distance from one that is there: which, and the distance."""
+    """Nodes of a group at a fixed distance from one that is there, none of which may be NULL: which, and the
+    distance.
+    """
     found = {}
+    skipped = timed.times | {at for at, node in enumerate(timed.query.nodes, 1) if node.nullable}
     for x in group:
         for a in timed.query.own(x):
             for b in seen:
-                if a in timed.times or b in timed.times or not timed.closure.fixed(a, b):
+                if a in skipped or b in skipped or not timed.closure.fixed(a, b):
                     continue
                 found[a] = (b, int(timed.closure.between(a, b)))
                 break
