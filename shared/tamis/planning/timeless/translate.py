@@ -22,7 +22,7 @@ from tamis.planning.timeless.alternatives import MOST, Alternative, alternatives
 from tamis.planning.timeless.declared import domain, keyed
 from tamis.planning.timeless.dense import opened
 from tamis.planning.timeless.differences import Apart, Reading, differences, one_to_one
-from tamis.query.model import Catalog, ColumnDef, Query
+from tamis.query.model import Catalog, Query
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class _Translator:
     ) -> Iterator[Branch]:
         compared = {c for reading in readings if reading.compares for c in _compared(reading)}
         nulls = {c for reading in readings if reading.null for c in _compared(reading)}
-        if nulls & compared or any(self._declared(c).not_null for c in nulls):
+        if nulls & compared or not all(map(self._admits_null, nulls)):
             return
         # What is declared of a column holds of its values, and NULL is none.
         readings = [one for one in readings if one.compares or one.null or not nulls & {*_compared(one)}]
@@ -235,15 +235,15 @@ class _Translator:
                 yield Branch(part, own, *choice)
 
     def _node(self, column: Column, occurrence: int, *, compared: bool, null: bool) -> Node:
-        nullable = not compared and not self._declared(column).not_null
+        nullable = not compared and self._admits_null(column)
         kinds: dict[Type, Kind] = {Type.DOUBLE: "dense", Type.VARCHAR: "text", Type.TIMESTAMP: "time"}
         kind = kinds.get(column.type, "whole")
         return Node(occurrence, f"{column.alias}.{column.name}", column.name, nullable, kind, null)
 
-    def _declared(self, column: Column) -> ColumnDef:
-        found = self.streams[column.alias].column(column.name)
-        assert found is not None, "it was resolved"
-        return found
+    def _admits_null(self, column: Column) -> bool:
+        """Of the columns of windows nothing is declared, and none is NULL."""
+        declared = self.streams[column.alias].column(column.name)
+        return declared is not None and not declared.not_null
 
 
 def translate(query: Query, catalog: Catalog, extra: Sequence[Column] = ()) -> Translation:
