@@ -12,6 +12,7 @@ from tamis.expressions.vectors import Vector
 from tamis.planning.build import first_plan
 from tamis.planning.plan import StandingQuery
 from tamis.query.parse import catalog_of
+from tamis.query.reach import NOWHERE
 from tamis_joiner.core.decode import Fresh
 from tamis_joiner.core.row_alarms import row_alarms
 from tamis_joiner.core.standing import Counts, Found, Running
@@ -69,14 +70,14 @@ def test_the_plan_partitions_by_the_group_and_says_the_bound() -> None:
 def test_rows_come_on_the_frontier_and_late_tuples_count_where_they_can() -> None:
     query = _query()
     (source,) = query.inputs
-    running = Running(query, Counts())
-    running.take(source, _fresh([("p", 3, 1.0), ("q", 12, 5.0), ("p", 21, -1.0)], 0), 0)
+    running = Running(query, Counts(), NOWHERE)
+    running.take(source, _fresh([("p", 3, 1.0), ("q", 12, 5.0), ("p", 21, -1.0)], 0))
     found = running.advance(source, 12)
     assert _alarms(query, found) == [(9, {"window_end": 10, "station": "p", "mean": 1.0})]
-    again = Running(query, Counts(**vars(running.counts)))
+    again = Running(query, Counts(**vars(running.counts)), NOWHERE)
     again.load(running.dump())
     # The first ones come again; the last one is late, and counts in the window that ends at 20.
-    again.take(source, _fresh([("q", 12, 5.0), ("p", 21, -1.0), ("p", 5, 3.0)], 1), 12)
+    again.take(source, _fresh([("q", 12, 5.0), ("p", 21, -1.0), ("p", 5, 3.0)], 1))
     assert again.entries == 2
     assert _alarms(query, again.advance(source, 40)) == [
         (19, {"window_end": 20, "station": "p", "mean": 2.0}),
