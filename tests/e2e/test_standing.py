@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tamis.fleet.fleet import EdgeSpec, Fleet, FleetSpec
+from tamis.fleet.scrape import Scrape
 from tamis.messaging.compacted import CompactedReader
 from tamis.messaging.topics import ALARMS
 from tamis.settings import KafkaSettings
@@ -54,7 +55,20 @@ QUERIES = {
     "busy": f"""SELECT item, window_start, count(*) AS n, max(v) AS most
         FROM TUMBLE(quotes, ts, INTERVAL '{WINDOW} MICROSECONDS') WHERE item BETWEEN 1 AND 5
         GROUP BY item, window_start""",
+    # Nothing bounds its times, and the keys its memory.
+    "followed": """SELECT x.v, y.v AS before FROM quotes x, quotes y
+        WHERE x.item = y.item AND x.ts > y.ts AND x.v > 98 AND y.v < 2 AND y.v >= 0""",
+    # Nothing bounds their memory, with event time and without.
+    "hoarded": """SELECT x.ts AS later, y.ts AS earlier FROM quotes x, quotes y
+        WHERE x.item = y.item AND x.ts > y.ts AND x.v = 98 AND y.v = 2""",
+    "stocked": """SELECT b.lot, a.price FROM bids b, asks a
+        WHERE a.item = b.item AND b.item BETWEEN 1 AND 3 AND b.price = 60 AND a.price < 1""",
 }
+ALLOWED = {"hoarded", "stocked"}
+ALERTS = "".join(
+    f"CREATE ALERT {name} {'WITH (allow_unbounded = true) ' if name in ALLOWED else ''}AS {sql};"
+    for name, sql in QUERIES.items()
+)
 REFERENCE = QUERIES | {
     "busy": f"""SELECT item, ts // {WINDOW} * {WINDOW} AS window_start, count(*) AS n, max(v) AS most
         FROM quotes WHERE item BETWEEN 1 AND 5 GROUP BY ALL"""
@@ -156,9 +170,8 @@ batch: {{rows: 200}}
         admin = AdminClient({"bootstrap.servers": bootstrap})
         admin.create_topics([NewTopic(READINGS, 2, 1)])[READINGS].result()
         readings.send(bootstrap, 2_000)
-        statements = "".join(f"CREATE ALERT {name} AS {sql};" for name, sql in QUERIES.items())
         streams = STREAMS.format(lots=tmp_path / "lots.csv")
-        fleet.start({"streams.sql": streams, "alerts.sql": statements})
+        fleet.start({"streams.sql": streams, "alerts.sql": ALERTS})
         edge, joiner = fleet.processes["edge"], fleet.processes["joiner"]
         for killed in (edge, joiner, edge):
             for _ in range(4):
@@ -179,5 +192,10 @@ batch: {{rows: 200}}
             missing, extra = wanted[name] - found[name], found[name] - wanted[name]
             assert not missing and not extra, f"{name} of {records}: missing {missing}, extra {extra}"
         assert all(process.exit_code() is None for process in fleet.processes.values())
+        marked = Scrape.of(fleet.telemetry["registry"]).by("tamis_registry_unproven_queries", "query")
+        assert marked == dict.fromkeys(ALLOWED, 1.0)
+        joined = Scrape.of(fleet.telemetry["joiner"])
+        assert ALLOWED & joined.by("tamis_query_bound_tuples", "query").keys() == set()
+        assert all(joined.by("tamis_query_state_tuples", "query")[name] > 0 for name in ALLOWED)
     finally:
         fleet.stop()

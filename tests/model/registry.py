@@ -46,7 +46,7 @@ def certify_once(
 
 def _explain(made: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, Any]:
     """What the core asks of EXPLAIN's document."""
-    if is_standing(made.query):
+    if is_standing(made, catalog):
         return explain(catalog, made).document()
     judged = verdict.judge(made, catalog)
     memory = {"verdict": judged.memory.verdict, "reason": judged.memory.reason, "repairs": []}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
-from tests.e2e.test_standing import QUERIES, STREAMS, Readings, expected, rows_of
+from tests.e2e.test_standing import ALERTS, QUERIES, STREAMS, Readings, expected, rows_of
 from tests.oracle.brackets import SEED, cases
 
 from tamis.expressions.vectors import Vector
@@ -139,8 +139,7 @@ def test_rows_are_neither_doubled_nor_lost(tmp_path: Path, number: int) -> None:
     r = random.Random(f"{SEED} {number}")
     readings = Readings(tmp_path, r.randrange(2**32), size=600)
     readings.bids = [(r.randint(0, 10), r.randint(0, 60), at) for at in range(600)]
-    statements = "".join(f"CREATE ALERT {name} AS {sql};" for name, sql in QUERIES.items())
-    catalog = catalog_of(STREAMS.format(lots=tmp_path / "lots.csv") + statements)
+    catalog = catalog_of(STREAMS.format(lots=tmp_path / "lots.csv") + ALERTS)
     shards = {f"{name}:e/{name}": name for name in ("bids", "asks", "quotes")}
     plan = first_plan(catalog, partitions=PARTITIONS, shards=shards)
     logs: Logs = {}

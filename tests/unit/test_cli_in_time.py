@@ -1,9 +1,10 @@
-"""`tamis explain` and `tamis run` for queries in application time."""
+"""`tamis explain`, `tamis run` and `tamis verify` for queries in application time."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import orjson
 import pytest
 from click.testing import CliRunner
 
@@ -102,10 +103,23 @@ def test_explain_says_the_bound_and_what_a_table_is() -> None:
     assert "3 (rows) entries of s" in found.stdout
 
 
-def test_verify_refuses_by_name() -> None:
-    found = CliRunner().invoke(main, ["verify", "q.sql"])
-    assert found.exit_code == 2
-    assert "alert named: queries in application time have no plain join to compare with yet" in found.stderr
+def test_verify_compares_all_rows() -> None:
+    head, *statements = SQL.split("CREATE ALERT ")
+    accepted = [one for one in statements if not one.startswith("grows")]
+    Path("q.sql").write_text("CREATE ALERT ".join([head, *accepted]))
+    inputs = [part for one in ("alarms", "doors", "rules") for part in ("--input", f"{one}={one}.csv")]
+    done = CliRunner().invoke(main, ["verify", "q.sql", *inputs, "--json"])
+    found = orjson.loads(done.stdout)
+    assert done.exit_code == 0
+    assert [(one["query"], one["tuples"], one["reference_alarms"], one["alarms"]) for one in found] == [
+        ("named", 8, 7, 7),
+        ("opened", 10, 5, 5),
+        ("once", 10, 2, 2),
+        ("ruled", 9, 3, 3),
+        ("either", 10, 2, 2),
+        ("kept", 10, 3, 3),
+    ]
+    assert all(one["missed"] == one["extra"] == 0 for one in found)
 
 
 def test_the_example_of_an_unbounded_query_is_run() -> None:

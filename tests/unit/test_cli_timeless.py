@@ -1,4 +1,4 @@
-"""`tamis explain` and `tamis run` for queries over streams without time."""
+"""`tamis explain`, `tamis run` and `tamis verify` for queries over streams without time."""
 
 from __future__ import annotations
 
@@ -145,9 +145,22 @@ def test_the_example_of_an_unbounded_query_is_run() -> None:
     assert growth["pairs"][-1] == {"stream": "bids", "tuples": 1024, "states": None, "entries": 1024}
 
 
-@pytest.mark.usefixtures("directory")
-def test_there_is_no_plain_join_to_verify_by() -> None:
-    code, out, said = _run("verify", "q.sql", "--input", "bids=bids.csv", "--input", "asks=asks.csv")
-    assert (code, out) == (2, "")
-    assert "alert crossed: queries over streams without time" in said
-    assert "tamis run" in said
+def test_verify_compares_all_rows_and_the_last_of_groups(directory: Path) -> None:
+    inputs = ("--input", "bids=bids.csv", "--input", "asks=asks.csv")
+    code, out, said = _run("verify", "q.sql", *inputs)
+    assert (code, out) == (1, "")
+    assert "alert pairs" in said
+    head, *statements = SQL.split("CREATE ALERT ")
+    accepted = [one for one in statements if not one.startswith(("pairs", "grows", "all_items"))]
+    (directory / "q.sql").write_text("CREATE ALERT ".join([head, *accepted]))
+    code, out, _ = _run("verify", "q.sql", *inputs, "--json")
+    found = orjson.loads(out)
+    assert code == 0
+    assert [(one["query"], one["reference_alarms"], one["alarms"]) for one in found] == [
+        ("crossed", 2, 2),
+        ("high", 3, 3),
+        ("kept", 3, 3),
+        ("items", 3, 3),
+        ("book", 1, 1),
+    ]
+    assert all(one["missed"] == one["extra"] == 0 for one in found)

@@ -30,7 +30,7 @@ def imported(module: str) -> set[str]:
     return {name for name in found if name.startswith("tamis") and not name.startswith("tamis.verification")}
 
 
-@pytest.mark.parametrize("module", ["reference", "prune", "database", "aggregates"])
+@pytest.mark.parametrize("module", ["reference", "prune", "database", "aggregates", "standing"])
 def test_the_plain_join_uses_no_code_that_it_checks(module: str) -> None:
     assert imported(module) <= SHARED
 

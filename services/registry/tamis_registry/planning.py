@@ -11,7 +11,7 @@ from tamis_registry.core.planner import Planner
 
 
 def _explain(made: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, Any]:
-    return explain(catalog, made, in_fleet=True).document()
+    return explain(catalog, made).document()
 
 
 PLANNER = Planner(_explain, plan_for)

@@ -11,14 +11,12 @@ from tamis.cli._recorded import files_of, read_recordings, recorded
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError, NotAcceptedError
 from tamis.evaluation.replay import Replay, replay
-from tamis.evaluation.standing import WITHDRAWN, Rows, compiled, play
-from tamis.evaluation.standing.in_time import play_in_time
-from tamis.evaluation.standing.windowed import play_windows
+from tamis.evaluation.standing import WITHDRAWN, Rows, played
 from tamis.expressions.nodes import Column, Expr, Type, columns
-from tamis.planning.application_time import answer, open_ended
 from tamis.planning.application_time.ground import ground
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
+from tamis.planning.standing import is_standing
 from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef, Query
 from tamis.query.names import meant
 from tamis.recordings import Format, Recording, format_of, write_table
@@ -60,7 +58,7 @@ def command(
     catalog, _ = statements_of(source)
     chosen = _chosen(catalog, query, source)
     recordings = read_recordings(catalog, [chosen], files_of(inputs, source, catalog), form)
-    if chosen.query.timeless or chosen.query.grouping is not None or _in_time(chosen.query, catalog):
+    if is_standing(chosen, catalog):
         write_table(_standing_rows(chosen, catalog, recordings), output, output_form)
         return
     alert = chosen if isinstance(chosen, AlertDef) else AlertDef(chosen.name, chosen.query)
@@ -82,11 +80,6 @@ def _chosen(catalog: Catalog, name: str | None, source: str) -> AlertDef | Deriv
     if name is not None and name not in queries:
         raise InputError(f"there is no query {name!r}", where=source, hint="it has " + ", ".join(queries))
     return next(iter(queries.values())) if name is None else queries[name]
-
-
-def _in_time(query: Query, catalog: Catalog) -> bool:
-    """Is it evaluated in application time? A join without bounds on time where that bounds its memory."""
-    return query.in_time or (open_ended(query, catalog) and answer(query, catalog).verdict == "bounded")
 
 
 def _standing_rows(
@@ -118,18 +111,12 @@ def _standing_rows(
 
 
 def _played(query: Query, catalog: Catalog, recordings: dict[str, Recording]) -> Rows:
-    if query.window is not None:
-        (source,) = query.sources
-        found = play_windows(query, catalog, recordings[source.stream])
-        if found.late:
-            what = "tuple misses" if found.late == 1 else "tuples miss"
-            click.echo(
-                f"stream {source.stream}: {found.late} {what} in a window, coming after its end", err=True
-            )
-        return found.rows
-    standing = compiled(query, catalog)
-    assert standing is not None, "every query that keeps synopses is a standing one"
-    return (play if query.timeless else play_in_time)(standing, recordings).rows
+    found = played(query, catalog, recordings)
+    if found.late:
+        what = "tuple misses" if found.late == 1 else "tuples miss"
+        (stream,) = recordings
+        click.echo(f"stream {stream}: {found.late} {what} in a window, coming after its end", err=True)
+    return found.rows
 
 
 def _written(query: Query, expr: Expr, recordings: dict[str, Recording]) -> pa.DataType:

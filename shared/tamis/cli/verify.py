@@ -14,11 +14,21 @@ from tamis.cli._recorded import files_of, read_recordings, recorded
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
 from tamis.evaluation.replay import replay
-from tamis.evaluation.standing.windowed import play_windows
+from tamis.evaluation.standing import played
+from tamis.planning.application_time.ground import ground
 from tamis.planning.build import first_plan
+from tamis.planning.standing import is_standing, judged
 from tamis.query.model import AlertDef, Catalog
 from tamis.recordings import Format, Recording
-from tamis.verification import Alarms, Verdict, compare, compare_grouped, keyed, plain_join
+from tamis.verification import (
+    Alarms,
+    Verdict,
+    compare,
+    compare_grouped,
+    compare_standing,
+    keyed,
+    plain_join,
+)
 
 
 @click.command(
@@ -38,18 +48,14 @@ def command(source: str, inputs: tuple[str, ...], form: Format | None, as_json: 
     DuckDB. Missed: alarms of the plain join without an alarm of the same key (and window) in which every
     tuple lies within its stream's omission interval. Extra: alarms that the plain join does not have. Alarms
     with late tuples and those at the threshold up to rounding are counted apart. Of aggregates of windows
-    all rows are compared, over the tuples that came in time. Exits with 0 if nothing is missed or extra, 1 if
-    something is or an alert is refused, 2 if the input is wrong.
+    all rows are compared, over the tuples that came in time; of queries without time or in application time
+    all rows, each as often as it arises, and of groups the last ones. Exits with 0 if nothing is missed or
+    extra, 1 if something is or an alert is refused, 2 if the input is wrong.
     """
     catalog, _ = statements_of(source)
     alerts = list(catalog.alerts.values())
     if not alerts:
         raise InputError("no alert to verify", where=source, hint="add a CREATE ALERT statement")
-    for alert in alerts:
-        if alert.query.in_time or alert.query.timeless:
-            kind = "in application time" if alert.query.in_time else "over streams without time"
-            what = f"queries {kind} have no plain join to compare with yet"
-            raise InputError(what, where=f"alert {alert.name}", hint="evaluate it with tamis run")
     recordings = read_recordings(catalog, alerts, files_of(inputs, source, catalog), form)
     verdicts = verify(catalog, recordings)
     if as_json:
@@ -66,13 +72,16 @@ def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdi
 
     Raises NotAcceptedError where an alert is not accepted.
     """
-    joins = {name: alert for name, alert in catalog.alerts.items() if not _aggregates(alert)}
+    standing = {name for name, alert in catalog.alerts.items() if is_standing(alert, catalog)}
+    joins = {name: alert for name, alert in catalog.alerts.items() if name not in standing}
     plan = first_plan(Catalog(catalog.streams, {}, catalog.functions, joins))  # what is paused, too
     definitions = {definition.alert: definition for definition in plan.definitions}
+    for name in standing:
+        judged(catalog.alerts[name], catalog)
     verdicts = []
     for alert in catalog.alerts.values():
-        if _aggregates(alert):
-            verdicts.append(_windows(alert, catalog, recordings))
+        if alert.name in standing:
+            verdicts.append(_standing(alert, catalog, recordings))
             continue
         definition = definitions[alert.name]
         with _progress(f"{alert.name}: the plain join"):
@@ -93,17 +102,22 @@ def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdi
     return verdicts
 
 
-def _aggregates(alert: AlertDef) -> bool:
-    """Is it over windows, with aggregates?"""
-    return alert.query.window is not None and alert.query.grouping is not None
-
-
-def _windows(alert: AlertDef, catalog: Catalog, recordings: dict[str, Recording]) -> Verdict:
-    recording = recordings[alert.query.sources[0].stream]
+def _standing(alert: AlertDef, catalog: Catalog, recordings: dict[str, Recording]) -> Verdict:
+    """The verdict on a query that keeps synopses."""
+    read = {
+        source.stream: recordings[source.stream]
+        for source in alert.query.sources
+        if source.stream in recordings
+    }
+    query = alert.query if alert.query.grouping is None else keyed(alert.query)
     with _progress(f"{alert.name}: Tamis"):
-        rows = play_windows(keyed(alert.query), catalog, recording).rows
+        rows = played(query, catalog, read).rows
     with _progress(f"{alert.name}: comparing {len(rows)} rows"):
-        return compare_grouped(alert.name, alert.query, recording, rows.columns)
+        if query.window is not None:
+            (recording,) = read.values()
+            return compare_grouped(alert.name, alert.query, recording, rows.columns)
+        given = {**ground(alert.query, catalog).relations, **read}
+        return compare_standing(alert.name, alert.query, given, rows.columns)
 
 
 def _progress(what: str) -> AbstractContextManager[object]:

@@ -92,9 +92,8 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(catalog: Catalog, query: str | AlertDef | DerivedDef, *, in_fleet: bool = False) -> Explanation:
-    """The explanation of an alert or a derived stream, by its name in `catalog` or itself. `in_fleet`: for
-    the fleet, which keeps the tuples of a join without time bounds where it is allowed to.
+def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation:
+    """The explanation of an alert or a derived stream, by its name in `catalog` or itself.
 
     Raises KeyError where the catalogue has no query of that name, InputError where a table can't be read.
     """
@@ -109,11 +108,9 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef, *, in_fleet: b
         return _windowed(definition, catalog, kind)
     if definition.query.in_time:
         return _in_time(definition, catalog, kind, application_time.answer(definition.query, catalog))
-    found = None
-    if not in_fleet and application_time.open_ended(definition.query, catalog):
-        found = application_time.answer(definition.query, catalog)
-        if found.verdict == "bounded":
-            return _in_time(definition, catalog, kind, found)
+    found = application_time.decided(definition, catalog)
+    if found is not None and found.verdict == "bounded":
+        return _in_time(definition, catalog, kind, found)
     verdict = judge(definition, catalog)
     if found is not None and found.verdict == "unknown":
         # No example shows that all tuples must be kept, as the join by time would.

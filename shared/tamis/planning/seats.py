@@ -68,7 +68,7 @@ def wishes_of(asked: Asked, catalog: Catalog) -> tuple[Wish, ...]:
     if isinstance(origin, Subscription):
         key = origin.stream, catalog.streams[origin.stream].key
         return (Wish(asked.id, "", key, origin.filter, subscriber=True, whole=True, made=asked.made),)
-    if is_standing(origin.query):
+    if is_standing(origin, catalog):
         return tuple(
             Wish(
                 asked.id,
@@ -104,7 +104,7 @@ def seat(asked: Asked, wishes: tuple[Wish, ...], places: Places, catalog: Catalo
     if isinstance(origin, Subscription):
         outside = subscriber(origin, catalog.streams[origin.stream], topics[""])
         return Seat(asked, wishes, numbers, None, {"": outside})
-    if is_standing(origin.query):
+    if is_standing(origin, catalog):
         query, counting = standing_query(origin, asked.made, judged(origin, catalog), topics)
         return Seat(asked, wishes, numbers, query, {one.source.stream: one for one in counting})
     verdict = accepted(origin, catalog)

@@ -9,6 +9,7 @@ from tamis.errors import NotAcceptedError
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, conjunction
 from tamis.planning import windowed
 from tamis.planning.analysis import flatten_and, key_equality
+from tamis.planning.application_time import runs_in_time
 from tamis.planning.bounds import Memory
 from tamis.planning.entries import Reader
 from tamis.planning.explain import explain
@@ -32,9 +33,10 @@ _GREATEST = 2**63 - 1
 _NOTHING = "no omission: a standing query counts every tuple"
 
 
-def is_standing(query: Query) -> bool:
+def is_standing(definition: AlertDef | DerivedDef, catalog: Catalog) -> bool:
     """Whether a query keeps synopses, not tuples."""
-    return query.timeless or query.grouping is not None or query.in_time
+    query = definition.query
+    return query.timeless or query.grouping is not None or runs_in_time(definition, catalog)
 
 
 @dataclass(frozen=True)

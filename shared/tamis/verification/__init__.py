@@ -5,5 +5,15 @@ comparison.
 from tamis.verification.aggregates import compare_grouped, keyed
 from tamis.verification.compare import Alarms, Verdict, compare
 from tamis.verification.reference import Reference, plain_join
+from tamis.verification.standing import compare_standing
 
-__all__ = ["Alarms", "Reference", "Verdict", "compare", "compare_grouped", "keyed", "plain_join"]
+__all__ = [
+    "Alarms",
+    "Reference",
+    "Verdict",
+    "compare",
+    "compare_grouped",
+    "compare_standing",
+    "keyed",
+    "plain_join",
+]

@@ -123,8 +123,13 @@ def near_threshold(
 
 def near_sql(query: Query) -> str:
     """SQL that holds where a comparison of DOUBLEs over several sources is within `NEAR` of equality."""
+    return near_of([c.expr for c in query.conjuncts])
+
+
+def near_of(conditions: Sequence[Expr]) -> str:
+    """The same for some conditions."""
     tests = []
-    for left, right in _comparisons([c.expr for c in query.conjuncts]):
+    for left, right in _comparisons(conditions):
         a, b = _sql(left), _sql(right)
         tests.append(f"coalesce(abs(({a}) - ({b})) <= {NEAR!r} * greatest(abs({a}), abs({b})), FALSE)")
     return f"({' OR '.join(tests)})" if tests else "FALSE"

@@ -161,7 +161,7 @@ def test_an_empty_table_never_gives_a_row(directory: Path) -> None:
 
 def test_the_fleet_runs_what_is_bounded_and_carries_the_table(directory: Path) -> None:
     catalog = catalog_of(STREAMS + OTHERS + "CREATE ALERT q AS SELECT s.a FROM s, r WHERE s.a = r.id")
-    assert explain(catalog, "q", in_fleet=True).accepted
+    assert explain(catalog, "q").accepted
     (query,) = first_plan(catalog).standing
     assert [source.stream for source in query.inputs] == ["s"]
     assert "CREATE TABLE r" in query.sql

@@ -5,7 +5,8 @@ them by the same objects.
 |---|---|
 | `contract` | what every kind of standing query does |
 | `compiled` | which kind a query is of |
-| `recorded` | a standing query over recordings |
+| `recorded` | a standing query over recordings in the order in which tuples came |
+| `played` | one of any kind over recordings |
 | `timeless` | queries over streams without time |
 | `windowed` | aggregates of windows |
 | `in_time` | queries in application time |
@@ -13,6 +14,18 @@ them by the same objects.
 
 from tamis.evaluation.standing.compiled import compiled, standing
 from tamis.evaluation.standing.contract import WITHDRAWN, CountsLate, InTurn, Rows, Standing
+from tamis.evaluation.standing.played import played
 from tamis.evaluation.standing.recorded import Played, play
 
-__all__ = ["WITHDRAWN", "CountsLate", "InTurn", "Played", "Rows", "Standing", "compiled", "play", "standing"]
+__all__ = [
+    "WITHDRAWN",
+    "CountsLate",
+    "InTurn",
+    "Played",
+    "Rows",
+    "Standing",
+    "compiled",
+    "play",
+    "played",
+    "standing",
+]

@@ -18,12 +18,13 @@ MOST = 65_536
 
 @dataclass(frozen=True)
 class Played:
-    """All rows in the order in which they arise, `completed` counted over all tuples; and the most entries
-    that were kept after a batch.
+    """All rows in the order in which they arise, `completed` counted over all tuples; the most entries that
+    were kept after a batch; and how many tuples miss in a window, since they came after its end.
     """
 
     rows: Rows
     entries: int
+    late: int = 0
 
 
 def play(query: Standing, recordings: Mapping[str, Recording]) -> Played:

@@ -13,6 +13,6 @@
 """
 
 from tamis.planning.application_time.answer import answer, proof_of
-from tamis.planning.application_time.kind import open_ended
+from tamis.planning.application_time.kind import decided, open_ended, runs_in_time
 
-__all__ = ["answer", "open_ended", "proof_of"]
+__all__ = ["answer", "decided", "open_ended", "proof_of", "runs_in_time"]

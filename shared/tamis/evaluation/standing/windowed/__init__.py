@@ -12,6 +12,6 @@
 """
 
 from tamis.evaluation.standing.windowed.groups import WindowedGroups
-from tamis.evaluation.standing.windowed.recorded import PlayedWindows, play_windows
+from tamis.evaluation.standing.windowed.recorded import play_windows
 
-__all__ = ["PlayedWindows", "WindowedGroups", "play_windows"]
+__all__ = ["WindowedGroups", "play_windows"]

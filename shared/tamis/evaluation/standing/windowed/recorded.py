@@ -8,12 +8,12 @@ that isn't behind that of its own file, and what is late is the same as file by 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.evaluation.standing.contract import Rows
+from tamis.evaluation.standing.recorded import Played
 from tamis.evaluation.standing.windowed.groups import WindowedGroups
 from tamis.query.model import Catalog, Query, Window
 from tamis.recordings.typed import Recording
@@ -24,19 +24,10 @@ _BATCH = 65_536
 _END = 2**62
 
 
-@dataclass(frozen=True)
-class PlayedWindows:
-    """All rows in order of their windows' ends; the most entries that were kept between batches; and how many
-    tuples miss in a window, since they came after its end.
+def play_windows(query: Query, catalog: Catalog, recording: Recording) -> Played:
+    """Evaluate a query with aggregates over windows over the recording of its stream, to its end; rows are in
+    order of their windows' ends.
     """
-
-    rows: Rows
-    entries: int
-    late: int
-
-
-def play_windows(query: Query, catalog: Catalog, recording: Recording) -> PlayedWindows:
-    """Evaluate a query with aggregates over windows over the recording of its stream, to its end."""
     standing = WindowedGroups(query, catalog)
     stream = recording.stream
     assert stream.time is not None
@@ -53,7 +44,7 @@ def play_windows(query: Query, catalog: Catalog, recording: Recording) -> Played
         batch = {name: vector.take(at) for name, vector in recording.columns.items()}
         parts.append(standing.take(stream.name, batch, len(at)))
     parts.append(standing.advance(stream.name, _END))
-    return PlayedWindows(Rows.concat(parts), most, standing.late)
+    return Played(Rows.concat(parts), most, standing.late)
 
 
 def _batches(
