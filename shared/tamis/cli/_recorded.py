@@ -97,8 +97,9 @@ def read_recordings(
 
 def _unknown(stream: str, catalog: Catalog) -> str:
     if stream in catalog.derived:
-        base = catalog.derived[stream].query.sources[0].stream
-        return f"stream {stream} is made from stream {base} by a query, and is not recorded"
+        read = dict.fromkeys(source.stream for source in catalog.derived[stream].query.sources)
+        base = f"stream{'s' if len(read) > 1 else ''} {' and '.join(read)}"
+        return f"stream {stream} is made from {base} by a query, and is not recorded"
     if stream in catalog.tables:
         return f"{stream} is a table, whose rows are read from {catalog.tables[stream].path}"
     return f"there is no stream {stream}"

@@ -57,6 +57,8 @@ def command(
     output_form = format_of(output, form or "csv" if output == "-" else form)  # known before the work is done
     catalog, _ = statements_of(source)
     chosen = _chosen(catalog, query, source)
+    if isinstance(chosen, DerivedDef) and chosen.joins:
+        chosen = AlertDef(chosen.name, chosen.query)  # here it is evaluated for itself
     recordings = read_recordings(catalog, [chosen], files_of(inputs, source, catalog), form)
     if is_standing(chosen, catalog):
         write_table(_standing_rows(chosen, catalog, recordings), output, output_form)

@@ -72,7 +72,7 @@ def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdi
 
     Raises NotAcceptedError where an alert is not accepted.
     """
-    standing = {name for name, alert in catalog.alerts.items() if is_standing(alert, catalog)}
+    standing = [name for name, alert in catalog.alerts.items() if is_standing(alert, catalog)]
     joins = {name: alert for name, alert in catalog.alerts.items() if name not in standing}
     plan = first_plan(Catalog(catalog.streams, {}, catalog.functions, joins))  # what is paused, too
     definitions = {definition.alert: definition for definition in plan.definitions}

@@ -285,9 +285,11 @@ def _topics(
 
 
 def _derived(catalog: Catalog, before: Mapping[str, Derived]) -> dict[str, Derived]:
-    """The topics of derived streams."""
+    """The topics of derived streams, those that join aside."""
     found = {}
     for name, definition in catalog.derived.items():
+        if definition.joins:
+            continue
         known = before.get(name)
         same = known is not None and known.definition is definition
         if known is None or not same or catalog.streams.get(known.stream.name) is not known.stream:

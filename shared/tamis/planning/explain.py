@@ -22,6 +22,7 @@ from tamis.planning.verdict import Verdict, judge
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Window
 
 _WIDTH = 100
+INLINED = "inlined where it is read"
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,10 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
         named: dict[str, AlertDef | DerivedDef] = {**catalog.derived, **catalog.alerts}
         definition = named[definition]
     kind = "alert" if isinstance(definition, AlertDef) else "stream"
+    if isinstance(definition, DerivedDef) and definition.joins:
+        kept = Memory("bounded", 0, "0", INLINED, "nothing is kept for the stream itself")
+        reason = "a join, which is put in where it is read: each alert that reads it is decided with it"
+        return Explanation(definition.name, kind, True, reason, (), kept)
     if definition.query.timeless:
         return _timeless(definition, catalog, kind)
     if definition.query.grouping is not None:

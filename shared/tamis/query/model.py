@@ -232,13 +232,20 @@ class AlertDef:
 
 @dataclass(frozen=True)
 class DerivedDef:
-    """CREATE STREAM s AS SELECT … FROM one stream WHERE …: a filter and projection as a stream of its own."""
+    """CREATE STREAM s AS SELECT … FROM … WHERE …: a filter and projection of one stream as a stream of its
+    own; or a join, which is inlined where it is read and nothing else.
+    """
 
     name: str
     query: Query
     functions: tuple[str, ...] = ()
     sql: str = ""
     position: Position = field(default=Position(1, 1), compare=False)
+
+    @property
+    def joins(self) -> bool:
+        """Is it a join?"""
+        return len(self.query.sources) > 1
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """From a SELECT to a `Query`: sources, conjuncts and outputs over base streams.
 
 Derived streams are inlined: their WHERE becomes conjuncts of the reading query on the reading alias, and
-their columns stand for what their SELECT says. WHERE and ON are one conjunction.
+their columns stand for what their SELECT says. The streams of one that joins are called `reading
+alias.alias`. WHERE and ON are one conjunction.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ MOST_SOURCES = 16
 
 @dataclass
 class Bound:
-    """A stream in FROM. `columns` None: its own definition has a mistake, nothing is known about it. `source`
-    None: there is a mistake in FROM.
+    """A stream in FROM. `columns` None: its own definition has a mistake, nothing is known about it.
+    `sources`: several of a derived stream that joins; none: there is a mistake in FROM.
     """
 
     alias: str
     name: str
     columns: dict[str, Expr] | None
-    source: Source | None = None
+    sources: tuple[Source, ...] = ()
     conjuncts: tuple[Conjunct, ...] = ()
     offset: int = 0
 
@@ -47,6 +48,11 @@ class Sources:
     bound: list[Bound] = field(default_factory=list)
     visible: int = 0
     named: frozenset[str] = frozenset()  # names that SELECT gives by AS
+
+    @property
+    def aliases(self) -> set[str]:
+        """What is called something already."""
+        return {alias for b in self.bound for alias in (b.alias, *(source.alias for source in b.sources))}
 
     def column(self, context: Context, node: exp.Expr, table: Name | None, name: Name) -> Expr | None:
         """See `Scope`."""
@@ -128,9 +134,11 @@ def _resolve_select(context: Context, node: exp.Expr, offset: int) -> Query | No
         ]
         complete = complete and all(expr is not None for _, expr in read)
     sources.visible, sources.named = len(sources.bound), frozenset()
-    known = all(bound.source is not None for bound in sources.bound)
+    known = all(bound.sources for bound in sources.bound)
     timeless, in_time = _kind(context, sources, node) if known else (False, False)
-    in_windows = known and any(b.source is not None and b.source.window is not None for b in sources.bound)
+    every = [(source, bound.offset) for bound in sources.bound for source in bound.sources]
+    offsets = [offset for _, offset in every]
+    in_windows = known and any(source.window is not None for source, _ in every)
     aggregates = Aggregates() if timeless or in_windows else None
     reader = Reader(context, sources, aggregates)
     outputs = _outputs(context, reader, sources, node)
@@ -142,7 +150,6 @@ def _resolve_select(context: Context, node: exp.Expr, offset: int) -> Query | No
         return None
     grouped = None
     if aggregates is not None and (aggregates.found or node.args.get("group") or node.args.get("having")):
-        offsets = [bound.offset for bound in sources.bound]
         if in_windows and not windows.grouped(context, reader, node, aggregates, offsets):
             return None
         grouped = grouping(context, reader, node, aggregates, outputs)
@@ -152,7 +159,7 @@ def _resolve_select(context: Context, node: exp.Expr, offset: int) -> Query | No
         if grouped is None or distinct is not None:
             return None
     query = Query(
-        tuple(b.source for b in sources.bound if b.source is not None),
+        tuple(source for source, _ in every),
         tuple(conjuncts),
         outputs,
         distinct is not None,
@@ -161,7 +168,7 @@ def _resolve_select(context: Context, node: exp.Expr, offset: int) -> Query | No
         (),
         in_time,
     )
-    fits = windows.check(context, query, [b.offset for b in sources.bound])
+    fits = windows.check(context, query, offsets)
     return query if fits else None
 
 
@@ -169,7 +176,7 @@ def _kind(context: Context, sources: Sources, node: exp.Expr) -> tuple[bool, boo
     """Whether no stream of FROM has event time, and whether the query is evaluated in time: with tables, or
     streams with and without event time, or DISTINCT over streams with it.
     """
-    named = [(b.source, b.offset) for b in sources.bound if b.source is not None]
+    named = [(source, b.offset) for b in sources.bound for source in b.sources]
     streams = [context.catalog.streams.get(source.stream) for source, _ in named]
     if named and not any(streams):
         hint = "join a stream with it, or read the file"
@@ -266,14 +273,15 @@ def _bind(context: Context, table: exp.Expr, sources: Sources) -> None:
         bound = Bound(
             name_of(alias.this).text if alias is not None and alias.this is not None else "", "", None
         )
-    elif any(other.alias == bound.alias for other in sources.bound):
+    elif {bound.alias, *(s.alias for s in bound.sources)} & sources.aliases:
         hint = f"name one of them: {bound.name} AS other"
         context.error(f"two streams in FROM are called '{bound.alias}'", table, hint)
         bound.columns = None
     bound.offset = span(table)[0]
     sources.bound.append(bound)
     sources.visible = len(sources.bound)
-    if len(sources.bound) == MOST_SOURCES + 1:
+    count = sum(max(1, len(other.sources)) for other in sources.bound)
+    if count > MOST_SOURCES >= count - max(1, len(bound.sources)):
         context.error(f"a query reads at most {MOST_SOURCES} streams", table, "join fewer streams")
     for join in table.args.get("joins") or []:
         context.error("joins inside joins aren't executed", join, "write one JOIN … ON after the other")
@@ -331,31 +339,40 @@ def _stream(context: Context, table: exp.Expr) -> Bound | None:
             ]
             context.error(f"there is no stream '{name.text}'", name.offset, suggest(name.text, known))
         return Bound(own, name.text, None)
-    if window is not None and bound.source is not None:
-        base = context.catalog.streams[bound.source.stream]
+    if window is not None and len(bound.sources) > 1:
+        hint = "join the streams here, each in its windows"
+        context.error(f"'{name.text}' joins streams, and windows are of one", table, hint)
+        return Bound(own, name.text, None)
+    if window is not None and bound.sources:
+        (source,) = bound.sources
+        base = context.catalog.streams[source.stream]
         columns = bound.columns or {}
-        bound.source = windows.put(context, window, bound.source, columns, base)
+        put = windows.put(context, window, source, columns, base)
+        bound.sources = () if put is None else (put,)
         bound.columns = windows.with_columns(columns, own)
     return bound
 
 
 def _raw(alias: str, stream: StreamDef | TableDef) -> Bound:
     columns: dict[str, Expr] = {c.name: Column(alias, c.name, c.type) for c in stream.columns}
-    return Bound(alias, stream.name, columns, Source(alias, stream.name))
+    return Bound(alias, stream.name, columns, (Source(alias, stream.name),))
 
 
 def _derived(context: Context, table: exp.Expr, alias: str, derived: DerivedDef) -> Bound:
-    inner = derived.query.sources[0]
+    inner = derived.query.sources
     position = context.text.position(span(table)[0])
 
+    def called(own: str) -> str:
+        return alias if len(inner) == 1 else f"{alias}.{own}"
+
     def renamed(expr: Expr) -> Expr:
-        return substitute(expr, lambda column: Column(alias, column.name, column.type))
+        return substitute(expr, lambda column: Column(called(column.alias), column.name, column.type))
 
     return Bound(
         alias,
         derived.name,
         {output.name: renamed(output.expr) for output in derived.query.select},
-        Source(alias, inner.stream, (derived.name, *inner.via)),
+        tuple(Source(called(one.alias), one.stream, (derived.name, *one.via)) for one in inner),
         tuple(Conjunct(renamed(c.expr), c.text, position) for c in derived.query.conjuncts),
     )
 

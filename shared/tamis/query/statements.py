@@ -181,13 +181,10 @@ class StatementReader:
         if query.members:
             hint = "write the UNION in each alert that reads it"
             raise self.context.text.error("streams made by a UNION aren't executed yet", name.offset, hint)
-        if len(query.sources) > 1:
-            hint = "write the join in each alert that reads it"
-            raise self.context.text.error("streams made by a join aren't executed yet", name.offset, hint)
         if query.window is not None:
             hint = f"write {query.sources[0].stream} here, and its windows in the alerts that read it"
             raise self.context.text.error("streams of windows aren't executed yet", name.offset, hint)
-        if query.distinct or query.in_time:
+        if query.distinct:
             hint = "write DISTINCT in the alert that reads it"
             raise self.context.text.error("streams of distinct rows aren't executed yet", name.offset, hint)
         if query.grouping is not None:

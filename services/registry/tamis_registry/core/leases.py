@@ -40,6 +40,12 @@ def new_lease(stream: str, predicate: str, consumer: str, seconds: int, catalog:
     """
     if stream not in catalog.streams and stream not in catalog.derived:
         raise MissingError(f"there is no stream '{stream}'", hint="GET /v1/streams lists what there is")
+    if stream in catalog.derived and catalog.derived[stream].joins:
+        raise RefusedError(
+            f"stream '{stream}' is a join, and has no topic of its own",
+            where="stream",
+            hint="create an alert that reads it, and follow its rows",
+        )
     if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
         raise InputError(
             f"a lease of {seconds} s", where="lease", hint=f"ask for {LEAST_SECONDS} to {MOST_SECONDS} s"
