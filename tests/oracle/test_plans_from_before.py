@@ -102,8 +102,8 @@ class World:
                 f"SELECT k FROM {a} WHERE {self.filter('')}",
                 f"SELECT p.k FROM {a} p JOIN {b} q ON {keys} AND q.ts BETWEEN p.ts - INTERVAL '3' SECOND AND "
                 f"p.ts + INTERVAL '2' SECOND WHERE p.x > q.x AND {self.filter('p.')}",
-                f"SELECT t.k, count(*) AS c FROM TUMBLE({a}, ts, INTERVAL '3' SECOND) t WHERE {self.filter('t.')} "
-                "GROUP BY t.k, t.window_start HAVING count(*) > 2",
+                f"SELECT t.k, count(*) AS c FROM TUMBLE({a}, ts, INTERVAL '3' SECOND) t WHERE "
+                f"{self.filter('t.')} GROUP BY t.k, t.window_start HAVING count(*) > 2",
             )
         )
         self.sql(f"CREATE {r.choice(('', 'OR REPLACE '))}ALERT {name} AS {select};")
