@@ -104,11 +104,16 @@ def high_forgotten() -> Patches:
 def forgotten_at_end() -> Patches:
     """An entry that ends forgets what it holds (`flush_ended`)."""
 
-    def mutant(self: OmissionState) -> Any:
+    ended = OmissionState.end
+
+    def flush(self: OmissionState) -> Any:
         self._clear()
         return self.held_ids()
 
-    return [(OmissionState, "flush", mutant)]
+    def end(self: OmissionState, first: int, behind: int) -> Any:
+        return ended(self, first, behind)[:0]
+
+    return [(OmissionState, "flush", flush), (OmissionState, "end", end)]
 
 
 def any_plan() -> Patches:

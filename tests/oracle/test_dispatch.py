@@ -59,9 +59,9 @@ def test_each_filter_holds_where_it_means_to(block: int) -> None:
         found = dispatch.over(batch(drawn))
         for filter_ in filters:
             wanted = [meaning(filter_, row) is True for row in drawn]
-            assert found[dispatch.rows[named(filter_)]].tolist() == wanted, f"seed {seed}: {filter_}"
+            assert found[dispatch.row(named(filter_))].tolist() == wanted, f"seed {seed}: {filter_}"
 
 
 def test_no_filter_lets_everything_pass() -> None:
     dispatch = Dispatch([None])
-    assert dispatch.over(batch(rows(Seeded("0"), 3)))[dispatch.rows[None]].tolist() == [True] * 3
+    assert dispatch.over(batch(rows(Seeded("0"), 3)))[dispatch.row(None)].tolist() == [True] * 3

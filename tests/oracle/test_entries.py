@@ -295,13 +295,14 @@ def test_every_query_has_its_promise_while_others_come_and_go(times: int) -> Non
 def test_an_entry_that_forgets_what_it_holds_is_found_out(
     state: type[OmissionState | WindowState], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the same oracle."""
-    honest = state.flush
+    """In the same oracle, whether others of its rule are left or not."""
+    for name in ("flush", "end"):
+        honest = getattr(state, name)
 
-    def forgetful(self: OmissionState | WindowState) -> Any:
-        return honest(self)[:0]  # type: ignore[arg-type]
+        def forgetful(self: Any, *codes: int, honest: Any = honest) -> Any:
+            return honest(self, *codes)[:0]
 
-    monkeypatch.setattr(state, "flush", forgetful)
+        monkeypatch.setattr(state, name, forgetful)
     r = random.Random(f"forgetful {SEED}")
     lost = 0
     for _ in range(80):

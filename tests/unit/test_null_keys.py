@@ -48,7 +48,7 @@ def test_an_edge_sends_it_where_there_is_no_omission() -> None:
     }
     run = TopicRun(topic, 1)
     dispatch = Dispatch([warm, None])
-    run.obey(topic, dispatch.rows)
+    run.obey(topic, dispatch.row)
     batch = Batch(columns, times, times, times)
     wanted = run.passes(batch, dispatch.over(batch))
     assert wanted.whole.tolist() == [True, True, False]

@@ -119,8 +119,8 @@ class OmissionState:
         """Take tuples that passed the entry's filter and aren't late; all columns of shape (n,).
 
         `key_codes`: the omission key; `times`: event time; `values`: not NaN; `ids`: the caller's handles,
-        unique, ascending; `now`: the caller's clock at their arrival. Late ones (behind the watermark of the
-        last decision) are published and forgotten by the next. Raises `InputError`.
+        of one key unique, ascending; `now`: the caller's clock at their arrival. Late ones (behind the
+        watermark of the last decision) are published and forgotten by the next. Raises `InputError`.
         """
         codes, at, value, handles = offered(key_codes, times, values, ids)
         n = len(handles)
@@ -212,6 +212,25 @@ class OmissionState:
         ids = self.held_ids()
         self._clear()
         return ids
+
+    def end(self, first: int, behind: int) -> Int64s:
+        """End the keys with codes from `first` to before `behind`: handles of all that is held of them,
+        ascending, to be published. What is remembered of them goes with time; they must not come again.
+        """
+        at, stop = np.searchsorted(self._keys.codes, (first, behind))
+        lists = zip(self._keys.starts[at:stop].flat, self._keys.counts[at:stop].flat, strict=True)
+        slots = [self._places[start : start + count] for start, count in lists if count]
+        found = [np.empty(0, np.int64)]
+        if slots:
+            held = np.unique(np.concatenate(slots))
+            held = held[self._pool.needs[held] < RETAINED]
+            self._pool.needs[held] |= RETAINED
+            found.append(self._pool.ids[held])
+        for fresh in self._offered:
+            mine = (fresh.codes >= first) & (fresh.codes < behind) & (fresh.needs < RETAINED)
+            fresh.needs[mine] |= RETAINED
+            found.append(fresh.ids[mine])
+        return np.sort(np.concatenate(found))
 
     def size(self) -> int:
         """How many tuples are kept: the undecided ones, and those remembered since they can still bracket."""

@@ -204,6 +204,15 @@ class WindowState:
         self._clear()
         return ids
 
+    def end(self, first: int, behind: int) -> Int64s:
+        """As `OmissionState.end`."""
+        found = [self._complete.end(first, behind)]
+        for rows in (self._open, *self._offered):
+            mine = (rows.codes >= first) & (rows.codes < behind) & (rows.fate == HELD)
+            rows.fate[mine] = RETAINED
+            found.append(rows.ids[mine])
+        return np.sort(np.concatenate(found))
+
     def size(self) -> int:
         """How many tuples are kept: the undecided ones, and those remembered since they can still bracket."""
         return self._complete.size() + sum(len(rows.ids) for rows in (self._open, *self._offered))

@@ -8,16 +8,28 @@ alarm.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 
 from tamis.expressions.nodes import Call, Expr, conjunction
-from tamis.expressions.opaque import missing
+from tamis.expressions.opaque import calls, missing
 from tamis.planning.plan import Entry, Plan, TopicPlan
+from tamis.planning.plan_json import MOST_REMEMBERED
+from tamis.planning.remembered import Remembered
 
 
 def lacking(plan: Plan) -> tuple[str, ...]:
     """The functions that entries call and that aren't installed here."""
-    entries = [entry for stream in plan.streams for topic in stream.topics for entry in topic.entries]
-    return missing(*(expr for entry in entries for expr in (entry.filter, entry.value)))
+    entries = (entry for stream in plan.streams for topic in stream.topics for entry in topic.entries)
+    return missing(*chain.from_iterable(_CALLS.one(entry, partial(_calls, entry)) for entry in entries))
+
+
+# A plan comes with every change of one query, and its other entries are the objects that they were.
+_CALLS = Remembered[tuple[Call, ...]](MOST_REMEMBERED)
+
+
+def _calls(entry: Entry) -> tuple[Call, ...]:
+    return tuple(calls(entry.filter, entry.value))
 
 
 def needed(plan: Plan) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ costs little more for many filters than for one (kuntschke-2006, section 4). Any
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from tamis.expressions.nodes import Expr, columns
 from tamis.expressions.opaque import FunctionError
 from tamis.expressions.vectors import Columns, Vector
 from tamis.planning.plan_json import MOST_REMEMBERED
-from tamis.planning.remembered import Remembered
+from tamis.planning.remembered import Remembered, same_ends
 from tamis.predicates import Predicate
 from tamis.predicates.evaluation import Dispatcher
 from tamis.telemetry.logs import get_logger
@@ -31,32 +31,50 @@ Bools = npt.NDArray[np.bool_]
 MOST_CLAUSES = 200
 # Filters from which on the index costs less than evaluating each (benchmarks/sharing/dispatch.py).
 WORTH_IT = 4
+# Up to so many are compiled together at every change: that takes milliseconds.
+FEW = 64
 # Rows that are looked up at a time: their bits for hundreds of filters stay in the cache.
 BLOCK = 512
 
 
-class Dispatch:
-    """The distinct filters of a stream, compiled. `rows` numbers them."""
+class _Compiled:
+    """Some distinct filters, compiled. `rows` numbers them."""
 
-    def __init__(self, filters: Iterable[Expr | None]) -> None:
-        self.filters = frozenset(filters)
-        given = [filter_ for filter_ in self.filters if filter_ is not None]
+    def __init__(self, filters: Sequence[Expr | None]) -> None:
+        distinct = dict.fromkeys(filters)
+        given = [filter_ for filter_ in distinct if filter_ is not None]
         boxed = {filter_: found for filter_ in given if (found := _boxes(filter_)) is not None}
         if len(boxed) < WORTH_IT:
             boxed = {}
         self._boxed = len(boxed)
         self._alone = [filter_ for filter_ in given if filter_ not in boxed]
         order: list[Expr | None] = [*boxed, *self._alone]
-        if None in self.filters:
+        if None in distinct:
             order.append(None)
         self.rows: Mapping[Expr | None, int] = {filter_: row for row, filter_ in enumerate(order)}
+        # To hash thousands of filters takes longer than to evaluate them. They are kept, so that no other
+        # comes to have the identity of one.
+        self._kept, self._given = list(filters), len(filters)
+        self._known = {id(filter_): self.rows[filter_] for filter_ in filters}
         self._dispatcher = Dispatcher(list(boxed.values()))
         self._read = sorted({column.name for filter_ in boxed for column in columns(filter_)})
 
-    def over(self, batch: Batch) -> Bools:
-        """Where each filter holds: of shape (filters, n), by `rows`."""
+    def row(self, filter_: Expr | None) -> int | None:
+        """The row of a filter; None where it isn't among them."""
+        found = self._known.get(id(filter_))
+        if found is None and (found := self.rows.get(filter_)) is not None:
+            self._kept.append(filter_)
+            self._known[id(filter_)] = found
+        return found
+
+    @property
+    def spent(self) -> bool:
+        """Whether more is kept than is worth it."""
+        return len(self._kept) > 2 * self._given + FEW
+
+    def over(self, batch: Batch, found: Bools) -> None:
+        """Set where each filter holds; `found` is of shape (filters, n)."""
         n = len(batch)
-        found = np.ones((len(self.rows), n), np.bool_)
         if self._boxed:
             # Without an attribute there is nothing to look up; the index still has to be told how many rows.
             read = {name: _array(batch.columns[name]) for name in self._read} or {"": np.zeros(n)}
@@ -66,6 +84,44 @@ class Dispatch:
         view = batch.view()
         for row, filter_ in enumerate(self._alone, self._boxed):
             found[row] = _passing(filter_, view, n)
+
+
+class Dispatch:
+    """The distinct filters of a stream, compiled.
+
+    Of thousands the new ones are compiled apart from those of `before`, of which some may not be asked for
+    any more, until it is worth its while to compile all together.
+    """
+
+    def __init__(self, filters: Iterable[Expr | None], before: Dispatch | None = None) -> None:
+        """`before` must be of the same stream."""
+        asked = {id(filter_): filter_ for filter_ in filters}
+        base = before._base if before is not None else _Compiled(())
+        rows = {number: base.row(filter_) for number, filter_ in asked.items()}
+        new = [filter_ for number, filter_ in asked.items() if rows[number] is None]
+        idle = len(base.rows) - len(set(rows.values()) - {None})
+        if len(new) + idle > (len(asked) // 8 if len(asked) > FEW else 0) or base.spent:
+            base, new = _Compiled(list(asked.values())), []
+        self._base: _Compiled = base
+        self._new = new
+        same = before is not None and same_ends(before._new, new)[0] == len(before._new) == len(new)
+        self._recent: _Compiled = before._recent if before is not None and same else _Compiled(new)
+
+    def row(self, filter_: Expr | None) -> int:
+        """Where a filter is in what `over` returns."""
+        found = self._base.row(filter_)
+        if found is not None:
+            return found
+        recent = self._recent.row(filter_)
+        assert recent is not None
+        return len(self._base.rows) + recent
+
+    def over(self, batch: Batch) -> Bools:
+        """Where each filter holds: of shape (filters, n), by `row`."""
+        many = len(self._base.rows)
+        found = np.ones((many + len(self._recent.rows), len(batch)), np.bool_)
+        self._base.over(batch, found[:many])
+        self._recent.over(batch, found[many:])
         return found
 
 

@@ -118,22 +118,21 @@ class ShardRun:
             # Another stream of the same name: nothing held is of the new one's shape.
             for topic in self._topics.values():
                 self._publish(topic, topic.end())
-            self._topics, self._rows = {}, Rows()
+            self._topics, self._rows, self._dispatch = {}, Rows(), Dispatch(())
         plans = {} if stream is None else {topic.name: topic for topic in stream.topics}
-        filters = {entry.filter for topic in plans.values() for entry in topic.entries}
-        if filters != self._dispatch.filters:
-            self._dispatch = Dispatch(filters)
+        filters = (entry.filter for topic in plans.values() for entry in topic.entries)
+        self._dispatch = Dispatch(filters, self._dispatch)
         for name, topic in list(self._topics.items()):
             new = plans.get(name)
             if new is None or new.partition_key != topic.plan.partition_key:
                 self._publish(topic, topic.end())
                 del self._topics[name]
             else:
-                self._publish(topic, topic.obey(new, self._dispatch.rows))
+                self._publish(topic, topic.obey(new, self._dispatch.row))
         for name, new in plans.items():
             if name not in self._topics:
                 topic = self._topics[name] = TopicRun(new, plan.partitions)
-                topic.obey(new, self._dispatch.rows)
+                topic.obey(new, self._dispatch.row)
         self._stream, self._partitions = stream, plan.partitions
         if plan.version != self.version:
             self.version, self.activation = plan.version, self.high + 1
