@@ -55,10 +55,11 @@ $(QUICK): $(READY) $(JARS) $(KERNELS) $(SOURCES)
 	$(BIN)/pytest -n 2 --doctest-modules shared services tests/unit
 	touch $@
 
-# What computes has a core each; what starts a broker waits half of the time. A whole fleet has the cores to itself: beside
-# others it takes twice as long, and its tests ask how long it takes to stop and to catch up.
+# What computes has a core each, which takes one test after the other: some take half a minute. What starts a broker waits
+# half of the time. A whole fleet has the cores to itself: beside others it takes twice as long, and its tests ask how long
+# it takes to stop and to catch up.
 test: setup $(QUICK) ## all tests but the long soundness search
-	$(BIN)/pytest -n 2 tests/oracle tests/model
+	$(BIN)/pytest -n 2 --maxschedchunk 1 tests/oracle tests/model
 	$(BIN)/pytest -n 3 --dist loadfile tests/integration
 	$(BIN)/pytest tests/e2e
 

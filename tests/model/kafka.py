@@ -25,7 +25,7 @@ from tamis_edge.decode.decoder import Decoded, Decoder, FieldMap
 
 Place = tuple[str, int]  # topic and partition
 
-# Bytes never change, and every batch of the joiner begins with its plan.
+# Bytes never change, and every edge and partition reads the same plan.
 decode_once = lru_cache(256)(decode_plan)
 
 

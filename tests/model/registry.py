@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
@@ -18,7 +18,8 @@ from tamis.planning.explain import explain
 from tamis.planning.sharing import Served, Topics
 from tamis.planning.standing import is_standing
 from tamis.planning.traffic import Footprint
-from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Statement, StreamDef
+from tamis.query.parse import parse
 from tamis_registry.core.change import Change
 from tamis_registry.core.planner import Build, Planner
 from tamis_registry.core.registry import Registry
@@ -42,6 +43,23 @@ def certify_once(
     assert not heuristic
     columns = tuple((name, StreamDef("", s.columns, s.time, 0)) for name, s in streams.items())
     return _certified(conditions, alias, columns, tuple(filters.items()))
+
+
+def parse_once(
+    text: str, catalog: Catalog, change: Callable[[Catalog, Statement], None], file: None = None
+) -> list[Statement]:
+    """The registry's `parse`, remembered from one schedule to the next: what a text means depends on what was
+    said before it.
+    """
+    before = (catalog.streams, catalog.derived, catalog.functions, catalog.alerts, catalog.tables)
+    said = tuple(made.sql for some in before for made in some.values())
+    key = text, said, frozenset(catalog.paused)
+    if key not in _PARSED:
+        _PARSED[key] = tuple(parse(text, catalog, change))
+    return list(_PARSED[key])
+
+
+_PARSED: dict[Hashable, tuple[Statement, ...]] = {}
 
 
 def _explain(made: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, Any]:

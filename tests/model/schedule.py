@@ -24,13 +24,14 @@ from tests.model.edge import Edge
 from tests.model.judge import Broken, judge
 from tests.model.kafka import decode_once
 from tests.model.readings import Alert, Shard
-from tests.model.registry import certify_once
+from tests.model.registry import certify_once, parse_once
 from tests.model.world import World
 
 from tamis.messaging.topics import stream_of
 from tamis.planning import omission
 from tamis_edge.worker import Worker
-from tamis_joiner.core import group
+from tamis_joiner.core import scheme
+from tamis_registry.core import registry as core
 
 # Weights of the steps.
 ACTIONS = {
@@ -393,15 +394,15 @@ class Schedule:
         registry = world.office.registry
         assert registry is not None
         # An old definition waits for its shards to come back where all of them are gone.
-        void = {topic for joiner in world.joiners for topic, s in joiner.outcome().topics.items() if s.void}
+        outcomes = [joiner.outcome() for joiner in world.joiners]
+        void = {topic for last in outcomes for topic, state in last.topics.items() if state.void}
         found = [
             ("STUCK", f"old definition {definition.alert}@{definition.version}")
             for definition in registry.plan.queries
             if f"{definition.alert}@{definition.version}" in registry.state.retiring
             and not {source.topic for source in definition.inputs} <= void
         ]
-        for joiner in world.joiners:
-            last = joiner.outcome()
+        for last in outcomes:
             if last.parked or last.plan != registry.plan.version:
                 found.append(("STUCK", f"joiner {last.partition}: plan {last.plan}, parked {last.parked}"))
             for topic, state in last.topics.items():
@@ -423,7 +424,11 @@ class Schedule:
 
 def play(seed: int, trace: list[str] | None = None) -> tuple[list[Broken], Counter[str]]:
     """What broke in a schedule, and what happened in it; the steps are added to `trace`."""
-    with patch.object(omission, "certify", certify_once), patch.object(group, "decode_plan", decode_once):
+    with (
+        patch.object(omission, "certify", certify_once),
+        patch.object(core, "parse", parse_once),
+        patch.object(scheme, "decode_plan", decode_once),
+    ):
         schedule = Schedule(seed, trace is not None)
         try:
             broken = schedule.play()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from dataclasses import replace
 
 import numpy as np
 
@@ -266,8 +265,7 @@ class Worker:
         if ack is None:
             return
         before = self._said
-        same = before is not None and replace(before, time=now, quiet=ack.quiet) == ack
-        if same and before is not None and now - before.time < HEARTBEAT:
+        if before is not None and now - before.time < HEARTBEAT and _tells(before) == _tells(ack):
             return
         if self._publisher.say(ACKS, self.source.name.encode(), ack.to_bytes()):
             self._said = ack
@@ -290,3 +288,8 @@ class Worker:
             state = "final" if self._final == plan else "active"
         quiet = 0 if self._unread or self._moved is None else now - self._moved
         return Ack(source.name, source.stream, self._edge, plan, activation, state, now, quiet)
+
+
+def _tells(ack: Ack) -> tuple[int, int, str]:
+    """What in a shard's acknowledgements can be news."""
+    return ack.plan, ack.activation, ack.state

@@ -10,9 +10,7 @@ import numpy as np
 
 from tamis.bounded.evaluate.ledger import Ledger
 from tamis.evaluation import kernels
-
-# Those of expressions are compiled when they are imported.
-from tamis.expressions import libm  # noqa: F401
+from tamis.expressions import libm
 from tamis.omission.kernel import retained_by_key
 from tamis.omission.order import by_key_and_time
 from tamis.omission.stream import OmissionState
@@ -25,6 +23,7 @@ from tamis.predicates.evaluation import Dispatcher
 
 def warm() -> None:
     """Run each kernel with the types that the services give it."""
+    libm.warm()
     for state in (OmissionState(10), WindowState(1, 10)):
         for number in range(2):
             state.offer([1, 2], [number, number + 1], [1.0, 2.0], [2 * number, 2 * number + 1], now=0)

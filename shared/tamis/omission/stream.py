@@ -69,10 +69,13 @@ def due_at(now: int, delay: np.int64) -> np.int64:
     return NEVER if now > NEVER - delay else np.int64(now + delay)
 
 
+_NO_IDS = np.empty(0, np.int64)
+_NOTHING = _Offer(_NO_IDS, _NO_IDS, _NO_IDS, np.empty(0, np.float64), _NO_IDS, np.empty(0, np.uint8))
+
+
 def _joined(offers: list[_Offer]) -> _Offer:
     if not offers:
-        none = np.empty(0, np.int64)
-        return _Offer(none, none, none, np.empty(0, np.float64), none, np.empty(0, np.uint8))
+        return _NOTHING
     if len(offers) == 1:
         return offers[0]
     return _Offer._make(np.concatenate(column) for column in zip(*offers, strict=True))
@@ -107,6 +110,7 @@ class OmissionState:
         self._keys, self._pool = no_keys(), empty_pool()
         self._places, self._used = np.empty(0, np.int64), 0
         self._offered: list[_Offer] = []
+        self._noted = False  # since the last decision
 
     def offer(
         self,
@@ -131,8 +135,10 @@ class OmissionState:
     def decide(self, watermark: int, now: int) -> Decided:
         """Decide what can be decided: `watermark` in event time (all before it has come, but for late
         tuples), `now` on the caller's clock."""
+        if not self._may_decide(watermark, now):
+            return Decided(_NO_IDS, _NO_IDS)
         fresh = _joined(self._offered)
-        self._offered = []
+        self._offered, self._noted = [], False
         if not self._filters:
             return Decided(np.sort(fresh.ids[fresh.needs < RETAINED]), np.empty(0, np.int64))
         late = np.empty(0, np.int64)
@@ -163,6 +169,13 @@ class OmissionState:
             self._keys = Keys(*(column[with_tuples(self._keys)] for column in self._keys))
         return Decided(np.sort(np.concatenate([late, published])), np.sort(dropped))
 
+    def _may_decide(self, watermark: int, now: int) -> bool:
+        """Whether anything has happened since the last decision: callers ask far more often than that."""
+        if self._offered or self._noted or watermark > self._watermark:
+            return True
+        deadline = self.next_deadline() if self._delay != NEVER else None
+        return deadline is not None and deadline <= now
+
     def note_published(self, ids: npt.ArrayLike) -> None:
         """Tuples that another entry published: no longer held here, and retained as far as ties go.
 
@@ -170,6 +183,7 @@ class OmissionState:
         """
         handles = int64s("ids", ids)
         if len(handles):
+            self._noted = True
             slots = held_slots(self._pool)
             self._pool.needs[slots[np.isin(self._pool.ids[slots], handles)]] |= RETAINED
             for fresh in self._offered:

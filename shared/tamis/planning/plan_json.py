@@ -229,7 +229,7 @@ _COLUMN: dict[str, Read[Any]] = {
 }
 _STREAM: dict[str, Read[Any]] = {
     "name": _text,
-    "columns": _tuple(_record(StreamColumn, _COLUMN)),
+    "columns": _tuple(_remembered(_record(StreamColumn, _COLUMN))),
     "time": _or_none(_text),
     "delay": _natural,
     "idle_timeout": _or_none(_natural),

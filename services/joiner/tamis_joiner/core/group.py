@@ -15,18 +15,17 @@ import orjson
 
 from tamis.errors import InputError, RefusedError
 from tamis.evaluation.temporal_join import combinations
-from tamis.expressions.opaque import FunctionError, installed, missing
+from tamis.expressions.opaque import FunctionError, installed
 from tamis.messaging import topics
 from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.messaging.records import Frontier, StreamState
 from tamis.planning.plan import Plan
-from tamis.planning.plan_json import decode_plan
 from tamis.query.reach import NOWHERE, Reach
 from tamis_joiner.core.alarms import alarm_records
 from tamis_joiner.core.decode import NOTHING_YET, Envelopes, Fresh, Records, fresh, read
-from tamis_joiner.core.frontiers import Frontiers, partners
+from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.parking import Parking
-from tamis_joiner.core.scheme import Topic, topics_of
+from tamis_joiner.core.scheme import Scheme, Topic, scheme_of
 from tamis_joiner.core.shed import Shed
 from tamis_joiner.core.standing import StandingQueries
 from tamis_joiner.core.state import StateMap
@@ -66,7 +65,7 @@ class Group:
         self.token = ""
         self._plan: Plan | None = None
         self._topics: dict[str, Topic] = {}
-        self._partners: dict[str, frozenset[str]] = {}
+        self._partners: Mapping[str, frozenset[str]] = {}
         self._frontiers = Frontiers()
         self._synopses = Synopses()
         self._standing = StandingQueries(partition, reach)
@@ -124,7 +123,7 @@ class Group:
         if meta["plan"]:
             blob = state.get(f"plan/{meta['plan']}")
             assert blob is not None  # written in the same commit as the number
-            self._set_plan(decode_plan(blob))
+            self._set_plan(scheme_of(blob))
             # What failed stays told until it works.
             alerts = {definition.alert for definition in (self._plan.definitions if self._plan else ())}
             before = {alert: why for alert, why in meta.get("unable", {}).items() if alert in alerts}
@@ -201,10 +200,11 @@ class Group:
 
     def _obey(self, some: Records, row: int, state: StateMap, out: Output) -> None:
         try:
-            plan = decode_plan(some.values[row])
+            scheme = scheme_of(some.values[row])
         except InputError as error:
             out.dead.append(some.dead(row, Reason.UNDECODABLE, str(error)))
             return
+        plan = scheme.plan
         if plan.partitions != self.partitions:
             out.dead.append(
                 some.dead(
@@ -219,7 +219,7 @@ class Group:
         if self._plan:
             state.remove(f"plan/{self._plan.version}")
         state.put(f"plan/{plan.version}", some.values[row])
-        self._set_plan(plan)
+        self._set_plan(scheme)
         self._frontiers.obey(plan)
         self._synopses.fit(self._topics, state)
         self._standing.obey(plan, state)
@@ -229,12 +229,10 @@ class Group:
         self._frontiers.advance(self._partners)
         self._raise(self._standing.advance(self._frontiers, plan.version), out)
 
-    def _set_plan(self, plan: Plan) -> None:
-        self._plan = plan
-        self._unable = unable(plan)
+    def _set_plan(self, scheme: Scheme) -> None:
+        self._plan, self._topics, self._partners = scheme.plan, scheme.topics, scheme.partners
+        self._unable = unable(scheme.calling)
         self._missing = frozenset(self._unable)
-        self._partners = partners(plan)
-        self._topics = topics_of(plan)
 
     def _read_all(self, records: Sequence[Records], dead: list[DeadLetter]) -> list[Envelopes]:
         counted = {name for name, topic in self._topics.items() if topic.counted}
@@ -347,17 +345,15 @@ class Group:
         ).to_bytes()
 
 
-def unable(plan: Plan) -> dict[str, str]:
+def unable(calling: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
     """The alerts that call functions of Python which aren't installed here, and what to do."""
     found = {}
-    for definition in plan.definitions:
-        selected = [expr for _, expr in definition.select]
-        filters = [source.filter for source in definition.inputs]
-        for name in missing(definition.condition, *filters, *selected):
+    for alert, names in calling.items():
+        for name in names:
             try:
                 installed(name)
             except FunctionError as error:
-                found[definition.alert] = str(error)
+                found[alert] = str(error)
     return found
 
 

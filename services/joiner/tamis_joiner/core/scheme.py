@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
-from tamis.planning.plan import Plan
+from tamis.expressions.opaque import calls, name_of
+from tamis.planning.plan import Definition, Plan
+from tamis.planning.plan_json import decode_plan
 from tamis_joiner.core.decode import Schema
+from tamis_joiner.core.frontiers import partners
 from tamis_joiner.core.retention import Use, slice_width, uses
 
 
@@ -58,3 +63,32 @@ def topics_of(plan: Plan) -> dict[str, Topic]:
                 topic.counted,
             )
     return found
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A plan, and what follows from it alone: its topics, the topics that each is joined with, and the
+    functions of Python that each alert calls.
+    """
+
+    plan: Plan
+    topics: dict[str, Topic]
+    partners: Mapping[str, frozenset[str]]
+    calling: Mapping[str, tuple[str, ...]]
+
+
+# All partitions of a process obey the same plan, and each reads it again where it remembers nothing.
+@lru_cache(maxsize=8)
+def scheme_of(document: bytes) -> Scheme:
+    """The plan that `encode_plan` wrote. Raises InputError with the place of what is wrong."""
+    plan = decode_plan(document)
+    calling = {definition.alert: _functions(definition) for definition in plan.definitions}
+    return Scheme(
+        plan, topics_of(plan), partners(plan), {alert: some for alert, some in calling.items() if some}
+    )
+
+
+def _functions(definition: Definition) -> tuple[str, ...]:
+    selected = [expr for _, expr in definition.select]
+    filters = [source.filter for source in definition.inputs]
+    return tuple(sorted({name_of(call) for call in calls(definition.condition, *filters, *selected)}))
