@@ -176,9 +176,9 @@ class Office:
                 after(change.state.version)
 
         writes: list[Callable[[], None]] = []
-        if change.plan is not None:
-            parts = range(world.inputs.partitions)
-            writes += [functools.partial(world.write_plan, p, change.plan, change.document) for p in parts]
+        if change.plan is not None and change.written is not None:
+            parts, document = range(world.inputs.partitions), change.written.document
+            writes += [functools.partial(world.write_plan, p, change.plan, document) for p in parts]
             writes += [
                 functools.partial(world.write_final, final.topic, p, final.shard, final.version)
                 for final in change.finals
