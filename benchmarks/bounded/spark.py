@@ -24,6 +24,7 @@ def main(directory: str, checkpoint: str) -> None:
     # All in the JVM, it is faster with both of Java's compilers than with the joiner's one.
     spark = stream.session(MASTER, MEMORY, java_options="")
     spark.conf.set("spark.sql.shuffle.partitions", 1)
+    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", 100_000)  # all of them
     sides = {
         name: spark.readStream.schema("item LONG, price LONG")
         .option("maxFilesPerTrigger", 1)
