@@ -30,6 +30,7 @@ from tamis_joiner.core.standing import Running
 group: Any = import_module("tamis_joiner.core.group")
 synopses: Any = import_module("tamis_joiner.core.synopses")
 registry: Any = import_module("tamis_registry.core.registry")
+retirement: Any = import_module("tamis_registry.core.retirement")
 
 Patches = list[tuple[Any, str, Any]]
 
@@ -224,6 +225,11 @@ def gone_forgotten() -> Patches:
     return [(Frontiers, "left", lambda self, topic: NOTHING_LEFT)]
 
 
+def silent_forgotten() -> Patches:
+    """A query that counts doesn't wait for shards that fell silent (`back_first`)."""
+    return [(retirement, "_away", lambda *_: None)]
+
+
 def stale_version() -> Patches:
     """A registry that starts doesn't look for greater versions in the plan topic (`fresh_version`)."""
     begin = registry.Registry.__init__
@@ -281,6 +287,7 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         replaced_at_once,
         ended_at_acknowledgement,
         gone_forgotten,
+        silent_forgotten,
         stale_version,
         no_final,
         doubles_counted,

@@ -396,11 +396,14 @@ class Schedule:
         # An old definition waits for its shards to come back where all of them are gone.
         outcomes = [joiner.outcome() for joiner in world.joiners]
         void = {topic for last in outcomes for topic, state in last.topics.items() if state.void}
+        # One that counts waits for each of them.
+        dead = {s.stream for s in world.shards.values() if world.owner[s.name].dead}
         found = [
             ("STUCK", f"old definition {definition.alert}@{definition.version}")
             for definition in registry.plan.queries
             if f"{definition.alert}@{definition.version}" in registry.state.retiring
             and not {source.topic for source in definition.inputs} <= void
+            and not (definition in registry.plan.standing and definition.inputs[0].stream in dead)
         ]
         for last in outcomes:
             if last.parked or last.plan != registry.plan.version:

@@ -26,6 +26,7 @@ CREATE STREAM asks (item INT KEY, price BIGINT);
 CROSSED = """CREATE ALERT crossed AS SELECT DISTINCT b.item FROM bids b, asks a
   WHERE a.price <= b.price AND a.item = b.item AND b.item BETWEEN 1 AND 3;"""
 COUNTED = "ALERT counted {} AS SELECT item, count(*) AS n FROM bids GROUP BY item;"
+SECOND = 1_000_000
 BIDS, ASKS = "tamis.stream.bids.1", "tamis.stream.asks.1"
 
 
@@ -113,6 +114,56 @@ def test_a_replaced_query_counts_what_was_on_its_way(registry: Registry) -> None
     assert change is not None
     registry.done(change, 0)
     assert [query.version for query in registry.plan.standing] == [new]
+
+
+def test_a_replaced_query_waits_for_a_shard_that_fell_silent(registry: Registry) -> None:
+    # Its edge may be cut off, and read on under the plan that it knows.
+    registry.hear(Ack("bids:e/f", "bids", "e", registry.plan.version, 0, "waiting", 0), 0)
+    change = registry.tick(0)
+    assert change is not None
+    registry.done(change, 0)
+    say(registry, CROSSED.replace("CREATE", "CREATE OR REPLACE").replace("1 AND 3", "1 AND 2"))
+    old, new = registry.plan.standing
+    later = 2 * 3_600 * SECOND
+    change = registry.tick(later)
+    assert change is not None
+    registry.done(change, later)
+    gone = registry.plan.version
+    assert not registry.plan.since
+
+    def follow(plan: int, shards: tuple[str, ...], obeyed: int | None) -> None:
+        for partition in range(2):
+            state = StreamState(None, 0, 0, not shards, shards, obeyed=obeyed)
+            topics = {BIDS: state, ASKS: StreamState(None, 0, 0, True)}
+            registry.follow(Frontier(partition, plan, topics, {}, {}, 0, 0, 0))
+
+    follow(gone, (), None)
+    assert registry.tick(later) is None
+    # What comes after it never met that shard, and needn't wait.
+    say(registry, CROSSED.replace("CREATE", "CREATE OR REPLACE").replace("1 AND 3", "2 AND 2"))
+    say(registry, CROSSED.replace("CREATE", "CREATE OR REPLACE").replace("1 AND 3", "3 AND 3"))
+    newest = registry.plan.standing[-1]
+    follow(newest.version, (), None)
+    change = registry.tick(later)
+    assert change is not None
+    registry.done(change, later)
+    assert list(registry.plan.standing) == [old, new, newest]
+    # It is back: the joiner knows that before what it said of the others counts.
+    registry.hear(Ack("bids:e/f", "bids", "e", gone, 0, "waiting", 0), later)
+    change = registry.tick(later)
+    assert change is not None
+    registry.done(change, later)
+    back = registry.plan.version
+    assert registry.plan.since == {"bids:e/f": back}
+    registry.hear(Ack("bids:e/f", "bids", "e", back, 0, "active", 0), later)
+    for plan, obeyed in ((back - 1, newest.version), (back, 0)):
+        follow(plan, ("bids:e/f",), obeyed)
+        assert registry.tick(later) is None
+    follow(back, ("bids:e/f",), back)
+    change = registry.tick(later)
+    assert change is not None
+    registry.done(change, later)
+    assert list(registry.plan.standing) == [newest]
 
 
 def test_pausing_ends_it_and_resuming_begins_another(registry: Registry) -> None:

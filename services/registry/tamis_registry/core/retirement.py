@@ -7,7 +7,8 @@ omission interval behind the last tuple of an older plan: behind the greatest ac
 listed, and the last tuple of one that is gone (`gone_counts`).
 
 A standing query ends as soon as all tuples of plans before its successor's are counted: those after it
-aren't its own.
+aren't its own. A shard that fell silent may be cut off, and go on under the plan that it knows: only its
+progress once it is back tells that all of that is there (`back_first`).
 """
 
 from __future__ import annotations
@@ -54,11 +55,7 @@ def still_needed(
             return f"shard {shard.name} has not taken up plan {needed} yet"
         last = max(last, ack.activation)
     if isinstance(definition, StandingQuery):
-        found = (
-            _counting_in(partition, definition, state, seen.frontiers.get(partition), successor)
-            for partition in range(state.partitions)
-        )
-        return next((reason for reason in found if reason is not None), None)
+        return _still_counting(definition, successor, state, seen)
     reach = span(definition)
     for partition in range(state.partitions):
         frontier = seen.frontiers.get(partition)
@@ -68,12 +65,44 @@ def still_needed(
     return None
 
 
+def _still_counting(query: StandingQuery, successor: int, state: State, seen: Seen) -> str | None:
+    """The same for a standing query whose listed shards obey the successor's plan."""
+    away = _away(query, state)
+    if away is not None:
+        return f"shard {away} fell silent, and may still bring tuples of older plans until it is back"
+    for partition in range(state.partitions):
+        reason = _counting_in(partition, query, state, seen.frontiers.get(partition), successor)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _away(query: StandingQuery, state: State) -> str | None:
+    """A shard that fell silent while the query was in the plans that it was listed in, and isn't back.
+
+    It reads on under the last of them until it knows better. No plan after `gone` has listed it: those have
+    queries that it can't have met.
+    """
+    streams = {source.stream for source in query.inputs}
+    return next(
+        (
+            shard.name
+            for shard in state.shards.values()
+            if shard.stream in streams and shard.reason == "silent" and (shard.gone or 0) > query.version
+        ),
+        None,
+    )
+
+
 def _counting_in(
     partition: int, query: StandingQuery, state: State, frontier: Frontier | None, successor: int
 ) -> str | None:
     """Why tuples of older plans may still be on their way in one output partition."""
-    if frontier is None or frontier.plan < successor:
-        return f"the joiner has not taken up plan {successor} in partition {partition} yet"
+    listed = state.listed({source.stream for source in query.inputs})
+    # Before it has the plan that lists a shard, the joiner says nothing of that one.
+    plan = max([successor, *(shard.since or 0 for shard in listed)])
+    if frontier is None or frontier.plan < plan:
+        return f"the joiner has not taken up plan {plan} in partition {partition} yet"
     for source in query.inputs:
         reason = _gone_in(partition, source, state, frontier)
         if reason is not None:
