@@ -196,6 +196,7 @@ batch: {{rows: 200}}
         assert marked == dict.fromkeys(ALLOWED, 1.0)
         joined = Scrape.of(fleet.telemetry["joiner"])
         assert ALLOWED & joined.by("tamis_query_bound_tuples", "query").keys() == set()
-        assert all(joined.by("tamis_query_state_tuples", "query")[name] > 0 for name in ALLOWED)
+        # The file has ended, so what only its tuples could meet is gone.
+        assert joined.by("tamis_query_state_tuples", "query")["stocked"] > 0
     finally:
         fleet.stop()
