@@ -44,22 +44,25 @@ def test_a_joiner_reads_tables_from_where_the_setting_says_alone(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("host", "unset"),
+    ("host", "names", "unset"),
     [
-        ("127.0.0.1", ANYWHERE),
-        ("::1", ANYWHERE),
-        ("localhost", ANYWHERE),
-        ("0.0.0.0", NOWHERE),
-        ("registry", NOWHERE),
+        ("127.0.0.1", "", ANYWHERE),
+        ("::1", " ", ANYWHERE),
+        ("localhost", ",", ANYWHERE),
+        ("127.0.0.1", "tamis.example.com", NOWHERE),  # by a proxy
+        ("0.0.0.0", "", NOWHERE),
+        ("registry", "", NOWHERE),
     ],
 )
-def test_the_setting_names_directories(monkeypatch: pytest.MonkeyPatch, host: str, unset: Reach) -> None:
+def test_the_setting_names_directories(
+    monkeypatch: pytest.MonkeyPatch, host: str, names: str, unset: Reach
+) -> None:
     monkeypatch.delenv("TAMIS_TABLES", raising=False)
     settings = load(TableSettings)
-    assert (settings.registry(host), settings.joiner) == (unset, ANYWHERE)
+    assert (settings.registry(host, names), settings.joiner) == (unset, ANYWHERE)
     monkeypatch.setenv("TAMIS_TABLES", os.pathsep.join(["/srv/a", "", "/srv/b"]))
     settings = load(TableSettings)
-    assert settings.registry(host) == settings.joiner == Reach(("/srv/a", "/srv/b"))
+    assert settings.registry(host, names) == settings.joiner == Reach(("/srv/a", "/srv/b"))
 
 
 def test_a_link_may_lead_to_a_file_of_another_name(tmp_path: Path) -> None:

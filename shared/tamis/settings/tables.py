@@ -18,11 +18,13 @@ class TableSettings(BaseSettings):
 
     tables: str = ""
 
-    def registry(self, host: str) -> Reach:
+    def registry(self, host: str, names: str) -> Reach:
         """The files that tables may name in statements that come to `host`. Unless it is set: all where they
-        come from this machine only, none where others may send them.
+        come from this machine only, none where others may send them, directly or, where it has other `names`,
+        by way of a proxy.
         """
-        return Reach.of(self.tables) if self.tables or not _is_loopback(host) else ANYWHERE
+        alone = _is_loopback(host) and not names.strip(" ,")
+        return ANYWHERE if alone and not self.tables else Reach.of(self.tables)
 
     @property
     def joiner(self) -> Reach:
