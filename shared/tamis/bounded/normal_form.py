@@ -19,6 +19,9 @@ from tamis.bounded.closure import Closure
 
 Kind = Literal["whole", "time", "dense", "text"]  # all but dense are whole numbers to the deciders
 
+# The number of a column that must be NULL: what is compared isn't as far off.
+NULL = -(1 << 60)
+
 # The stream that nobody sends (see `extremes`): no stream of a user has this name.
 ASKED = ""
 
@@ -45,7 +48,7 @@ class Unequal:
 class Node:
     """One attribute: of which occurrence (from 0), what a person calls it, and its column's name, by which
     occurrences of one stream have it in common. It may be NULL where it is `nullable`, and is nothing else
-    where it is `null`: then it is limited to one number that stands for NULL.
+    where it is `null`: then it is limited to the number `NULL`.
     """
 
     occurrence: int

@@ -55,7 +55,10 @@ def construct(query: Conjunction, closure: Closure, failing: Violation, count: i
         ]
         stored.append(parts[failing.occurrence])
         others = [(query.streams[i], part) for i, part in enumerate(parts) if i != failing.occurrence]
-        completions.append(tuple(others) or ((query.streams[0], parts[0]),))
+        # Of values that are only counted, or in the middle, one that comes again says whether it was there.
+        again = query.grouped and failing.node is not None
+        same = [(query.streams[failing.occurrence], stored[-1])] if again or not others else []
+        completions.append((*others, *same))
     if query.self_joined:
         # Tuples of the completions join among themselves too: equal ones may tell more.
         completions += [((query.streams[failing.occurrence], one),) for one in stored]

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from tamis.bounded.normal_form import NULL
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, columns
 from tamis.planning.timeless.places import place
 
@@ -44,7 +45,7 @@ class Apart:
 class Reading:
     """A condition taken apart: all parts hold where it does, and only there once `guards` aren't NULL. A
     declared domain holds of NULL too: it `compares` nothing. Nor does `null`, that a column is NULL: its
-    bounds make it one value.
+    bounds make it the number of NULL.
     """
 
     bounds: tuple[Bounded, ...] = ()
@@ -67,7 +68,7 @@ def differences(expr: Expr, code: Callable[[str], int]) -> Reading | None:
     if not isinstance(expr, Call):
         return None
     if expr.op == "is_null" and isinstance(expr.args[0], Column):
-        return Reading(_equal(expr.args[0], None, 0).bounds, compares=False, null=True)
+        return Reading(_equal(expr.args[0], None, NULL).bounds, compares=False, null=True)
     if expr.op == "not" and isinstance(expr.args[0], Column):
         return _equal(expr.args[0], None, 0)
     if expr.op == "not" and isinstance(expr.args[0], Call) and expr.args[0].op == "is_null":

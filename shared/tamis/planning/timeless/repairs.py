@@ -85,11 +85,12 @@ def changes(query: Conjunction, columns: Sequence[Column]) -> Iterator[Change]:
 
 def _limits(query: Conjunction, timed: bool) -> tuple[int, int]:
     """Limits that leave room for the constants with which the query compares times, or all others."""
-    constants = [
-        abs(one.bound)
+    ends = [
+        (query.nodes[(one.left or one.right) - 1], abs(one.bound))
         for one in query.differences
-        if 0 in (one.left, one.right) and (query.nodes[(one.left or one.right) - 1].kind == "time") == timed
+        if 0 in (one.left, one.right)
     ]
+    constants = [bound for node, bound in ends if (node.kind == "time") == timed and not node.null]
     if timed:
         return min(_FROM, *constants, _FROM), max(_TO, *constants, _TO)
     return min(_LOW, *(-one for one in constants), _LOW), max(_HIGH, *constants, _HIGH)

@@ -95,8 +95,10 @@ def scenario(query: Conjunction, witness: Witness) -> str:
         for node, column in zip(witness.key, columns, strict=True)
     ]
     said = ", ".join("(" + ", ".join(one) + ")" for one in zip(*shown, strict=True))
-    others = sorted({stream for stream, _ in witness.completions[0]} - {witness.stream, ASKED})
-    later = f"tuples of {', '.join(others)}" if others else "the same tuples again"
+    streams = {stream for stream, _ in witness.completions[0]} - {ASKED}
+    others = ", ".join(sorted(streams - {witness.stream}))
+    again = "the same tuples again" if witness.stream in streams or not others else ""
+    later = " and ".join(part for part in (f"tuples of {others}" if others else "", again) if part)
     return (
         f"any number of tuples of {witness.stream} with ({', '.join(columns)}) = {said}, …: {later} that come"
         " later tell every choice of them from every other"

@@ -1,0 +1,147 @@
+"""What is called unbounded, from its SQL: by DuckDB every subset of the stored tuples of the example has
+other rows later, through SELECT, GROUP BY and UNION as they are written.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import duckdb
+import pytest
+from tests.oracle import timeless_queries as queries
+from tests.oracle.brackets import SEED, also_long, cases
+
+from tamis.bounded.normal_form import NULL
+from tamis.expressions.nodes import Type
+from tamis.planning.timeless import answer, proof_of
+from tamis.planning.timeless.translate import translate
+from tamis.query.model import Catalog, Query
+from tamis.query.parse import catalog_of
+
+Named = tuple[str, tuple[object, ...]]
+Rows = Counter[tuple[object, ...]]
+
+
+@pytest.mark.parametrize("times", also_long(30))
+def test_every_subset_gives_other_rows_later(times: int) -> None:
+    r = random.Random(SEED)
+    reference, catalog = queries.reference(), catalog_of(queries.STREAMS)
+    kinds: Counter[str] = Counter()
+    while kinds.total() < cases(0.001) * times:
+        kind, sql = _query(r)
+        alert = queries.alert_of(catalog, sql)
+        if re.search(r"\b[xy]\.[xy]\b", sql):
+            continue  # of a DOUBLE an example says the order of its values only
+        if answer(alert.query, catalog).verdict != "unbounded":
+            continue
+        proof = proof_of(alert.query, catalog)
+        witness = None if proof is None else proof.witness()
+        assert witness is not None, (SEED, sql)
+        codes = _codes(alert.query, catalog)
+        stored = [(witness.stream, _tuple(r, witness.stream, one, codes)) for one in witness.stored]
+        later = [
+            [(stream, _tuple(r, stream, one, codes)) for stream, one in more] for more in witness.completions
+        ]
+        told = _told(reference, sql, stored, later)
+        assert told == 8, (SEED, sql, stored, later, told)
+        kinds[kind] += 1
+    assert len(kinds) == 4, kinds
+
+
+def _codes(query: Query, catalog: Catalog) -> Mapping[int, str]:
+    members = query.members or (query,)
+    return {n: text for one in members for text, n in translate(one, catalog).codes.items()}
+
+
+def _query(r: random.Random) -> tuple[str, str]:
+    sources = queries.sources_of(r)
+    whole, flags, texts, _ = queries.columns_of(sources)
+    where = queries.where(r, sources, 0.2)
+    body = f" FROM {', '.join(sources)}{where}"
+    a, b = r.choice(whole), r.choice(whole)
+    shown = r.choice((a, r.choice(texts), "1", r.choice(flags)))
+    match r.randrange(4):
+        case 0:
+            return "rows", f"SELECT {r.choice(('', 'DISTINCT '))}{shown} AS o{body}"
+        case 1:
+            expression = r.choice(
+                (f"{a} + 1", f"-2 * {a}", f"{a} * 0", f"{a} > {b}", f"{a} + {b}", f"{a} - {a}")
+            )
+            beside = r.choice(("", f", {shown} AS p"))
+            return "expressions", f"SELECT {r.choice(('', 'DISTINCT '))}{expression} AS o{beside}{body}"
+        case 2:
+            calls = (
+                f"max({a})",
+                f"min({a})",
+                "count(*)",
+                f"count(DISTINCT {a})",
+                f"sum({b})",
+                "count(*) * 2",
+            )
+            by = r.choice(("", r.choice(flags), a))
+            group, first = (f" GROUP BY {by}", f"{by} AS g, ") if by else ("", "")
+            return "groups", f"SELECT {first}{r.choice(calls)} AS o{body}{group}"
+        case _:
+            other = r.choice(("s z", "t z"))
+            column = "z.a" if other == "s z" else "z.c"
+            second = f"SELECT {column} FROM {other} WHERE {column} IN (1, 2)"
+            return "unions", f"SELECT {a} AS o{body} UNION {r.choice(('', 'ALL '))}{second}"
+
+
+def _tuple(
+    r: random.Random, stream: str, one: Mapping[str, int], codes: Mapping[int, str]
+) -> tuple[object, ...]:
+    """A whole tuple: what the example doesn't say may be anything that is admitted."""
+    values: list[object] = []
+    for name, kind in queries.COLUMNS[stream]:
+        number = one.get(name)
+        if number == NULL:
+            values.append(None)
+        elif kind is Type.VARCHAR:
+            values.append("x" if number is None else codes.get(number, f"text{number}"))
+        elif kind is Type.BOOLEAN:
+            values.append(bool(number))
+        elif kind is Type.DOUBLE:
+            values.append(float(r.randint(-1000, 1000)))
+        elif number is None and name == "d":
+            values.append(r.randint(-2, 3))
+        else:
+            values.append(r.randint(-1000, 1000) if number is None else number)
+    return tuple(values)
+
+
+def _told(
+    reference: duckdb.DuckDBPyConnection, sql: str, stored: Sequence[Named], later: Sequence[Sequence[Named]]
+) -> int:
+    """How many subsets differ in what some completion adds."""
+    return len({tuple(_added(reference, sql, subset, later)) for subset in _subsets(stored)})
+
+
+def _subsets(stored: Sequence[Named]) -> Iterator[tuple[Named, ...]]:
+    for count in range(len(stored) + 1):
+        yield from itertools.combinations(stored, count)
+
+
+def _added(
+    reference: duckdb.DuckDBPyConnection,
+    sql: str,
+    subset: Sequence[Named],
+    later: Sequence[Sequence[Named]],
+) -> Iterator[frozenset[tuple[tuple[object, ...], int]]]:
+    before = _rows(reference, sql, subset)
+    for more in later:
+        yield frozenset((_rows(reference, sql, [*subset, *more]) - before).items())
+
+
+def _rows(reference: duckdb.DuckDBPyConnection, sql: str, tuples: Sequence[Named]) -> Rows:
+    reference.execute("DELETE FROM s; DELETE FROM t")
+    for name in "st":
+        own = [one for stream, one in tuples if stream == name]
+        if own:
+            places = ", ".join(["(?, ?, ?, ?, ?)"] * len(own))
+            reference.execute(f"INSERT INTO {name} VALUES {places}", list(itertools.chain(*own)))
+    return Counter(reference.execute(sql).fetchall())
