@@ -30,9 +30,9 @@ Rows = Counter[tuple[object, ...]]
 def test_every_subset_gives_other_rows_later(times: int) -> None:
     r = random.Random(SEED)
     reference, catalog = queries.reference(), catalog_of(queries.STREAMS)
-    kinds: Counter[str] = Counter()
-    while kinds.total() < cases(0.001) * times:
-        kind, sql = _query(r)
+    tried = 0
+    while tried < cases(0.0007) * times:
+        sql = _query(r, tried % 4)
         alert = queries.alert_of(catalog, sql)
         if re.search(r"\b[xy]\.[xy]\b", sql):
             continue  # of a DOUBLE an example says the order of its values only
@@ -48,8 +48,7 @@ def test_every_subset_gives_other_rows_later(times: int) -> None:
         ]
         told = _told(reference, sql, stored, later)
         assert told == 8, (SEED, sql, stored, later, told)
-        kinds[kind] += 1
-    assert len(kinds) == 4, kinds
+        tried += 1
 
 
 def _codes(query: Query, catalog: Catalog) -> Mapping[int, str]:
@@ -57,22 +56,23 @@ def _codes(query: Query, catalog: Catalog) -> Mapping[int, str]:
     return {n: text for one in members for text, n in translate(one, catalog).codes.items()}
 
 
-def _query(r: random.Random) -> tuple[str, str]:
+def _query(r: random.Random, kind: int) -> str:
+    """Columns, expressions, groups, or a union."""
     sources = queries.sources_of(r)
     whole, flags, texts, _ = queries.columns_of(sources)
     where = queries.where(r, sources, 0.2)
     body = f" FROM {', '.join(sources)}{where}"
     a, b = r.choice(whole), r.choice(whole)
     shown = r.choice((a, r.choice(texts), "1", r.choice(flags)))
-    match r.randrange(4):
+    match kind:
         case 0:
-            return "rows", f"SELECT {r.choice(('', 'DISTINCT '))}{shown} AS o{body}"
+            return f"SELECT {r.choice(('', 'DISTINCT '))}{shown} AS o{body}"
         case 1:
             expression = r.choice(
                 (f"{a} + 1", f"-2 * {a}", f"{a} * 0", f"{a} > {b}", f"{a} + {b}", f"{a} - {a}")
             )
             beside = r.choice(("", f", {shown} AS p"))
-            return "expressions", f"SELECT {r.choice(('', 'DISTINCT '))}{expression} AS o{beside}{body}"
+            return f"SELECT {r.choice(('', 'DISTINCT '))}{expression} AS o{beside}{body}"
         case 2:
             calls = (
                 f"max({a})",
@@ -84,12 +84,12 @@ def _query(r: random.Random) -> tuple[str, str]:
             )
             by = r.choice(("", r.choice(flags), a))
             group, first = (f" GROUP BY {by}", f"{by} AS g, ") if by else ("", "")
-            return "groups", f"SELECT {first}{r.choice(calls)} AS o{body}{group}"
+            return f"SELECT {first}{r.choice(calls)} AS o{body}{group}"
         case _:
             other = r.choice(("s z", "t z"))
             column = "z.a" if other == "s z" else "z.c"
             second = f"SELECT {column} FROM {other} WHERE {column} IN (1, 2)"
-            return "unions", f"SELECT {a} AS o{body} UNION {r.choice(('', 'ALL '))}{second}"
+            return f"SELECT {a} AS o{body} UNION {r.choice(('', 'ALL '))}{second}"
 
 
 def _tuple(
