@@ -110,7 +110,8 @@ class Topics:
         total, exact = np.zeros(len(self.served)), np.ones(len(self.served), np.bool_)
         for lower, upper in zip(need.lower, need.upper, strict=True):
             met, known = np.empty(len(self.served)), np.empty(len(self.served), np.bool_)
-            common(self._lower, self._upper, self._begins, lower, upper, met, known)
+            box = np.ascontiguousarray(lower), np.ascontiguousarray(upper)
+            common(self._lower, self._upper, self._begins, *box, met, known)
             total += met
             exact &= known
         # The boxes of a need may overlap.

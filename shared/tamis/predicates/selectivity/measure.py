@@ -49,8 +49,9 @@ def by_slabs(lower: Int32s, upper: Int32s, cumulative: Floats) -> float:
     cut_counts, at = np.zeros(dimensions, np.int64), np.zeros(dimensions, np.int64)
     weights = np.ones(dimensions + 1)
     crossing[0], counts[0] = np.arange(boxes), boxes
-    total, d = 0.0, 0
-    _cut(lower, upper, crossing[0], boxes, 0, cuts[0], cut_counts)
+    # Of a constant 0 numba would compile `_cut` once more.
+    total, d = 0.0, np.int64(0)
+    _cut(lower, upper, crossing[0], boxes, d, cuts[0], cut_counts)
     while d >= 0:
         if at[d] + 1 >= cut_counts[d]:
             d -= 1
@@ -60,7 +61,7 @@ def by_slabs(lower: Int32s, upper: Int32s, cumulative: Floats) -> float:
         weight = weights[d] * (cumulative[d, behind] - cumulative[d, here])
         if weight <= 0.0:
             continue
-        found = 0
+        found = np.int64(0)
         for i in range(counts[d]):
             box = crossing[d, i]
             if lower[box, d] <= here and upper[box, d] >= behind:
