@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.sql_text import to_sql
 from tamis.predicates.boxes import EVERYTHING, Box, merged
+from tamis.predicates.columns import checked
 from tamis.predicates.cover import covered, possible
 from tamis.predicates.difference_text import conditions
 from tamis.predicates.differences import Difference
@@ -68,10 +69,12 @@ class Predicate:
         return to_sql(self.expression(), qualify=False)
 
     def holds(self, columns: Columns) -> Bools:
-        """Which rows satisfy it. `columns`: arrays of shape (n,) by attribute, at least those that its boxes
-        name; NaN, infinities and None are NULL. Raises `KeyError` for an attribute that is missing.
+        """Which rows satisfy it, of shape (n,). `columns`: arrays of shape (n,) by attribute, at least those
+        that its boxes name; what is masked, NaN, NaT, an infinity or None is NULL. Times are datetime64 or
+        int64 microseconds. Raises `KeyError` for an attribute that is missing, `InputError` for columns of
+        other lengths or types.
         """
-        return self._dispatcher.any(columns)
+        return self._dispatcher.any(checked(columns, self.types, self._dispatcher.read))
 
     @cached_property
     def _dispatcher(self) -> Dispatcher:

@@ -13,12 +13,13 @@ import numpy.typing as npt
 
 from tamis.errors import RefusedError
 from tamis.expressions.evaluate import holds
-from tamis.expressions.nodes import Expr, columns
+from tamis.expressions.nodes import Expr
 from tamis.expressions.opaque import FunctionError
-from tamis.expressions.vectors import Columns, Vector
+from tamis.expressions.vectors import Columns
 from tamis.planning.plan_json import MOST_REMEMBERED
 from tamis.planning.remembered import Remembered, same_ends
 from tamis.predicates import Predicate
+from tamis.predicates.columns import array_of
 from tamis.predicates.evaluation import Dispatcher
 from tamis.telemetry.logs import get_logger
 from tamis_edge.core.rows import Batch
@@ -57,7 +58,6 @@ class _Compiled:
         self._kept, self._given = list(filters), len(filters)
         self._known = {id(filter_): self.rows[filter_] for filter_ in filters}
         self._dispatcher = Dispatcher(list(boxed.values()))
-        self._read = sorted({column.name for filter_ in boxed for column in columns(filter_)})
 
     def row(self, filter_: Expr | None) -> int | None:
         """The row of a filter; None where it isn't among them."""
@@ -77,7 +77,9 @@ class _Compiled:
         n = len(batch)
         if self._boxed:
             # Without an attribute there is nothing to look up; the index still has to be told how many rows.
-            read = {name: _array(batch.columns[name]) for name in self._read} or {"": np.zeros(n)}
+            read = {name: array_of(batch.columns[name]) for name in self._dispatcher.read} or {
+                "": np.zeros(n)
+            }
             for first in range(0, n, BLOCK):
                 part = {name: values[first : first + BLOCK] for name, values in read.items()}
                 found[: self._boxed, first : first + BLOCK] = self._dispatcher.which(part).T
@@ -140,17 +142,6 @@ def _boxes(filter_: Expr) -> Predicate | None:
         return found if all(isinstance(name, str) for box in found.boxes for name in box) else None
 
     return _BOXES.one(filter_, make)
-
-
-def _array(column: Vector) -> npt.NDArray[np.generic]:
-    """The values as predicates read them: NaN or None for NULL."""
-    if column.null is None or not column.null.any() or column.data.dtype.kind == "O":
-        return column.data
-    if column.data.dtype.kind == "f":
-        return np.where(column.null, np.nan, column.data)
-    values = column.data.astype(np.object_)
-    values[column.null] = None
-    return values
 
 
 def _passing(filter_: Expr, view: Columns, count: int) -> Bools:

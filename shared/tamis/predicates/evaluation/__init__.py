@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -69,6 +70,12 @@ class Dispatcher:
         self._largest_first = np.array(sorted(range(len(boxes)), key=sizes.__getitem__), np.int64)
         self._order = self._largest_first
         self._active = np.ones(len(predicates), np.bool_)
+
+    @property
+    def read(self) -> frozenset[str]:
+        """The attributes that it looks at."""
+        pairs = ((name.left, name.right) if isinstance(name, Difference) else (name,) for name in self._names)
+        return frozenset(chain.from_iterable(pairs))
 
     def activate(self, subscriber: int, active: bool = True) -> None:
         """Let a subscriber's predicate count or not; nothing is rebuilt."""
