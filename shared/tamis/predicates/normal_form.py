@@ -6,7 +6,16 @@ import math
 from itertools import chain
 
 from tamis.errors import RefusedError
-from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type
+from tamis.expressions.evaluate import evaluate
+from tamis.expressions.nodes import (
+    COMPARISONS,
+    OPAQUE,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    Type,
+)
 from tamis.expressions.sql_text import to_sql
 from tamis.predicates.boxes import EVERYTHING, Box, meet, merged
 from tamis.predicates.differences import comparison, rounded
@@ -34,7 +43,7 @@ class _Reader:
         self._budget = budget
 
     def read(self, expr: Expr, negated: bool) -> list[Box]:
-        match expr:
+        match _folded(expr):
             case Call("not", (inner,)):
                 return self.read(inner, not negated)
             case Call("and" | "or" as op, args):
@@ -52,14 +61,10 @@ class _Reader:
                 return [EVERYTHING] if value != negated else []
             case Literal(value=None):
                 return []
-            case Call(op, (Column() as column, Literal() as constant)) if op in COMPARISONS:
-                return _comparison(op, column, constant, negated)
-            case Call(op, (Literal() as constant, Column() as column)) if op in COMPARISONS:
-                return _comparison(_TURNED.get(op, op), column, constant, negated)
             case Call(op, (one, other)) if op in COMPARISONS:
-                found = comparison(op, one, other, negated)
+                found = _comparison(op, one, other, negated)
                 if found is not None:
-                    return list(found)
+                    return found
         raise RefusedError(
             f"'{to_sql(expr, qualify=False)}' is not a comparison of an attribute with a constant or another "
             "attribute",
@@ -86,12 +91,33 @@ class _Reader:
             )
 
 
-def _comparison(op: str, column: Column, constant: Literal, negated: bool) -> list[Box]:
+def _comparison(op: str, one: Expr, other: Expr, negated: bool) -> list[Box] | None:
+    match one, other:
+        case Column(), Literal():
+            return _with_constant(op, one, other, negated)
+        case Literal(), Column():
+            return _with_constant(_TURNED.get(op, op), other, one, negated)
+    found = comparison(op, one, other, negated)
+    return None if found is None else list(found)
+
+
+def _with_constant(op: str, column: Column, constant: Literal, negated: bool) -> list[Box]:
     value = constant.value
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return []  # a comparison with NULL is never true, and neither is its negation
     found = compare(op, value, column.type)
     return _where(column.name, complement(found) if negated else found)
+
+
+def _folded(expr: Expr) -> Expr:
+    """The same with whatever has no attributes in it as the constant that it is: `2 * 3`, `1 = 1`."""
+    if not isinstance(expr, Call) or expr.op in ("and", "or", "not", OPAQUE):
+        return expr
+    args = tuple(map(_folded, expr.args))
+    folded = Call(expr.op, args, expr.type)
+    if all(isinstance(arg, Literal) for arg in args):
+        return Literal(evaluate(folded, {}, 1).to_list()[0], expr.type)
+    return folded
 
 
 def _where(name: str, ranges: tuple[Range, ...]) -> list[Box]:

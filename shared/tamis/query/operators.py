@@ -6,8 +6,10 @@ string literal beside a TIMESTAMP is a time of ISO 8601, and a negated number is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import ge, gt, le, lt
+from typing import Any
 
 from tamis.errors import InputError
 from tamis.expressions.nodes import Call, Expr, Literal, Type
@@ -15,6 +17,8 @@ from tamis.query.units import parse_timestamp
 
 _SPANS = (Type.TIMESTAMP, Type.INTERVAL)
 _BIGGEST = 1 << 63
+_ORDER: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 class Mismatch(InputError):
@@ -88,8 +92,23 @@ def compare(op: str, left: Expr, right: Expr) -> Expr:
     if not numbers and left.type is not right.type:
         raise Mismatch(f"{left.type} can't be compared with {right.type}", hint=_comparison_hint(left, right))
     if left.type is Type.BOOLEAN and op not in ("=", "!="):
-        raise Mismatch(f"BOOLEAN has no order for {op}", hint="write = or !=, or the condition itself")
+        return _order_of_truth(op, left, right)
     return Call(op, (left, right), Type.BOOLEAN)
+
+
+def _order_of_truth(op: str, left: Expr, right: Expr) -> Expr:
+    """FALSE comes before TRUE: beside a constant an order says what equals, or only that there is a value."""
+    if isinstance(left, Literal):
+        left, right, op = right, left, _TURNED[op]
+    if not isinstance(right, Literal):
+        raise Mismatch(f"{op} takes no two BOOLEANs", hint="write = or !=, or compare with TRUE or FALSE")
+    if right.value is None:
+        return Call("=", (left, right), Type.BOOLEAN)
+    found = [value for value in (False, True) if _ORDER[op](value, right.value)]
+    if len(found) == 1:
+        return Call("=", (left, Literal(found[0], Type.BOOLEAN)), Type.BOOLEAN)
+    # Of all values or of none, but NULL of NULL.
+    return Call("or" if found else "and", (left, Call("not", (left,), Type.BOOLEAN)), Type.BOOLEAN)
 
 
 def arithmetic(op: str, left: Expr, right: Expr) -> Expr:

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from tamis.cli import main
 from tamis.errors import InputError
+from tamis.expressions.nodes import Type
 from tamis.predicates import implies, match, parse
 from tamis.predicates.matching import METHODS
 
@@ -55,6 +56,8 @@ def test_types_must_agree() -> None:
     ):
         match(parse("a = 'x'"), parse("a = 1"))
     assert match(parse("a = 'x' OR a IS NULL"), parse("a IS NULL")).implied
+    few, more = parse("n < 3", {"n": Type.INT}), parse("n < 5", {"n": Type.BIGINT})
+    assert implies(few, more) and not implies(more, few)  # integers are all of 64 bits
     with pytest.raises(InputError, match="no such method"):
         match(parse("a > 1"), parse("a > 1"), "best")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -34,6 +35,12 @@ from tamis.predicates import parse
         ("a > 1 AND (b > 2 OR c > 3)", "a > 1 AND b > 2 OR a > 1 AND c > 3"),
         ("t >= TIMESTAMP '2024-01-01 00:00:00'", "t >= TIMESTAMP '2024-01-01 00:00:00'"),
         ('"Odd name" > 1', '"Odd name" > 1'),
+        ("1 = 1 AND a < 5", "a < 5"),
+        ("NOT 1 = 1 OR a < 2 * 3", "a < 6"),
+        ("a BETWEEN 1 + 1 AND abs(-4)", "a >= 2 AND a <= 4"),
+        ("a < b + 2 * 3", "a < b + 6"),
+        ("a < 1 / 0 OR NOT (a > sqrt(-1))", "FALSE"),
+        ("NULL IS NULL AND 'a' < 'b'", "TRUE"),
     ],
 )
 def test_canonical_form(sql: str, canonical: str) -> None:
@@ -60,6 +67,23 @@ def test_canonical_form(sql: str, canonical: str) -> None:
 )
 def test_integers(sql: str, canonical: str) -> None:
     assert parse(sql, {"n": Type.BIGINT}).sql() == canonical
+
+
+@pytest.mark.parametrize("op", ["<", "<=", ">", ">=", "=", "<>"])
+@pytest.mark.parametrize("constant", ["TRUE", "FALSE", "NULL"])
+def test_truth_values_have_an_order(op: str, constant: str) -> None:
+    column = np.array([True, False, None], np.object_)
+    with duckdb.connect() as connection:
+        for sql in (
+            f"f {op} {constant}",
+            f"{constant} {op} f",
+            f"NOT (f {op} {constant})",
+            f"f BETWEEN FALSE AND {constant}",
+            f"f NOT BETWEEN {constant} AND TRUE",
+        ):
+            asked = f"SELECT {sql} FROM (SELECT unnest([TRUE, FALSE, NULL]::BOOLEAN[]) AS f)"
+            truth = [row[0] is True for row in connection.execute(asked).fetchall()]
+            assert parse(sql, {"f": Type.BOOLEAN}).holds({"f": column}).tolist() == truth, sql
 
 
 def test_mistakes_have_places() -> None:

@@ -84,7 +84,7 @@ def _common_types(stream: Predicate, query: Predicate) -> dict[str, Type]:
     types = dict(stream.types)
     for name, kind in query.types.items():
         mine = types.get(name, kind)
-        if mine is kind or not _matters(name, query):
+        if mine is kind or {mine, kind} == {Type.INT, Type.BIGINT} or not _matters(name, query):
             types[name] = mine
         elif not _matters(name, stream):
             types[name] = kind
