@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
@@ -17,7 +17,7 @@ from tamis.planning.certify import Certificate, Unproven, certify
 from tamis.planning.explain import explain
 from tamis.planning.sharing import Served, Topics
 from tamis.planning.standing import is_standing
-from tamis.planning.traffic import Footprint
+from tamis.planning.traffic import Estimate, Footprint
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Statement, StreamDef
 from tamis.query.parse import parse
 from tamis_registry.core.change import Change
@@ -62,7 +62,9 @@ def parse_once(
 _PARSED: dict[Hashable, tuple[Statement, ...]] = {}
 
 
-def _explain(made: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, Any]:
+def _explain(
+    made: AlertDef | DerivedDef, catalog: Catalog, readings: Mapping[str, Estimate] | None
+) -> dict[str, Any]:
     """What the core asks of EXPLAIN's document."""
     if is_standing(made, catalog):
         return explain(catalog, made).document()

@@ -9,7 +9,7 @@ import orjson
 
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
-from tamis.planning.explain import explain, grown
+from tamis.planning.explain import estimated, explain, grown
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain
 from tamis.query.names import meant
 
@@ -49,7 +49,7 @@ def command(source: str, query: str | None, run_witness: bool, as_json: bool) ->
     if query is not None and query not in asked:
         raise InputError(f"there is no query {query!r}", where=source, hint="it has " + _listed(asked))
     chosen = [one for name, one in asked.items() if query in (None, name) and _stands(one, catalog)]
-    found = [explain(catalog, one) for one in chosen]
+    found = [estimated(catalog, explain(catalog, one), {}) for one in chosen]
     if run_witness:
         found = [grown(catalog, *pair) for pair in zip(chosen, found, strict=True)]
     if as_json:

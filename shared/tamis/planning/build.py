@@ -86,6 +86,14 @@ class Built:
         """The same, for readers that ask in the same order with the places that they were given."""
         return replace(self, parts=replace(self.parts, asking=tuple(asking))) if self.parts else self
 
+    def served(self, reader: str) -> Mapping[str, Choice]:
+        """By which topic each source of a reader is served, and why; of one that there isn't, nothing."""
+        parts = self.parts
+        if reader in self.choices or parts is None or parts.places is None or reader not in parts.seats:
+            return self.choices.get(reader, {})
+        seat, places = parts.seats[reader], parts.places
+        return {wish.alias: places.kept(wish, seat.numbers[wish.alias]) for wish in seat.wishes}
+
 
 @dataclass(frozen=True)
 class Parts:

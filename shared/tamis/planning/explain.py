@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from tamis.expressions.nodes import conjunction
+from tamis.expressions.nodes import Expr, conjunction
 from tamis.expressions.sql_text import to_sql
 from tamis.planning import application_time, windowed
 from tamis.planning.application_time.ground import ground
@@ -18,6 +18,7 @@ from tamis.planning.spans import seconds
 from tamis.planning.timeless import answer, proof_of
 from tamis.planning.timeless.proof import Growth
 from tamis.planning.timeless.translate import translate
+from tamis.planning.traffic import Estimate, Share, Spread
 from tamis.planning.verdict import Verdict, judge
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Window
 
@@ -32,16 +33,22 @@ class SourceExplanation:
     alias: str
     stream: str
     key: tuple[str, ...]  # what omission keeps apart: the partition key's columns first
-    predicate: str | None
+    filter: Expr | None
     value: str | None
     interval: int | None
     sides: str | None
     certificate: str | None
     reason: str
     window: Window | None = None
+    selectivity: Share | None = None  # of the filter, where it was asked for and can be estimated
+
+    @property
+    def predicate(self) -> str | None:
+        """The filter as SQL."""
+        return None if self.filter is None else to_sql(self.filter)
 
     def document(self) -> dict[str, Any]:
-        """The JSON object of the interface, and `window` where there is one."""
+        """The JSON object of the interface, `window` and `selectivity` where there are any."""
         return {
             "alias": self.alias,
             "stream": self.stream,
@@ -55,6 +62,7 @@ class SourceExplanation:
                 "reason": self.reason,
             },
             **({"window": asdict(self.window)} if self.window else {}),
+            **({"selectivity": asdict(self.selectivity)} if self.selectivity else {}),
         }
 
 
@@ -127,6 +135,21 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
     return Explanation(definition.name, kind, verdict.refusal is None, reason, sources, verdict.memory)
 
 
+def estimated(catalog: Catalog, explained: Explanation, readings: Mapping[str, Estimate]) -> Explanation:
+    """An explanation with the share of its stream that each predicate lets pass, by `readings` of streams and
+    by declared domains.
+    """
+
+    def with_share(source: SourceExplanation) -> SourceExplanation:
+        stream = catalog.streams.get(source.stream)
+        if source.filter is None or stream is None:
+            return source
+        share = Spread(stream, readings.get(stream.name)).share(source.filter)
+        return replace(source, selectivity=share)
+
+    return replace(explained, streams=tuple(map(with_share, explained.streams)))
+
+
 def grown(catalog: Catalog, query: AlertDef | DerivedDef, explained: Explanation) -> Explanation:
     """An explanation with the example of an unbounded query run, on ever more tuples."""
     if explained.memory.verdict != "unbounded":
@@ -149,10 +172,11 @@ def _timeless(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) ->
     filtered = [(source, translate(one, catalog).filters) for one in members for source in one.sources]
     sources = []
     for source, filters in filtered:
-        predicate = bare(conjunction(filters[source.alias]))
-        shown = None if predicate is None else to_sql(predicate)
+        filter_ = bare(conjunction(filters[source.alias]))
         why = "a tuple without time can't be omitted by its neighbours in time"
-        sources.append(SourceExplanation(source.alias, source.stream, (), shown, None, None, None, None, why))
+        sources.append(
+            SourceExplanation(source.alias, source.stream, (), filter_, None, None, None, None, why)
+        )
     return Explanation(definition.name, kind, accepted, reason, tuple(sources), found)
 
 
@@ -167,15 +191,14 @@ def _in_time(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str, fou
     for one in definition.query.members or (definition.query,):
         filters = translated(one, ground(one, catalog)).filters
         for source in one.sources:
-            predicate = bare(conjunction(filters[source.alias]))
-            shown = None if predicate is None else to_sql(predicate)
+            filter_ = bare(conjunction(filters[source.alias]))
             why = (
                 "a table: it is read as it is"
                 if source.stream in catalog.tables
                 else "no omission: every tuple counts, however long ago it came"
             )
             sources.append(
-                SourceExplanation(source.alias, source.stream, (), shown, None, None, None, None, why)
+                SourceExplanation(source.alias, source.stream, (), filter_, None, None, None, None, why)
             )
     return Explanation(definition.name, kind, accepted, reason, tuple(sources), found)
 
@@ -184,23 +207,22 @@ def _windowed(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) ->
     """Aggregates over windows: every tuple counts."""
     found = windowed.memory(definition.query, catalog)
     (source,) = definition.query.sources
-    predicate = bare(conjunction(translate(definition.query, catalog).filters[source.alias]))
-    shown = None if predicate is None else to_sql(predicate)
+    filter_ = bare(conjunction(translate(definition.query, catalog).filters[source.alias]))
     why = "no omission: every tuple counts for the aggregates of its windows"
     explained = SourceExplanation(
-        source.alias, source.stream, (), shown, None, None, None, None, why, source.window
+        source.alias, source.stream, (), filter_, None, None, None, None, why, source.window
     )
     reason = "a row for each window and group, once the watermark has passed the window's end"
     return Explanation(definition.name, kind, True, reason, (explained,), found)
 
 
 def _explained(omission: Omission, verdict: Verdict) -> SourceExplanation:
-    predicate, value = bare(omission.filter), bare(omission.value)
+    value = bare(omission.value)
     return SourceExplanation(
         omission.alias,
         verdict.analysis.streams[omission.alias].name,
         omission.key,
-        None if predicate is None else to_sql(predicate),
+        bare(omission.filter),
         None if value is None else to_sql(value),
         omission.interval or None,
         omission.sides,
@@ -225,6 +247,9 @@ def _source(source: SourceExplanation) -> Iterator[str]:
         yield from _wrapped(f"for each {', '.join(source.key)}", "    ")
     if source.predicate is not None:
         yield from _wrapped(f"of tuples with {source.predicate}", "    ")
+    if source.selectivity is not None:
+        share, basis = source.selectivity.share, source.selectivity.estimated_from
+        yield f"    an estimated {100 * share:.3g} % of all, by {basis}"
 
 
 def _memory(memory: Memory) -> Iterator[str]:

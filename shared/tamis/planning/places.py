@@ -116,9 +116,14 @@ class Places:
         served = [self._crowd((wish.key, number)).served for number in numbers]
         topic, share = Topics(served, need.lower.shape[1]).choose(need, wish.subscriber)
         if topic is None:
-            return Choice(self._vacant(wish), "own", 0.0, need.share, need.share, basis)
+            return Choice(self._vacant(wish), "own", 0.0, need.share, basis)
         how: How = "as it is" if self._crowds[wish.key, topic.number].has(wish.filter) else "widened"
-        return Choice(topic.number, how, topic.passes.share, share, need.share, basis)
+        return Choice(topic.number, how, topic.passes.share, share, basis)
+
+    def kept(self, wish: Wish, number: int) -> Choice:
+        """The place that a reader has."""
+        share = self._crowd((wish.key, number)).served.passes.share
+        return Choice(number, "kept", share, share, self._spreads[wish.key[0]].basis(wish.filter))
 
     def _hidden(self, wish: Wish) -> frozenset[int]:
         """The topics from which a reader can't be served."""

@@ -23,7 +23,7 @@ from tamis.planning.traffic import Floats, Footprint, volume
 # shard in each of them. With 8 partitions and a commit a second that is 5 % of a shard of 160 tuples/s.
 TOPIC = 0.05
 
-How = Literal["as it is", "widened", "own"]
+How = Literal["as it is", "widened", "own", "kept"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +45,14 @@ class Served:
 
 @dataclass(frozen=True)
 class Choice:
-    """Where a new reader goes. `before` and `after`: the topic's estimated share of the stream, without and
-    with the reader; `alone`: what a topic of its own would carry; `basis`: what the estimates rest on.
+    """Where a new reader goes, or one that has its place is kept. `before` and `after`: the topic's estimated
+    share of the stream, without and with the reader; `basis`: what the estimates rest on.
     """
 
     number: int
     how: How
     before: float
     after: float
-    alone: float
     basis: str
 
     def reason(self) -> str:
@@ -68,6 +67,8 @@ class Choice:
                 )
             case "own":
                 return f"a topic of its own with an estimated {_percent(self.after)} of the stream"
+            case "kept":
+                return f"keeps its place on a topic with an estimated {_percent(self.after)} of the stream"
 
 
 class Topics:

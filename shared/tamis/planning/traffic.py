@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.errors import RefusedError
-from tamis.expressions.nodes import Expr, Type, columns, conjuncts
+from tamis.expressions.nodes import Expr, Type, conjuncts
 from tamis.planning.domains import domain
 from tamis.planning.points import POINTS, Int32s, count_hits, points, sampled
 from tamis.planning.remembered import MOST, Remembered
 from tamis.predicates import Predicate
+from tamis.predicates.boxes import Box
 from tamis.predicates.selectivity import Distribution, Observed, Uniform
 from tamis.predicates.selectivity.measure import measure
 from tamis.query.model import ColumnDef, StreamDef
@@ -85,6 +86,14 @@ class Estimate:
     attributes: Mapping[str, Observed]
 
 
+@dataclass(frozen=True)
+class Share:
+    """What share of its stream's tuples passes a filter, and what that rests on, for people."""
+
+    share: float
+    estimated_from: str
+
+
 class Spread:
     """How the attributes of a stream are spread."""
 
@@ -98,7 +107,12 @@ class Spread:
             for column in stream.columns
             if (found := self._seen.get(column.name) or _declared(column)) is not None
         }
-        self._footprints = Remembered[Footprint](MOST)
+        self._footprints = Remembered[tuple[Footprint, frozenset[str]]](MOST)
+
+    def share(self, filter_: Expr) -> Share | None:
+        """What a filter over bare columns lets pass; None where nothing is known of what it compares."""
+        found, used = self._estimate(filter_)
+        return Share(found.share, self.basis(filter_)) if used or not found.share else None
 
     @property
     def dimensions(self) -> int:
@@ -107,39 +121,50 @@ class Spread:
 
     def basis(self, filter_: Expr | None) -> str:
         """What the estimate of a filter rests on, for people."""
-        named = {column.name for part in conjuncts(filter_) for column in columns(part)}
+        if filter_ is None:
+            return "no filter: all pass"
+        _, used = self._estimate(filter_)
         found = []
-        if named & self._seen.keys():
+        if used & self._seen.keys():
             found.append(f"{self._readings:,} readings")
-        if named & (self._known.keys() - self._seen.keys()):
+        if used - self._seen.keys():
             found.append("declared domains")
-        return " and ".join(found) or "nothing: neither readings nor domains of its attributes are known"
+        return " and ".join(found) or "nothing: of what it compares neither readings nor domains are known"
 
     def footprint(self, filter_: Expr | None) -> Footprint:
         """What passes a filter over bare columns; None lets all pass."""
+        return self._estimate(filter_)[0]
+
+    def _estimate(self, filter_: Expr | None) -> tuple[Footprint, frozenset[str]]:
+        """The footprint of a filter, and the attributes that it rests on."""
         return self._footprints.get((filter_,), None, lambda: self._footprint(filter_))
 
-    def _footprint(self, filter_: Expr | None) -> Footprint:
+    def _footprint(self, filter_: Expr | None) -> tuple[Footprint, frozenset[str]]:
         boxes = [dict[str, tuple[float, float]]()]
         for part in conjuncts(filter_):
-            try:
-                found = Predicate.of(part, MOST_CLAUSES).boxes
-            except RefusedError:
-                continue
-            if len(boxes) * len(found) <= MOST_CLAUSES:
+            found = _boxes(part)
+            if found is not None and len(boxes) * len(found) <= MOST_CLAUSES:
                 boxes = [_met(box, self._shares(other)) for box in boxes for other in found]
         lower = np.array([[box.get(name, (0.0, 1.0))[0] for name in self._known] for box in boxes])
         upper = np.array([[box.get(name, (0.0, 1.0))[1] for name in self._known] for box in boxes])
         shape = len(boxes), len(self._known)
-        return Footprint.of(lower.reshape(shape), upper.reshape(shape))
+        used = frozenset(name for box in boxes for name in box)
+        return Footprint.of(lower.reshape(shape), upper.reshape(shape)), used
 
-    def _shares(self, box: object) -> dict[str, tuple[float, float]]:
-        assert isinstance(box, dict)
+    def _shares(self, box: Box) -> dict[str, tuple[float, float]]:
         return {
             name: (self._known[name].below(first), self._known[name].below(behind))
             for name, (first, behind) in box.items()
             if name in self._known
         }
+
+
+def _boxes(part: Expr) -> tuple[Box, ...] | None:
+    """A conjunct as boxes; None where it isn't made of few of them."""
+    try:
+        return Predicate.of(part, MOST_CLAUSES).boxes
+    except RefusedError:
+        return None
 
 
 def volume(lower: Floats, upper: Floats) -> float:

@@ -63,6 +63,30 @@ def test_the_json_of_an_accepted_alert(tmp_path: Path) -> None:
     assert query["memory"]["verdict"] == "bounded"
 
 
+def test_what_is_known_of_domains_says_how_much_passes(tmp_path: Path) -> None:
+    stream = """CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE CHECK (x BETWEEN 0 AND 100),
+      y DOUBLE CHECK (y BETWEEN 0 AND 10), n INT, WATERMARK FOR ts AS ts);"""
+    shares = {
+        "x > 90": 0.1,
+        "x < 50 OR y > 5": 0.75,
+        "x < 50 AND x > 60": 0.0,
+        "x < 50 AND n > 3 AND x + y > 7": 0.5,  # of the rest nothing is known
+        "n > 3": None,
+        "x + y > 7": None,
+        "x > y": None,
+    }
+    for condition, share in shares.items():
+        sql = f"{stream} CREATE ALERT q AS SELECT k FROM air WHERE {condition};"
+        (query,) = document(run(tmp_path, sql, "--json"))
+        text = run(tmp_path, sql).stdout
+        if share is None:
+            assert "selectivity" not in query["streams"][0] and "estimated" not in text
+        else:
+            found = query["streams"][0]["selectivity"]
+            assert found == {"share": pytest.approx(share), "estimated_from": "declared domains"}
+            assert f"an estimated {100 * share:g} % of all, by declared domains" in text
+
+
 def test_one_refused_alert_makes_the_answer_no(tmp_path: Path) -> None:
     result = run(tmp_path, TWO + GOOD + BAD + HOT, "--json")
     assert result.exit_code == 1

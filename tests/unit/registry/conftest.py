@@ -28,7 +28,9 @@ SECOND = 1_000_000
 SPAN, L = 10 * SECOND, 5 * SECOND
 
 
-def explain(made: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, Any]:
+def explain(
+    made: AlertDef | DerivedDef, catalog: Catalog, readings: Mapping[str, Estimate] | None = None
+) -> dict[str, Any]:
     """An alert called `unbounded…` isn't bounded; all others are."""
     bounded = not made.name.startswith("unbounded")
     allowed = isinstance(made, AlertDef) and made.options.allow_unbounded

@@ -57,6 +57,24 @@ def test_explain_says_what_an_estimate_rests_on(registry: Registry) -> None:
     assert found["share"] == pytest.approx(0.25, abs=0.06)
 
 
+def test_explain_says_by_what_an_alert_is_served_that_runs(registry: Registry) -> None:
+    made, change = registry.apply("CREATE ALERT q AS SELECT k FROM air WHERE x < 20;", 0)
+    registry.done(change, 0)
+    assert made[0].query is not None and made[0].query["streams"][0]["sharing"]["how"] == "own"
+    registry.observe(told("air:e1/s", (0, 40), 1))
+    for found in (registry.explain("EXPLAIN q;"), [o.query for o in registry.apply("EXPLAIN q;", 0)[0]]):
+        assert found[0] is not None
+        (source,) = found[0]["streams"]
+        assert source["selectivity"] == {
+            "share": pytest.approx(0.5, abs=0.06),
+            "estimated_from": "5,000 readings",
+        }
+        assert source["sharing"]["how"] == "kept" and source["sharing"]["topic"] == "tamis.stream.air.1"
+        assert str(source["sharing"]["reason"]).startswith("keeps its place on a topic with an estimated ")
+    (query,) = registry.explain("EXPLAIN SELECT k FROM air WHERE x > 20;")
+    assert query["streams"][0]["selectivity"]["share"] == pytest.approx(0.5, abs=0.06)
+
+
 def test_estimates_are_durable_and_nobody_moves_by_them(registry: Registry) -> None:
     registry.observe(told("air:e1/s", (0, 100), 1))
     lease = ask(registry, "x < 50")

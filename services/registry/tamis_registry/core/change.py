@@ -27,12 +27,15 @@ class Final:
 
 @dataclass(frozen=True)
 class Change:
-    """One step from a state to the next. `built` None: the fleet need not know."""
+    """One step from a state to the next. `built` None: the fleet need not know of what was `considered`,
+    since it obeys that already.
+    """
 
     state: State
     statements: dict[bytes, bytes | None]
     topics: tuple[str, ...] = ()
     built: Built | None = None
+    considered: Built | None = field(default=None, compare=False)
     written: Written | None = None  # the plan as it is written
     finals: tuple[Final, ...] = ()
     why: tuple[str, ...] = field(default=(), compare=False)

@@ -35,10 +35,11 @@ class Build(Protocol):
 
 @dataclass(frozen=True)
 class Planner:
-    """`explain` makes a query's part of EXPLAIN's document, `build` a plan. Both may raise TamisError.
-    `reach`: which files tables may name.
+    """`explain` makes a query's part of EXPLAIN's document, with shares of streams estimated by what is known
+    of their readings, or without where None is. `build` makes a plan. Both may raise TamisError. `reach`:
+    which files tables may name.
     """
 
-    explain: Callable[[AlertDef | DerivedDef, Catalog], dict[str, Any]]
+    explain: Callable[[AlertDef | DerivedDef, Catalog, Mapping[str, Estimate] | None], dict[str, Any]]
     build: Build
     reach: Reach = NOWHERE

@@ -89,14 +89,13 @@ class Registry:
     def take(self, statements: Sequence[Statement], now: int) -> tuple[list[Outcome], Change]:
         """Statements that are parsed already."""
         draft = self.state.draft()
+        estimates.take_up(draft, self.seen)
         fold = Fold(draft, self._planner, draft.version + 1)
         outcomes = [fold.take(statement) for statement in statements]
-        estimates.take_up(draft, self.seen)
         change = self._change(draft, now, tuple(o.statement for o in outcomes))
-        choices = change.built.choices if change.built else {}
         for outcome in outcomes:
-            if outcome.query is not None:
-                tell(outcome.query, choices.get(f"{outcome.name}@{change.state.version}", {}))
+            if outcome.query is not None and change.considered is not None:
+                tell(outcome.query, change.state, change.considered)
         return outcomes, change
 
     def subscribe(self, wanted: Lease, now: int) -> tuple[Lease, Change]:
@@ -127,7 +126,8 @@ class Registry:
     def explain(self, text: str, file: str | None = None) -> list[dict[str, Any]]:
         """EXPLAIN's document of every query of a text; nothing changes."""
         draft = self.state.draft()
-        queries = explain_text(text, draft.catalog, self._planner, file)
+        estimates.take_up(draft, self.seen)
+        queries = explain_text(text, draft.catalog, self._planner, draft.estimates, file)
         for query in queries:
             if not query["accepted"]:
                 draft.catalog.alerts.pop(query["name"], None)
@@ -137,10 +137,9 @@ class Registry:
         for name, alert in draft.catalog.alerts.items():
             if alert is not known.get(name):
                 draft.statements[f"alert/{name}"] = Stored("alert", name, alert.sql, 0, n, definition=alert)
-        estimates.take_up(draft, self.seen)
-        choices = self._build(draft, n).choices
+        built = self._build(draft, n)
         for query in queries:
-            tell(query, choices.get(f"{query['name']}@{n}", {}))
+            tell(query, draft, built)
         return queries
 
     def tick(self, now: int) -> Change | None:
@@ -193,7 +192,7 @@ class Registry:
         built = self._build(draft, n)
         plan = built.plan
         if not always and replace(plan, version=self.plan.version) == self.plan:
-            return Change(draft, difference(self._found, draft), why=why)
+            return Change(draft, difference(self._found, draft), considered=built, why=why)
         draft.version = n
         finals = topics.finals(draft, plan, self._finals, self.seen)
         needed = {t.name for s in plan.streams for t in s.topics} | {f.topic for f in finals}
@@ -202,6 +201,7 @@ class Registry:
             statements=difference(self._found, draft),
             topics=tuple(sorted(needed - self._made)),
             built=built,
+            considered=built,
             # Here, since a plan that is too large to be written must fail before anything is durable.
             written=Written(plan, self._written),
             finals=finals,

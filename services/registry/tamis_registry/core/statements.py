@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from tamis.errors import NotAcceptedError
 from tamis.messaging.topics import stream_topic
-from tamis.planning.sharing import Choice
+from tamis.planning.build import Built, definition_id
+from tamis.planning.traffic import Estimate
 from tamis.query.catalog import readers
 from tamis.query.model import (
     AlertDef,
@@ -59,9 +60,16 @@ class Outcome:
     shows: str | None = None
 
 
-def verdict(planner: Planner, made: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, Any]:
-    """The query's part of EXPLAIN's document; raises NotAcceptedError where it isn't accepted."""
-    query = planner.explain(made, catalog)
+def verdict(
+    planner: Planner,
+    made: AlertDef | DerivedDef,
+    catalog: Catalog,
+    readings: Mapping[str, Estimate] | None = None,
+) -> dict[str, Any]:
+    """The query's part of EXPLAIN's document, as `Planner.explain` makes it; raises NotAcceptedError where it
+    isn't accepted.
+    """
+    query = planner.explain(made, catalog, readings)
     if query["accepted"]:
         return query
     memory = query["memory"]
@@ -77,7 +85,11 @@ def verdict(planner: Planner, made: AlertDef | DerivedDef, catalog: Catalog) -> 
 
 
 def explain_text(
-    text: str, catalog: Catalog, planner: Planner, file: str | None = None
+    text: str,
+    catalog: Catalog,
+    planner: Planner,
+    readings: Mapping[str, Estimate],
+    file: str | None = None,
 ) -> list[dict[str, Any]]:
     """EXPLAIN's document of every query of a text, refused ones too; `catalog` is changed as by the text."""
     queries = []
@@ -87,14 +99,18 @@ def explain_text(
             case TableDef():
                 _check_path(statement, catalog)
             case AlertDef() | DerivedDef():
-                queries.append(planner.explain(statement, catalog))
+                queries.append(planner.explain(statement, catalog, readings))
             case Explain():
-                queries.append(planner.explain(_target(statement, catalog), catalog))
+                queries.append(planner.explain(_target(statement, catalog), catalog, readings))
     return queries
 
 
-def tell(query: dict[str, Any], choices: Mapping[str, Choice]) -> None:
-    """Put into a query's part of EXPLAIN's document which topics serve its sources, and why."""
+def tell(query: dict[str, Any], state: State, built: Built) -> None:
+    """Put into a query's part of EXPLAIN's document which topics serve its sources, and why, where it is an
+    alert of this state.
+    """
+    stored = state.alert(query["name"])
+    choices = {} if stored is None else built.served(definition_id(stored.name, stored.version))
     for source in query.get("streams", ()):
         # A standing query has a topic for each stream, however often it reads it.
         choice = choices.get(source["alias"]) or choices.get(source["stream"])
@@ -149,16 +165,19 @@ class Fold:
             _check_path(made, self.state.catalog)
         kind = word(made)
         known = existing(self.state.catalog, made) is not None
-        query = verdict(self._planner, made, self.state.catalog) if isinstance(made, DerivedDef) else None
+        query = self._verdict(made) if isinstance(made, DerivedDef) else None
         carry_out(self.state.catalog, made)
         if not known:
             self._store(made)
         return Outcome(f"create {kind}", "unchanged" if known else "created", kind, made.name, query)
 
+    def _verdict(self, made: AlertDef | DerivedDef) -> dict[str, Any]:
+        return verdict(self._planner, made, self.state.catalog, self.state.estimates)
+
     def _alert(self, made: AlertDef) -> Outcome:
         known = existing(self.state.catalog, made)
         carry_out(self.state.catalog, made)
-        query = verdict(self._planner, made, self.state.catalog)
+        query = self._verdict(made)
         if known is not None and same(known, made):
             return Outcome("create alert", "unchanged", "alert", made.name, query)
         old = self.state.alert(made.name)
@@ -227,7 +246,8 @@ class Fold:
         return Outcome(f"{verb} alert", "paused" if wish.paused else "resumed", "alert", wish.name)
 
     def _explain(self, wish: Explain) -> Outcome:
-        query = self._planner.explain(_target(wish, self.state.catalog), self.state.catalog)
+        catalog = self.state.catalog
+        query = self._planner.explain(_target(wish, catalog), catalog, self.state.estimates)
         return Outcome("explain", "explained", query=query)
 
     def _named(self, kind: str, name: str) -> Stored | None:
