@@ -28,7 +28,8 @@ def outside(box: Box, others: Sequence[Box], numeric: frozenset[str]) -> dict[st
     """The values of `numeric`, the attributes that are compared with each other and not NULL, in a tuple
     that satisfies `box` and none of `others`; None where none was found. Always tries the same tuples.
     """
-    return _Search((box, *others), numeric).run()
+    with np.errstate(all="ignore"):  # sums may overflow, and what follows the greatest DOUBLE is infinite
+        return _Search((box, *others), numeric).run()
 
 
 class _Search:
@@ -49,16 +50,15 @@ class _Search:
 
     def run(self) -> dict[str, float | int] | None:
         """Let attributes follow each other, with errors, until a point is outside of the others."""
-        with np.errstate(all="ignore"):
-            for _ in range(ROUNDS):
-                self._clip()
-                left = self._holds(self._boxes[0])
-                for other in self._boxes[1:]:
-                    left &= ~self._holds(other)
-                if left.any():
-                    first = int(left.argmax())
-                    return {name: self._points[name][first].item() for name in self._kinds}
-                self._step()
+        for _ in range(ROUNDS):
+            self._clip()
+            left = self._holds(self._boxes[0])
+            for other in self._boxes[1:]:
+                left &= ~self._holds(other)
+            if left.any():
+                first = int(left.argmax())
+                return {name: self._points[name][first].item() for name in self._kinds}
+            self._step()
         return None
 
     def _first(self, name: str) -> Column:
