@@ -75,6 +75,8 @@ def merged(boxes: Iterable[Box]) -> list[Box]:
     until nothing changes; and what lies in another box goes. Of very many boxes less is tried.
     """
     found = [trimmed(box) for box in boxes]
+    if len(found) <= 1:
+        return found
     names = sorted({name for box in found for name in box})
     before = -1
     while before != len(found) and len(found) * len(names) ** 2 <= MOST_MERGED:

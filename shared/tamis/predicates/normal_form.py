@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from itertools import chain
 
 from tamis.errors import RefusedError
@@ -19,7 +20,7 @@ from tamis.expressions.nodes import (
 from tamis.expressions.sql_text import to_sql
 from tamis.predicates.boxes import EVERYTHING, Box, meet, merged
 from tamis.predicates.differences import comparison, rounded
-from tamis.predicates.ranges import IS_NULL, NOT_NULL, Range, compare, complement
+from tamis.predicates.ranges import IS_NULL, NOT_NULL, Range, compare, complement, intersection
 
 # Clauses that a predicate may have while it is multiplied out: more are no use to anybody, and take minutes.
 BUDGET = 10_000
@@ -78,7 +79,7 @@ class _Reader:
 
     def _all(self, parts: list[list[Box]]) -> list[Box]:
         out: list[Box] = [EVERYTHING]
-        for part in sorted(parts, key=len):
+        for part in sorted(_by_attribute(parts), key=len):
             self._check(len(out) * len(part))
             out = merged(both for one in out for other in part if (both := meet(one, other)) is not None)
         return out
@@ -89,6 +90,27 @@ class _Reader:
                 f"the predicate has {count} clauses once it is multiplied out, more than {self._budget}",
                 hint="split it into several queries",
             )
+
+
+def _by_attribute(parts: Iterable[list[Box]]) -> list[list[Box]]:
+    """The same, with all parts about one attribute met at once: a NOT IN has hundreds."""
+    unions: dict[str, list[list[Range]]] = {}
+    out: list[list[Box]] = []
+    for part in parts:
+        names = {name for box in part for name in box}
+        if len(names) == 1 and all(part):
+            (name,) = names
+            unions.setdefault(name, []).append([box[name] for box in part])
+        else:
+            out.append(part)
+    together: dict[str, Range] = {}
+    for name, found in unions.items():
+        ranges = intersection(found)
+        if len(ranges) == 1:
+            together[name] = ranges[0]
+        else:
+            out.append([{name: each} for each in ranges])
+    return [[together], *out]
 
 
 def _comparison(op: str, one: Expr, other: Expr, negated: bool) -> list[Box] | None:

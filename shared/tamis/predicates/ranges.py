@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from tamis.expressions.nodes import Type
@@ -117,13 +118,27 @@ def compare(op: str, value: Value, kind: Type) -> tuple[Range, ...]:
     return tuple(r for r in ranges if r[0] < r[1])
 
 
-def complement(found: tuple[Range, ...]) -> tuple[Range, ...]:
-    """The values that aren't in `found` (disjoint, ascending), NULL not among them."""
-    out, at = [], LOW
-    for lower, upper in found:
+def complement(found: Iterable[Range]) -> tuple[Range, ...]:
+    """The values that aren't in a union of ranges, NULL not among them; disjoint, ascending."""
+    return _gaps((IS_NULL, *found))
+
+
+def intersection(unions: Iterable[Iterable[Range]]) -> tuple[Range, ...]:
+    """What each of some unions of ranges has; disjoint, ascending.
+
+    >>> intersection([compare("!=", 1, Type.INT), compare("!=", 2, Type.INT), compare("<", 3, Type.INT)])
+    (((-1,), (0, 1)),)
+    """
+    return _gaps(gap for union in unions for gap in _gaps(union))
+
+
+def _gaps(found: Iterable[Range]) -> tuple[Range, ...]:
+    """What is outside of a union of ranges."""
+    out, at = [], NULL
+    for lower, upper in sorted(found):
         if at < lower:
             out.append((at, lower))
-        at = upper
+        at = max(at, upper)
     return (*out, (at, HIGH)) if at < HIGH else tuple(out)
 
 

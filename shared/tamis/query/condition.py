@@ -8,16 +8,17 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import Token
 
 from tamis.errors import Position, SqlError, SqlErrors
 from tamis.expressions.nodes import Expr, Type
 from tamis.query.context import Context, name_of
 from tamis.query.cursor import Cursor
-from tamis.query.dialect import SyntaxProblem, parse_expression, tokenize
+from tamis.query.dialect import tokenize
+from tamis.query.limits import LARGEST_PREDICATE, check_limits
 from tamis.query.literals import time_text
 from tamis.query.model import Catalog
-from tamis.query.syntax import BareNames, read_expression
+from tamis.query.reading import Reader
+from tamis.query.syntax import BareNames, parsed_expression
 from tamis.query.text import LARGEST_TEXT, Text
 
 
@@ -39,24 +40,29 @@ def read_condition(text: str, types: Mapping[str, Type] | None = None, file: str
     except SqlglotError:
         context.error("this predicate can't be read", 0, "look for characters that don't belong in SQL")
         raise SqlErrors(context.errors) from None
-    columns = dict(types) if types is not None else _inferred(tokens)
     cursor = Cursor(context.text, tokens, tokens[-1].end + 1 if tokens else 0)
-    expr = read_expression(context, cursor, BareNames("column", columns), condition="predicate")
+    try:
+        check_limits(cursor, LARGEST_PREDICATE)
+    except SqlError as error:
+        raise SqlErrors([error]) from None
+    tree = parsed_expression(context, cursor)
+    expr = None
+    if tree is not None:
+        names = BareNames("column", dict(types) if types is not None else _inferred(tree))
+        expr = Reader(context, names, largest=LARGEST_PREDICATE).condition(tree, "predicate")
     if context.errors or expr is None:
         raise SqlErrors(context.errors)
     return expr
 
 
-def _inferred(tokens: list[Token]) -> dict[str, Type]:
+def _inferred(tree: exp.Expr) -> dict[str, Type]:
     """The types of all names, by the constants that they are compared with, directly or by way of others."""
-    try:
-        tree = parse_expression(tokens)
-    except SyntaxProblem:
-        return {}  # told again, with its place, by the one who reads the condition
     found: dict[str, Type] = {}
     names = {name_of(column.this).text for column in tree.find_all(exp.Column)}
     sets = [_compared(node) for node in tree.walk() if isinstance(node, exp.Predicate | exp.In | exp.Between)]
-    for _ in range(len(names) + 1):  # a type travels from name to name
+    before = -1
+    while before != len(found):  # a type travels from name to name
+        before = len(found)
         for members, constant in sets:
             kind = next((found[name] for name in members if name in found), constant)
             if kind is not None:

@@ -15,10 +15,12 @@ LARGEST = 10_000
 DEEPEST_NESTING = 16
 # Tokens of one statement. A long IN list fits; a table of data does not belong here.
 MOST_TOKENS = 20_000
+# Parts and tokens of a predicate that stands alone: thousands of clauses, no proofs. Some ten seconds.
+LARGEST_PREDICATE = 200_000
 
 
-def check_limits(cursor: Cursor) -> None:
-    """Refuse before the parser recurses what would be too deep or too long for it."""
+def check_limits(cursor: Cursor, most: int = MOST_TOKENS) -> None:
+    """Refuse before the parser recurses what would be too deep or too long for it. Raises `SqlError`."""
     depth = run = 0
     for count, token in enumerate(cursor.tokens):
         kind = token.token_type
@@ -34,10 +36,10 @@ def check_limits(cursor: Cursor) -> None:
         run = run + 1 if prefix else 0
         if depth > DEEPEST_NESTING or run > DEEPEST_NESTING:
             what = f"this nests deeper than {DEEPEST_NESTING} levels"
-            raise cursor.text.error(what, token.start, "split it into functions or streams")
-        if count >= MOST_TOKENS:
-            what = f"a statement has at most {MOST_TOKENS} words and signs"
-            raise cursor.text.error(what, token.start, "split it into several statements")
+            raise cursor.text.error(what, token.start, "write it flatter, with functions or streams")
+        if count >= most:
+            what = f"this has more than {most} words and signs"
+            raise cursor.text.error(what, token.start, "split it into several")
 
 
 def too_deep(node: exp.Expr) -> bool:
@@ -53,13 +55,13 @@ def too_deep(node: exp.Expr) -> bool:
     return False
 
 
-def oversize(expr: Expr) -> bool:
-    """Whether a tree has more than `LARGEST` nodes or is deeper than `DEEPEST`."""
+def oversize(expr: Expr, largest: int = LARGEST) -> bool:
+    """Whether a tree has more than `largest` nodes or is deeper than `DEEPEST`."""
     count, stack = 0, [(expr, 1)]
     while stack:
         top, depth = stack.pop()
         count += 1
-        if count > LARGEST or depth > DEEPEST:
+        if count > largest or depth > DEEPEST:
             return True
         if isinstance(top, Call):
             stack += [(arg, depth + 1) for arg in top.args]

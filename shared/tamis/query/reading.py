@@ -64,10 +64,17 @@ def flat(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
 class Reader:
     """Reads expressions in one scope."""
 
-    def __init__(self, context: Context, scope: Scope, aggregates: Aggregates | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        scope: Scope,
+        aggregates: Aggregates | None = None,
+        largest: int = LARGEST,
+    ) -> None:
         self.context = context
         self.scope = scope
         self.aggregates = aggregates  # where calls of aggregates belong
+        self.largest = largest  # parts of an expression
 
     def read(self, node: exp.Expr) -> Expr | None:
         """The expression, or None where a mistake was reported."""
@@ -79,11 +86,11 @@ class Reader:
             )
             return None
         result = self._read(node)
-        if result is not None and oversize(result):
+        if result is not None and oversize(result, self.largest):
             self.context.error(
-                f"with functions inlined this expression has more than {LARGEST} parts or {DEEPEST} levels",
+                f"this expression has more than {self.largest} parts or {DEEPEST} levels, functions inlined",
                 node,
-                "call fewer functions inside each other",
+                "split it, or call fewer functions inside each other",
             )
             return None
         return result

@@ -82,14 +82,8 @@ def read_expression(
 
     None where mistakes were reported.
     """
-    tokens = cursor.rest()
-    if not tokens:
-        context.errors.append(cursor.unexpected("an expression", "write an expression such as t * 1.8 + 32"))
-        return None
-    try:
-        node = parse_expression(tokens)
-    except SyntaxProblem as problem:
-        context.errors.append(_mistake(context, problem, tokens))
+    node = parsed_expression(context, cursor)
+    if node is None:
         return None
     reader = Reader(context, scope)
     if condition:
@@ -101,6 +95,19 @@ def read_expression(
         return operators.assigned(expr, returns, "the result")
     except operators.Mismatch as mismatch:
         context.error(mismatch.what, node, f"declare RETURNS {expr.type}")
+        return None
+
+
+def parsed_expression(context: Context, cursor: Cursor) -> exp.Expr | None:
+    """The syntax of the expression that is left; None where mistakes were reported."""
+    tokens = cursor.rest()
+    if not tokens:
+        context.errors.append(cursor.unexpected("an expression", "write an expression such as t * 1.8 + 32"))
+        return None
+    try:
+        return parse_expression(tokens)
+    except SyntaxProblem as problem:
+        context.errors.append(_mistake(context, problem, tokens))
         return None
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tamis.errors import RefusedError, SqlErrors
 from tamis.expressions.nodes import Type
-from tamis.predicates import parse
+from tamis.predicates import match, parse
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,30 @@ def test_mistakes_have_places() -> None:
 def test_what_has_too_many_clauses_is_refused_with_their_number() -> None:
     sql = " AND ".join(f"(a{i} = 1 OR b{i} = 1)" for i in range(14))
     with pytest.raises(RefusedError, match=r"has 16384 clauses .* more than 10000"):
+        parse(sql)
+
+
+def test_thousands_of_clauses_are_read() -> None:
+    found = parse(f"a NOT IN ({', '.join(str(2 * i) for i in range(2_000))})", {"a": Type.BIGINT})
+    assert len(found.boxes) == 2_001
+    assert found.holds({"a": np.arange(10)}).tolist() == [False, True] * 5
+    box = " AND ".join(f"d{d} >= {{0}} AND d{d} <= {{0}} + 1" for d in range(6))
+    stream = parse(" OR ".join(box.format(2 * i) for i in range(300)))
+    assert len(stream.boxes) == 300
+    assert match(stream, parse(box.format(200))).implied and not match(stream, parse(box.format(201))).implied
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "(" * 1_000 + "a < 5" + ")" * 1_000,
+        "NOT " * 1_000 + "a < 5",
+        "(a < 5 OR " * 300 + "b > 1" + ")" * 300,
+        "a < " + "- " * 500 + "1",
+    ],
+)
+def test_what_nests_too_deeply_is_refused_with_its_place(sql: str) -> None:
+    with pytest.raises(SqlErrors, match=r"line 1, column \d+: this nests deeper than 16 levels"):
         parse(sql)
 
 

@@ -54,6 +54,7 @@ def ask(registry: Registry, predicate: str, consumer: str = "", now: int = 0, st
         ("air", "x > 5 AND x < 3", 60, RefusedError, "holds for no tuple"),
         ("air", "x > 1" + " OR x > 1" * 1000, 60, InputError, "characters"),
         ("air", MANY, 60, RefusedError, "clauses"),
+        ("air", "(" * 1900 + "x > 1" + ")" * 1900, 60, SqlErrors, "nests deeper"),
         ("air", "x > 1", 5, InputError, "a lease of 5 s"),
         ("still", "x > 1", 60, RefusedError, "no event time"),
     ],
