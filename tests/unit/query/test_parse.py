@@ -108,7 +108,7 @@ def test_a_text_has_a_largest_size() -> None:
 
 def test_a_statement_has_a_largest_length() -> None:
     values = ", ".join(str(n) for n in range(MOST_TOKENS // 2))
-    with pytest.raises(SqlErrors, match="at most 20000 words"):
+    with pytest.raises(SqlErrors, match="more than 20000 words"):
         parse(f"CREATE ALERT q AS SELECT n FROM air WHERE n IN ({values})", base())
 
 
