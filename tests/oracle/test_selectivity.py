@@ -11,11 +11,11 @@ from tests.oracle.brackets import SEED, cases
 from tamis.expressions.nodes import Type
 from tamis.predicates import Predicate, parse
 from tamis.predicates.selectivity import Observed, selectivity
-from tamis.predicates.selectivity.measure import by_parts, by_slabs, measure
+from tamis.predicates.selectivity.measure import BUDGET, by_parts, measure
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 3, 4])
-def test_both_algorithms_measure_what_the_cells_add_up_to(dimensions: int) -> None:
+def test_unions_measure_what_the_cells_add_up_to(dimensions: int) -> None:
     for case in range(cases(1 / 40 / 4)):
         r = np.random.default_rng([SEED, dimensions, case])
         size, boxes = int(r.integers(2, 7)), int(r.integers(1, 12))
@@ -32,9 +32,12 @@ def test_both_algorithms_measure_what_the_cells_add_up_to(dimensions: int) -> No
         for other in weights[1:]:
             cell = np.multiply.outer(cell, other)
         truth = float(cell[covered].sum())
-        for algorithm in (by_slabs, by_parts, measure):
-            found = algorithm(lower, upper, cumulative)
-            assert found == pytest.approx(truth, rel=1e-9, abs=1e-12), (algorithm, case)
+        found = {"as it is": measure(lower, upper, cumulative)}
+        found["in any order"] = by_parts(lower, upper, cumulative, BUDGET)
+        for way, weight in found.items():
+            assert weight == pytest.approx(truth, rel=1e-9, abs=1e-12), (way, case)
+        for budget in (0, 1, 10, 30):
+            assert measure(lower, upper, cumulative, budget) >= truth * (1 - 1e-9), (budget, case)
 
 
 def test_selectivity_is_the_share_of_independent_values() -> None:

@@ -20,7 +20,8 @@ __all__ = ["Distribution", "Observed", "Sketch", "Uniform", "merge", "observe", 
 
 def selectivity(predicate: Predicate, distributions: Mapping[str, Distribution]) -> float:
     """The share of tuples that satisfy `predicate`, from 0 to 1: exact for independent attributes. Where two
-    attributes are compared with each other, that comparison is taken to hold: at most so many.
+    attributes are compared with each other, that comparison is taken to hold: at most so many. Of hundreds of
+    boxes in many dimensions, which nobody can measure, it is at most so many, too.
 
     Raises `KeyError` for an attribute without distribution.
 
