@@ -184,6 +184,7 @@ class Bench:
             "TAMIS_KAFKA_BOOTSTRAP": self.bootstrap,
             "TAMIS_TELEMETRY_PORT": str(telemetry),
             "TAMIS_LOG_LEVEL": "debug",
+            "TAMIS_LOG_FORMAT": "json",
         }
         base = f"http://127.0.0.1:{telemetry}"
         process = ServiceProcess(
@@ -199,12 +200,15 @@ class Bench:
         return reader
 
     def close(self) -> None:
-        """Kill what still runs."""
+        """Kill what still runs. All that the edges have said must be JSON."""
         for edge in self.edges:
             if edge.exit_code() is None:
                 edge.kill()
         for reader in self.readers:
             reader.close()
+        for edge in self.edges:
+            for line in edge.log.read_bytes().splitlines() if edge.started else ():
+                orjson.loads(line)
 
 
 @dataclass

@@ -105,6 +105,7 @@ class World:
                 "TAMIS_KAFKA_BOOTSTRAP": self.bootstrap,
                 "TAMIS_DATA": str(directory),
                 "TAMIS_TELEMETRY_PORT": str(port),
+                "TAMIS_LOG_FORMAT": "json",
             },
             directory / "alerts.log",
             f"http://127.0.0.1:{port}/readyz",
@@ -186,6 +187,8 @@ def world(broker: EmbeddedKafka, tmp_path: Path) -> Iterator[World]:
     try:
         world.process.wait_ready(60)
         yield world
+        for line in world.process.log.read_bytes().splitlines():
+            assert orjson.loads(line)["service"] == "alerts"
     finally:
         world.process.kill()
         webhook.close()

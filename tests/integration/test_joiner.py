@@ -190,6 +190,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
             "TAMIS_TELEMETRY_PORT": str(port),
             "TAMIS_JOINER_MEMORY": "1g",
             "TAMIS_FUNCTIONS": "plant_functions",
+            "TAMIS_LOG_FORMAT": "json",
             "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]),
         }
         (folder / "plant_functions.py").write_text("def twice(v):\n    return v * 2\n")
@@ -332,6 +333,16 @@ def test_sigterm_ends_it_with_all_its_processes(bench: Bench) -> None:
     while _session_members(session):
         assert time.monotonic() < deadline, "something of the joiner still runs"
         time.sleep(0.1)
+
+
+def test_all_that_it_said_is_json(bench: Bench) -> None:
+    """Spark's JVM too, and what that is told by none of its loggers."""
+    lines = [orjson.loads(line) for line in bench.joiner.log.read_bytes().splitlines()]
+    assert {(line["service"], type(line["event"]), type(line["timestamp"])) for line in lines} == {
+        ("joiner", str, str)
+    }
+    assert {"starting Spark", "stopped"} <= {line["event"] for line in lines}
+    assert {"java", "NativeCodeLoader"} <= {line.get("logger") for line in lines}
 
 
 def _session_members(session: int) -> list[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -15,6 +17,7 @@ def test_plain_on_loopback_by_default() -> None:
         "bootstrap.servers": "127.0.0.1:9092",
         "security.protocol": "PLAINTEXT",
         "log_level": 2,
+        "logger": logging.getLogger("tamis.librdkafka"),
     }
     assert load(ServiceSettings).telemetry_host == "127.0.0.1"
 

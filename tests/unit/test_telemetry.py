@@ -5,13 +5,14 @@ service.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 
 import httpx
 import numpy as np
 import pytest
 
-from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
+from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger, logs
 from tamis.telemetry.catalogue import CATALOGUE
 from tamis.telemetry.threads import DeadThreadError, WorkerThread
 
@@ -53,7 +54,11 @@ def test_server_shows_metrics_and_health() -> None:
         server.stop()
 
 
-def test_logs_are_json_with_the_service_also_in_other_threads(capsys: pytest.CaptureFixture[str]) -> None:
+def test_logs_are_json_with_the_service_also_in_other_threads(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for of, name in ((sys, "excepthook"), (threading, "excepthook"), (logs, "_json")):
+        monkeypatch.setattr(of, name, getattr(of, name))  # as it was, once the test is over
     configure_logs("edge", "info", "json")
     thread = threading.Thread(target=lambda: get_logger("test").info("obeys plan", plan=3))
     thread.start()

@@ -22,6 +22,7 @@ from tamis.messaging.compacted import CompactedReader
 from tamis.settings import KafkaSettings, ServiceSettings, TableSettings
 from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
 from tamis_joiner import stream
+from tamis_joiner.java_logs import retold
 from tamis_joiner.observer import Observer, lost, offsets_of
 from tamis_joiner.settings import JoinerSettings
 
@@ -125,20 +126,21 @@ class Joiner:
     @contextmanager
     def _spark(self) -> Iterator[SparkSession]:
         log.info("starting Spark", master=self._settings.master)
-        spark = stream.session(self._settings.master, self._settings.memory)
-        gateway: Any = spark.sparkContext._gateway
-        try:
-            yield spark
-        finally:
-            spark.stop()
-            # What is left of the JVM ends when its standard input does; so do its Python workers.
-            process = gateway.proc
-            gateway.shutdown()
-            process.stdin.close()
+        with retold() as stderr:
+            spark = stream.session(self._settings.master, self._settings.memory, stderr=stderr)
+            gateway: Any = spark.sparkContext._gateway
             try:
-                process.wait(JVM_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
+                yield spark
+            finally:
+                spark.stop()
+                # What is left of the JVM ends when its standard input does; so do its Python workers.
+                process = gateway.proc
+                gateway.shutdown()
+                process.stdin.close()
+                try:
+                    process.wait(JVM_SECONDS)
+                except subprocess.TimeoutExpired:
+                    process.kill()
 
     def _start(self, spark: SparkSession, partitions: int) -> StreamingQuery:
         return stream.start(

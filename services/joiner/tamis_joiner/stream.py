@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -67,12 +69,18 @@ _SETTINGS = {
 # Without Java's second compiler, which costs more in the first minutes than it saves: the joins are Python's
 # columns. On a loaded machine Spark was there after 12 s, not 34.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
+# Log4j's events as JSON, by a file that Spark carries; its own setting for that doesn't count in PySpark.
+_JSON_LOGS = "-Dlog4j2.configurationFile=classpath:org/apache/spark/log4j2-json-layout.properties"
 # Spark starts its JVM by another one, which lives for half a second.
 _LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-def session(master: str, memory: str, java_options: str = JAVA_OPTIONS) -> SparkSession:
-    """Start Spark in this process. `memory` is the driver's heap, which can't change once its JVM runs."""
+def session(
+    master: str, memory: str, java_options: str = JAVA_OPTIONS, stderr: int | None = None
+) -> SparkSession:
+    """Start Spark in this process. `memory` is the driver's heap, which can't change once its JVM runs;
+    `stderr` a file descriptor for what that writes of itself, with events as JSON.
+    """
     # Only a local master keeps everything on this machine; a cluster's executors must reach the driver.
     local = master.startswith("local")
     if local:
@@ -82,20 +90,23 @@ def session(master: str, memory: str, java_options: str = JAVA_OPTIONS) -> Spark
     settings = dict(_SETTINGS)
     if not local:
         del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
-    builder = SparkSession.builder.appName(QUERY).master(master)
-    for name, value in settings.items():
-        builder = builder.config(name, value)
+    if stderr is not None:
+        java_options = f"{java_options} {_JSON_LOGS}".strip()
     if java_options:
-        builder = builder.config("spark.driver.extraJavaOptions", java_options)
-        builder = builder.config("spark.executor.extraJavaOptions", java_options)
+        settings |= {f"spark.{process}.extraJavaOptions": java_options for process in ("driver", "executor")}
     # Not `spark.jars`: Spark uses its file system to fetch those, and that is among them.
     classpath = os.pathsep.join(str(jar) for jar in jars("spark"))
-    spark = (
-        builder.config("spark.driver.memory", memory)
-        .config("spark.driver.extraClassPath", classpath)
-        .config("spark.executor.extraClassPath", classpath)
-        .getOrCreate()
-    )
+    settings |= {f"spark.{process}.extraClassPath": classpath for process in ("driver", "executor")}
+    settings |= {"spark.app.name": QUERY, "spark.master": master, "spark.driver.memory": memory}
+    if stderr is not None:
+        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+        # Only so can its JVM be given anything but this process' own standard error.
+        gateway = launch_gateway(conf, {"stderr": stderr})  # type: ignore[no-untyped-call]
+        SparkContext._ensure_initialized(gateway=gateway)
+    builder = SparkSession.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 import ast
 import errno
 import importlib
+import sys
 from pathlib import Path
+from typing import IO, Any
 
 import click
 
@@ -29,6 +31,14 @@ class _Failure(click.ClickException):
     def __init__(self, error: TamisError) -> None:
         super().__init__(str(error))
         self.exit_code = error.exit_code
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """As text, or as an event where a service's log is JSON."""
+        logs = sys.modules.get("tamis.telemetry.logs")  # only services have loaded it
+        if logs is not None and logs.in_json():
+            logs.get_logger("cli").error(self.message)
+        else:
+            super().show(file)
 
 
 class _Subcommands(click.Group):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-# The client writes to standard error by itself, past the structured logs; what matters of it comes as errors.
+# What matters of the client comes as errors; of its own log only what nothing else would tell.
 _LIBRARY_LOG_LEVEL = 2
+_LIBRARY_LOG = logging.getLogger("tamis.librdkafka")
 
 
 class KafkaSettings(BaseSettings):
@@ -42,6 +44,7 @@ class KafkaSettings(BaseSettings):
         config: dict[str, Any] = {
             "bootstrap.servers": self.bootstrap,
             "log_level": _LIBRARY_LOG_LEVEL,
+            "logger": _LIBRARY_LOG,
             "security.protocol": self.security_protocol,
             "sasl.mechanism": self.sasl_mechanism,
             "sasl.username": self.sasl_username,

@@ -6,9 +6,14 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
+from types import TracebackType
 from typing import Literal
 
 import structlog
+
+# Whether this process writes nothing but JSON on standard error.
+_json = False
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -55,6 +60,23 @@ def configure_logs(
     # Libraries speak up only when something is wrong, whatever the service's own level.
     root.setLevel(max(_LEVELS[level], logging.WARNING))
     logging.getLogger("tamis").setLevel(_LEVELS[level])
+    logging.captureWarnings(True)
+    global _json  # noqa: PLW0603
+    _json = form == "json"
+    if _json:
+        sys.excepthook = _died
+        threading.excepthook = lambda of: _died(of.exc_type, of.exc_value, of.exc_traceback)
+
+
+def in_json() -> bool:
+    """Whether all that this process says on standard error has to be JSON."""
+    return _json
+
+
+def _died(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
+    get_logger("died").error(
+        "ended by an exception that nothing handles", exc_info=(kind, error or kind(), trace)
+    )
 
 
 def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
