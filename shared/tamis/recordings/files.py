@@ -19,7 +19,7 @@ from tamis.recordings.rows import ArrowRows, JsonRows, Rows
 
 Format = Literal["csv", "ndjson", "parquet"]
 
-_EXTENSIONS: dict[str, Format] = {
+EXTENSIONS: dict[str, Format] = {
     ".csv": "csv",
     ".ndjson": "ndjson",
     ".jsonl": "ndjson",
@@ -32,7 +32,7 @@ def format_of(path: str, form: Format | None = None) -> Format:
     """The format that the file's extension says; `form` is that of standard input and output, and of names
     that say nothing.
     """
-    known = _EXTENSIONS.get(Path(path).suffix.lower()) or form
+    known = EXTENSIONS.get(Path(path).suffix.lower()) or form
     if known is None:
         raise InputError(
             "the format can't be told from the name",

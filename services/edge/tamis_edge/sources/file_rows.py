@@ -12,18 +12,17 @@ import pyarrow.parquet
 
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
+from tamis.recordings.files import EXTENSIONS
 from tamis_edge.sources.base import READ_BYTES, Delivery, Payloads, RawColumns, payloads
 from tamis_edge.sources.csv_rows import csv_blocks
 
 BLOCK = 10_000  # rows decoded ahead; a paced replay sends them in parts
 
-_FORMATS = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson", ".parquet": "parquet"}
-
 
 def format_of(path: Path) -> str:
     """What a file's suffix says. Raises InputError where it says nothing."""
     try:
-        return _FORMATS[path.suffix.lower()]
+        return EXTENSIONS[path.suffix.lower()]
     except KeyError:
         raise InputError(
             f"unknown suffix {path.suffix!r}", where=str(path), hint="set `format` to csv, ndjson or parquet"
