@@ -28,6 +28,7 @@ sources:
 
 def subscribed(edge: RunningEdge) -> None:
     wait_for("the subscription", lambda: b"subscribed" in edge.process.log.read_bytes())
+    wait_for("a source that is up", lambda: edge.metric("tamis_edge_source_up", source="q") == 1)
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
@@ -77,6 +78,7 @@ def test_a_broker_that_nobody_vouches_for_is_not_trusted(bench: Bench) -> None:
         edge = edge_of(bench, broker.port, "    tls: true").start()
         wait_for("refusal", lambda: b"certificate verify failed" in edge.process.log.read_bytes())
         assert b"subscribed" not in edge.process.log.read_bytes()
+        wait_for("a source that is down", lambda: edge.metric("tamis_edge_source_up", source="q") == 0)
         edge.stop()
     finally:
         broker.stop()

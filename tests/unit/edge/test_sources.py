@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,6 +92,20 @@ def test_what_is_told_between_messages_keeps_its_place(partition: tuple[KafkaTop
         None,
     ]
     assert (shard.waiting, shard.bytes) == (0, 0)
+
+
+def test_a_topic_whose_brokers_are_away_is_told_until_something_comes(
+    partition: tuple[KafkaTopic, KafkaShard],
+) -> None:
+    owner, _ = partition
+    assert owner.troubles() == {"k": None}
+    deadline = time.monotonic() + 20
+    while owner.troubles()["k"] is None:
+        owner.shards()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    take(owner, Message(0, end=True))
+    assert owner.troubles() == {"k": None}
 
 
 def test_a_partition_that_is_read_again_is_not_caught_up(partition: tuple[KafkaTopic, KafkaShard]) -> None:
