@@ -7,9 +7,11 @@ import logging
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from pydantic_settings import BaseSettings
 
 from tamis.errors import InputError
 from tamis.settings import KafkaSettings, ServiceSettings, load
+from tamis_joiner.settings import JoinerSettings
 
 
 def test_plain_on_loopback_by_default() -> None:
@@ -28,6 +30,23 @@ def test_a_client_that_reaches_no_broker_writes_nothing_past_the_logs(
     with pytest.raises(KafkaException):
         AdminClient(KafkaSettings(bootstrap="127.0.0.1:1").client_config()).list_topics(timeout=0.3)
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "variable", "value"),
+    [
+        (ServiceSettings, "TAMIS_TELEMETRY_PORT", "99999"),
+        (ServiceSettings, "TAMIS_TELEMETRY_PORT", "-1"),
+        (JoinerSettings, "TAMIS_JOINER_BATCH", "0"),
+        (JoinerSettings, "TAMIS_JOINER_MEMORY", "lots"),
+    ],
+)
+def test_what_cannot_be_is_named_by_its_variable(
+    settings: type[BaseSettings], variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(InputError, match=f"environment: {variable}: "):
+        load(settings)
 
 
 def test_sasl_reaches_both_clients_and_no_text(monkeypatch: pytest.MonkeyPatch) -> None:

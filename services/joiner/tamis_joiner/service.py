@@ -127,7 +127,13 @@ class Joiner:
     def _spark(self) -> Iterator[SparkSession]:
         log.info("starting Spark", master=self._settings.master)
         with retold() as stderr:
-            spark = stream.session(self._settings.master, self._settings.memory, stderr=stderr)
+            try:
+                spark = stream.session(self._settings.master, self._settings.memory, stderr=stderr)
+            except Exception as error:
+                # Py4J's and PySpark's errors have nothing in common; of Java's only its own words matter.
+                what = str(getattr(error, "java_exception", error)).partition("\n")[0]
+                hint = "look at what it said before, and at TAMIS_JOINER_MASTER and TAMIS_JOINER_MEMORY"
+                raise UnavailableError(f"Spark doesn't start: {what}", hint=hint) from error
             gateway: Any = spark.sparkContext._gateway
             try:
                 yield spark

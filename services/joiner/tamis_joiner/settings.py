@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -15,6 +16,6 @@ class JoinerSettings(BaseSettings):
     master: str = "local[2]"
     checkpoint: Path | None = None
     # Heap of the driver, and with a local master of all there is but the Python workers.
-    memory: str = "2g"
+    memory: str = Field(default="2g", pattern=r"^[1-9][0-9]*[kKmMgGtT]$")
     # Most records a batch takes: 100,000 are about a second's work on two cores.
-    batch: int = 100_000
+    batch: int = Field(default=100_000, ge=1)

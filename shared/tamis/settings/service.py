@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tamis.errors import InputError
@@ -20,7 +20,7 @@ class ServiceSettings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
     telemetry_host: str = "127.0.0.1"
-    telemetry_port: int = 0  # 0: a free one, logged at start
+    telemetry_port: int = Field(default=0, ge=0, le=65_535)  # 0: a free one, logged at start
 
 
 S = TypeVar("S", bound=BaseSettings)
