@@ -379,7 +379,7 @@ def advance(
     most += len(fresh.ids)
     line, stack, ends = np.empty(most, np.int64), np.empty((3, most), np.int64), np.empty((2, 2), np.int64)
     # Of a constant 0 numba would compile all that it is passed to once more.
-    k = row = np.int64(0)
+    k = row = int(np.int64(0))
     while True:
         work = Work(keys, pool, places, out, line, stack, ends, interval, watermark, now)
         k, row, used, most = _settle(work, fresh, k, row, used)

@@ -28,7 +28,7 @@ def breadth_first(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, budget: 
             return SPENT
         next_los, next_his = np.empty((n + 2 * d, d), np.int32), np.empty((n + 2 * d, d), np.int32)
         next_at = np.empty((n + 2 * d, 1), np.int32)
-        m = np.int64(0)  # of a constant numba would compile `split` once more
+        m = int(np.int64(0))  # of a constant numba would compile `split` once more
         for part in range(n):
             box = following(los[part], his[part], at[part, 0], by) if indexed else at[part, 0]
             if box == boxes:
@@ -91,7 +91,7 @@ def mixed(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, budget: int, ind
     n, groups, spent = 1, 1, 0
     while groups:
         groups -= 1
-        begin, after = np.int64(begins[groups, 0]), at[groups, 0]
+        begin, after = int(np.int64(begins[groups, 0])), at[groups, 0]
         members = n - begin
         spent += members
         if spent > budget:
