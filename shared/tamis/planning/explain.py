@@ -125,8 +125,11 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
     if found is not None and found.verdict == "bounded":
         return _in_time(definition, catalog, kind, found)
     verdict = judge(definition, catalog)
-    if found is not None and found.verdict == "unknown":
-        # No example shows that all tuples must be kept, as the join by time would.
+    if found is not None:
+        # The join by time would keep all tuples; whether any evaluator must, an example says that was run.
+        if found.verdict == "unbounded":
+            both = f"{verdict.memory.reason}; {found.reason}"
+            found = replace(found, reason=both, repairs=found.repairs or verdict.memory.repairs)
         verdict = replace(verdict, memory=found, refusal=verdict.refusal and found.reason)
     reason = verdict.refusal or f"partitioned by {verdict.keys.reason}"
     if verdict.refusal is None and not any(verdict.keys.partition.values()):
