@@ -17,7 +17,7 @@ from tamis.bounded.extremes import asking
 from tamis.bounded.normal_form import Conjunction
 from tamis.expressions.nodes import Call, Column, Type
 from tamis.planning.timeless.having import on_groups
-from tamis.planning.timeless.minimal import Minimal, minimal
+from tamis.planning.timeless.minimal import Minimal, doubted, minimal
 from tamis.planning.timeless.translate import Translation, translate
 from tamis.query.model import Aggregate, Catalog, Grouping, Output, Query
 
@@ -46,7 +46,7 @@ class Part:
         aggregate = aggregates[self.extreme]
         kind: Literal["max", "min"] = "max" if aggregate.function == "max" else "min"
         for branch in self.translation.branches:
-            query = replace(branch.conjunction, grouped=True)
+            query = replace(doubted(self.translation, branch.conjunction), grouped=True)
             one = Minimal(query, branch.closure, {}, branch)
             assert aggregate.column is not None
             node = self.translation.columns.index(aggregate.column) + 1

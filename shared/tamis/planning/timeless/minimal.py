@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tamis.bounded.closure import Closure
 from tamis.bounded.minimise import covered, without
@@ -32,12 +32,21 @@ def minimal(translation: Translation) -> Iterator[Minimal]:
         while closure is not None:
             pair = covered(query, closure) if _alike(translation, query) else None
             if pair is None:
-                yield Minimal(query, closure, stands, branch)
+                yield Minimal(doubted(translation, query), closure, stands, branch)
                 break
             gone, kept = (query.aliases[i] for i in pair)
             stands = {alias: kept if to == gone else to for alias, to in stands.items()} | {gone: kept}
             query, _ = without(query, closure, *pair)
             closure = query.closure()
+
+
+def doubted(translation: Translation, query: Conjunction) -> Conjunction:
+    """An alternative, with a caveat where tuples of an example for it may also join by another one: two
+    occurrences of a stream can't be filled apart.
+    """
+    if not query.self_joined or not (query.ranges or len(translation.branches) > 1):
+        return query
+    return replace(query, caveats=(*query.caveats, "a stream is joined with itself, by several alternatives"))
 
 
 def _alike(translation: Translation, query: Conjunction) -> bool:
