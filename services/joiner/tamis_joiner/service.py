@@ -6,7 +6,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -33,6 +33,10 @@ LAST_BATCH_SECONDS = 8.0
 # The JVM ends by itself once its standard input is closed; after this it is killed.
 JVM_SECONDS = 4.0
 LOOK_SECONDS = 0.2
+# Spark gives a Python worker ten seconds to start, which no setting changes: little where others want the
+# machine, too.
+SLOW_WORKER = "Python worker failed to connect back"
+STARTS = 5
 # Kafka is asked for its least offsets this often: deleting old records is no matter of seconds.
 OFFSETS_SECONDS = 10.0
 
@@ -81,7 +85,7 @@ class Joiner:
         if partitions is not None:
             self._claim_checkpoint(partitions)
             with self._observing(partitions):
-                self._follow(self._start(spark, partitions))
+                self.serve(lambda: self._start(spark, partitions))
 
     def _partitions(self) -> int | None:
         """The fleet's partition count, once the registry has made the topics; None when told to stop."""
@@ -159,6 +163,21 @@ class Joiner:
         )
 
     # ---- the query
+
+    def serve(self, start: Callable[[], StreamingQuery]) -> None:
+        """Follow the query until told to stop. One whose Python workers don't start in Spark's time is begun
+        again, a few times. Raises UnavailableError when it can't go on.
+        """
+        failed = 0
+        while True:
+            batch = self._seen_batch
+            try:
+                return self._follow(start())
+            except UnavailableError as error:
+                failed = 1 if self._seen_batch > batch else failed + 1
+                if SLOW_WORKER not in error.what or failed == STARTS:
+                    raise
+                log.warning("a Python worker was too slow to start: beginning the query again", failed=failed)
 
     def _follow(self, query: StreamingQuery) -> None:
         self._health.not_ready("the first batch is under way")
