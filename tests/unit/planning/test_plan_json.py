@@ -11,7 +11,8 @@ from tests.unit.planning.catalogs import NEAR, TWO
 from tamis.errors import InputError
 from tamis.planning.build import build_plan
 from tamis.planning.plan import Plan
-from tamis.planning.plan_json import LARGEST, MOST, decode_plan, encode_plan
+from tamis.planning.plan_json import decode_plan, encode_plan
+from tamis.planning.plan_text import LARGEST, MOST
 from tamis.query.parse import catalog_of
 
 
