@@ -8,7 +8,7 @@ import click
 import orjson
 
 from tamis.cli._sql_file import statements_of
-from tamis.errors import InputError
+from tamis.errors import InputError, RefusedError
 from tamis.expressions.nodes import Type
 from tamis.predicates import match
 from tamis.predicates.predicate import Predicate
@@ -16,13 +16,14 @@ from tamis.query.condition import read_condition
 
 
 @click.command(
+    context_settings={"ignore_unknown_options": True},  # "-5 < a" is a predicate
     epilog="""\b
 Examples:
   tamis match "temp > 20 OR rh > 80" "temp BETWEEN 25 AND 30"
   tamis match "a <= 2 OR a >= 4" "a IN (1, 5)" --json
   tamis match "a < b + 5" "a < b + 3 AND b > 0"
   tamis match "rh > 40 OR temp < 5" "rh > 60" --schema demo/first/alerts.sql
-"""
+""",
 )
 @click.argument("stream_predicate")
 @click.argument("query_predicate")
@@ -40,8 +41,8 @@ def command(
     it is so, 1 if not, 2 if the input is wrong.
     """
     types = _types(schema) if schema is not None else None
-    stream = Predicate.of(read_condition(stream_predicate, types, "STREAM_PREDICATE"))
-    query = Predicate.of(read_condition(query_predicate, types, "QUERY_PREDICATE"))
+    stream = _read(stream_predicate, types, "STREAM_PREDICATE")
+    query = _read(query_predicate, types, "QUERY_PREDICATE")
     found = match(stream, query, method)
     relaxed = found.relaxed.sql()
     if as_json:
@@ -51,6 +52,14 @@ def command(
     else:
         click.echo(f"not implied; relaxed:\n  {relaxed}")
     sys.exit(0 if found.implied else 1)
+
+
+def _read(text: str, types: dict[str, Type] | None, argument: str) -> Predicate:
+    condition = read_condition(text, types, argument)
+    try:
+        return Predicate.of(condition)
+    except RefusedError as error:
+        raise RefusedError(error.what, where=argument, hint=error.hint) from None
 
 
 def _types(source: str) -> dict[str, Type]:

@@ -73,6 +73,12 @@ def test_the_command_says_yes_no_or_what_is_wrong(tmp_path: Path) -> None:
     assert (code, orjson.loads(text)) == (1, {"implied": False, "relaxed": "a > 3 OR a > 1 AND b = 2"})
     code, text = run("a >", "a > 1")
     assert code == 2 and "STREAM_PREDICATE:1:4" in text
+    code, text = run("a > 1", "a + b > 1")
+    assert code == 2 and "QUERY_PREDICATE: 'a + b > 1' is not a comparison" in text
+    code, text = run("(" * 50 + "a > 1" + ")" * 50, "a > 1")
+    assert code == 2 and "STREAM_PREDICATE:1:17: this nests deeper" in text
+    assert run("-5 < a", "-4 < a")[0] == 0
+    assert run("a > 1", "a > 2", "--jsno")[0] == 2
     assert run("a < b + 5", "a < b + 3 AND b > 0")[0] == 0
     assert run("a <= b", "a = b OR a > 1") == (1, "not implied; relaxed:\n  a <= b OR a > 1\n")
     schema = tmp_path / "s.sql"
