@@ -36,8 +36,8 @@ def test_a_state_goes_on_only_in_the_query_that_it_is_of() -> None:
     assert (again.entries(), len(again.take("s", batch, 3))) == (1, 0)
     with pytest.raises(RefusedError, match="of another query"):
         standing(SQL, "totals").load(query.dump())
-    with pytest.raises(RefusedError, match="version 0, not 1"):
-        standing(SQL, "small").load(query.dump().replace(b'"version":1', b'"version":0'))
+    with pytest.raises(RefusedError, match="version 1, not 2"):
+        standing(SQL, "small").load(query.dump().replace(b'"version":2', b'"version":1'))
 
 
 def test_without_time_nothing_follows_from_a_watermark() -> None:

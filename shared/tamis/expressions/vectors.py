@@ -90,6 +90,11 @@ class Vector:
         return Vector(np.repeat(one.data, n), None if one.null is None else np.repeat(one.null, n))
 
     @staticmethod
+    def nulls(type_: Type, n: int) -> Vector:
+        """`n` times NULL."""
+        return Vector(np.full(n, None if type_ is Type.VARCHAR else 0, dtype_of(type_)), np.ones(n, np.bool_))
+
+    @staticmethod
     def from_list(values: Sequence[Any], type_: Type) -> Vector:
         """A vector of Python or NumPy scalars, None for NULL; a DOUBLE may be written as an integer.
 

@@ -1,11 +1,13 @@
-"""Batches of tuples in columns: which of them keep the conditions on their stream, and which of these a
+"""Batches of tuples in columns: how they compare, the buckets that they belong to, and which of them a
 synopsis under DISTINCT takes in.
 
 A tuple that a synopsis doesn't take in gives no row that isn't given already: in each cell the tuple of its
 bucket leads it, and joined, or will join, whatever it joins. So only those that are taken in are looked at
 one by one.
 
-Numbers beyond 64 bits are not computed here: where there may be some, every tuple is looked at.
+A difference of two numbers of 64 bits may need 65: it is kept in two words (see `words`). What a limit adds
+to a value is kept without its least part, and at the end of 64 bits: that is beyond what the term with the
+least part has.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from tamis.bounded.normal_form import Difference, Unequal
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-_ENDLESS = 2**63 - 1  # stands for infinity: all numbers are less
+_MOST = 2**63 - 1
+_LEAST = -(2**63)
 
 
 @dataclass(frozen=True)
@@ -43,23 +46,28 @@ class Column:
 Columns = Mapping[int, Column]  # by node
 
 
-class TooLargeError(Exception):
-    """A number may have more than 64 bits."""
+def words(number: int) -> tuple[int, int]:
+    """A number as `high * 2**64 + low`, where `low` is a signed number of 64 bits.
 
-
-def keep(rows: int, columns: Columns, differences: Sequence[Difference], unequal: Sequence[Unequal]) -> Mask:
-    """Which tuples keep conditions on single nodes and pairs of them; NULL keeps all.
-
-    Raises TooLargeError.
+    >>> words(2**63), words(-1)
+    ((1, -9223372036854775808), (0, -1))
     """
-    kept = np.ones(rows, np.bool_)
-    if not rows:
-        return kept
-    for one in differences:
-        kept &= ~_known(columns, one, _difference(columns, one) > one.bound)
-    for other in unequal:
-        kept &= ~_known(columns, other, _difference(columns, other) == other.offset)
-    return kept
+    low = (number - _LEAST) % 2**64 + _LEAST
+    return (number - low) >> 64, low
+
+
+def beyond(columns: Columns, one: Difference) -> Mask:
+    """Where a difference is known and above its bound."""
+    above, low = _difference(columns, one)
+    most, least = words(one.bound)
+    return _known(columns, one, (above > most) | (above == most) & (low > least))
+
+
+def equals(columns: Columns, one: Unequal) -> Mask:
+    """Where nodes are known and apart by just what they must not be."""
+    above, low = _difference(columns, one)
+    most, least = words(one.offset)
+    return _known(columns, one, (above == most) & (low == least))
 
 
 class TakenIn:
@@ -76,90 +84,126 @@ class TakenIn:
     def of(self, columns: Columns, rows: int) -> Mask:
         """Which tuples of a batch are taken in, in any cell. `columns` are those of `nodes`, with the same
         number for the same value in every batch.
-
-        Raises TooLargeError.
         """
         found = np.zeros(rows, np.bool_)
-        if not rows:
-            return found
-        places = [_places(layout, columns, rows) for layout in self._layouts]
-        kept = [part for node in self._needed for part in _parts(columns[node])]
-        for cell, (placed, leads, own) in enumerate(places):
-            parts = [*own, *kept]
-            ledger = self._ledgers[cell] = self._ledgers[cell] or Ledger(len(parts))
-            at = np.flatnonzero(placed)
-            keys = np.empty((len(at), len(parts)), np.int64)
-            for place, part in enumerate(parts):
-                keys[:, place] = part[at]
-            found[at] |= ledger.rising(keys, leads[at])
+        for cell, layout in enumerate(self._layouts):
+            placed = places(layout, self._needed, columns, rows)
+            ledger = self._ledgers[cell] = self._ledgers[cell] or Ledger(placed.keys.shape[1])
+            found[placed.at] |= ledger.rising(placed.keys, placed.leads)
         return found
 
 
-def _known(columns: Columns, one: Difference | Unequal, broken: Mask) -> Mask:
+@dataclass(frozen=True)
+class Placed:
+    """The tuples of a batch that have a bucket in a cell: where they stand in it, their buckets, of shape (n,
+    parts), and their leads.
+    """
+
+    at: Ints
+    keys: Ints
+    leads: Ints
+
+
+def places(layout: Layout, needed: Sequence[int], columns: Columns, rows: int) -> Placed:
+    """The buckets of a batch, as `synopsis.place` has them of one tuple; the values of `needed` nodes belong
+    to each.
+    """
+    placed, leads, own = _placed(layout, columns, rows)
+    parts = [*own, *(part for node in needed for part in parts_of(columns[node]))]
+    at = np.flatnonzero(placed)
+    keys = np.empty((len(at), len(parts)), np.int64)
+    for place, part in enumerate(parts):
+        keys[:, place] = part[at]
+    return Placed(at, keys, leads[at])
+
+
+def parts_of(column: Column) -> list[Ints]:
+    """A column as numbers by which equal values are found; NULL equals itself."""
+    if column.null is None:
+        return [np.zeros(len(column.data), np.int64), column.data]
+    return [column.null.astype(np.int64), np.where(column.null, 0, column.data)]
+
+
+def _known(columns: Columns, one: Difference | Unequal, found: Mask) -> Mask:
     for node in (one.left, one.right):
         null = None if node == 0 else columns[node].null
         if null is not None:
-            broken = broken & ~null
-    return broken
+            found = found & ~null
+    return found
 
 
-def _difference(columns: Columns, one: Difference | Unequal) -> Ints:
+def _difference(columns: Columns, one: Difference | Unequal) -> tuple[Ints, Ints]:
     left = np.zeros(1, np.int64) if one.left == 0 else columns[one.left].data
     right = np.zeros(1, np.int64) if one.right == 0 else columns[one.right].data
     return _minus(left, right)
 
 
-def _minus(left: Ints, right: Ints) -> Ints:
-    _fit(int(left.max()) - int(right.min()), int(left.min()) - int(right.max()))
-    return np.asarray(left - right)
+def _minus(left: Ints, right: Ints) -> tuple[Ints, Ints]:
+    """Differences as `words`."""
+    low = left - right
+    over = (left >= 0) & (right < 0) & (low < 0)
+    under = (left < 0) & (right >= 0) & (low >= 0)
+    return over.astype(np.int64) - under, low
 
 
-def _fit(*numbers: Bound) -> None:
-    if any(not -_ENDLESS < number < _ENDLESS for number in numbers):
-        raise TooLargeError
+@dataclass(frozen=True)
+class _Values:
+    """A coordinate of every tuple, see `Coordinate.value`, less `shift`."""
+
+    one: Coordinate
+    shift: int
+    data: Ints
+
+    @property
+    def capped(self) -> Mask:
+        """Where it is at its cap."""
+        cap = self.one.cap - self.shift
+        if cap > _MOST:
+            return np.zeros(len(self.data), np.bool_)
+        return self.data >= cap
+
+    def at_least(self, number: Bound) -> Mask:
+        """Where it is not below a number."""
+        return np.asarray(self.data >= number - self.shift, np.bool_)
 
 
-def _value(one: Coordinate, columns: Columns, rows: int) -> Ints:
-    """A coordinate of every tuple, see `Coordinate.value`."""
-    if one.cap != math.inf:
-        _fit(one.cap)
-    found = np.full(rows, min(one.cap, _ENDLESS), np.int64)
-    for node, weight in one.terms:
-        column = columns[node]
-        low, high = int(column.data.min()), int(column.data.max())
-        _fit(*(weight + one.sign * end for end in (low, high)))
-        term = weight + one.sign * column.data
+def _values(one: Coordinate, columns: Columns, rows: int) -> _Values:
+    # -1 - value has 64 bits where -value may not.
+    terms = [(node, weight + (one.sign < 0)) for node, weight in one.terms]
+    shift = min(weight for _, weight in terms)
+    cap = min(one.cap - shift, _MOST)
+    found = np.full(rows, max(cap, _LEAST), np.int64)
+    for node, weight in terms:
+        more, column = weight - shift, columns[node]
+        if more > _MOST - _LEAST:
+            continue
+        value = column.data if one.sign > 0 else ~column.data
+        term = np.where(value > _MOST - more, _MOST, value + np.int64(words(more)[1]))
         np.minimum(found, term, out=found, where=True if column.null is None else ~column.null)
-    return found
+    return _Values(one, shift, found)
 
 
-def _places(layout: Layout, columns: Columns, rows: int) -> tuple[Mask, Ints, list[Ints]]:
-    """Which tuples have a place, their leads, and what makes the bucket besides kept values; as
-    `synopsis.place` has it of one.
-    """
+def _placed(layout: Layout, columns: Columns, rows: int) -> tuple[Mask, Ints, list[Ints]]:
+    """Which tuples have a place, their leads, and what makes the bucket besides kept values."""
     placed = np.ones(rows, np.bool_)
     parts: list[Ints] = []
 
-    def seen(one: Coordinate) -> Ints:
+    def seen(one: Coordinate) -> _Values:
         nonlocal placed
-        value = _value(one, columns, rows)
-        placed &= value >= one.floor
-        return value
+        values = _values(one, columns, rows)
+        placed &= values.at_least(one.floor)
+        return values
 
-    parts += [seen(one) for one in layout.finite]
+    parts += [seen(one).data for one in layout.finite]
     led = {one.sign: seen(one) for one in (layout.up, layout.down) if one is not None}
     for one, leader, zone in layout.followers:
         value = seen(one)
-        near = (value >= zone) & (one.cap != math.inf)
-        parts += [near.astype(np.int64), np.where(near, value, _minus(value, led[leader.sign]))]
+        near = value.at_least(zone) & (one.cap != math.inf)
+        high, low = _minus(value.data, led[leader.sign].data)
+        parts += [near.astype(np.int64), np.where(near, 0, high), np.where(near, value.data, low)]
     if layout.up is None or layout.down is None:
-        return placed, next(iter(led.values()), np.zeros(rows, np.int64)), parts
-    top = led[1] == min(layout.up.cap, _ENDLESS)
-    parts += [top.astype(np.int64), np.where(top, 0, led[-1])]
-    return placed, np.where(top, led[-1], led[1]), parts
-
-
-def _parts(column: Column) -> list[Ints]:
-    if column.null is None:
-        return [np.zeros(len(column.data), np.int64), column.data]
-    return [column.null.astype(np.int64), np.where(column.null, 0, column.data)]
+        leads = next((one.data for one in led.values()), np.zeros(rows, np.int64))
+        return placed, leads, parts
+    top = led[1].capped
+    parts += [top.astype(np.int64), np.where(top, 0, led[-1].data)]
+    return placed, np.where(top, led[-1].data, led[1].data), parts

@@ -1,4 +1,4 @@
-"""The compiled inner loop of `ledger`."""
+"""The compiled inner loops of `numbering` and `ledger`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Ints = NDArray[np.int64]
 
 
 @njit(cache=True)
-def _slot(table: Ints, keys: Ints, key: Ints):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def slot_of(table: Ints, keys: Ints, key: Ints):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Where a key is in the table, or would be."""
     mixed = np.uint64(0x9E3779B97F4A7C15)
     for part in key:
@@ -33,34 +33,40 @@ def _slot(table: Ints, keys: Ints, key: Ints):  # type: ignore[no-untyped-def]  
 def entered(table: Ints, keys: Ints, count: int) -> None:  # pragma: no cover - compiled
     """Enter the first keys in an empty table, whose size is a power of two."""
     for number in range(count):
-        table[_slot(table, keys, keys[number])] = number
+        table[slot_of(table, keys, keys[number])] = number
 
 
 @njit(cache=True)
-def rising(  # type: ignore[no-untyped-def]  # noqa: PLR0917 - compiled, it takes no names  # pragma: no cover - compiled
-    table: Ints,
-    keys: Ints,
-    best: Ints,
-    count: int,
-    rows: Ints,
-    leads: Ints,
-    start: int,
-    out: NDArray[np.bool_],
+def numbered(  # type: ignore[no-untyped-def]  # noqa: PLR0917 - compiled, it takes no names  # pragma: no cover - compiled
+    table: Ints, keys: Ints, count: int, rows: Ints, start: int, out: Ints
 ):
-    """Mark rows, from `start` on, whose key is new or whose lead is greater than all of their key before.
-    Returns how many keys there are then, and the row at which there was no room for a new one, or the end.
+    """Write the numbers of rows, from `start` on, into `out`; new ones are numbered on from `count`. Returns
+    how many keys there are then, and the row at which there was no room for a new one, or the end.
     """
     for row in range(start, len(rows)):
-        slot = _slot(table, keys, rows[row])
-        number = table[slot]
-        if number < 0:
+        slot = slot_of(table, keys, rows[row])
+        if table[slot] < 0:
             if count == len(keys):
                 return count, row
-            table[slot] = number = count
-            keys[number] = rows[row]
+            table[slot] = count
+            keys[count] = rows[row]
             count += 1
+        out[row] = table[slot]
+    return count, len(rows)
+
+
+@njit(cache=True)
+def rising(
+    best: Ints, count: int, numbers: Ints, leads: Ints, out: NDArray[np.bool_]
+) -> None:  # pragma: no cover - compiled
+    """Mark rows whose number is new, which is at least `count`, or whose lead is greater than all of their
+    number before. `best` has room for all.
+    """
+    for row in range(len(numbers)):
+        number = numbers[row]
+        if number >= count:
+            count = number + 1
         elif leads[row] <= best[number]:
             continue
         best[number] = leads[row]
         out[row] = True
-    return count, len(rows)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tamis.bounded.closure import Bound
@@ -19,7 +19,6 @@ from tamis.bounded.coordinates import Cell, Coordinate
 
 Values = Sequence[Bound | None]
 Key = tuple[object, ...]
-Merge = Callable[[object, object], None]
 _NONE: Mapping[int, Entry] = {}
 
 
@@ -89,7 +88,6 @@ class Synopsis:
     cells: tuple[Cell, ...]
     distinct: bool
     needed: tuple[int, ...]  # nodes whose values belong to every bucket
-    merge: Merge | None = None  # of payloads, without DISTINCT
     indexed: tuple[tuple[int, ...], ...] = ()  # nodes by whose values entries are looked up
     buckets: list[dict[Key, Entry]] = field(init=False)
     layouts: list[Layout] = field(init=False)
@@ -123,8 +121,6 @@ class Synopsis:
                 self._index(entry)
             elif not self.distinct:
                 old.count += 1
-                if self.merge is not None:
-                    self.merge(old.payload, payload)
             elif lead > old.lead:
                 moved = [nodes for nodes in self.indexed if any(old.values[n] != values[n] for n in nodes)]
                 if moved:

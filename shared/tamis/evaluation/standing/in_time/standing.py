@@ -16,8 +16,8 @@ from tamis.bounded.application_time.evaluate.evaluator import Condition, Evaluat
 from tamis.bounded.application_time.evaluate.store import Entry, Shown
 from tamis.bounded.closure import Bound
 from tamis.evaluation.standing.contract import Batch, Rows
-from tamis.evaluation.standing.timeless.conjunct import Kept, Values
-from tamis.evaluation.standing.timeless.rows import Given, kept_columns, needed
+from tamis.evaluation.standing.timeless.kept import Kept, Values, kept_columns, needed
+from tamis.evaluation.standing.timeless.rows import Given
 from tamis.evaluation.standing.timeless.state import number_of, number_text, packed, unpacked
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Expr, aliases

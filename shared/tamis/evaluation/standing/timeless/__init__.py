@@ -2,12 +2,17 @@
 
 | file | idea |
 |---|---|
-| `conjunct` | one alternative of a query |
-| `arrivals` | batches of several streams in their order |
 | `rows` | the rows of a query without aggregates |
 | `unions` | the rows of a UNION from those of its SELECTs |
-| `tallies` | counts, sums and extremes of a bucket or group |
 | `groups` | the changing rows of groups |
+| `shown` | the rows that groups have in the result |
+| `alternatives` | which way an alternative of a query is evaluated: `alone`, `counting`, `distinct` |
+| `sifted` | which tuples belong to an alternative, and their values as numbers |
+| `matches` | the rows under SELECT that a batch completes |
+| `tallies` | counts, sums and extremes of a column: of tuples, buckets and groups |
+| `values` | the values of a column in each group |
+| `running`, `kernels` | running sums and extremes of many things at once |
+| `kept`, `store` | which columns are kept of tuples, and rows of them |
 | `state` | what they keep as bytes |
 """
 

@@ -2,95 +2,66 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.bounded.closure import Closure
-from tamis.bounded.normal_form import Conjunction
+from tamis.bounded.evaluate.columns import Ints, parts_of
+from tamis.bounded.evaluate.growing import grown
+from tamis.bounded.evaluate.numbering import Numbering, firsts
 from tamis.evaluation.standing.contract import WITHDRAWN, Batch, Rows
-from tamis.evaluation.standing.timeless.arrivals import arrivals
-from tamis.evaluation.standing.timeless.conjunct import Conjunct, Keeping, Kept, Values
-from tamis.evaluation.standing.timeless.rows import kept_columns, needed
-from tamis.evaluation.standing.timeless.state import packed, unpacked
-from tamis.evaluation.standing.timeless.tallies import Group, Tally
+from tamis.evaluation.standing.timeless.alternatives import alternative
+from tamis.evaluation.standing.timeless.kept import kept_columns, needed
+from tamis.evaluation.standing.timeless.kernels import touched
+from tamis.evaluation.standing.timeless.matches import Alternative, Matches, Wanted
+from tamis.evaluation.standing.timeless.running import Sums, whole
+from tamis.evaluation.standing.timeless.shown import Shown
+from tamis.evaluation.standing.timeless.sifted import Codes, as_numbers
+from tamis.evaluation.standing.timeless.state import number_of, number_text, packed, unpacked
+from tamis.evaluation.standing.timeless.store import Store
+from tamis.evaluation.standing.timeless.tallies import Tallied, Tallies, bigint, measures_of
+from tamis.evaluation.standing.timeless.values import Values
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
-from tamis.planning.timeless.grouped import Part, parts, whole
-from tamis.query.model import Aggregate, Catalog, Grouping, Query
-
-Key = tuple[object, ...]
-Name = tuple[str, str]  # alias and column
-
-
-@dataclass
-class _Piece:
-    """What a tuple, or a bucket of them, gives to groups: the values of its first, how many, and tallies."""
-
-    values: Values
-    count: int
-    tallies: dict[Name, Tally]
-
-    def dumped(self) -> list[Any]:
-        """As JSON; tallies in the order of their columns."""
-        tallies = [self.tallies[name].dumped() for name in sorted(self.tallies)]
-        return [self.values, self.count, tallies]
-
-
-def _values(payload: _Piece) -> Values:
-    return payload.values
-
-
-def _merge(first: object, later: object) -> None:
-    assert isinstance(first, _Piece)
-    assert isinstance(later, _Piece)
-    first.count += later.count
-    for column, tally in later.tallies.items():
-        first.tallies[column].add(tally)
-
-
-def _keeping(kept: Kept, part: Part, asked: Conjunction, closure: Closure) -> Keeping:
-    return Keeping(kept, _values, (asked, closure), _merge if part.counted else None)
-
-
-@dataclass
-class _Candidates:
-    """Groups that tuples touched, as they were right after."""
-
-    keys: list[Key]
-    values: list[list[Any]]  # by aggregate
-    completed: list[int]
+from tamis.planning.timeless.grouped import Part, parts
+from tamis.planning.timeless.grouped import whole as needs_all
+from tamis.query.model import Catalog, Grouping, Query
 
 
 class Groups:
-    """A query with aggregates."""
+    """A query with aggregates. Rows under SELECT are counted in their groups, one by one in their order; a
+    tuple *touches* the groups of the rows that it completes, and after it each of them may have a new row.
+    """
 
     def __init__(self, query: Query, grouping: Grouping, catalog: Catalog) -> None:
         self.streams = frozenset(source.stream for source in query.sources)
         self._query, self._grouping = query, grouping
-        self._source = {source.alias: source.stream for source in query.sources}
-        read = [a.column for a in grouping.aggregates if a.column is not None]
-        self._aggregated = sorted({(c.alias, c.name) for c in read})
+        read = [(one.column, one) for one in grouping.aggregates if one.column is not None]
+        each = tuple(dict.fromkeys(column for column, one in read if needs_all(one)))
+        made = tuple(dict.fromkeys(column for column, one in read if not needs_all(one)))
+        measures = {column: measures_of(column, grouping.aggregates) for column in made}
+        self._wanted = Wanted(tuple(dict.fromkeys((*grouping.by, *each))), measures)
         asked = parts(query, grouping, catalog)
-        self._kept = kept_columns(
-            query, catalog, [*needed(*(one.translation for one in asked)), *grouping.by, *read]
-        )
-        self._at = {
-            (alias, name): place
-            for alias, stream in self._source.items()
-            for place, name in enumerate(self._kept.names[stream])
-        }
-        self._runs: list[tuple[Part, Conjunct]] = [
-            (part, Conjunct(part.translation, one, _keeping(self._kept, part, wider, closure)))
-            for part in asked
-            for one, wider, closure in part.alternatives(grouping.aggregates)
-        ]
-        self._groups: dict[Key, Group] = {}
+        read_by = needed(*(one.translation for one in asked))
+        self._kept = kept_columns(query, catalog, [*read_by, *grouping.by, *each, *made])
+        self._runs: list[tuple[Wanted, Alternative]] = []
+        for part in asked:
+            wanted = self._wanted_of(part)
+            for one, wider, closure in part.alternatives(grouping.aggregates):
+                run = alternative(part.translation, one, self._kept, wanted, (wider, closure))
+                self._runs.append((wanted, run))
+        self._texts: Codes = {}
+        self._numbers = Numbering(2 * len(grouping.by))
+        self._keys = Store([one.type for one in grouping.by])
+        self._seen: Ints = np.zeros(0, np.int64)
+        self._rows = Sums()
+        self._tallies = {column: Tallies(column, own) for column, own in measures.items()}
+        medians = {column for column, one in read if one.function == "median"}
+        self._values = {column: Values(column, median=column in medians) for column in each}
+        self._shown = Shown([output.expr.type for output in query.select])
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
         """See `Standing`."""
@@ -98,124 +69,141 @@ class Groups:
 
     def take_in_turn(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
         """See `InTurn`."""
-        found = _Candidates([], [[] for _ in self._grouping.aggregates], [])
-        for arrival in arrivals([one for _, one in self._runs], self._kept, batches, of):
-            touched: dict[Key, None] = {}
-            piece = partial(self._piece, arrival.values)
-            for number, (part, conjunct) in enumerate(self._runs):
-                for chosen, count in arrival.push(number, conjunct, piece):
-                    touched.setdefault(self._count(part, chosen, count))
-            for key in touched:
-                found.keys.append(key)
-                found.completed.append(arrival.place)
-                for column, one in zip(found.values, self._grouping.aggregates, strict=True):
-                    column.append(self._groups[key].value(one))
-        return self._changes(found)
+        found = [self._filled(wanted, run.take(batches, of)) for wanted, run in self._runs]
+        return self._changes(Matches.merged(found or [Matches.none(self._wanted)]))
 
     def advance(self, stream: str, watermark: int) -> Rows:
         """See `Standing`: without time nothing follows."""
-        return self._changes(_Candidates([], [[] for _ in self._grouping.aggregates], []))
+        return self._changes(Matches.none(self._wanted))
 
     def entries(self) -> int:
         """See `Standing`: entries, groups, and the values that groups need."""
-        own = sum(max(1, sum(map(len, group.values.values()))) for group in self._groups.values())
-        return sum(run.evaluator.entries for _, run in self._runs) + own
+        groups = len(self._keys)
+        own = np.zeros(groups, np.int64)
+        for values in self._values.values():
+            own += values.counts(groups)
+        return sum(run.entries for _, run in self._runs) + int(np.maximum(own, 1).sum())
 
     def dump(self) -> bytes:
         """See `Standing`."""
-        groups = [[key, group.dumped(self._aggregated)] for key, group in self._groups.items()]
-        return packed(self._form(), [[run.dump(_Piece.dumped) for _, run in self._runs], groups])
+        groups = len(self._keys)
+        kept = [
+            [number_text(one) for one in self._rows.values[:groups].tolist()],
+            self._keys.dumped(),
+            [one.dumped(groups) for one in self._tallies.values()],
+            [one.dumped() for one in self._values.values()],
+            self._shown.dumped(groups),
+        ]
+        return packed(self._form(), [[run.dumped() for _, run in self._runs], kept])
 
     def load(self, state: bytes) -> None:
         """See `Standing`."""
-        runs, groups = unpacked(state, self._form())
-        for (_, run), dumped in zip(self._runs, runs, strict=True):
-            run.load(dumped, self._restored)
-        self._groups = {tuple(key): Group.restored(one, self._aggregated) for key, one in groups}
+        runs, (rows, keys, tallies, values, shown) = unpacked(state, self._form())
+        for (_, run), kept in zip(self._runs, runs, strict=True):
+            run.restore(kept)
+        self._keys.restore(keys, len(rows))
+        self._numbered(self._keys.all(), len(rows))
+        self._grow()
+        self._rows.values = whole([int(number_of(text)) for text in rows])
+        for tally, kept in zip(self._tallies.values(), tallies, strict=True):
+            tally.restore(kept)
+        for each, kept in zip(self._values.values(), values, strict=True):
+            each.restore(kept)
+        self._shown.restore(shown)
 
     def _form(self) -> list[Any]:
-        calls = [[one.function, one.distinct] for one in self._grouping.aggregates]
-        names = dict(sorted(self._kept.names.items()))
-        return ["groups", calls, self._aggregated, len(self._runs), names]
+        calls = [
+            [one.function, one.distinct, one.column and [one.column.alias, one.column.name]]
+            for one in self._grouping.aggregates
+        ]
+        return ["groups", calls, len(self._runs), dict(sorted(self._kept.names.items()))]
 
-    def _piece(self, values: Values, alias: str) -> _Piece:
-        """A tuple as it is kept."""
-        return _Piece(
-            values, 1, {c: Tally.of(values[self._at[c]]) for c in self._aggregated if c[0] == alias}
-        )
-
-    def _restored(self, alias: str, dumped: list[Any]) -> _Piece:
-        values, count, tallies = dumped
-        own = [name for name in self._aggregated if name[0] == alias]
-        return _Piece(tuple(values), count, dict(zip(own, map(Tally.restored, tallies), strict=True)))
-
-    def _count(self, part: Part, chosen: Mapping[str, _Piece], count: int) -> Key:
-        """Take joined tuples into their group, and say which one that is."""
-        key = tuple(chosen[c.alias].values[self._at[c.alias, c.name]] for c in self._grouping.by)
-        group = self._groups.setdefault(key, Group())
+    def _wanted_of(self, part: Part) -> Wanted:
+        """What a part gives."""
         if part.counted:
-            group.rows += count
-        for number, aggregate in enumerate(self._grouping.aggregates):
-            if aggregate.column is None or not whole(aggregate) or not _serves(part, number, aggregate):
-                continue
-            column = (aggregate.column.alias, aggregate.column.name)
-            value = chosen[column[0]].values[self._at[column]]
-            if value is not None:
-                group.values.setdefault(column, Counter())[value] += count if part.counted else 0
-        for column in self._aggregated if part.counted else _extreme(part, self._grouping):
-            piece = chosen[column[0]]
-            times = count // piece.count if part.counted else 1
-            group.tallies.setdefault(column, Tally()).add(piece.tallies[column], times)
-        return key
+            return self._wanted
+        if part.extreme is None:
+            return Wanted(self._wanted.columns)
+        column = self._grouping.aggregates[part.extreme].column
+        assert column is not None, "an extreme is one of a column"
+        return Wanted(self._grouping.by, {column: self._wanted.tallied[column]})
 
-    def _changes(self, found: _Candidates) -> Rows:
-        """The candidates that change the row of their group, or withdraw it."""
-        count = len(found.keys)
-        by = zip(*found.keys, strict=True) if count and self._grouping.by else [()] * len(self._grouping.by)
+    def _filled(self, wanted: Wanted, found: Matches) -> Matches:
+        """What a part found, with no values for the aggregates that others give."""
+        rows = len(found.places)
         columns = {
-            (c.alias, c.name): Vector.from_list(list(values), c.type)
-            for c, values in zip(self._grouping.by, by, strict=True)
+            (one.alias, one.name): Vector.nulls(one.type, rows)
+            for one in self._wanted.columns
+            if one not in wanted.columns
         }
-        for number, aggregate in enumerate(self._grouping.aggregates):
-            columns["", str(number)] = Vector.from_list(found.values[number], aggregate.type)
-        selected = {output.name: evaluate(output.expr, columns, count) for output in self._query.select}
+        tallied = {
+            (one.alias, one.name): Tallied.of(Vector.nulls(one.type, rows), measures)
+            for one, measures in self._wanted.tallied.items()
+            if one not in wanted.tallied
+        }
+        return replace(found, columns={**found.columns, **columns}, tallied={**found.tallied, **tallied})
+
+    def _changes(self, found: Matches) -> Rows:
+        """Count rows in their groups; what changes in the result."""
+        by = [found.columns[one.alias, one.name] for one in self._grouping.by]
+        before, count = len(self._keys), len(found.places)
+        group = self._numbered(by, count)
+        new = firsts(group, before)
+        self._keys.append([one.take(new) for one in by], len(new))
+        self._grow()
+        first, last = np.empty(count, np.int64), np.empty(count, np.int64)
+        number = touched(found.places, group, self._seen, first, last)
+        first, last = first[:number], last[:number]
+        columns = {
+            (one.alias, one.name): vector.take(first)
+            for one, vector in zip(self._grouping.by, by, strict=True)
+        }
+        columns |= self._aggregates(group, found, last)
+        selected = {output.name: evaluate(output.expr, columns, number) for output in self._query.select}
         having = self._grouping.having
-        holding = np.ones(count, np.bool_) if having is None else holds(having, columns, count)
-        kept, withdrawn = self._told(found.keys, list(selected.values()), holding)
-        rows = Rows(selected, np.array(found.completed, np.int64)).take(np.array(kept, np.int64))
+        holding = np.ones(number, np.bool_) if having is None else holds(having, columns, number)
+        news = np.flatnonzero(self._shown.changes(group[first], list(selected.values()), holding))
+        rows = Rows(selected, found.places[first]).take(news)
         if having is None:
             return rows
-        return Rows({**rows.columns, WITHDRAWN: Vector(np.array(withdrawn, np.bool_))}, rows.completed)
+        return Rows({**rows.columns, WITHDRAWN: Vector(~holding[news])}, rows.completed)
 
-    def _told(
-        self, keys: Sequence[Key], selected: Sequence[Vector], holding: np.ndarray
-    ) -> tuple[list[int], list[bool]]:
-        kept: list[int] = []
-        withdrawn: list[bool] = []
-        lists = [vector.to_list() for vector in selected]
-        for place, (key, row) in enumerate(zip(keys, zip(*lists, strict=True), strict=True)):
-            group = self._groups[key]
-            if holding[place] and group.shown != row:
-                group.shown = row
-            elif not holding[place] and group.shown is not None:
-                group.shown = None
+    def _aggregates(self, group: Ints, found: Matches, last: Ints) -> dict[tuple[str, str], Vector]:
+        """Their values after some rows, once all before are counted."""
+        rows = self._rows.added(group, found.weights)[last]
+        tallied = {
+            column: one.added(group, found.tallied[column.alias, column.name]).take(last)
+            for column, one in self._tallies.items()
+        }
+        told = {
+            column: one.added(group, found.columns[column.alias, column.name], found.weights).take(last)
+            for column, one in self._values.items()
+        }
+        columns = {}
+        for number, aggregate in enumerate(self._grouping.aggregates):
+            column = aggregate.column
+            if column is None:
+                vector = bigint(rows)
+            elif aggregate.distinct:
+                vector = bigint(told[column].count)
+            elif aggregate.function == "median":
+                vector = self._values[column].median(told[column])
             else:
-                continue
-            kept.append(place)
-            withdrawn.append(not holding[place])
-        return kept, withdrawn
+                vector = tallied[column].value(aggregate)
+            columns["", str(number)] = vector
+        return columns
 
+    def _numbered(self, by: list[Vector], rows: int) -> Ints:
+        """The numbers of the groups with these values."""
+        found = [part for one in by for part in parts_of(as_numbers(one, self._texts))]
+        return self._numbers.of(np.stack(found, axis=1) if found else np.empty((rows, 0), np.int64))
 
-def _serves(part: Part, number: int, aggregate: Aggregate) -> bool:
-    """Does a part give an aggregate?"""
-    if part.counted or part.extreme == number:
-        return True
-    return part.extreme is None and whole(aggregate)
-
-
-def _extreme(part: Part, grouping: Grouping) -> list[Name]:
-    if part.extreme is None:
-        return []
-    column = grouping.aggregates[part.extreme].column
-    assert column is not None
-    return [(column.alias, column.name)]
+    def _grow(self) -> None:
+        groups = len(self._keys)
+        self._seen = grown(self._seen, groups, fill=-1)
+        self._rows.grow(groups)
+        self._shown.grow(groups)
+        for tallies in self._tallies.values():
+            tallies.grow(groups)
+        for values in self._values.values():
+            values.grow(groups)

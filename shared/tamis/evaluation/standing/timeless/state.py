@@ -13,7 +13,7 @@ import orjson
 
 from tamis.errors import RefusedError
 
-VERSION = 1
+VERSION = 2
 
 
 def packed(form: Sequence[object], kept: Any) -> bytes:

@@ -9,28 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.evaluation.standing.measures import MADE_OF, Measure
+from tamis.evaluation.standing.sums import SCALE, fitting, of_doubles, of_whole, quotient
 from tamis.evaluation.standing.windowed.codes import Coded
-from tamis.evaluation.standing.windowed.sums import SCALE, fitting, of_doubles, of_whole, quotient
 from tamis.evaluation.standing.windowed.table import Array, Places, Table, merged, runs
 from tamis.expressions.nodes import Column, Type
 from tamis.expressions.vectors import Vector, dtype_of
 from tamis.query.model import Aggregate
 
-Measure = Literal["count", "total", "least", "greatest"]
-
-# What an aggregate is made of.
-_MADE_OF: dict[str, tuple[Measure, ...]] = {
-    "count": ("count",),
-    "sum": ("total",),
-    "avg": ("count", "total"),
-    "min": ("least",),
-    "max": ("greatest",),
-}
 _WAYS: dict[Measure, np.ufunc] = {
     "count": np.add,
     "total": np.add,
@@ -146,7 +137,7 @@ def partials(aggregates: Sequence[Aggregate]) -> tuple[Partial, ...]:
         if is_each(one):
             each[one.column] = None
         else:
-            together.setdefault(one.column, []).extend(_MADE_OF[one.function])
+            together.setdefault(one.column, []).extend(MADE_OF[one.function])
     return (
         Partial(None, ("count",)),
         *(Partial(column, tuple(dict.fromkeys(asked))) for column, asked in together.items()),

@@ -30,16 +30,24 @@ def of_whole(values: NDArray[np.int64], starts: Places) -> Exact:
     return np.asarray((high.astype(np.object_) << _HALF) + low.astype(np.object_), np.object_)
 
 
+def units(values: NDArray[np.float64]) -> Exact:
+    """Finite DOUBLEs in units of 2^-SCALE, exactly.
+
+    >>> [one / (1 << SCALE) for one in units(np.array([0.5, -1e300, 5e-324])).tolist()]
+    [0.5, -1e+300, 5e-324]
+    """
+    whole, shift = _split(values)
+    return np.asarray(whole.astype(np.object_) << shift.astype(np.object_), np.object_)
+
+
 def of_doubles(values: NDArray[np.float64], starts: Places) -> Exact:
-    """The same of finite DOUBLEs, in units of 2^-SCALE.
+    """The sum of each run of finite DOUBLEs, in units of 2^-SCALE.
 
     >>> (total,) = of_doubles(np.array([1e300, 0.5, -1e300]), np.array([0])).tolist()
     >>> total / (1 << SCALE)
     0.5
     """
-    fraction, power = np.frexp(values)
-    whole = np.ldexp(fraction, _BITS).astype(np.int64)
-    shift = power.astype(np.int64) - _BITS + SCALE
+    whole, shift = _split(values)
     run = np.zeros(len(values), np.int64)
     run[starts[1:]] = 1
     alike = np.cumsum(run) * (2 * SCALE + _BITS) + shift
@@ -49,6 +57,12 @@ def of_doubles(values: NDArray[np.float64], starts: Places) -> Exact:
     shifted = of_whole(whole[order], begin) << shift[order[begin]].astype(np.object_)
     first = np.searchsorted(placed[begin] // (2 * SCALE + _BITS), np.arange(len(starts)))
     return np.asarray(np.add.reduceat(shifted, first), np.object_)
+
+
+def _split(values: NDArray[np.float64]) -> tuple[Places, Places]:
+    """DOUBLEs as whole numbers, and the powers of 2 that these are times of units."""
+    fraction, power = np.frexp(values)
+    return np.ldexp(fraction, _BITS).astype(np.int64), power.astype(np.int64) - _BITS + SCALE
 
 
 def quotient(above: int, below: int) -> float | None:

@@ -1,0 +1,51 @@
+"""Numbers for rows of whole numbers, so that equal ones are found in columns."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.bounded.evaluate.growing import grown
+from tamis.bounded.evaluate.kernels import entered, numbered
+
+Ints = NDArray[np.int64]
+_FEWEST = 16
+
+
+class Numbering:
+    """Numbers rows of `width` numbers by when each first came, in a hash table."""
+
+    def __init__(self, width: int) -> None:
+        self._keys = np.empty((_FEWEST, width), np.int64)
+        self._table = np.full(4 * _FEWEST, -1, np.int64)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def of(self, rows: Ints) -> Ints:
+        """The numbers of rows of shape (n, width).
+
+        >>> one = Numbering(1)
+        >>> one.of(np.array([[7], [7], [8], [7]])).tolist(), len(one)
+        ([0, 0, 1, 0], 2)
+        """
+        out = np.empty(len(rows), np.int64)
+        at = 0
+        while at < len(rows):
+            self._count, at = numbered(self._table, self._keys, self._count, rows, at, out)
+            if at < len(rows):
+                self._keys = grown(self._keys, len(self._keys) + 1)
+                self._table = np.full(2 * len(self._table), -1, np.int64)
+                entered(self._table, self._keys, self._count)
+        return out
+
+
+def firsts(numbers: Ints, before: int) -> Ints:
+    """Where each number that is at least `before` stands first, if new ones come in their order.
+
+    >>> firsts(np.array([1, 2, 0, 2, 3]), 2).tolist()
+    [1, 4]
+    """
+    highest = np.maximum.accumulate(np.concatenate([[before - 1], numbers]))
+    return np.flatnonzero(numbers > highest[:-1])

@@ -1,0 +1,159 @@
+"""An alternative over several streams with its duplicates: buckets of tuples, with counts and tallies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from tamis.bounded.evaluate.columns import Ints, Mask
+from tamis.bounded.evaluate.counted import Counted, Part, Taken
+from tamis.bounded.evaluate.counted_kernels import Found
+from tamis.evaluation.standing.contract import Batch
+from tamis.evaluation.standing.timeless.kept import Kept
+from tamis.evaluation.standing.timeless.kernels import Whole
+from tamis.evaluation.standing.timeless.matches import Matches, Wanted
+from tamis.evaluation.standing.timeless.running import times
+from tamis.evaluation.standing.timeless.sifted import Sifted
+from tamis.evaluation.standing.timeless.store import Store
+from tamis.evaluation.standing.timeless.tallies import Tallied, Tallies
+from tamis.expressions.evaluate import holds
+from tamis.expressions.nodes import Column, columns
+from tamis.expressions.vectors import Vector
+from tamis.planning.timeless.minimal import Minimal
+from tamis.planning.timeless.translate import Translation
+
+
+class Counting:
+    """See `Alternative`."""
+
+    def __init__(self, translation: Translation, minimal: Minimal, kept: Kept, wanted: Wanted) -> None:
+        self._sifted, self._wanted, self._joins = Sifted(translation, minimal), wanted, translation.joins
+        self._query = query = minimal.conjunction
+        self._types = [
+            dict(zip(kept.names[stream], kept.types[stream], strict=True)) for stream in query.streams
+        ]
+        self._counted = Counted(query, minimal.closure)
+        self._stores = [Store(list(types.values())) for types in self._types]
+        self._tallies = {column: Tallies(column, asked) for column, asked in wanted.tallied.items()}
+
+    @property
+    def entries(self) -> int:
+        """See `Alternative`."""
+        return self._counted.entries
+
+    def take(self, batches: Mapping[str, Batch], of: Ints) -> Matches:
+        """See `Alternative`."""
+        fresh, parts = [], []
+        for i in range(len(self._query.streams)):
+            columns_, places = self._fresh(i, batches, of)
+            fresh.append(columns_)
+            parts.append(Part(i, places, self._sifted.columns(self._counted.nodes(i), columns_)))
+        taken = self._counted.take(parts)
+        for store, new, columns_ in zip(self._stores, taken.new, fresh, strict=True):
+            store.append([vector.take(new) for vector in columns_.values()], len(new))
+        made = _Made(self._stores, fresh, taken, taken.found)
+        if self._joins:
+            read = {column for expr in self._joins for column in columns(expr)}
+            shown = {(one.alias, one.name): made.column(*self._at(one)) for one in read}
+            keep = np.ones(len(made), np.bool_)
+            for expr in self._joins:
+                keep &= holds(expr, shown, len(made))
+            made = made.where(keep)
+        return Matches(
+            taken.places[made.found.event],
+            {(one.alias, one.name): made.column(*self._at(one)) for one in self._wanted.columns},
+            made.counts(),
+            {(one.alias, one.name): self._tallied(one, made) for one in self._wanted.tallied},
+        )
+
+    def _at(self, column: Column) -> tuple[int, str]:
+        return self._query.aliases.index(column.alias), column.name
+
+    def _fresh(
+        self, occurrence: int, batches: Mapping[str, Batch], of: Ints
+    ) -> tuple[dict[str, Vector], Ints]:
+        """What is kept of the tuples that belong to an occurrence, and their places."""
+        stream, types = self._query.streams[occurrence], self._types[occurrence]
+        if stream not in batches:
+            return {name: Vector.from_list([], kind) for name, kind in types.items()}, np.zeros(0, np.int64)
+        batch, places = batches[stream], np.flatnonzero(of == list(batches).index(stream))
+        at = np.flatnonzero(self._sifted.keeping(occurrence, batch, len(places)))
+        return {name: batch[name].take(at) for name in types}, places[at]
+
+    def _tallied(self, column: Column, made: _Made) -> Tallied:
+        """Of the values of a column, as they were when each combination arose; its buckets take in theirs."""
+        occurrence, name = self._at(column)
+        tallies, taken, found = self._tallies[column], made.taken, made.found
+        tallies.grow(len(self._stores[occurrence]))
+        single = Tallied.of(made.fresh[occurrence][name], self._wanted.tallied[column])
+        own, bucket, last = made.own(occurrence), found.bucket[:, occurrence], found.last[:, occurrence]
+        before, within = ~own & (last < 0), ~own & (last >= 0)
+        old = tallies.take(bucket[before])
+        counted = np.flatnonzero((taken.occurrences == occurrence) & (taken.buckets >= 0))
+        new = tallies.added(taken.buckets[counted], single.take(taken.rows[counted]))
+        at = np.empty(len(made), np.int64)
+        at[own] = taken.rows[found.event[own]]
+        at[before] = len(single) + np.arange(len(old))
+        at[within] = len(single) + len(old) + np.searchsorted(counted, last[within])
+        return Tallied.concat([single, old, new]).take(at).times(made.counts(without=occurrence))
+
+    def dumped(self) -> list[Any]:
+        """See `Alternative`: of each occurrence the first tuples of buckets, counts, and tallies."""
+        found: list[Any] = []
+        for i, (alias, store) in enumerate(zip(self._query.aliases, self._stores, strict=True)):
+            tallies = [
+                one.dumped(len(store)) for column, one in self._tallies.items() if column.alias == alias
+            ]
+            found.append([store.dumped(), self._counted.counts(i).tolist(), tallies])
+        return found
+
+    def restore(self, dumped: list[Any]) -> None:
+        """See `Alternative`."""
+        for i, (alias, store, kept) in enumerate(zip(self._query.aliases, self._stores, dumped, strict=True)):
+            shown, counts, tallies = kept
+            store.restore(shown, len(counts))
+            read = dict(zip(self._types[i], store.all(), strict=True))
+            numbers = self._sifted.columns(self._counted.nodes(i), read)
+            self._counted.restore(i, numbers, np.array(counts, np.int64))
+            own = [one for column, one in self._tallies.items() if column.alias == alias]
+            for one, values in zip(own, tallies, strict=True):
+                one.restore(values)
+
+
+class _Made:
+    """The combinations of a batch, and where their values are."""
+
+    def __init__(
+        self, stores: list[Store], fresh: list[dict[str, Vector]], taken: Taken, found: Found
+    ) -> None:
+        self.fresh, self.taken, self.found = fresh, taken, found
+        self._stores = stores
+
+    def __len__(self) -> int:
+        return len(self.found.event)
+
+    def where(self, keep: Mask) -> _Made:
+        """Some of them."""
+        return _Made(self._stores, self.fresh, self.taken, Found(*(one[keep] for one in self.found)))
+
+    def own(self, occurrence: int) -> Mask:
+        """At which the new tuple is at an occurrence."""
+        return np.asarray(self.found.bucket[:, occurrence] < 0, np.bool_)
+
+    def column(self, occurrence: int, name: str) -> Vector:
+        """A column of the tuples at an occurrence: the new one's, or the first one's of a bucket."""
+        fresh, own = self.fresh[occurrence], self.own(occurrence)
+        new = fresh[name].take(self.taken.rows[self.found.event[own]])
+        old = self._stores[occurrence].take(list(fresh).index(name), self.found.bucket[~own, occurrence])
+        at = np.empty(len(self), np.int64)
+        at[own] = np.arange(len(new))
+        at[~own] = len(new) + np.arange(len(old))
+        return Vector.concat([new, old]).take(at)
+
+    def counts(self, without: int = -1) -> Whole:
+        """How many combinations of tuples each is; without those of one occurrence."""
+        count = self.found.counts
+        return reduce(times, [count[:, i] for i in range(count.shape[1]) if i != without])
