@@ -36,7 +36,7 @@ $(JARS): $(READY) deploy/jars/ivy.xml deploy/jars/SHA256SUMS
 	touch $@
 
 # Compiled once here, not by each service in its first batch.
-$(KERNELS): $(READY) $(wildcard shared/tamis/omission/*.py shared/tamis/predicates/*.py shared/tamis/predicates/*/*.py shared/tamis/evaluation/kernels.py shared/tamis/bounded/evaluate/kernels.py shared/tamis/planning/common.py shared/tamis/expressions/libm.py)
+$(KERNELS): $(READY) $(wildcard shared/tamis/omission/*.py shared/tamis/predicates/*.py shared/tamis/predicates/*/*.py shared/tamis/evaluation/kernels.py shared/tamis/bounded/evaluate/*kernels.py shared/tamis/evaluation/standing/timeless/kernels.py shared/tamis/planning/common.py shared/tamis/expressions/libm.py)
 	$(BIN)/python -m tamis.fleet.kernels
 	touch $@
 

@@ -29,6 +29,7 @@ NAMES = (
     "latency",
     "bounded.deciding",
     "bounded.evaluating",
+    "bounded.counting",
     "sharing.dispatch",
     "sharing.match",
     "sharing.growth",

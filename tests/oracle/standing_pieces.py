@@ -34,13 +34,25 @@ def rows(found: Rows) -> Iterator[Row]:
 def pieces(
     r: random.Random, make: Callable[[], Standing], columns: Columns, tuples: Tuples
 ) -> tuple[list[Row], Standing]:
-    """All rows, by tuple and otherwise in no order, and the query at the end: random runs of tuples, of one
-    stream or of several in turn, make a batch, and after some of them a fresh query goes on.
+    """All rows, by tuple and otherwise in no order, and the query at the end; see `cut`."""
+    found, query = cut(r, make, columns, tuples)
+    return sorted(found, key=lambda row: (row[0], repr(row))), query
+
+
+def cut(
+    r: random.Random,
+    make: Callable[[], Standing],
+    columns: Columns,
+    tuples: Tuples,
+    sizes: Sequence[int] = (1, 2, 5, 50),
+) -> tuple[list[Row], Standing]:
+    """All rows in their order, and the query at the end: random runs of tuples, of one stream or of several
+    in turn, make a batch, and after some of them a fresh query goes on.
     """
     query, found, start = make(), [], 0
     while start < len(tuples):
         mixed = isinstance(query, InTurn) and r.random() < 0.5
-        most, end = start + r.choice((1, 2, 5, 50)), start + 1
+        most, end = start + r.choice(sizes), start + 1
         while end < min(most, len(tuples)) and (mixed or tuples[end][0] == tuples[start][0]):
             end += 1
         made = _taken(query, columns, tuples[start:end], mixed=mixed)
@@ -50,7 +62,7 @@ def pieces(
             state, query = query.dump(), make()
             query.load(state)
             assert query.dump() == state
-    return sorted(found, key=lambda row: (row[0], repr(row))), query
+    return found, query
 
 
 def _taken(query: Standing, columns: Columns, tuples: Tuples, *, mixed: bool) -> Rows:

@@ -1,5 +1,5 @@
 """After every tuple the bounded evaluator has given what the plain join gives of the tuples so far, and has
-no more entries than was promised.
+no more entries than was promised; without DISTINCT, batches in columns give the same, in the same order.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pytest
 from tests.oracle.bounded_queries import query
 from tests.oracle.brackets import SEED, also_long, cases
@@ -17,10 +18,15 @@ from tests.oracle.brackets import SEED, also_long, cases
 from tamis.bounded.bound import entries
 from tamis.bounded.closure import Closure
 from tamis.bounded.decide import violation
+from tamis.bounded.evaluate.columns import Column
+from tamis.bounded.evaluate.counted import Counted, Part
 from tamis.bounded.evaluate.evaluator import Evaluator
+from tamis.bounded.evaluate.filters import Filter
 from tamis.bounded.normal_form import Conjunction, Difference, Unequal
 
 Tuples = list[list[int]]
+Event = tuple[int, int, list[int]]  # step, occurrence, values
+Row = tuple[int, tuple[int, ...], int]  # step, projected values, how many
 
 
 @pytest.mark.parametrize("times", also_long(7))
@@ -31,7 +37,7 @@ def test_every_prefix_has_the_rows_of_the_plain_join(offset: int, times: int) ->
     for asked, closure in itertools.islice(_bounded(r, offset), cases(0.21) * times):
         bound = entries(asked, closure)
         assert bound < math.inf, (SEED, asked)
-        productive += _play(r, asked, Evaluator(asked, closure), int(bound))
+        productive += _play(r, asked, closure, int(bound))
     assert productive
 
 
@@ -48,8 +54,12 @@ def _bounded(r: random.Random, offset: int) -> Iterator[tuple[Conjunction, Closu
             yield asked, closure
 
 
-def _play(r: random.Random, asked: Conjunction, evaluator: Evaluator, bound: int) -> bool:
+def _play(r: random.Random, asked: Conjunction, closure: Closure, bound: int) -> bool:
     """Random tuples of random streams; whether any row arose."""
+    evaluator = Evaluator(asked, closure)
+    filters = [Filter(asked, closure, i) for i in range(len(asked.streams))]
+    events: list[Event] = []  # what passes all conditions on an occurrence
+    in_order: list[Row] = []
     tuples: list[Tuples] = [[] for _ in asked.streams]
     given: Counter[tuple[int, ...]] = Counter()
     wanted: Counter[tuple[int, ...]] = Counter()
@@ -68,18 +78,53 @@ def _play(r: random.Random, asked: Conjunction, evaluator: Evaluator, bound: int
             for payloads, count in evaluator.push(i, values, values):
                 row = tuple(payloads[asked.occurrence(k)][k] for k in asked.projected)  # type: ignore[index]
                 given[row] += count
+                in_order.append((step, row, count))
             own = (0, *asked.own(i))
             alone = [one for one in asked.differences if {one.left, one.right} <= set(own)]
             if _hold(alone, [one for one in asked.unequal if one.left in own], values):
                 tuples[i].append(values)
                 joins.append(i)
+            if filters[i].passes(values):
+                events.append((step, i, values))
         kept = evaluator.entries + (len(given) if asked.distinct else 0)
         assert kept <= bound, (SEED, asked, kept, bound)
         for i in joins:  # the first that has the new tuple
             wanted += _plain(asked, [*before[:i], tuples[i][-1:], *tuples[i + 1 :]])
         same = set(given) == set(wanted) if asked.distinct else given == wanted
         assert same, (SEED, asked, step, given, wanted)
+    if not asked.distinct and len(asked.streams) > 1 and r.random() < 0.25:
+        counted = Counted(asked, closure)
+        assert list(_in_columns(r, asked, counted, events)) == in_order, (SEED, asked, events)
+        assert counted.entries == evaluator.entries, (SEED, asked, events)
     return bool(given)
+
+
+def _in_columns(r: random.Random, asked: Conjunction, counted: Counted, events: list[Event]) -> Iterator[Row]:
+    """Every combination in random batches: its step, row and count."""
+    firsts: list[list[list[int]]] = [[] for _ in asked.streams]
+    start = 0
+    while start < len(events):
+        some = events[start : start + r.choice((1, 2, 5, 50))]
+        start += len(some)
+        parts = []
+        own = [[one for one in some if one[1] == i] for i in range(len(asked.streams))]
+        for i, tuples in enumerate(own):
+            columns = {
+                node: Column(np.array([values[node] for _, _, values in tuples], np.int64))
+                for node in counted.nodes(i)
+            }
+            parts.append(Part(i, np.array([step for step, _, _ in tuples], np.int64), columns))
+        taken = counted.take(parts)
+        for i, new in enumerate(taken.new):
+            firsts[i] += [own[i][row][2] for row in new.tolist()]
+        for event, buckets, counts in zip(
+            *(one.tolist() for one in (taken.found.event, taken.found.bucket, taken.found.counts)),
+            strict=True,
+        ):
+            at, row = taken.occurrences[event], taken.rows[event]
+            chosen = [own[at][row][2] if i == at else firsts[i][one] for i, one in enumerate(buckets)]
+            shown = tuple(chosen[asked.occurrence(k)][k] for k in asked.projected)
+            yield int(taken.places[event]), shown, math.prod(counts)
 
 
 def _plain(asked: Conjunction, tuples: list[Tuples]) -> Counter[tuple[int, ...]]:

@@ -39,7 +39,7 @@ def _query(r: random.Random) -> str:
 
 
 def _select(r: random.Random, distinct: str, most: int | None = None) -> str:
-    sources = queries.sources_of(r)
+    sources = queries.sources_of(r, three=True)
     whole, flags, texts, _ = queries.columns_of(sources)
     shown = r.sample(whole, most) if most else r.sample([*whole, *flags, *texts], r.randint(0, 2)) or ["1"]
     outputs = ", ".join(f"{one} AS o{i}" for i, one in enumerate(shown))

@@ -64,10 +64,10 @@ def columns_of(sources: list[str]) -> tuple[list[str], list[str], list[str], lis
     return found
 
 
-def sources_of(r: random.Random) -> list[str]:
-    """What stands in FROM."""
+def sources_of(r: random.Random, *, three: bool = False) -> list[str]:
+    """What stands in FROM, `three` sources at times."""
     joins = [["s x"], ["s x", "t y"], ["s x", "t y"], ["s x", "t y"], ["s x", "s y"], ["t x", "s y"]]
-    return r.choice(joins)
+    return r.choice([*joins, ["s x", "t y", "s z"]] if three else joins)
 
 
 def where(r: random.Random, sources: list[str], limited: float = 0.5) -> str:

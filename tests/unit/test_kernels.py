@@ -6,9 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from tamis.bounded.evaluate import counted_kernels as counted
 from tamis.bounded.evaluate import kernels as synopses
 from tamis.bounded.evaluate.ledger import Ledger
 from tamis.evaluation import kernels
+from tamis.evaluation.standing import standing
+from tamis.evaluation.standing.timeless import kernels as timeless
+from tamis.expressions.nodes import Type
+from tamis.expressions.vectors import Vector
 from tamis.fleet.kernels import warm
 from tamis.omission import neighbours, order, panes, retained, retained_by_key, settle, shorthand, sift, sweep
 from tamis.omission.stream import OmissionState
@@ -18,7 +23,8 @@ from tamis.omission.window_stream import WindowState
 def test_the_filter_and_the_join_need_no_further_compilation() -> None:
     warm()
     compiled: list[Any] = [settle.advance, panes.extremes, kernels.windows, kernels.expand]
-    compiled += [synopses.rising, synopses.entered]
+    compiled += [synopses.rising, synopses.numbered, synopses.entered, counted.joined, counted.restored]
+    compiled += [timeless.summed, timeless.outdone, timeless.touched, timeless.middles]
     compiled += [order._ordered, order._ascending, order._radix_sort, order._count_sort]
     compiled += [neighbours._compare, shorthand.encode, sift._sift, sweep.sweep]
     before = [list(kernel.signatures) for kernel in compiled]
@@ -41,6 +47,7 @@ def test_the_filter_and_the_join_need_no_further_compilation() -> None:
             if wanted[-1]:
                 seen[row] = lead
         assert ledger.rising(rows, leads).tolist() == wanted
+    _count(random)
     disordered = random.permutation(2_000)
     order.by_key_and_time(disordered % 7, disordered)
     keys = np.array([1, 1, 2])
@@ -51,3 +58,26 @@ def test_the_filter_and_the_join_need_no_further_compilation() -> None:
             retained(times, random.integers(0, 3, size), 9, ties=ties)
             retained_by_key(times % 2, times, random.normal(size=size), 9, max_delay=3)
     assert [list(kernel.signatures) for kernel in compiled] == before
+
+
+def _count(random: np.random.Generator) -> None:
+    """Other queries that join and count, three streams and texts among them."""
+    streams = "CREATE STREAM s (k INT, v VARCHAR, x DOUBLE); CREATE STREAM t (j INT, b BIGINT);"
+    for sql in (
+        "SELECT k, t.b FROM s, t, t u WHERE k = t.j AND k BETWEEN 0 AND 9 AND t.b <= u.b",
+        "SELECT v, sum(x) AS n, max(b) AS m, median(x) AS d FROM s, t WHERE k <= j GROUP BY v",
+        "SELECT count(DISTINCT v) AS n, min(v) AS l, min(x) AS m FROM s HAVING avg(x) > 0",
+    ):
+        query = standing(f"{streams} CREATE ALERT q WITH (allow_unbounded = true) AS {sql};", "q")
+        for rows in (1, 40):
+            k, texts = random.integers(0, 9, rows), Vector.from_list([*"xy" * rows][:rows], Type.VARCHAR)
+            batches = {
+                "s": {"k": Vector(k), "v": texts, "x": Vector(random.normal(size=rows))},
+                "t": {"j": Vector(k), "b": Vector(k)},
+            }
+            for stream in query.streams:
+                query.take(stream, batches[stream], rows)
+                query.take(stream, {name: one.take(np.arange(0)) for name, one in batches[stream].items()}, 0)
+        again = standing(f"{streams} CREATE ALERT q WITH (allow_unbounded = true) AS {sql};", "q")
+        again.load(query.dump())
+        assert again.dump() == query.dump()

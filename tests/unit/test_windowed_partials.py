@@ -11,8 +11,8 @@ import pytest
 
 from tamis.errors import RefusedError
 from tamis.evaluation.standing import CountsLate, Rows, Standing, standing
-from tamis.evaluation.standing.windowed import WindowedGroups
 from tamis.evaluation.standing.sums import SCALE, of_doubles, of_whole, quotient
+from tamis.evaluation.standing.windowed import WindowedGroups
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 

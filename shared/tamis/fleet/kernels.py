@@ -10,7 +10,10 @@ import numpy as np
 
 from tamis.bounded.evaluate.ledger import Ledger
 from tamis.evaluation import kernels
+from tamis.evaluation.standing import standing
 from tamis.expressions import libm
+from tamis.expressions.nodes import Type
+from tamis.expressions.vectors import Vector
 from tamis.omission.kernel import retained_by_key
 from tamis.omission.order import by_key_and_time
 from tamis.omission.stream import OmissionState
@@ -38,11 +41,26 @@ def warm() -> None:
     rows = np.arange(2)
     kernels.expand(*kernels.windows(rows, rows, rows, rows, rows))
     Ledger(1).rising(np.arange(100).reshape(-1, 1), np.arange(100))
+    _count()
     stream, query = parse("a < 1 OR a >= 1 AND b < 1 OR a >= 1 AND b >= 1"), parse("a > 0 AND b > 0")
     implies(query, stream)
     whole = Footprint.of(np.zeros((1, 1)), np.ones((1, 1)))
     Topics([Served(1, whole, joiner=True, subscribers=0)], 1).choose(whole, subscriber=True)
     Dispatcher([stream, query]).which({"a": np.zeros(1), "b": np.zeros(1)})
+
+
+def _count() -> None:
+    """Join, count and aggregate duplicates, and go on from the state."""
+    calls = "count(*) AS n, max(s.a) AS m, min(s.x) AS l, median(s.k) AS d"
+    sql = (
+        "CREATE STREAM s (k INT, a INT, x DOUBLE); CREATE STREAM t (j INT); CREATE ALERT counted AS"
+        f" SELECT t.j, {calls} FROM s, t WHERE s.k = t.j AND t.j BETWEEN 0 AND 99 GROUP BY t.j;"
+    )
+    query, again = standing(sql, "counted"), standing(sql, "counted")
+    numbers = Vector.from_list(list(range(100)), Type.INT)
+    query.take("t", {"j": numbers}, 100)
+    query.take("s", {"k": numbers, "a": numbers, "x": Vector(numbers.data * 0.5)}, 100)
+    again.load(query.dump())
 
 
 if __name__ == "__main__":

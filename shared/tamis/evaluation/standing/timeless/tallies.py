@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -132,20 +133,27 @@ class Tallies:
     def dumped(self, things: int) -> dict[str, list[Any]]:
         """The first things, as JSON."""
         found: dict[str, list[Any]] = {
-            name: [number_text(number) for number in one.values[:things].tolist()]
-            for name, one in self._sums.items()
+            name: [_text(one, self._unit(name)) for one in total.values[:things].tolist()]
+            for name, total in self._sums.items()
         }
         for name, extreme in self._extremes.items():
             found[name] = extreme.values[:things].tolist()
         return found
 
+    def _unit(self, name: Measure) -> int:
+        return 1 << SCALE if name == "total" and self._column.type is Type.DOUBLE else 1
+
     def restore(self, dumped: Mapping[str, list[Any]]) -> None:
         """Take back what was kept of all things."""
         known = np.array([text != "0" for text in dumped["count"]], np.bool_)
         for name, total in self._sums.items():
-            total.values = whole([int(number_of(text)) for text in dumped[name]])
+            total.values = whole([int(number_of(text) * self._unit(name)) for text in dumped[name]])
         for name, extreme in self._extremes.items():
             extreme.values, extreme.known = np.array(dumped[name], extreme.values.dtype), known
+
+
+def _text(number: int, unit: int) -> str:
+    return number_text(number if unit == 1 else Fraction(number, unit))
 
 
 def bigint(numbers: Whole, null: Mask | None = None) -> Vector:

@@ -80,15 +80,12 @@ class Values:
 
     def median(self, told: Told) -> Vector:
         """The mean of the two middle values."""
-        null = told.low < 0
-        pairs = (
-            [self._exact(np.where(null, 0, at)) for at in (told.low, told.high)] if len(self) else [[], []]
-        )
+        some = np.flatnonzero(told.low >= 0)
         unit = 2 << SCALE if self._type is Type.DOUBLE else 2
-        given = [
-            None if gone else quotient(low + high, unit)
-            for gone, low, high in zip(null.tolist(), *pairs, strict=True)
-        ]
+        given: list[float | None] = [None] * len(told.low)
+        pairs = (self._exact(at[some]) for at in (told.low, told.high))
+        for place, low, high in zip(some.tolist(), *pairs, strict=True):
+            given[place] = quotient(low + high, unit)
         return Vector.from_list(given, Type.DOUBLE)
 
     def _exact(self, at: Ints) -> list[int]:
