@@ -89,7 +89,7 @@ def run(quick: bool, say: Say) -> Result:
         {"batch": BATCH, "quick": quick},
         (
             "SELECT DISTINCT of items where an ask is at most a bid; prices are independent,"
-            f" batches of {BATCH:,} tuples of each stream by turns, or a fortieth of all where that is more, since"
+            f" batches of {BATCH:,} tuples of each stream by turns, or a fortieth of all where that is more:"
             " Spark's store copies its map at each batch",
             "tuples/s of all up to there, by CPU time; state: what `dump` writes",
             "Spark: its join of the two streams and dropDuplicates, without watermark, a task at a time, by"
