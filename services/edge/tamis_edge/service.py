@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import threading
 import time
@@ -13,6 +12,7 @@ from types import FrameType
 
 import numpy as np
 
+from tamis.collecting import collect_seldom
 from tamis.errors import UnavailableError
 from tamis.planning.plan import Plan
 from tamis.settings import KafkaSettings, ServiceSettings
@@ -291,10 +291,7 @@ def serve(config: EdgeConfig, kafka: KafkaSettings, settings: ServiceSettings) -
         signal.signal(number, stop)
     telemetry.start()
     warm_up()
-    # A micro-batch is many objects without cycles: to look for these as often as by default would take a
-    # quarter of the time that publishing takes.
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
+    collect_seldom()
     edge.start()
     _log.info("started", edge=config.name, telemetry=telemetry.url, data=str(config.data or settings.data))
     try:

@@ -7,6 +7,7 @@ import threading
 from dataclasses import replace
 from types import FrameType
 
+from tamis.collecting import collect_seldom
 from tamis.query.reach import Reach
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics, configure_logs, get_logger
@@ -35,6 +36,7 @@ def run(settings: RegistrySettings, kafka: KafkaSettings, host: str, port: int, 
     hosts = [name.strip() for name in (host, *settings.registry_hosts.split(",")) if name.strip()]
     server = HttpServer(application(worker, metrics, health, hosts), host, port)
     server.start()
+    collect_seldom()
     get_logger("tamis.registry").info("listening", url=server.url, docs=f"{server.url}/docs")
     try:
         worker.run(stopping)

@@ -4,11 +4,14 @@ needed.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.planning import topology
 from tamis.planning.plan import Definition
+from tamis.planning.remembered import MOST, Remembered
 from tamis.planning.times import window_bounds
 
 # Stands for "no bound". Far above every sum of real bounds, and a time (within 2^53) plus it is an int64.
@@ -18,10 +21,19 @@ Matrix = NDArray[np.int64]
 
 
 def closure(definition: Definition) -> Matrix | None:
-    """The greatest t_i - t_j that bounds and window allow, for all inputs i, j (shape (n, n), microseconds).
+    """The greatest t_i - t_j that bounds and window allow, for all inputs i, j (shape (n, n), microseconds):
+    to be read only.
 
     `UNBOUNDED` where nothing bounds it; None where the bounds contradict each other and nothing ever joins.
     """
+    return _CLOSURES.one(definition, partial(_closure, definition))
+
+
+# Of thousands of definitions most are the same objects in the next plan, and in the next batch all.
+_CLOSURES = Remembered[Matrix | None](MOST)
+
+
+def _closure(definition: Definition) -> Matrix | None:
     names = tuple(source.alias for source in definition.inputs)
     found = topology.closure(names, (*definition.bounds, *window_bounds(definition.window, names)))
     if found.contradictory:

@@ -239,6 +239,7 @@ class OmissionState:
             held = np.unique(np.concatenate(slots))
             held = held[self._pool.needs[held] < RETAINED]
             self._pool.needs[held] |= RETAINED
+            self._noted = True
             found.append(self._pool.ids[held])
         for fresh in self._offered:
             mine = (fresh.codes >= first) & (fresh.codes < behind) & (fresh.needs < RETAINED)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from tamis.expressions.opaque import calls, name_of
 from tamis.planning.plan import Definition, Plan
 from tamis.planning.plan_json import decode_plan
+from tamis.planning.remembered import MOST, Remembered
 from tamis_joiner.core.decode import Schema
 from tamis_joiner.core.frontiers import partners
 from tamis_joiner.core.retention import Use, slice_width, uses
@@ -89,6 +90,14 @@ def scheme_of(document: bytes) -> Scheme:
 
 
 def _functions(definition: Definition) -> tuple[str, ...]:
+    return _FUNCTIONS.one(definition, partial(_called, definition))
+
+
+# Most definitions are the same objects in the next plan.
+_FUNCTIONS = Remembered[tuple[str, ...]](MOST)
+
+
+def _called(definition: Definition) -> tuple[str, ...]:
     selected = [expr for _, expr in definition.select]
     filters = [source.filter for source in definition.inputs]
     return tuple(sorted({name_of(call) for call in calls(definition.condition, *filters, *selected)}))

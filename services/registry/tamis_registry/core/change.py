@@ -44,8 +44,3 @@ class Change:
     def plan(self) -> Plan | None:
         """The plan that is to be written."""
         return self.built.plan if self.built else None
-
-    @property
-    def document(self) -> bytes:
-        """The plan's text, put together when it is asked for."""
-        return self.written.document if self.written else b""
