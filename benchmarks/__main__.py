@@ -33,6 +33,7 @@ NAMES = (
     "sharing.dispatch",
     "sharing.match",
     "sharing.growth",
+    "sharing.taking",
     "windows",
 )
 # A name before the dot stands for all that begin with it.

@@ -91,10 +91,10 @@ def grown(kind: str, steps: tuple[int, ...]) -> Iterator[tuple[Registry, Change,
 def _grow(kind: str, steps: tuple[int, ...]) -> list[dict[str, Cell]]:
     collect_seldom()  # as the service does
     rows: list[dict[str, Cell]] = []
-    before = _resident()
+    before = resident()
     for registry, change, spent in grown(kind, steps):
         assert change.written is not None
-        resident = _resident()
+        size = resident()
         rows.append(
             {
                 "queries": kind,
@@ -104,7 +104,7 @@ def _grow(kind: str, steps: tuple[int, ...]) -> list[dict[str, Cell]]:
                 "ms to drop one": 1000 * float(np.median(list(_dropped(registry, kind, len(spent))))),
                 "s in all": sum(spent),
                 "plan, KB": change.written.size / 1024,
-                "KB a query": (resident - before) / 1024 / len(spent),
+                "KB a query": (size - before) / 1024 / len(spent),
             }
         )
     return rows
@@ -159,6 +159,6 @@ _ADD: dict[str, Callable[[Registry, np.random.Generator, int], Change]] = {
 }
 
 
-def _resident() -> float:
+def resident() -> float:
     """The size of this process, bytes."""
     return float(Path("/proc/self/statm").read_text().split()[1]) * 4096

@@ -279,7 +279,7 @@ def test_keys_that_nothing_remembers_are_forgotten() -> None:
         offset += MANY
         sent(run)
         durable(run)
-    tables = run._topics[TOPIC]._omission_keys.values()
+    tables = run._topics[TOPIC]._tables.values()
     assert all(len(table) <= 2 * MANY for table in tables)
     assert len(run._topics[TOPIC].keys.encoded) <= 3 * MANY
 

@@ -21,7 +21,7 @@ from tamis_registry.core.errors import MissingError
 from tamis_registry.core.seen import Seen
 from tamis_registry.core.state import Lease, State
 
-# Each is an entry of a plan, of which the fleet reads at most 10,000 a topic.
+# Each is an entry of a plan.
 MOST = 10_000
 # Characters of a predicate, and clauses once it is multiplied out.
 LONGEST = 4_000
