@@ -19,7 +19,7 @@ from tamis.omission.order import by_key_and_time
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
 from tamis.planning.sharing import Served, Topics
-from tamis.planning.traffic import Footprint
+from tamis.planning.traffic import MOST_EXACT, Footprint, volume
 from tamis.predicates import implies, parse
 from tamis.predicates.evaluation import Dispatcher
 
@@ -45,6 +45,9 @@ def warm() -> None:
     stream, query = parse("a < 1 OR a >= 1 AND b < 1 OR a >= 1 AND b >= 1"), parse("a > 0 AND b > 0")
     implies(query, stream)
     whole = Footprint.of(np.zeros((1, 1)), np.ones((1, 1)))
+    many = np.zeros((MOST_EXACT + 1, 1))
+    volume(many, many + 1.0)
+    Footprint.of(many, many + 1.0)
     Topics([Served(1, whole, joiner=True, subscribers=0)], 1).choose(whole, subscriber=True)
     Dispatcher([stream, query]).which({"a": np.zeros(1), "b": np.zeros(1)})
 
