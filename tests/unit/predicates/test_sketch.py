@@ -8,7 +8,7 @@ import pytest
 
 from tamis.errors import InputError
 from tamis.predicates import parse
-from tamis.predicates.selectivity import Sketch, merge, observe, selectivity
+from tamis.predicates.selectivity import Sketch, Uniform, merge, observe, selectivity
 from tamis.predicates.selectivity.sketch import SIZE
 
 Columns = dict[str, npt.NDArray[np.generic]]
@@ -89,3 +89,17 @@ def test_an_attribute_that_is_lacking_is_null() -> None:
 def test_what_is_no_sketch_is_refused(data: bytes) -> None:
     with pytest.raises(InputError, match="no sketch of a stream"):
         merge([data])
+
+
+def test_an_attribute_of_several_types_is_left_out() -> None:
+    r = np.random.default_rng(9)
+    both = merge([observe({"a": np.zeros(9), "b": np.ones(9)}, r), observe({"a": np.zeros(9, np.bool_)}, r)])
+    found = Sketch.from_bytes(both)
+    assert found.count == 18 and set(found.values) == {"b"}
+    assert merge([both, observe({"b": np.ones(3)}, r)])
+
+
+@pytest.mark.parametrize("ends", [(5, 1), (0, np.nan), (-np.inf, 0), (0, 1, 1.5), (0, 1, -0.1)])
+def test_what_is_no_distribution_is_refused(ends: tuple[float, ...]) -> None:
+    with pytest.raises(InputError, match="nothing is spread over"):
+        Uniform(*ends)

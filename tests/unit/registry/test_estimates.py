@@ -95,6 +95,23 @@ def test_estimates_are_durable_and_nobody_moves_by_them(registry: Registry) -> N
     assert set(again.state.estimates) == {"air"}
 
 
+def test_a_stream_made_anew_with_other_types_is_estimated_anew(registry: Registry) -> None:
+    r = np.random.default_rng(1)
+
+    def say(sql: str) -> None:
+        registry.done(registry.apply(sql, 0)[1], 0)
+
+    registry.observe(told("air:e1/s", (0, 100), 1))
+    say("DROP STREAM air;" + STREAM.replace("x DOUBLE CHECK (x BETWEEN 0 AND 100)", "x BOOLEAN"))
+    registry.observe(Observation("air:e2/s", "air", observe({"x": r.random(5_000) < 0.3}, r)))
+    say("CREATE ALERT q AS SELECT k FROM air WHERE x;")
+    say("CREATE STREAM other (k VARCHAR KEY, ts TIMESTAMP, WATERMARK FOR ts AS ts);")
+    assert sharing(registry, "x")["estimated_from"] == "declared domains"  # whose readings are which?
+    registry.observe(Observation("air:e1/s", "air", observe({"x": r.random(5_000) < 0.3}, r)))
+    found = sharing(registry, "NOT x")
+    assert found["estimated_from"] == "10,000 readings"
+
+
 def test_what_chance_explains_is_no_news(registry: Registry) -> None:
     registry.observe(told("air:e1/s", (0, 100), 1))
     ask(registry, "x < 50")

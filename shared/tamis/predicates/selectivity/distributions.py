@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tamis.errors import InputError
 from tamis.predicates.ranges import HIGH, LOW, NULL, Cut
 
 
@@ -20,11 +22,20 @@ class Distribution(Protocol):
 
 @dataclass(frozen=True)
 class Uniform:
-    """Numbers spread evenly over [first, last]; `null` is the share of NULLs."""
+    """Numbers spread evenly over [first, last]; `null` is the share of NULLs. Raises `InputError` where first
+    is behind last, or one of them isn't finite.
+    """
 
     first: float
     last: float
     null: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (-math.inf < self.first <= self.last < math.inf and 0.0 <= self.null <= 1.0):
+            raise InputError(
+                f"nothing is spread over [{self.first}, {self.last}] with {self.null} of it NULL",
+                hint="give finite ends in their order, and a share of NULLs from 0 to 1",
+            )
 
     def below(self, cut: Cut) -> float:
         """See `Distribution`.

@@ -79,8 +79,8 @@ def observe(columns: Columns, random: np.random.Generator) -> bytes:
 
 
 def merge(sketches: Iterable[bytes]) -> bytes:
-    """The sketch of all rows together. An attribute that one of them lacks is NULL in its rows. Raises
-    `InputError`.
+    """The sketch of all rows together. An attribute that one of them lacks is NULL in its rows; one that is of
+    several types (of a stream that was made anew) is left out. Raises `InputError`.
     """
     parts = [Sketch.from_bytes(data) for data in sketches]
     names = list(dict.fromkeys(name for part in parts for name in part.values))
@@ -92,6 +92,7 @@ def merge(sketches: Iterable[bytes]) -> bytes:
         name: tuple(parts[at].values[name][row] if name in parts[at].values else None for _, at, row in kept)
         for name in names
     }
+    values = {name: seen for name, seen in values.items() if _alike(seen)}
     return Sketch(
         sum(part.count for part in parts), tuple(number for number, _, _ in kept), values
     ).to_bytes()
