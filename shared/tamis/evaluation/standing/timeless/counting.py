@@ -151,7 +151,8 @@ class _Made:
         at = np.empty(len(self), np.int64)
         at[own] = np.arange(len(new))
         at[~own] = len(new) + np.arange(len(old))
-        return Vector.concat([new, old]).take(at)
+        found = Vector.concat([new, old]).take(at)
+        return found if found.null is not None and found.null.any() else Vector(found.data)
 
     def counts(self, without: int = -1) -> Whole:
         """How many combinations of tuples each is; without those of one occurrence."""
