@@ -79,8 +79,8 @@ def observe(columns: Columns, random: np.random.Generator) -> bytes:
 
 
 def merge(sketches: Iterable[bytes]) -> bytes:
-    """The sketch of all rows together. An attribute that one of them lacks is NULL in its rows; one that is of
-    several types (of a stream that was made anew) is left out. Raises `InputError`.
+    """The sketch of all rows together. An attribute that one of them lacks is NULL in its rows; one that
+    isn't of one type (of a stream that was made anew) is left out. Raises `InputError`.
     """
     parts = [Sketch.from_bytes(data) for data in sketches]
     names = list(dict.fromkeys(name for part in parts for name in part.values))
