@@ -282,6 +282,11 @@ def parse_expression(tokens: list[Token]) -> exp.Expr:
 
 
 def _parse(tokens: list[Token], method: Callable[[Any], exp.Expr | None]) -> exp.Expr:
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens = tokens[:-1]
+    for token in tokens:
+        if token.token_type is TokenType.SEMICOLON:  # sqlglot would give the first part, and say nothing
+            raise SyntaxProblem("", token.start, token.text)
     parser = DIALECT.parser(error_level=ErrorLevel.IMMEDIATE)
     found = parser._parse(method, tokens) if tokens else []
     node = found[0] if found else None  # sqlglot gives none for what begins with ELSE

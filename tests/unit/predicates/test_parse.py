@@ -92,6 +92,9 @@ def test_mistakes_have_places() -> None:
         parse("rh > 5\nOR tmep < 3", types)
     with pytest.raises(SqlErrors, match="expression"):
         parse("")
+    with pytest.raises(SqlErrors, match=r"line 1, column 6: ';' stands where it doesn't belong"):
+        parse("a < 5; b > 3")
+    assert parse("a < 5; ; -- that's all").sql() == "a < 5"
     with pytest.raises(
         RefusedError,
         match="'a \\+ b > 3' is not a comparison of an attribute with a constant or another attribute",

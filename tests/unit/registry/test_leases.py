@@ -53,6 +53,7 @@ def ask(registry: Registry, predicate: str, consumer: str = "", now: int = 0, st
         ("air", "x >", 60, SqlErrors, "missing at the end"),
         ("air", "x > 5 AND x < 3", 60, RefusedError, "holds for no tuple"),
         ("air", "x > 1" + " OR x > 1" * 1000, 60, InputError, "characters"),
+        ("air", "x > 1; x < 5", 60, SqlErrors, "';' stands where"),
         ("air", MANY, 60, RefusedError, "clauses"),
         ("air", "(" * 1900 + "x > 1" + ")" * 1900, 60, SqlErrors, "nests deeper"),
         ("air", "x > 1", 5, InputError, "a lease of 5 s"),
