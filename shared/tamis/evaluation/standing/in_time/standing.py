@@ -4,137 +4,26 @@ passed them, and are then taken in order of time.
 
 from __future__ import annotations
 
-import hashlib
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import orjson
 
-from tamis.bounded.application_time.evaluate.evaluator import Condition, Evaluator
-from tamis.bounded.application_time.evaluate.store import Entry, Shown
-from tamis.bounded.closure import Bound
 from tamis.evaluation.standing.contract import Batch, Rows
-from tamis.evaluation.standing.timeless.kept import Kept, Values, kept_columns, needed
+from tamis.evaluation.standing.in_time.selects import Branch, Nodes, Select, whole
+from tamis.evaluation.standing.timeless.kept import Values
 from tamis.evaluation.standing.timeless.rows import Given
-from tamis.evaluation.standing.timeless.state import number_of, number_text, packed, unpacked
-from tamis.expressions.evaluate import evaluate, holds
-from tamis.expressions.nodes import Expr, aliases
+from tamis.evaluation.standing.timeless.state import packed, unpacked
 from tamis.expressions.vectors import Vector
-from tamis.planning.application_time.ground import Ground, ground
-from tamis.planning.application_time.timed import Alternative, alternatives, translated
-from tamis.planning.timeless.numbers import Numbers, conditions, numbers, passing
-from tamis.planning.timeless.translate import Translation
+from tamis.planning.timeless.numbers import passing
 from tamis.query.model import Catalog, Query
 
 _NEVER = -(1 << 63)
 # Time, number, stream, the values that each SELECT keeps, and which takers it belongs to.
 Waiting = tuple[int, int, str, tuple[Values, ...], list[int]]
-Nodes = list[Bound | None]  # the values of a tuple at the nodes of an alternative
 Taker = tuple[int, int, int]  # a SELECT, its alternative, the occurrence
 Found = tuple[int, dict[str, Values], int]  # a SELECT, tuples by alias, and how often they make a row
-
-
-class _Branch:
-    """One alternative of a SELECT, with its evaluator."""
-
-    def __init__(self, translation: Translation, one: Alternative, ground: Ground, kept: Kept) -> None:
-        self.query, self.kept = one.timed.query, kept
-        self.stands = one.minimal.stands
-        self._codes = translation.codes
-        query = self.query
-        self.conditions = [conditions(translation, one.minimal, alias) for alias in query.aliases]
-        joins = [Condition(self._occurrences(expr), self._hold(expr)) for expr in translation.joins]
-        self.evaluator = Evaluator(one.timed, joins)
-        for occurrence, rows in one.rows.items():
-            relation = ground.relations[query.streams[occurrence]]
-            shown = kept.values(query.streams[occurrence], relation.columns, len(relation))
-            for at, place in enumerate(rows.places):
-                values: list[Bound | None] = [None] * query.size
-                for node, own in rows.values.items():
-                    values[node] = own[at]
-                self.evaluator.relation(occurrence, values, shown[place])
-
-    def values(self, occurrence: int, batch: Batch, rows: int) -> list[Nodes]:
-        """The values of tuples at the nodes of an occurrence."""
-        columns: list[Numbers | None] = [None] * self.query.size
-        for node in self.query.own(occurrence):
-            columns[node] = numbers(batch[self.query.nodes[node - 1].column], self._codes)
-        return [[None if c is None else c[row] for c in columns] for row in range(rows)]
-
-    def of_kept(self, occurrence: int, kept: Values) -> Nodes:
-        """The values of a tuple that is kept."""
-        (found,) = self.values(occurrence, self.kept.vectors(self.query.streams[occurrence], [kept]), 1)
-        return found
-
-    def dumped(self) -> list[Any]:
-        """All entries, as JSON: for each part its combinations."""
-        return [
-            [list(members), [[[one.shown[x] for x in members], number_text(one.count)] for one in store]]
-            for members, store in self.evaluator.stores.items()
-        ]
-
-    def restore(self, dumped: Sequence[Any]) -> None:
-        """Take back all entries."""
-        for own, combinations in dumped:
-            members = tuple(own)
-            for shown, count in combinations:
-                every: list[Shown] = [None] * len(self.query.streams)
-                values: list[Bound | None] = [None] * self.query.size
-                for occurrence, one in zip(members, shown, strict=True):
-                    every[occurrence] = tuple(one)
-                    found = self.of_kept(occurrence, tuple(one))
-                    for node in self.query.own(occurrence):
-                        values[node] = found[node]
-                self.evaluator.restore(members, Entry(values, every, int(number_of(count))))
-
-    def _occurrences(self, expr: Expr) -> frozenset[int]:
-        return frozenset(self.query.aliases.index(self.stands.get(alias, alias)) for alias in aliases(expr))
-
-    def _hold(self, expr: Expr) -> Any:
-        def hold(shown: Sequence[Shown]) -> bool:
-            columns = {}
-            for alias in aliases(expr):
-                occurrence = self.query.aliases.index(self.stands.get(alias, alias))
-                one = _whole(shown[occurrence])
-                vectors = self.kept.vectors(self.query.streams[occurrence], [one])
-                columns.update({(alias, name): vector for name, vector in vectors.items()})
-            return bool(holds(expr, columns, 1)[0])
-
-        return hold
-
-
-class _Select:
-    """One SELECT of the query."""
-
-    def __init__(self, query: Query, catalog: Catalog) -> None:
-        self.query = query
-        self.ground = ground(query, catalog)
-        translation = translated(query, self.ground)
-        self.kept = kept_columns(query, self.ground.catalog, needed(translation))
-        self.source = {source.alias: source.stream for source in query.sources}
-        found = () if translation.contradiction is not None else alternatives(translation, self.ground)
-        self.branches = [_Branch(translation, one, self.ground, self.kept) for one in found]
-
-    def columns(self, found: Mapping[str, Sequence[Values]], count: int) -> list[Vector]:
-        """The columns of SELECT of rows that are made from these tuples."""
-        made = {
-            (alias, name): vector
-            for alias, kept in found.items()
-            for name, vector in self.kept.vectors(self.source[alias], kept).items()
-        }
-        return [evaluate(output.expr, made, count) for output in self.query.select]
-
-    def form(self) -> list[Any]:
-        """What a state must fit, the rows of static relations among it."""
-        rows = {
-            name: hashlib.sha256(
-                orjson.dumps(self.kept.values(name, relation.columns, len(relation)))
-            ).hexdigest()
-            for name, relation in self.ground.relations.items()
-        }
-        return [len(self.branches), dict(sorted(self.kept.names.items())), rows]
 
 
 class InTime:
@@ -144,7 +33,7 @@ class InTime:
         self._query = query
         self._given = Given() if query.distinct else None
         members = query.members or (query,)
-        self._selects = [_Select(member, catalog) for member in members]
+        self._selects = [Select(member, catalog) for member in members]
         self._own = [Given() if one.distinct and not query.distinct else None for one in members]
         self._time = {
             source.stream: catalog.streams[source.stream].time
@@ -260,7 +149,7 @@ class InTime:
     def _form(self) -> list[object]:
         return ["in time", self._given is not None, *(select.form() for select in self._selects)]
 
-    def _branches(self) -> Iterator[_Branch]:
+    def _branches(self) -> Iterator[Branch]:
         for select in self._selects:
             yield from select.branches
 
@@ -270,7 +159,7 @@ class InTime:
             for branch in self._branches():
                 branch.evaluator.advance(time)
 
-    def _branch(self, taker: Taker) -> _Branch:
+    def _branch(self, taker: Taker) -> Branch:
         return self._selects[taker[0]].branches[taker[1]]
 
     def _passing(self, taker: Taker, batch: Batch, rows: int) -> np.ndarray:
@@ -283,7 +172,7 @@ class InTime:
         """
         branch, number = self._branch(taker), taker[0]
         for shown, count in branch.evaluator.push(taker[2], values, kept):
-            chosen = dict(zip(branch.query.aliases, map(_whole, shown), strict=True))
+            chosen = dict(zip(branch.query.aliases, map(whole, shown), strict=True))
             for gone, stays in branch.stands.items():
                 chosen[gone] = chosen[stays]
             yield number, chosen, count
@@ -322,8 +211,3 @@ class InTime:
             None if times is None else np.array(times, np.int64)[at],
         )
         return rows if self._given is None else rows.take(self._given.new(list(rows.columns.values())))
-
-
-def _whole(shown: Shown) -> Values:
-    assert shown is not None, "a row has a tuple of every source"
-    return shown  # type: ignore[return-value]

@@ -1,0 +1,133 @@
+"""The SELECTs of a query in application time, and their alternatives with what each keeps."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from tamis.bounded.application_time.evaluate.evaluator import Condition, Evaluator
+from tamis.bounded.application_time.evaluate.store import Entry, Shown
+from tamis.bounded.closure import Bound
+from tamis.evaluation.standing.contract import Batch
+from tamis.evaluation.standing.timeless.kept import Kept, Values, kept_columns, needed
+from tamis.evaluation.standing.timeless.state import number_of, number_text
+from tamis.expressions.evaluate import evaluate, holds
+from tamis.expressions.nodes import Expr, aliases
+from tamis.expressions.vectors import Vector
+from tamis.planning.application_time.ground import Ground, ground
+from tamis.planning.application_time.timed import Alternative, alternatives, translated
+from tamis.planning.timeless.numbers import Numbers, conditions, numbers
+from tamis.planning.timeless.translate import Translation
+from tamis.query.model import Catalog, Query
+
+Nodes = list[Bound | None]  # the values of a tuple at the nodes of an alternative
+
+
+class Branch:
+    """One alternative of a SELECT, with its evaluator."""
+
+    def __init__(self, translation: Translation, one: Alternative, ground: Ground, kept: Kept) -> None:
+        self.query, self.kept = one.timed.query, kept
+        self.stands = one.minimal.stands
+        self._codes = translation.codes
+        query = self.query
+        self.conditions = [conditions(translation, one.minimal, alias) for alias in query.aliases]
+        joins = [Condition(self._occurrences(expr), self._hold(expr)) for expr in translation.joins]
+        self.evaluator = Evaluator(one.timed, joins)
+        for occurrence, rows in one.rows.items():
+            relation = ground.relations[query.streams[occurrence]]
+            shown = kept.values(query.streams[occurrence], relation.columns, len(relation))
+            for at, place in enumerate(rows.places):
+                values: list[Bound | None] = [None] * query.size
+                for node, own in rows.values.items():
+                    values[node] = own[at]
+                self.evaluator.relation(occurrence, values, shown[place])
+
+    def values(self, occurrence: int, batch: Batch, rows: int) -> list[Nodes]:
+        """The values of tuples at the nodes of an occurrence."""
+        columns: list[Numbers | None] = [None] * self.query.size
+        for node in self.query.own(occurrence):
+            columns[node] = numbers(batch[self.query.nodes[node - 1].column], self._codes)
+        return [[None if c is None else c[row] for c in columns] for row in range(rows)]
+
+    def of_kept(self, occurrence: int, kept: Values) -> Nodes:
+        """The values of a tuple that is kept."""
+        (found,) = self.values(occurrence, self.kept.vectors(self.query.streams[occurrence], [kept]), 1)
+        return found
+
+    def dumped(self) -> list[Any]:
+        """All entries, as JSON: for each part its combinations."""
+        return [
+            [list(members), [[[one.shown[x] for x in members], number_text(one.count)] for one in store]]
+            for members, store in self.evaluator.stores.items()
+        ]
+
+    def restore(self, dumped: Sequence[Any]) -> None:
+        """Take back all entries."""
+        for own, combinations in dumped:
+            members = tuple(own)
+            for shown, count in combinations:
+                every: list[Shown] = [None] * len(self.query.streams)
+                values: list[Bound | None] = [None] * self.query.size
+                for occurrence, one in zip(members, shown, strict=True):
+                    every[occurrence] = tuple(one)
+                    found = self.of_kept(occurrence, tuple(one))
+                    for node in self.query.own(occurrence):
+                        values[node] = found[node]
+                self.evaluator.restore(members, Entry(values, every, int(number_of(count))))
+
+    def _occurrences(self, expr: Expr) -> frozenset[int]:
+        return frozenset(self.query.aliases.index(self.stands.get(alias, alias)) for alias in aliases(expr))
+
+    def _hold(self, expr: Expr) -> Any:
+        def hold(shown: Sequence[Shown]) -> bool:
+            columns = {}
+            for alias in aliases(expr):
+                occurrence = self.query.aliases.index(self.stands.get(alias, alias))
+                one = whole(shown[occurrence])
+                vectors = self.kept.vectors(self.query.streams[occurrence], [one])
+                columns.update({(alias, name): vector for name, vector in vectors.items()})
+            return bool(holds(expr, columns, 1)[0])
+
+        return hold
+
+
+class Select:
+    """One SELECT of the query."""
+
+    def __init__(self, query: Query, catalog: Catalog) -> None:
+        self.query = query
+        self.ground = ground(query, catalog)
+        translation = translated(query, self.ground)
+        self.kept = kept_columns(query, self.ground.catalog, needed(translation))
+        self.source = {source.alias: source.stream for source in query.sources}
+        found = () if translation.contradiction is not None else alternatives(translation, self.ground)
+        self.branches = [Branch(translation, one, self.ground, self.kept) for one in found]
+
+    def columns(self, found: Mapping[str, Sequence[Values]], count: int) -> list[Vector]:
+        """The columns of SELECT of rows that are made from these tuples."""
+        made = {
+            (alias, name): vector
+            for alias, kept in found.items()
+            for name, vector in self.kept.vectors(self.source[alias], kept).items()
+        }
+        return [evaluate(output.expr, made, count) for output in self.query.select]
+
+    def form(self) -> list[Any]:
+        """What a state must fit, the rows of static relations among it."""
+        rows = {
+            name: hashlib.sha256(
+                orjson.dumps(self.kept.values(name, relation.columns, len(relation)))
+            ).hexdigest()
+            for name, relation in self.ground.relations.items()
+        }
+        return [len(self.branches), dict(sorted(self.kept.names.items())), rows]
+
+
+def whole(shown: Shown) -> Values:
+    """The values of a tuple of a row, which has one of every source."""
+    assert shown is not None, "a row has a tuple of every source"
+    return shown  # type: ignore[return-value]
