@@ -58,8 +58,8 @@ class Written:
         for what, many in (
             ("alerts", len(plan.definitions)),
             ("alerts that keep synopses", len(plan.standing)),
-            *((f"topics of stream {stream.name}", len(stream.topics)) for stream in plan.streams),
-            *((f"entries of {topic.plan.name}", len(topic.plan.entries)) for topic in self._topics.values()),
+            ("topics of a stream", max((len(stream.topics) for stream in plan.streams), default=0)),
+            ("entries of a topic", max((len(one.plan.entries) for one in self._topics.values()), default=0)),
         ):
             if many > MOST:
                 raise InputError(f"the plan has {many} {what}; at most {MOST} fit", hint="drop alerts")

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.planning.catalogs import NEAR, TWO
 
 from tamis.errors import InputError
+from tamis.planning import plan_text
 from tamis.planning.build import build_plan
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import decode_plan, encode_plan
@@ -32,6 +33,12 @@ def plan() -> Plan:
 
 def test_there_and_back() -> None:
     assert decode_plan(encode_plan(plan())) == plan()
+
+
+def test_more_than_is_read_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_text, "MOST", 1)
+    with pytest.raises(InputError, match="the plan has 2 topics of a stream; at most 1 fit"):
+        encode_plan(plan())
 
 
 def places(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
