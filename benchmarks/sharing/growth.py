@@ -14,6 +14,7 @@ import numpy as np
 from benchmarks.harness import Cell, Result, Say
 from benchmarks.sharing.filters import filter_sql, stream
 from tamis.collecting import collect_seldom
+from tamis.fleet.kernels import warm
 from tamis_registry.core.change import Change
 from tamis_registry.core.leases import new_lease
 from tamis_registry.core.registry import Registry
@@ -90,6 +91,7 @@ def grown(kind: str, steps: tuple[int, ...]) -> Iterator[tuple[Registry, Change,
 
 def _grow(kind: str, steps: tuple[int, ...]) -> list[dict[str, Cell]]:
     collect_seldom()  # as the service does
+    warm()
     rows: list[dict[str, Cell]] = []
     before = resident()
     for registry, change, spent in grown(kind, steps):

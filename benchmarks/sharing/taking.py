@@ -20,6 +20,7 @@ from benchmarks.sharing.filters import FIRST, LAST, names
 from benchmarks.sharing.growth import DIMENSIONS, SHARE, grown, resident
 from tamis.collecting import collect_seldom
 from tamis.expressions.vectors import Vector
+from tamis.fleet.kernels import warm
 from tamis.messaging.topics import PLANS
 from tamis.planning.plan import Plan
 from tamis.planning.plan_json import decode_plan, encode_plan
@@ -75,6 +76,7 @@ def run(quick: bool, say: Say) -> Result:
 
 def _taken(count: int) -> dict[str, Cell]:
     collect_seldom()
+    warm()
     documents = [
         change.written.document
         for _, change, _ in grown("joins", (count, count + 1))
