@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -18,6 +21,32 @@ def test_no_two_processes_of_a_fleet_have_one_name(tmp_path: Path, names: tuple[
     with pytest.raises(InputError, match=f"would be called '{names[-1]}'"):
         Fleet(FleetSpec(tmp_path / "fleet", [EdgeSpec(name) for name in names]), print)
     assert not (tmp_path / "fleet").exists()
+
+
+def test_the_fleet_is_stopped_though_nobody_reads_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with `tamis up alerts.sql 2>&1 | tee log`, where Ctrl-C is for both."""
+    stopped: list[Fleet] = []
+
+    def echo(text: str, err: bool = False) -> None:
+        if err:
+            raise BrokenPipeError
+
+    def stop(fleet: Fleet) -> None:
+        stopped.append(fleet)
+
+    monkeypatch.setattr(click, "echo", echo)
+    monkeypatch.setattr(Fleet, "start", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    monkeypatch.setattr(Fleet, "stop", stop)
+    (tmp_path / "alerts.sql").write_text("SHOW ALERTS")
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        result = CliRunner().invoke(main, ["up", str(tmp_path / "alerts.sql")])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert (result.exit_code, len(stopped)) == (0, 1)
 
 
 def test_an_edge_is_called_as_its_file_says(tmp_path: Path) -> None:

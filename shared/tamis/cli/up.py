@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -73,7 +74,9 @@ def command(files: tuple[Path, ...], edges: tuple[Path, ...], directory: Path | 
                 if gone:
                     raise UnavailableError(f"{gone} ended", hint=f"see {spec.directory / 'logs' / gone}.log")
         finally:
-            click.echo("stopping", err=True)
+            # Ctrl-C also ends what this is piped into, and that must not keep the fleet from stopping.
+            with suppress(OSError):
+                click.echo("stopping", err=True)
             fleet.stop()
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,8 @@ def run(
         peak = _follow(fleet, watch, stopping)
         return _collect(fleet, places, peak)
     finally:
-        say("stopping")
+        with suppress(OSError):  # whoever read it may be gone
+            say("stopping")
         fleet.stop()
 
 

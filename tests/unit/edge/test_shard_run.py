@@ -68,6 +68,14 @@ def test_a_plan_that_does_not_list_the_shard_or_is_older_than_its_commit_is_refu
     assert started(found, Commit(9, 41, 2, 7)).activation == 42
 
 
+def test_no_tuple_is_held_for_less_than_nothing() -> None:
+    """They have come at 5 ms: behind the begin of the turn, and before it."""
+    run = started(plan(air([topic([entry(0)])]), [SHARD]))
+    run.take(batch(0, ("a", 1, 5.0)), 0)
+    run.take(batch(1, ("a", 2, 3.0)), 9_000)
+    assert np.concatenate(run.take_counts().holds).tolist() == [0, 4_000]
+
+
 def test_what_is_bracketed_is_dropped_and_its_offset_done() -> None:
     run = started(plan(air([topic([entry(10)])]), [SHARD]))
     run.take(batch(0, ("a", 1, 5.0), ("a", 2, 3.0), ("a", 3, 4.0)), 0)

@@ -371,7 +371,8 @@ class ShardRun:
             self.counts.published += int(np.count_nonzero(~chunk.published[places] & ~behind))
             chunk.published[places] = True
             batch = chunk.batch
-            self.counts.holds.append(self._now - batch.arrivals[places])
+            # A reading may have come since this turn began, and the clock may be set back.
+            self.counts.holds.append(np.maximum(self._now - batch.arrivals[places], 0))
             codes = chunk.codes[topic.serial][places]
             encoded = topic.keys.encoded
             keys = [encoded[code] for code in codes.tolist()]
