@@ -6,6 +6,7 @@ import gc
 import os
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import docker
@@ -28,13 +29,20 @@ _START_SECONDS = 120
 
 
 @pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """The broker of one worker, in whatever state the test before has left it."""
+    with EmbeddedKafka(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
+@pytest.fixture
+def kafka(request: pytest.FixtureRequest) -> str:
     """The bootstrap string of a broker that all tests share: a container's where there is Docker."""
     if _docker_answers():
-        yield from _container()
-    else:
-        with EmbeddedKafka(tmp_path_factory.mktemp("kafka")) as broker:
-            yield broker.bootstrap
+        found: str = request.getfixturevalue("container")
+        return found
+    broker: EmbeddedKafka = request.getfixturevalue("embedded")
+    return broker.start()
 
 
 @pytest.fixture
@@ -44,6 +52,7 @@ def broker(tmp_path: Path) -> Iterator[EmbeddedKafka]:
         yield started
 
 
+@cache
 def _docker_answers() -> bool:
     with warnings.catch_warnings():
         # Where there is no engine, docker's client drops its socket without closing it.
@@ -57,7 +66,9 @@ def _docker_answers() -> bool:
             gc.collect()
 
 
-def _container() -> Iterator[str]:
+@pytest.fixture(scope="session")
+def container() -> Iterator[str]:
+    """The bootstrap string of a broker in a container."""
     # testcontainers' own KafkaContainer knows another maker's image. Kafka tells clients its address, so the
     # port is chosen before it starts and is the same on both sides.
     (port,) = free_ports(1)

@@ -180,9 +180,9 @@ def until(what: Callable[[], bool], seconds: float = 120) -> None:
 
 
 @pytest.fixture
-def world(broker: EmbeddedKafka, tmp_path: Path) -> Iterator[World]:
+def world(empty: EmbeddedKafka, tmp_path: Path) -> Iterator[World]:
     webhook = Receiver(failures=2)
-    world = World(broker, tmp_path, webhook)
+    world = World(empty, tmp_path, webhook)
     world.process.start()
     try:
         world.process.wait_ready(60)
@@ -190,7 +190,8 @@ def world(broker: EmbeddedKafka, tmp_path: Path) -> Iterator[World]:
         for line in world.process.log.read_bytes().splitlines():
             assert orjson.loads(line)["service"] == "alerts"
     finally:
-        world.process.kill()
+        # Of one that was killed the broker would believe for a while that it is still there.
+        world.process.stop()
         webhook.close()
 
 
