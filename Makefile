@@ -60,7 +60,7 @@ $(QUICK): $(READY) $(JARS) $(KERNELS) $(SOURCES)
 # it takes to stop and to catch up.
 test: setup $(QUICK) ## all tests but the long soundness search
 	$(BIN)/pytest -n 2 --maxschedchunk 1 tests/oracle tests/model
-	$(BIN)/pytest -n 3 --dist loadgroup tests/integration
+	$(BIN)/pytest -n 3 --dist loadfile tests/integration
 	$(BIN)/pytest tests/e2e
 
 demo: setup ## the whole fleet on real sensor data, then a report

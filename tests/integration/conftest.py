@@ -1,4 +1,4 @@
-"""A bench for edges, and a broker without topics, as every test finds it."""
+"""A bench for edges, and brokers without topics, as every test finds them."""
 
 from __future__ import annotations
 
@@ -6,29 +6,30 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
-from tests.integration.edges import Bench, wait_for
+from tests.integration.edges import Bench, wipe
 
 from tamis.fleet.broker import EmbeddedKafka
 
 
 @pytest.fixture
 def empty(embedded: EmbeddedKafka) -> EmbeddedKafka:
-    """A broker that the test has to itself, and may stop: the fleet's topics have fixed names."""
+    """A broker that the test has to itself: the fleet's topics have fixed names."""
     embedded.start()  # where a test that stopped it has failed
-    admin = AdminClient({"bootstrap.servers": embedded.bootstrap, "log_level": 0})
-
-    def left() -> list[str]:
-        return [name for name in admin.list_topics(timeout=10).topics if not name.startswith("__")]
-
-    for done in admin.delete_topics(left()).values() if left() else ():
-        done.result()
-    wait_for("topics are gone", lambda: not left())
+    wipe(embedded.bootstrap)
     return embedded
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    # The names of the fleet's topics are fixed: a broker that other tests use as well won't do.
+    with EmbeddedKafka(tmp_path_factory.mktemp("edges")) as broker:
+        yield broker
+
+
 @pytest.fixture
-def bench(empty: EmbeddedKafka, tmp_path: Path) -> Iterator[Bench]:
-    found = Bench(empty, tmp_path)
+def bench(shared: EmbeddedKafka, tmp_path: Path) -> Iterator[Bench]:
+    found = Bench(shared, tmp_path)
+    shared.start()  # where a test that stopped it has failed
+    wipe(shared.bootstrap)
     yield found
     found.close()

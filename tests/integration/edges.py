@@ -41,6 +41,18 @@ def wait_for(what: str, condition: Callable[[], Any], seconds: float = 60.0) -> 
         time.sleep(0.05)
 
 
+def wipe(bootstrap: str) -> None:
+    """Delete what earlier tests left on a broker."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+
+    def left() -> list[str]:
+        return [name for name in admin.list_topics(timeout=10).topics if not name.startswith("__")]
+
+    for done in admin.delete_topics(left()).values() if left() else ():
+        done.result()
+    wait_for("topics are gone", lambda: not left())
+
+
 def everything(*shards: str, version: int = 1, delay: int = 0, **fields: Any) -> Plan:
     """A plan that retains every tuple, so that each can be looked for."""
     return plan(air([topic([entry(0)])], delay, **fields), shards, version, PARTITIONS)

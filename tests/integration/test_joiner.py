@@ -31,8 +31,6 @@ from tamis.messaging.records import Frontier, canonical_key, progress_record
 from tamis.planning.plan import Definition, Input, Plan, StreamColumn, StreamPlan, TimeBound, TopicPlan
 from tamis.planning.plan_json import encode_plan
 
-pytestmark = pytest.mark.xdist_group("joiner")
-
 PARTITIONS = 2
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
