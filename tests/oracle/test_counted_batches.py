@@ -22,10 +22,10 @@ SHAPES = (
     "SELECT {shown} FROM {sources} WHERE {joined} AND ({one} OR {other})",
     "SELECT {whole} AS o FROM {sources} WHERE {joined} UNION ALL SELECT s.a FROM s WHERE s.b = 1",
     "SELECT {shown} FROM {sources} WHERE {joined} AND {beyond}",
-    "SELECT {by}, {calls} FROM {sources} WHERE {joined} GROUP BY {by}",
-    "SELECT {by}, {calls} FROM {sources} WHERE {joined} GROUP BY {by} HAVING {having}",
+    "SELECT {keys}, {calls} FROM {sources} WHERE {joined} GROUP BY {by}",
+    "SELECT {keys}, {calls} FROM {sources} WHERE {joined} GROUP BY {by} HAVING {having}",
     "SELECT {calls} FROM {sources} WHERE {joined} AND ({one} OR {other})",
-    "SELECT {by}, {calls} FROM {sources} WHERE {joined} AND {beyond} GROUP BY {by}",
+    "SELECT {keys}, {calls} FROM {sources} WHERE {joined} AND {beyond} GROUP BY {by}",
 )
 ALONE, TWO, THREE = (
     (["s x"],),
@@ -101,6 +101,7 @@ def _query(r: random.Random, shape: str, sources: list[str]) -> tuple[str, int |
         one=one,
         other=other,
         by=", ".join(by),
+        keys=", ".join(f"{c} AS k{i}" for i, c in enumerate(by)),
         calls=", ".join(f"{c} AS n{i}" for i, c in enumerate(["count(*)", *calls])),
         having=r.choice(having),
     )
