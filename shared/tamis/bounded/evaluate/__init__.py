@@ -1,1 +1,3 @@
-"""Evaluating bounded queries with synopses: `synopsis`, `join`, `evaluator`; `columns` for whole batches."""
+"""Evaluating bounded queries with synopses: `synopsis`, `join`, `evaluator` tuple by tuple; `columns` and
+`filters` for whole batches, and `counted` for batches without DISTINCT.
+"""
