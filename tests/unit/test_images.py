@@ -151,6 +151,7 @@ def listening(service: str, monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, i
 
     served: list[Any] = []
     monkeypatch.setattr(tamis_edge.service, "serve", lambda config, *_: served.append(config))
+    monkeypatch.setenv("TAMIS_LOG_FORMAT", "text")  # JSON would be this process's way from here on
     result = CliRunner().invoke(main, ["edge"])
     assert result.exit_code == 0, result.output
     (config,) = served
