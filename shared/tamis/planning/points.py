@@ -13,7 +13,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Int32s = npt.NDArray[np.int32]
 
-# A share is told to about a thousandth.
+# As evenly as they lie, a share is told to a few thousandths.
 POINTS = 1 << 14
 
 
