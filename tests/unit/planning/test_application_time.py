@@ -168,9 +168,10 @@ def test_the_fleet_runs_what_is_bounded_and_carries_the_table(directory: Path) -
     assert standing(query.sql, query.alert).streams == {"s"}
 
 
-def test_without_an_example_no_join_is_called_unbounded() -> None:
+def test_a_join_by_time_keeps_all_tuples_also_where_no_example_tells_that_it_must() -> None:
     query = "CREATE ALERT q AS SELECT s.a FROM s, k WHERE s.ts > k.ts AND s.ts > k.at"
     found = explain(catalog_of(STREAMS + OTHERS + query), "q")
     assert not found.accepted
-    assert found.memory.verdict == "unknown"
-    assert "an event time is compared with what isn't one" in found.reason
+    assert found.memory.verdict == "unbounded" and found.memory.repairs
+    assert found.reason.startswith("nothing bounds the time between the tuples of s and k that join")
+    assert "not proven: " in found.reason and "an event time is compared with what isn't one" in found.reason
