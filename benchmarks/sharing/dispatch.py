@@ -8,17 +8,17 @@ import numpy as np
 
 from benchmarks.harness import Cell, Result, Say, medians
 from benchmarks.sharing.filters import FIRST, LAST, filters, names
+from tamis.evaluation.dispatch import Bools, Dispatch
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr
 from tamis.expressions.vectors import Vector
-from tamis_edge.core.dispatch import Bools, Dispatch
-from tamis_edge.core.rows import Batch
 
 NAME = "sharing.dispatch"
 COUNTS = (1, 10, 100, 500)
 SHARES = (0.001, 0.1)
 DIMENSIONS = 3
 BATCH = 2_000
+Columns = dict[str, Vector]
 COLUMNS = ("filters", "share of each", "one pass, ns/tuple", "each in turn, ns/tuple", "ratio")
 
 
@@ -47,7 +47,7 @@ def run(quick: bool, say: Say) -> Result:
     )
 
 
-def _row(given: list[Expr], share: float, batch: Batch, repeats: int) -> dict[str, Cell]:
+def _row(given: list[Expr], share: float, batch: Columns, repeats: int) -> dict[str, Cell]:
     dispatch = Dispatch(given)
     _in_one_pass(dispatch, batch)
     works = {"pass": partial(_in_one_pass, dispatch, batch), "turn": partial(_in_turn, given, batch)}
@@ -55,7 +55,7 @@ def _row(given: list[Expr], share: float, batch: Batch, repeats: int) -> dict[st
     (together, some), (apart, same) = found["pass"], found["turn"]
     if not np.array_equal(some, same):
         raise AssertionError("both ways must find the same")
-    per_tuple = 1e9 / len(batch)
+    per_tuple = 1e9 / BATCH
     return {
         "filters": len(given),
         "share of each": share,
@@ -65,20 +65,18 @@ def _row(given: list[Expr], share: float, batch: Batch, repeats: int) -> dict[st
     }
 
 
-def _in_one_pass(dispatch: Dispatch, batch: Batch) -> Bools:
-    found: Bools = np.logical_or.reduce(dispatch.over(batch), axis=0)
+def _in_one_pass(dispatch: Dispatch, batch: Columns) -> Bools:
+    found: Bools = np.logical_or.reduce(dispatch.over(batch, BATCH).found, axis=0)
     return found
 
 
-def _in_turn(given: list[Expr], batch: Batch) -> Bools:
-    columns = batch.view()
-    out = np.zeros(len(batch), np.bool_)
+def _in_turn(given: list[Expr], batch: Columns) -> Bools:
+    columns = {("", name): column for name, column in batch.items()}
+    out = np.zeros(BATCH, np.bool_)
     for filter_ in given:
-        out |= holds(filter_, columns, len(batch))
+        out |= holds(filter_, columns, BATCH)
     return out
 
 
-def _batch(random: np.random.Generator) -> Batch:
-    columns = {name: Vector(random.uniform(FIRST, LAST, BATCH)) for name in names(DIMENSIONS)}
-    places = np.arange(BATCH)
-    return Batch(columns, places, places, places)
+def _batch(random: np.random.Generator) -> Columns:
+    return {name: Vector(random.uniform(FIRST, LAST, BATCH)) for name in names(DIMENSIONS)}

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from tests.oracle.brackets import SEED, cases
 from tests.oracle.expression_trees import COLUMNS, Choices, Row, Seeded, meaning, rows, tree, value
 
+from tamis.evaluation.dispatch import Dispatch
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type, substitute
 from tamis.expressions.vectors import Vector
-from tamis_edge.core.dispatch import Dispatch
-from tamis_edge.core.rows import Batch
 
 BLOCKS = 4
 
@@ -31,13 +29,11 @@ def comparison(choose: Choices, depth: int) -> Expr:
     return Call(choose.one_of(("and", "or")), args, Type.BOOLEAN)
 
 
-def batch(drawn: list[Row]) -> Batch:
-    """The rows as an edge has them, columns of a stream being called by one name."""
-    columns = {
+def columns(drawn: list[Row]) -> dict[str, Vector]:
+    """The rows as services have them, columns of a stream being called by one name."""
+    return {
         c.alias + c.name: Vector.from_list([row[c.alias, c.name] for row in drawn], c.type) for c in COLUMNS
     }
-    places = np.arange(len(drawn))
-    return Batch(columns, places, places, places)
 
 
 def named(filter_: Expr) -> Expr:
@@ -56,7 +52,7 @@ def test_each_filter_holds_where_it_means_to(block: int) -> None:
         ]
         drawn = rows(choose, choose.one_of((1, 20, 40)))
         dispatch = Dispatch(map(named, filters))
-        found = dispatch.over(batch(drawn))
+        found = dispatch.over(columns(drawn), len(drawn)).found
         for filter_ in filters:
             wanted = [meaning(filter_, row) is True for row in drawn]
             assert found[dispatch.row(named(filter_))].tolist() == wanted, f"seed {seed}: {filter_}"
@@ -64,4 +60,4 @@ def test_each_filter_holds_where_it_means_to(block: int) -> None:
 
 def test_no_filter_lets_everything_pass() -> None:
     dispatch = Dispatch([None])
-    assert dispatch.over(batch(rows(Seeded("0"), 3)))[dispatch.row(None)].tolist() == [True] * 3
+    assert dispatch.over(columns(rows(Seeded("0"), 3)), 3).found[dispatch.row(None)].tolist() == [True] * 3

@@ -125,7 +125,7 @@ class Case:
                 t: min(len(self.rows[t]), seen[t] + self.random.choice((0, 1, 3, 10))) for t in self.topics
             }
             tuples, order = self.columns(seen, upto)
-            for rows in combinations(self.definition, tuples, block):
+            for rows in combinations(self.definition, tuples, block=block):
                 numbers = [order[s.topic][r] for s, r in zip(self.definition.inputs, rows, strict=True)]
                 found.update(zip(*(n.tolist() for n in numbers), strict=True))
             seen = upto

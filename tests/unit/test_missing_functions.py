@@ -78,6 +78,19 @@ def test_the_joiner_goes_on_with_other_alerts_and_tells(name: str, words: str) -
     assert report(send(a=[])).unable == {}
 
 
+@pytest.mark.parametrize("name", ["nowhere", "broken"])
+def test_the_joiner_goes_on_where_the_function_is_in_a_filter(name: str) -> None:
+    send = Driver()
+    good, bad = joins("good", 1, "a", "b"), joins("bad", 1, "a", "b")
+    value = opaque.opaque(name, "+", (Column("a0", "v", Type.DOUBLE),))
+    judged = Call(">", (value, Literal(0.0, Type.DOUBLE)), Type.BOOLEAN)
+    first = replace(bad.inputs[0], filter=judged)
+    bad = replace(bad, inputs=(first, *bad.inputs[1:]))
+    out = send(plan(1, bad, good), a=[tuple_of("a", 0)], b=[tuple_of("b", 0)])
+    assert [alarm["alert"] for alarm in alarms(out)] == ["good"]
+    assert list(report(send(a=[])).unable) == ["bad"]
+
+
 def test_the_alert_is_degraded_with_the_reason(running) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
     why = "the function 'wear' isn't installed here; set TAMIS_FUNCTIONS"
     for partition in range(running.partitions):

@@ -9,10 +9,10 @@ import orjson
 from click.testing import CliRunner
 
 from tamis.cli import main
+from tamis.evaluation.dispatch import Dispatch
 from tamis.expressions.nodes import Call, Column, Literal, Type
 from tamis.expressions.vectors import Vector
 from tamis.planning.plan import Entry, TopicPlan
-from tamis_edge.core.dispatch import Dispatch
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.topic_run import TopicRun
 
@@ -50,6 +50,6 @@ def test_an_edge_sends_it_where_there_is_no_omission() -> None:
     dispatch = Dispatch([warm, None])
     run.obey(topic, dispatch.row)
     batch = Batch(columns, times, times, times)
-    wanted = run.passes(batch, dispatch.over(batch))
+    wanted = run.passes(batch, dispatch.over(columns, 3).found)
     assert wanted.whole.tolist() == [True, True, False]
     assert [mask.tolist() for mask in wanted.deciding] == [[True, False, False]]

@@ -14,6 +14,7 @@ from tests.unit.planning.catalogs import TWO
 
 from tamis.cli import main
 from tamis.errors import InputError
+from tamis.evaluation.dispatch import Dispatch
 from tamis.expressions.nodes import Column, Type
 from tamis.expressions.vectors import Vector
 from tamis.omission.window_stream import WindowState
@@ -28,6 +29,7 @@ from tamis_joiner.core.alarms import alarm_records
 from tamis_joiner.core.decode import Mark
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.live import Live
+from tamis_joiner.core.passed import Passed
 from tamis_joiner.core.retention import needed, uses
 from tamis_joiner.core.shed import Shed
 from tamis_registry.core.retirement import span
@@ -193,7 +195,8 @@ def test_a_tuple_is_kept_exactly_until_the_end_of_its_last_window() -> None:
         topic = definition.inputs[0].topic
         times = sorted(r.randint(-20, 20) for _ in range(6))
         reached = r.randint(-20, 20)
-        kept, _ = needed(live(times), uses(made)[topic], frontiers(made, reached))
+        passed = Passed(Dispatch([None]), live(times))
+        kept, _ = needed(passed, uses(made, lambda _: 0)[topic], frontiers(made, reached))
         for time, keep in zip(times, kept.tolist(), strict=True):
             windows = [s for s in range(-60, 60) if s % slide == 0 and s <= time < s + window.size]
             partners = {t for s in windows for t in range(s, s + window.size)}

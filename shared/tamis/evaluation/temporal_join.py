@@ -52,22 +52,27 @@ class Tuples:
 
 
 def combinations(
-    definition: Definition, tuples: Mapping[str, Tuples], block: int = BLOCK
+    definition: Definition,
+    tuples: Mapping[str, Tuples],
+    passed: Sequence[Mask] | None = None,
+    block: int = BLOCK,
 ) -> Iterator[tuple[Rows, ...]]:
     """The combinations with at least one new tuple for which `definition` raises an alarm, each once.
 
-    `tuples` is by alias (two aliases of one topic may share one object). Yields blocks of row numbers, one
-    array per input in the definition's order. A combination counts if every tuple's version is at or above
-    the definition's (protocol.md, rule 8); tuples with NULL keys meet only themselves, in single inputs. A
-    combination that lies in several windows of the definition comes once (`window_rows.rows` has one row a
-    window).
+    `tuples` is by alias (two aliases of one topic may share one object); `passed` says where each input's
+    filter holds, where that is known. Yields blocks of row numbers, one array per input in the definition's
+    order. A combination counts if every tuple's version is at or above the definition's (protocol.md, rule
+    8); tuples with NULL keys meet only themselves, in single inputs. A combination that lies in several
+    windows of the definition comes once (`window_rows.rows` has one row a window).
     """
     most = closure(definition)
     if most is None:
         return
     inputs = [tuples[source.alias] for source in definition.inputs]
+    if passed is None:
+        passed = [passing(source, mine) for source, mine in zip(definition.inputs, inputs, strict=True)]
     rows_of = [
-        np.flatnonzero(passing(definition, source, tuples[source.alias])) for source in definition.inputs
+        np.flatnonzero(mask & _joins(definition, mine)) for mask, mine in zip(passed, inputs, strict=True)
     ]
     new = [mine.new[picked] for mine, picked in zip(inputs, rows_of, strict=True)]
     every = [_Side.of(mine, picked) for mine, picked in zip(inputs, rows_of, strict=True)]
@@ -121,17 +126,19 @@ class Joined(Mapping[tuple[str, str], Vector]):
         return sum(len(self._tuples[alias].columns) for alias in self._rows)
 
 
-def passing(definition: Definition, source: Input, tuples: Tuples) -> Mask:
-    """Which tuples can take part in a combination of `definition` as `source`: those that pass its filter
-    and, where there are partners, have a key without NULL; none from before the definition's version.
-    """
+def passing(source: Input, tuples: Tuples) -> Mask:
+    """Which tuples pass the filter of `source`."""
+    rows = np.arange(len(tuples))
+    if source.filter is None:
+        return np.ones(len(rows), np.bool_)
+    return holds(source.filter, Joined((source,), {source.alias: tuples}, (rows,)), len(rows))
+
+
+def _joins(definition: Definition, tuples: Tuples) -> Mask:
+    """None from before the definition's version and, where there are partners, none without a key."""
     mask = tuples.versions >= definition.version
     if len(definition.inputs) > 1:
         mask &= tuples.keys >= 0
-    if source.filter is not None and mask.any():
-        rows = np.flatnonzero(mask)
-        one = Joined((source,), {source.alias: tuples}, (rows,))
-        mask[rows] = holds(source.filter, one, len(rows))
     return mask
 
 

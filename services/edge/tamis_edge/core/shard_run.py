@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tamis.evaluation.dispatch import Dispatch
 from tamis.messaging.dead_letters import DeadLetter
 from tamis.messaging.records import END_OF_TIME, final_record, progress_record
 from tamis.messaging.topics import DEAD_LETTERS
 from tamis.omission.ticks import NEVER
 from tamis.planning.plan import Plan, StreamPlan
+from tamis.telemetry.logs import get_logger
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.counts import Counts
-from tamis_edge.core.dispatch import Dispatch
 from tamis_edge.core.keys import Int64s
 from tamis_edge.core.progress import Progress, Said
 from tamis_edge.core.records import (
@@ -34,6 +35,8 @@ from tamis_edge.core.records import (
 from tamis_edge.core.rows import Batch, Chunk, Rows
 from tamis_edge.core.shedding import Shedder, Spans
 from tamis_edge.core.topic_run import TopicRun
+
+_log = get_logger("edge.dispatch")
 
 START_OF_TIME = -(2**62)  # before every event time, and far enough from int64's end to subtract from
 
@@ -161,7 +164,9 @@ class ShardRun:
         concerned = np.zeros(n, np.bool_)
         codes: dict[int, Int64s] = {}
         work = []
-        passing = self._dispatch.over(batch)
+        passing, failed = self._dispatch.over(batch.columns, n)
+        for error in failed.values():
+            _log.error("a filter can't be evaluated: every tuple passes", error=str(error))
         for topic in self._topics.values():
             wanted = topic.passes(batch, passing)
             any_entry = wanted.any()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tamis.evaluation.dispatch import Bools
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Expr
 from tamis.expressions.opaque import FunctionError
@@ -20,7 +21,6 @@ from tamis.planning.plan import Entry, TopicPlan
 from tamis.planning.remembered import same_ends
 from tamis.query.model import Window
 from tamis.telemetry.logs import get_logger
-from tamis_edge.core.dispatch import Bools
 from tamis_edge.core.keys import Int64s, KeyTable, MessageKeys
 from tamis_edge.core.rows import Batch, Rows
 

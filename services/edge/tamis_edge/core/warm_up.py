@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from tamis.evaluation.dispatch import WORTH_IT, Dispatch
 from tamis.expressions.vectors import Vector
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
 from tamis.predicates import parse
-from tamis_edge.core.dispatch import WORTH_IT, Dispatch
-from tamis_edge.core.rows import Batch
 
 
 def warm_up() -> None:
@@ -18,8 +17,7 @@ def warm_up() -> None:
         _warm_up(state)
     # As many filters as the index is worth its while for.
     filters = [parse(f"a > {bound}").expression() for bound in range(WORTH_IT)]
-    places = np.arange(2)
-    Dispatch(filters).over(Batch({"a": Vector(np.zeros(2))}, places, places, places))
+    Dispatch(filters).over({"a": Vector(np.zeros(2))}, 2)
 
 
 def _warm_up(state: OmissionState | WindowState) -> None:

@@ -25,7 +25,7 @@ from tamis_joiner.core.alarms import alarm_records
 from tamis_joiner.core.decode import NOTHING_YET, Envelopes, Fresh, Records, fresh, read
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.parking import Parking
-from tamis_joiner.core.scheme import Scheme, Topic, scheme_of
+from tamis_joiner.core.scheme import Join, Scheme, Topic, scheme_of
 from tamis_joiner.core.shed import Shed
 from tamis_joiner.core.standing import StandingQueries
 from tamis_joiner.core.state import StateMap
@@ -65,6 +65,7 @@ class Group:
         self.token = ""
         self._plan: Plan | None = None
         self._topics: dict[str, Topic] = {}
+        self._joins: tuple[Join, ...] = ()
         self._partners: Mapping[str, frozenset[str]] = {}
         self._frontiers = Frontiers()
         self._synopses = Synopses()
@@ -230,7 +231,8 @@ class Group:
         self._raise(self._standing.advance(self._frontiers, plan.version), out)
 
     def _set_plan(self, scheme: Scheme) -> None:
-        self._plan, self._topics, self._partners = scheme.plan, scheme.topics, scheme.partners
+        self._plan, self._topics, self._joins = scheme.plan, scheme.topics, scheme.joins
+        self._partners = scheme.partners
         self._unable = unable(scheme.calling)
         self._missing = frozenset(self._unable)
 
@@ -282,16 +284,20 @@ class Group:
         self._counts.missed += self._standing.late() - before
         changed = self._synopses.take(arrived)
         live = self._synopses.live
-        for definition in self._plan.definitions if self._plan else ():
-            names = {source.topic for source in definition.inputs}
+        for join in self._joins:
+            definition = join.definition
             # One with a missing function would seem to work where no tuples meet.
             waits = definition.alert in self._missing
-            if waits or not names & changed or not names <= live.keys():
+            if waits or not join.topics & changed or not join.topics <= live.keys():
+                continue
+            inputs = [(self._synopses.passed(topic), row) for topic, row in join.inputs]
+            if not any(passed.new(row) for passed, row in inputs):
                 continue
             by_alias = {source.alias: live[source.topic] for source in definition.inputs}
             raised: list[tuple[bytes, bytes]] = []
             try:
-                for rows in combinations(definition, by_alias):
+                masks = [passed.mask(row) for passed, row in inputs]
+                for rows in combinations(definition, by_alias, masks):
                     raised += alarm_records(definition, self.plan_version, by_alias, rows, self._shed)
             except FunctionError as error:
                 # One operator's function must not stop the alerts of others.

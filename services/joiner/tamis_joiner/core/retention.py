@@ -9,19 +9,22 @@ there is.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.evaluation.temporal_join import passing
 from tamis.evaluation.time_bounds import UNBOUNDED, reaches
 from tamis.evaluation.window_rows import last_end
 from tamis.expressions.vectors import Mask
 from tamis.messaging.records import END_OF_TIME
-from tamis.planning.plan import Definition, Input, Plan
+from tamis.planning.plan import Input, Plan
+from tamis.query.model import Window
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.live import Live
+from tamis_joiner.core.passed import Passed, Words, packed, unpacked
 
 SECOND = 1_000_000
 
@@ -30,27 +33,49 @@ SECOND = 1_000_000
 SLICES = 8
 
 
+# (partner's topic, microseconds), as in `time_bounds.reaches`, and the windows of a definition.
+Reaching = tuple[tuple[tuple[str, int], ...], Window | None]
+
+
 @dataclass(frozen=True)
-class Use:
-    """One input of one definition. `reach` is (partner's topic, microseconds), as in `reaches`."""
+class Uses:
+    """Inputs of definitions, over one topic, that need a tuple equally long. `names`: "alert@version";
+    `versions`: of the definitions; `rows`: of the inputs' filters in the topic's dispatch; all of one length.
+    """
 
-    definition: Definition
-    source: Input
     reach: tuple[tuple[str, int], ...]
+    window: Window | None
+    names: tuple[str, ...]
+    versions: NDArray[np.int64]
+    rows: NDArray[np.int64]
 
 
-def uses(plan: Plan) -> dict[str, list[Use]]:
-    """By topic, the inputs for which its tuples may have to be kept."""
-    found: dict[str, list[Use]] = {}
+def uses(plan: Plan, row: Callable[[Input], int]) -> dict[str, list[Uses]]:
+    """By topic, the inputs for which its tuples may have to be kept. `row`: of an input's filter."""
+    found: dict[str, dict[Reaching, list[tuple[str, int, int]]]] = {}
     for definition in plan.definitions:
+        name = f"{definition.alert}@{definition.version}"
         for source, reach in zip(definition.inputs, reaches(definition), strict=True):
             if reach:
                 named = tuple((definition.inputs[j].topic, most) for j, most in reach)
-                found.setdefault(source.topic, []).append(Use(definition, source, named))
-    return found
+                group = found.setdefault(source.topic, {}).setdefault((named, definition.window), [])
+                group.append((name, definition.version, row(source)))
+    return {
+        topic: [
+            Uses(
+                reach,
+                window,
+                tuple(name for name, _, _ in group),
+                np.array([version for _, version, _ in group], np.int64),
+                np.array([place for _, _, place in group], np.int64),
+            )
+            for (reach, window), group in groups.items()
+        ]
+        for topic, groups in found.items()
+    }
 
 
-def slice_width(uses_of_topic: list[Use]) -> int:
+def slice_width(uses_of_topic: Sequence[Uses]) -> int:
     """The width of a topic's time slices in microseconds, from how long its tuples live."""
     longest = max(
         (abs(most) for use in uses_of_topic for _, most in use.reach if most < UNBOUNDED), default=0
@@ -58,29 +83,48 @@ def slice_width(uses_of_topic: list[Use]) -> int:
     return max(SECOND, 2 * longest // SLICES)
 
 
-def _latest(definition: Definition, times: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+def needed(
+    passed: Passed, uses_of_topic: Sequence[Uses], frontiers: Frontiers
+) -> tuple[Mask, Mapping[str, int]]:
+    """Which tuples some definition needs, and how many each does, by "alert@version"."""
+    live = passed.live
+    every = packed(np.zeros(len(live), np.bool_))
+    oldest = int(live.versions.min()) if len(live) else 0
+    counts: dict[str, int] = {}
+    tuples_of: dict[str, Words] = {}
+    for group in uses_of_topic:
+        bits = passed.words(group.rows) & packed(_within(live, group, frontiers))
+        for at in np.flatnonzero(group.versions > oldest).tolist():
+            bits[at] &= packed(live.versions >= group.versions[at])
+        every |= np.bitwise_or.reduce(bits, axis=0)
+        several = _count(bits)
+        for at, name in enumerate(group.names):
+            if name in tuples_of:  # a stream that is joined with itself
+                bits[at] |= tuples_of[name]
+                several[at] = _count(bits[at])
+            tuples_of[name], counts[name] = bits[at], several[at]
+    return unpacked(every, len(live)), counts
+
+
+def _within(live: Live, group: Uses, frontiers: Frontiers) -> Mask:
+    """Which tuples can still meet one that is yet to come, as far as keys and times go."""
+    within = np.zeros(len(live), np.bool_)
+    for topic, most in group.reach:
+        frontier = frontiers.of(topic)
+        if most < UNBOUNDED:
+            within |= _latest(group.window, live.times, most) >= frontier
+        elif frontier < END_OF_TIME:
+            within[:] = True
+    return within & (live.keys >= 0)
+
+
+def _latest(window: Window | None, times: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     """The last event time at which tuples of `times` can still meet one, which may be `most` behind them."""
-    if definition.window is None:
+    if window is None:
         return times + most
-    return np.minimum(times + most, last_end(definition.window, times) - 1)
+    return np.minimum(times + most, last_end(window, times) - 1)
 
 
-def needed(live: Live, uses_of_topic: list[Use], frontiers: Frontiers) -> tuple[Mask, dict[str, Mask]]:
-    """Which tuples some definition needs, and which each does, by "alert@version"."""
-    by_definition: dict[str, Mask] = {}
-    for use in uses_of_topic:
-        within = np.zeros(len(live), np.bool_)
-        for topic, most in use.reach:
-            frontier = frontiers.of(topic)
-            if most < UNBOUNDED:
-                within |= _latest(use.definition, live.times, most) >= frontier
-            elif frontier < END_OF_TIME:
-                within[:] = True
-        if within.any():
-            within &= passing(use.definition, use.source, live)
-        name = f"{use.definition.alert}@{use.definition.version}"
-        by_definition[name] = by_definition[name] | within if name in by_definition else within
-    every = np.zeros(len(live), np.bool_)
-    for mask in by_definition.values():
-        every |= mask
-    return every, by_definition
+def _count(words: Words) -> Any:
+    """How many bits are set, along the last axis."""
+    return np.bitwise_count(words).sum(axis=-1).tolist()

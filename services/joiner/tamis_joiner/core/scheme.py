@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 
+from tamis.evaluation.dispatch import Dispatch
+from tamis.expressions.nodes import Expr, Type
 from tamis.expressions.opaque import calls, name_of
-from tamis.planning.plan import Definition, Plan
+from tamis.planning.omission import bare
+from tamis.planning.plan import Definition, Input, Plan, StreamPlan, TopicPlan
 from tamis.planning.plan_json import decode_plan
 from tamis.planning.remembered import MOST, Remembered
 from tamis_joiner.core.decode import Schema
 from tamis_joiner.core.frontiers import partners
-from tamis_joiner.core.retention import Use, slice_width, uses
+from tamis_joiner.core.retention import Uses, slice_width, uses
+
+Columns = tuple[tuple[str, Type], ...]
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic of the plan. `time` is empty where its stream has none; `joined`: a definition reads it,
-    `counted`: a standing query does; `width` is that of its time slices in microseconds.
+    """A topic of the plan. `time` is empty where its stream has none; `dispatch` has the filters of all that
+    definitions read of it; `joined`: one does, `counted`: a standing query does; `width` is that of its time
+    slices in microseconds.
     """
 
     name: str
@@ -26,7 +32,8 @@ class Topic:
     time: str
     key: tuple[str, ...]
     schema: Schema
-    uses: list[Use]
+    dispatch: Dispatch
+    uses: list[Uses]
     width: int
     joined: bool = True
     counted: bool = False
@@ -41,39 +48,92 @@ def topics_of(plan: Plan) -> dict[str, Topic]:
     """The topics of the plan's streams by name, without those of derived streams, whose tuples are for
     readers outside and have columns of their own.
     """
-    by_topic = uses(plan)
-    joined = {source.topic for definition in plan.definitions for source in definition.inputs}
-    found = {}
-    for stream in plan.streams:
-        types = {column.name: column.type for column in stream.columns}
-        for topic in stream.topics:
-            if topic.select:
-                continue
-            time = () if stream.time is None else (stream.time,)
-            names = dict.fromkeys((*topic.partition_key, *time, *topic.columns))
-            mine = by_topic.get(topic.name, [])
-            found[topic.name] = Topic(
-                topic.name,
-                stream.name,
-                stream.time or "",
-                topic.partition_key,
-                {name: types[name] for name in names},
-                mine,
-                slice_width(mine),
-                topic.name in joined,
-                topic.counted,
-            )
-    return found
+    filters: dict[str, list[Expr | None]] = {}
+    for definition in plan.definitions:
+        for source in definition.inputs:
+            filters.setdefault(source.topic, []).append(_bare(source))
+    schemas = {
+        topic.name: _schema(stream, topic)
+        for stream in plan.streams
+        for topic in stream.topics
+        if not topic.select
+    }
+    dispatches = _LATEST.of(
+        {(name, tuple(schema.items())): filters.get(name, []) for name, schema in schemas.items()}
+    )
+    by_topic = uses(plan, lambda source: dispatches[source.topic].row(_bare(source)))
+    return {
+        topic.name: Topic(
+            topic.name,
+            stream.name,
+            stream.time or "",
+            topic.partition_key,
+            schemas[topic.name],
+            dispatches[topic.name],
+            by_topic.get(topic.name, []),
+            slice_width(by_topic.get(topic.name, [])),
+            topic.name in filters,
+            topic.counted,
+        )
+        for stream in plan.streams
+        for topic in stream.topics
+        if not topic.select
+    }
+
+
+def _schema(stream: StreamPlan, topic: TopicPlan) -> Schema:
+    types = {column.name: column.type for column in stream.columns}
+    time = () if stream.time is None else (stream.time,)
+    return {name: types[name] for name in dict.fromkeys((*topic.partition_key, *time, *topic.columns))}
+
+
+def _bare(source: Input) -> Expr | None:
+    """The filter of an input as one over its topic, the same object each time."""
+    return None if source.filter is None else _BARE.one(source.filter, partial(bare, source.filter))
+
+
+_BARE = Remembered[Expr](MOST)
+
+
+class _Latest:
+    """The filters of each topic as they were compiled for the plan before, from which most of the next plan's
+    are.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, Columns], Dispatch] = {}
+
+    def of(self, wanted: Mapping[tuple[str, Columns], list[Expr | None]]) -> dict[str, Dispatch]:
+        """By topic. The filters of a topic whose columns have changed are compiled anew."""
+        self._known = {which: Dispatch(filters, self._known.get(which)) for which, filters in wanted.items()}
+        return {name: dispatch for (name, _), dispatch in self._known.items()}
+
+
+_LATEST = _Latest()
+
+
+@dataclass(frozen=True)
+class Join:
+    """A definition, and for each of its inputs the topic and its filter's row in the topic's dispatch."""
+
+    definition: Definition
+    inputs: tuple[tuple[str, int], ...]
+
+    @cached_property
+    def topics(self) -> frozenset[str]:
+        """All that it reads."""
+        return frozenset(topic for topic, _ in self.inputs)
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """A plan, and what follows from it alone: its topics, the topics that each is joined with, and the
-    functions of Python that each alert calls.
+    """A plan, and what follows from it alone: its topics, the joins of its definitions, the topics that each
+    is joined with, and the functions of Python that each alert calls.
     """
 
     plan: Plan
     topics: dict[str, Topic]
+    joins: tuple[Join, ...]
     partners: Mapping[str, frozenset[str]]
     calling: Mapping[str, tuple[str, ...]]
 
@@ -83,9 +143,20 @@ class Scheme:
 def scheme_of(document: bytes) -> Scheme:
     """The plan that `encode_plan` wrote. Raises InputError with the place of what is wrong."""
     plan = decode_plan(document)
+    topics = topics_of(plan)
+    joins = tuple(
+        Join(
+            definition,
+            tuple(
+                (source.topic, topics[source.topic].dispatch.row(_bare(source)))
+                for source in definition.inputs
+            ),
+        )
+        for definition in plan.definitions
+    )
     calling = {definition.alert: _functions(definition) for definition in plan.definitions}
     return Scheme(
-        plan, topics_of(plan), partners(plan), {alert: some for alert, some in calling.items() if some}
+        plan, topics, joins, partners(plan), {alert: some for alert, some in calling.items() if some}
     )
 
 

@@ -18,6 +18,7 @@ from tamis_joiner.core.blobs import tuples_blob, tuples_of
 from tamis_joiner.core.decode import NOTHING_YET, Fresh
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.live import Live, coded, conform, merge
+from tamis_joiner.core.passed import Passed
 from tamis_joiner.core.retention import needed
 from tamis_joiner.core.scheme import Topic
 from tamis_joiner.core.state import StateMap
@@ -36,6 +37,7 @@ class Synopses:
         self.live: dict[str, Live] = {}
         self._topics: dict[str, Topic] = {}
         self._codes = KeyCodes()
+        self._passed: dict[str, Passed] = {}
         self._needed: dict[str, Mask] = {}
         self._slices: dict[str, tuple[str, int]] = {}
         self._trimmed_to: dict[str, int] = {}  # the frontiers by which memory was last trimmed
@@ -146,15 +148,24 @@ class Synopses:
                 self.live[name] = self.live[name].old()
         return found
 
+    def passed(self, name: str) -> Passed:
+        """Which live tuples of a topic pass the filters of its dispatch."""
+        live, dispatch = self.live[name], self._topics[name].dispatch
+        found = self._passed.get(name)
+        if found is None or found.live is not live or found.dispatch is not dispatch:
+            found = self._passed[name] = Passed(dispatch, live)
+        return found
+
     # ---- what it leaves behind
 
     def mark_needed(self, frontiers: Frontiers) -> dict[str, Counter[str]]:
         """Note what is needed now; returns live tuples by topic and definition."""
         counts = {}
         self._needed = {}
-        for name, live in self.live.items():
-            self._needed[name], by_definition = needed(live, self._topics[name].uses, frontiers)
-            counts[name] = Counter({who: int(mask.sum()) for who, mask in by_definition.items()})
+        for name in self.live:
+            self._needed[name], live = needed(self.passed(name), self._topics[name].uses, frontiers)
+            counts[name] = Counter(live)
+        self._passed = {}  # as large as what it tells of
         return counts
 
     def write(self, state: StateMap, token: str) -> None:

@@ -1,4 +1,4 @@
-"""Every filter of a stream's entries, in all of its topics, evaluated in one pass over a micro-batch.
+"""Every filter of a stream's queries, evaluated in one pass over a micro-batch.
 
 A filter that compares attributes with constants is a union of boxes and goes into the bitmap index, which
 costs little more for many filters than for one (kuntschke-2006, section 4). Any other is evaluated by itself.
@@ -7,6 +7,7 @@ costs little more for many filters than for one (kuntschke-2006, section 4). Any
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +16,12 @@ from tamis.errors import RefusedError
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr
 from tamis.expressions.opaque import FunctionError
-from tamis.expressions.vectors import Columns
+from tamis.expressions.vectors import Vector
 from tamis.planning.plan_json import MOST_REMEMBERED
 from tamis.planning.remembered import Remembered, same_ends
 from tamis.predicates import Predicate
 from tamis.predicates.columns import array_of
 from tamis.predicates.evaluation import Dispatcher
-from tamis.telemetry.logs import get_logger
-from tamis_edge.core.rows import Batch
-
-_log = get_logger("edge.dispatch")
 
 Bools = npt.NDArray[np.bool_]
 
@@ -36,6 +33,15 @@ WORTH_IT = 4
 FEW = 64
 # Rows that are looked up at a time: their bits for hundreds of filters stay in the cache.
 BLOCK = 512
+
+
+class Held(NamedTuple):
+    """Where filters hold: of shape (filters, n), by `Dispatch.row`. One that calls a function of Python which
+    fails or isn't there holds everywhere, and `failed` tells by row why.
+    """
+
+    found: Bools
+    failed: Mapping[int, FunctionError]
 
 
 class _Compiled:
@@ -72,24 +78,27 @@ class _Compiled:
         """Whether more is kept than is worth it."""
         return len(self._kept) > 2 * self._given + FEW
 
-    def over(self, batch: Batch, found: Bools) -> None:
+    def over(self, columns: Mapping[str, Vector], found: Bools) -> dict[int, FunctionError]:
         """Set where each filter holds; `found` is of shape (filters, n)."""
-        n = len(batch)
+        n = found.shape[1]
         if self._boxed:
             # Without an attribute there is nothing to look up; the index still has to be told how many rows.
-            read = {name: array_of(batch.columns[name]) for name in self._dispatcher.read} or {
-                "": np.zeros(n)
-            }
+            read = {name: array_of(columns[name]) for name in self._dispatcher.read} or {"": np.zeros(n)}
             for first in range(0, n, BLOCK):
                 part = {name: values[first : first + BLOCK] for name, values in read.items()}
                 found[: self._boxed, first : first + BLOCK] = self._dispatcher.which(part).T
-        view = batch.view()
+        view = {("", name): column for name, column in columns.items()}
+        failed = {}
         for row, filter_ in enumerate(self._alone, self._boxed):
-            found[row] = _passing(filter_, view, n)
+            try:
+                found[row] = holds(filter_, view, n)
+            except FunctionError as error:
+                found[row], failed[row] = True, error
+        return failed
 
 
 class Dispatch:
-    """The distinct filters of a stream, compiled.
+    """The distinct filters over a stream, compiled: conditions over Column("", …).
 
     Of thousands the new ones are compiled apart from those of `before`, of which some may not be asked for
     any more, until it is worth its while to compile all together.
@@ -118,13 +127,13 @@ class Dispatch:
         assert recent is not None
         return len(self._base.rows) + recent
 
-    def over(self, batch: Batch) -> Bools:
-        """Where each filter holds: of shape (filters, n), by `row`."""
+    def over(self, columns: Mapping[str, Vector], count: int) -> Held:
+        """Where each filter holds for `count` tuples; `columns` are by name."""
         many = len(self._base.rows)
-        found = np.ones((many + len(self._recent.rows), len(batch)), np.bool_)
-        self._base.over(batch, found[:many])
-        self._recent.over(batch, found[many:])
-        return found
+        found = np.ones((many + len(self._recent.rows), count), np.bool_)
+        failed = self._base.over(columns, found[:many])
+        failed |= {many + row: error for row, error in self._recent.over(columns, found[many:]).items()}
+        return Held(found, failed)
 
 
 # A plan comes with every change of one query, and its other filters are the objects that they were.
@@ -142,12 +151,3 @@ def _boxes(filter_: Expr) -> Predicate | None:
         return found if all(isinstance(name, str) for box in found.boxes for name in box) else None
 
     return _BOXES.one(filter_, make)
-
-
-def _passing(filter_: Expr, view: Columns, count: int) -> Bools:
-    """Where a filter holds; everywhere where a function of Python fails, and the joiner sees to the rest."""
-    try:
-        return holds(filter_, view, count)
-    except FunctionError as error:
-        _log.error("a filter can't be evaluated: every tuple passes", error=str(error))
-        return np.ones(count, np.bool_)

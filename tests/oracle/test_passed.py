@@ -1,0 +1,111 @@
+"""What the joiner reads out of one pass over all filters, against each tuple and definition in turn."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from tests.oracle.brackets import SEED, cases
+from tests.oracle.test_temporal_join import Case, _holds
+
+from tamis.evaluation.dispatch import Dispatch
+from tamis.evaluation.time_bounds import UNBOUNDED, reaches
+from tamis.expressions.nodes import Expr, Type
+from tamis.expressions.vectors import Vector
+from tamis.messaging.records import END_OF_TIME
+from tamis.planning.omission import bare
+from tamis.planning.plan import Definition, Input, Plan
+from tamis_joiner.core import passed as passed_module
+from tamis_joiner.core.frontiers import Frontiers
+from tamis_joiner.core.live import Live
+from tamis_joiner.core.passed import Passed
+from tamis_joiner.core.retention import needed, uses
+
+TOPIC = "t0"
+
+
+class _Reached(Frontiers):
+    """Frontiers that are where they are said to be."""
+
+    def __init__(self, of: dict[str, int]) -> None:
+        super().__init__()
+        self._reached = of
+
+
+def _live(r: random.Random, size: int) -> Live:
+    times = np.array([r.randint(0, 40) for _ in range(size)], np.int64)
+    return Live(
+        times,
+        np.array([r.choice((-1, 0, 1)) for _ in range(size)], np.int64),
+        np.array([r.choice((1, 2, 3, 4)) for _ in range(size)], np.int64),
+        np.array([r.random() < 0.1 for _ in range(size)], np.bool_),
+        {
+            "v": Vector.from_list(
+                [r.choice((None, 0.0, 1.0, 2.0, 3.0, 4.0)) for _ in range(size)], Type.DOUBLE
+            ),
+            "ts": Vector(times),
+        },
+        np.zeros(size, np.bool_),
+        times,
+    )
+
+
+def _row(live: Live, at: int) -> dict[str, float | None]:
+    column = live.columns["v"]
+    return {"v": None if column.null is not None and column.null[at] else float(column.data[at])}
+
+
+def _place(places: dict[Expr | None, int], source: Input) -> int:
+    return places[source.filter]
+
+
+def _use(definition: Definition, source: Input, live: Live, at: int) -> bool:
+    fits = live.versions[at] >= definition.version and live.keys[at] >= 0
+    return bool(fits) and _holds(source.filter, _row(live, at))
+
+
+def test_every_tuple_is_kept_for_whom_it_should(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(passed_module, "BLOCK", 64)  # or all would lie in one
+    told = kept_in_all = 0
+    for case in range(cases(1 / 200)):
+        r = random.Random(f"{SEED} {case}")
+        definitions = tuple(
+            replace(Case(r.randrange(10**9)).definition, alert=f"q{n}", version=r.choice((1, 2, 3, 4)))
+            for n in range(r.choice((1, 2, 6, 12)))
+        )
+        live = _live(r, r.choice((0, 1, 5, 63, 64, 65, 200)))
+        frontier = {f"t{n}": r.choice((r.randint(0, 60), END_OF_TIME)) for n in range(4)}
+        inputs = [(d, s, i) for d in definitions for i, s in enumerate(d.inputs) if s.topic == TOPIC]
+        dispatch = Dispatch([bare(source.filter) for d in definitions for source in d.inputs])
+        places = {
+            source.filter: dispatch.row(bare(source.filter)) for d in definitions for source in d.inputs
+        }
+        passed = Passed(dispatch, live)
+        for _, source, _ in inputs:
+            row = places[source.filter]
+            wanted = [_holds(source.filter, _row(live, at)) for at in range(len(live))]
+            assert passed.mask(row).tolist() == wanted, (SEED, case, source.filter)
+            assert passed.new(row) == any(np.array(wanted, np.bool_) & live.new), (SEED, case)
+        row_of = partial(_place, places)
+        groups = uses(Plan(1, 1, definitions=definitions), row_of)
+        found, counts = needed(passed, groups.get(TOPIC, []), _Reached(frontier))
+        keeping: dict[str, set[int]] = {}
+        for definition, source, i in inputs:
+            reach = reaches(definition)[i]
+            mine = keeping.setdefault(f"{definition.alert}@{definition.version}", set()) if reach else set()
+            for at in range(len(live)):
+                ahead = [
+                    frontier[definition.inputs[j].topic] <= live.times[at] + most
+                    if most < UNBOUNDED
+                    else frontier[definition.inputs[j].topic] < END_OF_TIME
+                    for j, most in reach
+                ]
+                if any(ahead) and _use(definition, source, live, at):
+                    mine.add(at)
+        assert counts == {name: len(rows) for name, rows in keeping.items()}, (SEED, case)
+        assert set(np.flatnonzero(found).tolist()) == set().union(*keeping.values()), (SEED, case)
+        told += len(live)
+        kept_in_all += int(found.sum())
+    assert 0.1 * told < kept_in_all < 0.95 * told
