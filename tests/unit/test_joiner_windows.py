@@ -7,15 +7,16 @@ from __future__ import annotations
 import numpy as np
 import orjson
 
+from tamis.evaluation.dispatch import Dispatch
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.planning.build import first_plan
-from tamis.planning.plan import StandingQuery
+from tamis.planning.plan import Input, StandingQuery
 from tamis.query.parse import catalog_of
 from tamis.query.reach import NOWHERE
 from tamis_joiner.core.decode import Fresh
 from tamis_joiner.core.row_alarms import row_alarms
-from tamis_joiner.core.standing import Counts, Found, Running
+from tamis_joiner.core.standing import Arrived, Counts, Found, Running
 
 SQL = """
 CREATE STREAM air (station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE, WATERMARK FOR ts AS ts)
@@ -31,7 +32,7 @@ def _query() -> StandingQuery:
     return query
 
 
-def _fresh(rows: list[tuple[str, int, float]], first: int) -> Fresh:
+def _arrived(source: Input, rows: list[tuple[str, int, float]], first: int) -> Arrived:
     """Tuples of one shard from the place `first` on."""
     stations, times, temps = zip(*rows, strict=True)
     count = len(rows)
@@ -40,7 +41,7 @@ def _fresh(rows: list[tuple[str, int, float]], first: int) -> Fresh:
         "ts": Vector.from_list(times, Type.TIMESTAMP),
         "temp": Vector.from_list(temps, Type.DOUBLE),
     }
-    return Fresh(
+    tuples = Fresh(
         np.array(times, np.int64),
         np.ones(count, np.int64),
         np.zeros(count, np.bool_),
@@ -49,6 +50,7 @@ def _fresh(rows: list[tuple[str, int, float]], first: int) -> Fresh:
         np.array(["shard"] * count, np.object_),
         np.arange(first, first + count),
     )
+    return Arrived(source.topic, tuples, Dispatch([source.filter]))
 
 
 def _alarms(query: StandingQuery, found: Found) -> list[tuple[int, dict[str, object]]]:
@@ -71,13 +73,13 @@ def test_rows_come_on_the_frontier_and_late_tuples_count_where_they_can() -> Non
     query = _query()
     (source,) = query.inputs
     running = Running(query, Counts(), NOWHERE)
-    running.take(source, _fresh([("p", 3, 1.0), ("q", 12, 5.0), ("p", 21, -1.0)], 0))
+    running.take(source, _arrived(source, [("p", 3, 1.0), ("q", 12, 5.0), ("p", 21, -1.0)], 0))
     found = running.advance(source, 12)
     assert _alarms(query, found) == [(9, {"window_end": 10, "station": "p", "mean": 1.0})]
     again = Running(query, Counts(**vars(running.counts)), NOWHERE)
     again.load(running.dump())
     # The first ones come again; the last one is late, and counts in the window that ends at 20.
-    again.take(source, _fresh([("q", 12, 5.0), ("p", 21, -1.0), ("p", 5, 3.0)], 1))
+    again.take(source, _arrived(source, [("q", 12, 5.0), ("p", 21, -1.0), ("p", 5, 3.0)], 1))
     assert again.entries == 2
     assert _alarms(query, again.advance(source, 40)) == [
         (19, {"window_end": 20, "station": "p", "mean": 2.0}),

@@ -27,7 +27,7 @@ from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.parking import Parking
 from tamis_joiner.core.scheme import Join, Scheme, Topic, scheme_of
 from tamis_joiner.core.shed import Shed
-from tamis_joiner.core.standing import StandingQueries
+from tamis_joiner.core.standing import Arrived, StandingQueries
 from tamis_joiner.core.state import StateMap
 from tamis_joiner.core.synopses import Synopses
 
@@ -266,7 +266,7 @@ class Group:
 
     def _join(self, found: Sequence[Envelopes], out: Output) -> None:
         arrived: list[tuple[str, Fresh]] = []
-        counted: list[tuple[str, Fresh]] = []
+        counted: list[Arrived] = []
         for envelopes in found:
             topic = self._topics.get(envelopes.records.topic)
             if topic is not None and envelopes.documents:
@@ -278,7 +278,7 @@ class Group:
                     if topic.joined:
                         arrived.append((topic.name, tuples))
                     if topic.counted:
-                        counted.append((topic.name, tuples))
+                        counted.append(Arrived(topic.name, tuples, topic.counting))
         before = self._standing.late()
         self._raise(self._standing.take(counted, self.plan_version), out)
         self._counts.missed += self._standing.late() - before

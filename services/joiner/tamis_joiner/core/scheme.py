@@ -18,13 +18,14 @@ from tamis_joiner.core.frontiers import partners
 from tamis_joiner.core.retention import Uses, slice_width, uses
 
 Columns = tuple[tuple[str, Type], ...]
+Filters = dict[str, list[Expr | None]]  # by topic
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic of the plan. `time` is empty where its stream has none; `dispatch` has the filters of all that
-    definitions read of it; `joined`: one does, `counted`: a standing query does; `width` is that of its time
-    slices in microseconds.
+    """A topic of the plan. `time` is empty where its stream has none; `dispatch` has the filters of the
+    definitions that read it, `counting` those of standing queries; `joined`, `counted`: there are such;
+    `width` is that of its time slices in microseconds.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Topic:
     key: tuple[str, ...]
     schema: Schema
     dispatch: Dispatch
+    counting: Dispatch
     uses: list[Uses]
     width: int
     joined: bool = True
@@ -48,19 +50,21 @@ def topics_of(plan: Plan) -> dict[str, Topic]:
     """The topics of the plan's streams by name, without those of derived streams, whose tuples are for
     readers outside and have columns of their own.
     """
-    filters: dict[str, list[Expr | None]] = {}
+    joined: Filters = {}
     for definition in plan.definitions:
         for source in definition.inputs:
-            filters.setdefault(source.topic, []).append(_bare(source))
+            joined.setdefault(source.topic, []).append(_bare(source))
+    counted: Filters = {}
+    for query in plan.standing:
+        for source in query.inputs:
+            counted.setdefault(source.topic, []).append(source.filter)
     schemas = {
         topic.name: _schema(stream, topic)
         for stream in plan.streams
         for topic in stream.topics
         if not topic.select
     }
-    dispatches = _LATEST.of(
-        {(name, tuple(schema.items())): filters.get(name, []) for name, schema in schemas.items()}
-    )
+    dispatches, counting = _JOINED.of(schemas, joined), _COUNTED.of(schemas, counted)
     by_topic = uses(plan, lambda source: dispatches[source.topic].row(_bare(source)))
     return {
         topic.name: Topic(
@@ -70,9 +74,10 @@ def topics_of(plan: Plan) -> dict[str, Topic]:
             topic.partition_key,
             schemas[topic.name],
             dispatches[topic.name],
+            counting[topic.name],
             by_topic.get(topic.name, []),
             slice_width(by_topic.get(topic.name, [])),
-            topic.name in filters,
+            topic.name in joined,
             topic.counted,
         )
         for stream in plan.streams
@@ -96,20 +101,21 @@ _BARE = Remembered[Expr](MOST)
 
 
 class _Latest:
-    """The filters of each topic as they were compiled for the plan before, from which most of the next plan's
-    are.
-    """
+    """Filters as they were compiled for the plan before, from which most of the next plan's are."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, Columns], Dispatch] = {}
 
-    def of(self, wanted: Mapping[tuple[str, Columns], list[Expr | None]]) -> dict[str, Dispatch]:
+    def of(self, schemas: Mapping[str, Schema], filters: Filters) -> dict[str, Dispatch]:
         """By topic. The filters of a topic whose columns have changed are compiled anew."""
-        self._known = {which: Dispatch(filters, self._known.get(which)) for which, filters in wanted.items()}
+        before, self._known = self._known, {}
+        for name, schema in schemas.items():
+            which = name, tuple(schema.items())
+            self._known[which] = Dispatch(filters.get(name, ()), before.get(which))
         return {name: dispatch for (name, _), dispatch in self._known.items()}
 
 
-_LATEST = _Latest()
+_JOINED, _COUNTED = _Latest(), _Latest()
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from operator import itemgetter
+from dataclasses import dataclass, field
+from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.errors import TamisError
+from tamis.evaluation.dispatch import Dispatch, Held
 from tamis.evaluation.standing import CountsLate, Rows, Standing, standing
-from tamis.expressions.evaluate import holds
 from tamis.planning.plan import Input, Plan, StandingQuery
 from tamis.query.reach import Reach
 from tamis_joiner.core.decode import NOTHING_YET, Fresh, Mark
@@ -33,6 +34,29 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Alarms = list[tuple[bytes, bytes]]
 Found = tuple[Rows, Ints, Ints | None] | None  # rows, with the times and arrivals of what completed them
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """Tuples that came on a topic, in the order of their offsets. `dispatch` has the filters of all that are
+    standing.
+    """
+
+    topic: str
+    tuples: Fresh
+    dispatch: Dispatch
+
+    def passing(self, source: Input) -> Bools:
+        """Which pass the filter of an input. Raises FunctionError where that can't be told."""
+        row = self.dispatch.row(source.filter)
+        if row in self._held.failed:
+            raise self._held.failed[row]
+        found: Bools = self._held.found[row]
+        return found
+
+    @cached_property
+    def _held(self) -> Held:
+        return self.dispatch.over(self.tuples.columns, len(self.tuples.times))
 
 
 @dataclass
@@ -58,8 +82,12 @@ class Running:
         self.counts = counts
         self.until: int | None = None  # the version of the plan that replaced it, whose tuples aren't its own
         self.changed = True
-        self._saved: bytes | None = None
-        self._evaluator: Standing = standing(query.sql, query.alert, reach)
+        self.saved: bytes | None = None
+        self._set(standing(query.sql, query.alert, reach))
+
+    def _set(self, evaluator: Standing) -> None:
+        self._evaluator = evaluator
+        self._counting_late = evaluator if isinstance(evaluator, CountsLate) else None
 
     @property
     def entries(self) -> int:
@@ -69,34 +97,40 @@ class Running:
     @property
     def size(self) -> int:
         """Bytes of the last dump."""
-        return len(self._saved or b"")
+        return len(self.saved or b"")
 
     def load(self, blob: bytes | None) -> None:
         """Go on from a dump."""
         if blob is not None:
             self._evaluator.load(blob)
-            self._saved, self.changed = blob, False
+            self.saved, self.changed = blob, False
 
     def dump(self) -> bytes:
         """The synopses, for `load`."""
-        self._saved, self.changed = self._evaluator.dump(), False
-        return self._saved
+        self.saved, self.changed = self._evaluator.dump(), False
+        return self.saved
 
     def restore(self) -> None:
         """Go back to the last dump: something failed half way. What was taken since is not counted."""
-        self._evaluator = standing(self.query.sql, self.query.alert, self._reach)
-        self.load(self._saved)
+        self._set(standing(self.query.sql, self.query.alert, self._reach))
+        self.load(self.saved)
 
     @property
     def late(self) -> int:
         """How many tuples came too late for some of what they belong to."""
-        return self._evaluator.late if isinstance(self._evaluator, CountsLate) else 0
+        return self._counting_late.late if self._counting_late else 0
 
-    def take(self, source: Input, tuples: Fresh) -> Found:
+    def take(self, source: Input, arrived: Arrived) -> Found:
         """The rows that tuples of one topic make, with the time of the tuple that completed each and when it
         arrived.
         """
-        at = self._fresh(source.topic, self._counting(source, tuples), tuples)
+        # Before doubles are told: what a topic carries for other queries has places in another order.
+        keep = arrived.passing(source)
+        if not keep.any():
+            return None
+        tuples = arrived.tuples
+        keep = keep & self._own(tuples.versions) & (tuples.places >= 0)
+        at = self._fresh(source.topic, np.flatnonzero(keep), tuples)
         when = tuples.times if source.time else tuples.arrived
         if len(at) == 0:
             return None
@@ -127,14 +161,6 @@ class Running:
     def _own(self, versions: Ints) -> Bools:
         found: Bools = versions >= self.query.version
         return found if self.until is None else found & (versions < self.until)
-
-    def _counting(self, source: Input, tuples: Fresh) -> Ints:
-        keep = self._own(tuples.versions) & (tuples.places >= 0)
-        if source.filter is not None and keep.any():
-            # Before doubles are told: what a topic carries for other queries has places in another order.
-            columns = {("", name): column for name, column in tuples.columns.items()}
-            keep &= holds(source.filter, columns, len(keep))
-        return np.flatnonzero(keep)
 
     def _fresh(self, topic: str, at: Ints, tuples: Fresh) -> Ints:
         """Those that weren't taken before."""
@@ -182,17 +208,17 @@ class StandingQueries:
                 self._begin(query, Counts(), state)
         self._until(plan)
 
-    def take(self, arrived: Iterable[tuple[str, Fresh]], plan: int) -> dict[str, Alarms]:
-        """The alarms of tuples by topic, by alert; those of a topic in the order of their offsets."""
+    def take(self, arrived: Iterable[Arrived], plan: int) -> dict[str, Alarms]:
+        """The alarms of what has arrived, by alert."""
         # In an order that a batch which comes again has again: its topics come in any.
-        parts = sorted(arrived, key=itemgetter(0))
+        parts = sorted(arrived, key=attrgetter("topic"))
         return self._each(
             plan,
             lambda one: (
-                one.take(source, tuples)
-                for topic, tuples in parts
+                one.take(source, part)
+                for part in parts
                 for source in one.query.inputs
-                if source.topic == topic
+                if source.topic == part.topic
             ),
         )
 
@@ -226,14 +252,15 @@ class StandingQueries:
         return {name: most for name, one in self._running.items() if (most := one.query.bound) is not None}
 
     def write(self, state: StateMap) -> None:
-        """Write what has changed."""
+        """Write what has changed: of a query that was only told the time, mostly nothing."""
         for name, one in self._running.items():
-            if one.changed:
-                state.put(_blob(name), one.dump())
+            saved = one.saved
+            if one.changed and (dumped := one.dump()) != saved:
+                state.put(_blob(name), dumped)
 
     def to_json(self) -> dict[str, Any]:
         """What `load` takes."""
-        return {name: asdict(one.counts) for name, one in self._running.items()}
+        return {name: vars(one.counts) for name, one in self._running.items()}
 
     def _begin(self, query: StandingQuery, counts: Counts, state: StateMap) -> None:
         try:
