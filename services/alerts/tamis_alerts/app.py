@@ -22,7 +22,7 @@ from faust.types import EventT
 from tamis.messaging.records import END_OF_TIME, canonical_key
 from tamis.messaging.topics import ALARMS, EPISODES, MAX_RECORD_BYTES
 from tamis.telemetry import Metrics, get_logger
-from tamis_alerts.core.episodes import Alarm, Episode, KeyState, advance, take
+from tamis_alerts.core.episodes import Alarm, Episode, KeyState, Step, advance, take
 from tamis_alerts.core.idle import Idle
 from tamis_alerts.core.rules import Rule
 from tamis_alerts.sinks import Sinks
@@ -35,6 +35,8 @@ BATCH = 1000
 TOLD = 64
 # Longer than a notification can take with all its attempts.
 FORGET_SECONDS = 600.0
+
+Change = tuple[bytes, Step]  # of a key's state, and what is to be told of it
 
 log = get_logger("alerts")
 
@@ -67,14 +69,21 @@ def build(app: faust.App, parts: Parts) -> None:
         kept.changelog_topic.replicas = -1
     turn, idle = asyncio.Lock(), Idle(FORGET_SECONDS)
 
-    async def apply(key: bytes, state: KeyState, events: Sequence[Episode]) -> None:
-        for event in events:
-            await (await episodes.send(key=key, value=event.to_bytes()))
-            parts.metrics.inc("tamis_episodes_total", query=event.alert, event=event.event)
-        if state.runs or state.seen:
-            states[key] = state.to_bytes()
-        else:
-            states.pop(key, None)
+    async def apply(changes: Sequence[Change]) -> None:
+        # All on their way before the first is waited for: one by one, each would take a request of its own.
+        sent = [
+            await episodes.send(key=key, value=event.to_bytes())
+            for key, step in changes
+            for event in step.events
+        ]
+        await asyncio.gather(*sent)
+        for key, step in changes:
+            for event in step.events:
+                parts.metrics.inc("tamis_episodes_total", query=event.alert, event=event.event)
+            if step.state.runs or step.state.seen:
+                states[key] = step.state.to_bytes()
+            else:
+                states.pop(key, None)
 
     @app.agent(alarms, name="alarms")
     async def on_alarms(stream: Any) -> None:
@@ -85,6 +94,7 @@ def build(app: faust.App, parts: Parts) -> None:
                     alarm = _alarm(event, parts.metrics)
                     if alarm is not None:
                         by_key.setdefault(event.message.key or b"", []).append(alarm)
+                changes: list[Change] = []
                 for key, some in by_key.items():
                     state = KeyState.from_bytes(states[key]) if key in states else KeyState()
                     rule = parts.view.rules.get(some[0].alert) or _unknown(some[0].alert)
@@ -92,7 +102,8 @@ def build(app: faust.App, parts: Parts) -> None:
                     for new in step.new:
                         outcome = "new" if new else "duplicate"
                         parts.metrics.inc("tamis_alerts_alarms_total", query=some[0].alert, outcome=outcome)
-                    await apply(key, step.state, step.events)
+                    changes.append((key, step))
+                await apply(changes)
                 await app.producer.flush()
 
     @app.agent(episodes, name="notifications")
@@ -120,6 +131,7 @@ def build(app: faust.App, parts: Parts) -> None:
         parts.view.passed = None
         async with turn:
             opened: dict[str, int] = dict.fromkeys(passed.rules, 0)
+            changes: list[Change] = []
             for key in list(states.keys()):
                 alert, *rest = orjson.loads(key)
                 state = KeyState.from_bytes(states[key])
@@ -127,9 +139,10 @@ def build(app: faust.App, parts: Parts) -> None:
                 if alert in passed.frontiers:
                     step = advance(alert, tuple(rest), state, passed.frontiers[alert], rule)
                     if step.events or step.state != state:
-                        await apply(key, step.state, step.events)
+                        changes.append((key, step))
                     state = step.state
                 opened[alert] = opened.get(alert, 0) + sum(bool(run.episode) for run in state.runs)
+            await apply(changes)
             for key in idle.over(list(told.keys()), states, time.monotonic()):
                 told.pop(key, None)
             for alert, count in opened.items():
