@@ -25,7 +25,7 @@ def conditions(
     if difference.form is Form.ROUNDED:
         minus = Call("-", (left, right), Type.DOUBLE)
         if found == NOT_NULL:
-            return [Call("not", (Call("is_null", (minus,), Type.BOOLEAN),), Type.BOOLEAN)]
+            return [_known(minus)]
         return [
             _compare(op, minus, _literal(float(value), Type.DOUBLE))
             for op, value in bounds_text(found, Type.DOUBLE)
@@ -43,18 +43,21 @@ def _whole_conditions(left: Column, right: Column, found: Range, box: Mapping[st
     if lower != LOW and upper != HIGH:
         if upper[1] == lower[1] + 1:
             return [_compare("=", left, _plus(right, lower[1]))]
+        way = turned(found)
+        if lower[1] == -GREATEST and upper[1] <= GREATEST:  # no more than that the other way is an int64
+            return _whole_conditions(right, left, way, box)
         if lower[1] < LEAST or upper[1] > GREATEST + 1:
-            way = turned(found)
             if way[0][1] >= LEAST and way[1][1] <= GREATEST + 1:
                 return _whole_conditions(right, left, way, box)
             halves = ((lower, (0, 0)), ((0, 0), upper))  # no int64 either way: each way has its half
             sides = (Call("and", tuple(_half(left, right, half, box)), Type.BOOLEAN) for half in halves)
             return [Call("or", tuple(sides), Type.BOOLEAN)]
         minus = Call("-", (left, right), Type.INTERVAL if left.type is Type.TIMESTAMP else Type.BIGINT)
-        ends = [(">=", lower[1])] if lower[1] > LEAST else []
-        ends += [("<", upper[1])] if upper[1] <= GREATEST else []
-        if not ends:
-            ends = [(">=", LEAST)]
+        if upper[1] > GREATEST and lower[1] <= -GREATEST:
+            other = Call("-", (right, left), minus.type)
+            return [_known(minus)] if lower[1] == LEAST else [_known(minus), _known(other)]
+        ends = [_end(">=", ">", lower[1], left.type)] if lower[1] > LEAST else []
+        ends += [_end("<", "<=", upper[1], left.type)] if upper[1] <= GREATEST else []
         return [_compare(op, minus, _literal(value, minus.type)) for op, value in ends]
     if upper == HIGH:
         left, right, upper = right, left, turned(found)[1]
@@ -64,11 +67,26 @@ def _whole_conditions(left: Column, right: Column, found: Range, box: Mapping[st
     safe = above(GREATEST - upper[1], right.type)
     fits = right.type is Type.TIMESTAMP or box.get(right.name, (LOW, HIGH))[1] <= safe
     if upper[1] <= 0 or (upper[1] <= MOST_WHOLE and fits):
-        return [_compare("<", left, _plus(right, upper[1]))]
+        op, offset = _end("<", "<=", upper[1], left.type)
+        return [_compare(op, left, _plus(right, offset))]
     kind = Type.INTERVAL if left.type is Type.TIMESTAMP else Type.BIGINT
     minus = Call("-", (right, left), kind)
-    near = _compare(">=", minus, _literal(1 - upper[1], kind))
+    least = 1 - upper[1]
+    near = _compare(">=", minus, _literal(least, kind)) if least > LEAST else _known(minus)
     return [Call("or", (near, _compare("<", left, right)), Type.BOOLEAN)]
+
+
+def _end(at: str, past: str, value: int, kind: Type) -> tuple[str, int]:
+    """`at` a value, or of times `past` the one before where that is whole seconds: no text says a microsecond
+    more than a hundred years.
+    """
+    whole = kind is Type.TIMESTAMP and value % 1_000_000 == 1
+    return (past, value - 1) if whole else (at, value)
+
+
+def _known(minus: Call) -> Expr:
+    """A difference isn't NULL, nor overflows."""
+    return Call("not", (Call("is_null", (minus,), Type.BOOLEAN),), Type.BOOLEAN)
 
 
 def _half(left: Column, right: Column, found: Range, box: Mapping[str, Range]) -> list[Expr]:

@@ -104,17 +104,26 @@ def _of_difference(op: str, x: Column, y: Column, value: float) -> list[dict[str
             raise _itself(x)
         flip = x.name > y.name  # x - y and y - x are rounded alike
         made = rounded(x.name, y.name)
-        ranges = compare(op, float(value), Type.DOUBLE)
+        ranges = compare(op, value, Type.DOUBLE)
         return [{made: _negated(found) if flip else found} for found in ranges]
     if not isinstance(value, int):
         raise RefusedError(
             f"'{x.name} - {y.name}' is a whole number, and {value!r} isn't",
             hint="compare it with a whole number",
         )
-    # Where x - y isn't an int64, it is NULL.
-    limits = (0, LEAST), (0, GREATEST + 1)
-    inside = ((max(lower, limits[0]), min(upper, limits[1])) for lower, upper in _integers(op, value))
-    return _whole(x, y, inside)
+    return _whole(x, y, [_fitting(found) for found in _integers(op, value)])
+
+
+def known(x: Column, y: Column) -> list[dict[str, Range]]:
+    """Where `x - y` isn't NULL. Raises `RefusedError` as `comparison` does."""
+    if _one_type(x, y) is Type.DOUBLE:
+        return [{rounded(x.name, y.name): NOT_NULL}]
+    return _whole(x, y, [_fitting(NOT_NULL)])
+
+
+def _fitting(found: Range) -> Range:
+    """A difference that isn't an int64 is NULL."""
+    return max(found[0], (0, LEAST)), min(found[1], (0, GREATEST + 1))
 
 
 def _of_sides(op: str, first: _Side, second: _Side) -> list[dict[str, Range]]:

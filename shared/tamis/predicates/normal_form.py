@@ -19,7 +19,7 @@ from tamis.expressions.nodes import (
 )
 from tamis.expressions.sql_text import to_sql
 from tamis.predicates.boxes import EVERYTHING, Box, meet, merged
-from tamis.predicates.differences import comparison, rounded
+from tamis.predicates.differences import comparison, known
 from tamis.predicates.ranges import IS_NULL, NOT_NULL, Range, compare, complement, intersection
 
 # Clauses that a predicate may have while it is multiplied out: more are no use to anybody, and take minutes.
@@ -52,10 +52,10 @@ class _Reader:
                 return self._all(parts) if (op == "and") != negated else self._some(parts)
             case Call("is_null", (Column(name=name),)):
                 return [{name: NOT_NULL if negated else IS_NULL}]
-            case Call("is_null", (Call("-", (Column() as x, Column() as y)),)) if negated and (
-                x.type is y.type is Type.DOUBLE and x.name != y.name
+            case Call("is_null", (Call("-", (Column() as x, Column() as y)),)) if (
+                negated and x.name != y.name
             ):
-                return [{rounded(x.name, y.name): NOT_NULL}]
+                return list(known(x, y))
             case Column(name=name, type=Type.BOOLEAN):
                 return _where(name, compare("=", not negated, Type.BOOLEAN))
             case Literal(value=bool(value)):

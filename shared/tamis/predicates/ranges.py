@@ -33,6 +33,8 @@ IS_NULL: Range = (NULL, LOW)
 
 _INT64 = (-(2**63), 2**63 - 1)
 _GREATEST_DOUBLE = sys.float_info.max
+_SECOND = 1_000_000
+_YEAR_10000 = 253_402_300_800 * _SECOND  # which no text of a time says
 
 
 def below(value: Value, kind: Type) -> Cut:
@@ -101,11 +103,14 @@ def compare(op: str, value: Value, kind: Type) -> tuple[Range, ...]:
     >>> compare("=", 0.5, Type.INT)
     ()
     """
-    if isinstance(value, float) and kind.integral and op in ("=", "!="):
+    if op in ("=", "!="):
         # Equality is by value, also beyond 2^53, where the order of DOUBLEs takes several integers for one.
-        if not value.is_integer():
+        if isinstance(value, float) and kind.integral:
+            if not value.is_integer():
+                return () if op == "=" else (NOT_NULL,)
+            value = int(value)
+        elif isinstance(value, int) and kind is Type.DOUBLE and float(value) != value:
             return () if op == "=" else (NOT_NULL,)
-        value = int(value)
     lower, upper = below(value, kind), above(value, kind)
     ranges: tuple[Range, ...] = {
         "=": ((lower, upper),),
@@ -157,6 +162,8 @@ def bounds_text(found: Range, kind: Type) -> tuple[tuple[str, Value], ...]:
         return (("=", lower[1]),)
     if lower == LOW and upper != HIGH and kind is Type.BOOLEAN:
         return (("=", False),)
+    if lower == LOW and upper == (0, "\0"):
+        return (("=", ""),)
     out: list[tuple[str, Value]] = []
     if lower != LOW:
         out.append(_end(lower[1], kind, ">", ">="))
@@ -174,4 +181,6 @@ def _end(value: Value, kind: Type, past: str, at: str) -> tuple[str, Value]:
         before = math.nextafter(float(value), -math.inf)
         if len(repr(before)) >= len(repr(value)):
             before = None
+    elif kind is Type.TIMESTAMP and isinstance(value, int) and (value % _SECOND == 1 or value == _YEAR_10000):
+        before = value - 1
     return (past, before) if before is not None else (at, value)

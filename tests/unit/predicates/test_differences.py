@@ -54,6 +54,8 @@ def test_doubles(sql: str, canonical: str) -> None:
         ("a > b AND a < b + 1", "FALSE"),
         ("a - b <= 5 OR b - a <= 5", "a - b < 0 AND a < b OR b - a <= 0 AND a >= b"),
         ("a < b OR a - b <= 2", "b - a >= -2 OR a < b"),
+        ("a - b <= 9223372036854775807", "a - b IS NOT NULL"),
+        ("b - a >= -9223372036854775807", "a - b IS NOT NULL AND b - a IS NOT NULL"),
     ],
 )
 def test_whole_numbers(sql: str, canonical: str) -> None:
@@ -70,6 +72,23 @@ def test_times_differ_by_intervals() -> None:
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "t - u < INTERVAL '5' SECOND OR t >= u - INTERVAL '1' SECOND",
+        "u - t >= INTERVAL '60' SECOND",
+        "t <= u + INTERVAL '36600' DAY",
+        "t - u > INTERVAL '36600' DAY",
+        "t - u BETWEEN INTERVAL '-36600' DAY AND INTERVAL '36600' DAY",
+        "t - u IS NOT NULL AND u - t IS NOT NULL",
+    ],
+)
+def test_times_are_written_as_they_can_be_read(sql: str) -> None:
+    found = parse(sql, TIMES)
+    again = parse(found.sql(), TIMES)
+    assert implies(found, again) and implies(again, found)
 
 
 def test_implication_follows_differences() -> None:

@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 from tamis.errors import RefusedError, SqlErrors
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Type
+from tamis.expressions.vectors import Vector
 from tamis.predicates import match, parse
+from tamis.query.condition import read_condition
 
 
 @pytest.mark.parametrize(
@@ -30,10 +33,18 @@ from tamis.predicates import match, parse
         ("f", "f = TRUE"),
         ("f OR NOT f", "f IS NOT NULL"),
         ("s >= ''", "s IS NOT NULL"),
+        ("s <= ''", "s = ''"),
         ("a < 5 AND b < 3 OR a >= 5 AND b < 3", "a IS NOT NULL AND b < 3"),
         ("TRUE", "TRUE"),
         ("a > 1 AND (b > 2 OR c > 3)", "a > 1 AND b > 2 OR a > 1 AND c > 3"),
         ("t >= TIMESTAMP '2024-01-01 00:00:00'", "t >= TIMESTAMP '2024-01-01 00:00:00'"),
+        ("t > TIMESTAMP '2024-01-01'", "t > TIMESTAMP '2024-01-01 00:00:00'"),
+        ("t <= TIMESTAMP '9999-12-31 23:59:59.999999'", "t <= TIMESTAMP '9999-12-31 23:59:59.999999'"),
+        ("a = 9007199254740993", "FALSE"),
+        ("a <> 9007199254740993", "a IS NOT NULL"),
+        ("a <= 9007199254740993", "a < 9007199254740994.0"),
+        ("a - b = 9007199254740993", "FALSE"),
+        ("a - b = 9007199254740992", "a - b = 9007199254740992.0"),
         ('"Odd name" > 1', '"Odd name" > 1'),
         ("1 = 1 AND a < 5", "a < 5"),
         ("NOT 1 = 1 OR a < 2 * 3", "a < 6"),
@@ -67,6 +78,16 @@ def test_canonical_form(sql: str, canonical: str) -> None:
 )
 def test_integers(sql: str, canonical: str) -> None:
     assert parse(sql, {"n": Type.BIGINT}).sql() == canonical
+
+
+@pytest.mark.parametrize("op", ["<", "<=", ">", ">=", "=", "<>"])
+def test_doubles_and_whole_numbers_beyond_them_compare_as_evaluated(op: str) -> None:
+    """The index, which edges and joiner ask, says what expressions say."""
+    values = np.array([0.0, 2.0**53, 2.0**53 + 2, 2.0**63])
+    for constant in (2**53, 2**53 + 1, 2**53 + 2, 2**63 - 1):
+        sql = f"a {op} {constant}"
+        wanted = holds(read_condition(sql), {("", "a"): Vector(values)}, len(values))
+        assert parse(sql).holds({"a": values}).tolist() == wanted.tolist(), sql
 
 
 @pytest.mark.parametrize("op", ["<", "<=", ">", ">=", "=", "<>"])
