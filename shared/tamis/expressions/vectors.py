@@ -56,8 +56,10 @@ class Vector:
     def __len__(self) -> int:
         return len(self.data)
 
-    def take(self, indices: NDArray[Any]) -> Vector:
-        """The values at `indices` (or where a mask of shape (n,) is true), in that order."""
+    def take(self, indices: NDArray[Any] | slice) -> Vector:
+        """The values at `indices` (or where a mask of shape (n,) is true), in that order. A slice copies
+        nothing.
+        """
         return Vector(self.data[indices], None if self.null is None else self.null[indices])
 
     def to_list(self) -> list[Value]:

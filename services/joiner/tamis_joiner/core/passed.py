@@ -29,9 +29,9 @@ class Passed:
         size = len(live)
         parts = []
         for first in range(0, max(size, 1), BLOCK):
-            rows = np.arange(first, min(first + BLOCK, size))
-            part = {name: vector.take(rows) for name, vector in live.columns.items()}
-            held = dispatch.over(part, len(rows))
+            behind = min(first + BLOCK, size)
+            part = {name: vector.take(slice(first, behind)) for name, vector in live.columns.items()}
+            held = dispatch.over(part, behind - first)
             parts.append(_words(held.found))
             self.failed |= held.failed
         self._words = np.concatenate(parts, axis=1)

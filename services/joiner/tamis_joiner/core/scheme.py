@@ -144,8 +144,9 @@ class Scheme:
     calling: Mapping[str, tuple[str, ...]]
 
 
-# All partitions of a process obey the same plan, and each reads it again where it remembers nothing.
-@lru_cache(maxsize=8)
+# All partitions of a process obey the same plan, or the one before, and read it again where nothing is
+# remembered. One of thousands of alerts is many megabytes.
+@lru_cache(maxsize=3)
 def scheme_of(document: bytes) -> Scheme:
     """The plan that `encode_plan` wrote. Raises InputError with the place of what is wrong."""
     plan = decode_plan(document)
