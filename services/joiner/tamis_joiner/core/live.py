@@ -13,6 +13,7 @@ from tamis.evaluation.key_codes import KeyCodes
 from tamis.evaluation.temporal_join import Tuples
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector, dtype_of
+from tamis.omission.order import by_key_and_time
 from tamis_joiner.core.decode import Fresh, Schema
 
 Ints = NDArray[np.int64]
@@ -98,7 +99,9 @@ def merge(parts: list[Live]) -> Live:
             np.concatenate([p.late for p in parts]),
             np.concatenate([p.arrived for p in parts]),
         )
-    order = np.lexsort((whole.times, whole.keys))
+    order = by_key_and_time(whole.keys, whole.times)
+    if order is None:
+        order = np.arange(len(whole))
     times, keys = whole.times[order], whole.keys[order]
     tie = (times[1:] == times[:-1]) & (keys[1:] == keys[:-1])
     if not tie.any():
