@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import orjson
+
 from tamis.expressions.nodes import Expr, conjunction
 from tamis.expressions.sql_text import to_sql
 from tamis.planning import application_time, windowed
@@ -14,6 +16,7 @@ from tamis.planning.application_time.ground import ground
 from tamis.planning.application_time.timed import translated
 from tamis.planning.bounds import TIME_BOUNDED, Memory
 from tamis.planning.omission import Omission, bare
+from tamis.planning.plan import GREATEST
 from tamis.planning.spans import seconds
 from tamis.planning.timeless import answer, proof_of
 from tamis.planning.timeless.proof import Growth
@@ -85,7 +88,11 @@ class Explanation:
             "kind": self.kind,
             "accepted": self.accepted,
             "streams": [source.document() for source in self.streams],
-            "memory": {**asdict(self.memory), "repairs": list(self.memory.repairs)},
+            "memory": {
+                **asdict(self.memory),
+                "bound": _number(self.memory.bound),
+                "repairs": list(self.memory.repairs),
+            },
             **({} if self.growth is None else {"growth": [asdict(one) for one in self.growth]}),
         }
 
@@ -280,6 +287,11 @@ def _growth(growth: Sequence[Growth]) -> Iterator[str]:
         for one in growth:
             counted = "" if one.states is None else str(one.states)
             yield f"    {one.tuples:>{len(kept)}}   {counted:>{len(told)}}   {one.entries:>19}"
+
+
+def _number(bound: int | None) -> int | orjson.Fragment | None:
+    """A bound as orjson takes it, which knows numbers of 64 bits."""
+    return bound if bound is None or bound <= GREATEST else orjson.Fragment(str(bound))
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

@@ -79,6 +79,10 @@ class StreamPlan:
     topics: tuple[TopicPlan, ...]
 
 
+# The greatest number that a plan can say, as JSON writes them. A bound beyond it is as good as none.
+GREATEST = 2**63 - 1
+
+
 @dataclass(frozen=True)
 class Kept:
     """How many tuples of a source a definition can ever keep: over all keys at most `tuples` come in any

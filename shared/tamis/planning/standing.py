@@ -15,7 +15,7 @@ from tamis.planning.entries import Reader
 from tamis.planning.explain import explain
 from tamis.planning.keys import classes
 from tamis.planning.omission import Omission, bare
-from tamis.planning.plan import Input, Kept, StandingQuery
+from tamis.planning.plan import GREATEST, Input, Kept, StandingQuery
 from tamis.planning.remembered import MOST, Remembered
 from tamis.query.model import (
     WINDOW_COLUMNS,
@@ -28,8 +28,6 @@ from tamis.query.model import (
     TableDef,
 )
 
-# What plans can say.
-_GREATEST = 2**63 - 1
 _NOTHING = "no omission: a standing query counts every tuple"
 
 
@@ -84,7 +82,7 @@ def judged(alert: AlertDef, catalog: Catalog) -> Judged:
             raise NotAcceptedError(found.reason, where=f"alert {alert.name}", hint=hint)
         query = alert.query
         panes = windowed.kept(query, catalog) if query.window is not None else None
-        known = panes if panes is not None and panes.most() <= _GREATEST else None
+        known = panes if panes is not None and panes.most() <= GREATEST else None
         return Judged(found.memory, layout(query, catalog), self_contained(alert, catalog), known)
 
     streams = [catalog.streams.get(source.stream) for source in alert.query.sources]
@@ -136,7 +134,7 @@ def standing_query(
         sql=judged.sql,
         inputs=inputs,
         key=judged.layout.key,
-        bound=None if bound is None or bound > _GREATEST else bound,
+        bound=None if bound is None or bound > GREATEST else bound,
         severity=alert.options.severity,
         labels=alert.options.labels,
         gap=alert.options.gap,

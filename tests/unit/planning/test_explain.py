@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,20 @@ def test_the_json_of_an_accepted_alert(tmp_path: Path) -> None:
         "witness",
     }
     assert query["memory"]["verdict"] == "bounded"
+
+
+def test_a_bound_beyond_64_bits_is_said_exactly(tmp_path: Path) -> None:
+    century = "BETWEEN TIMESTAMP '2000-01-01' AND TIMESTAMP '2100-01-01'"
+    result = run(
+        tmp_path,
+        "CREATE STREAM s (a TIMESTAMP NOT NULL, b TIMESTAMP NOT NULL);"
+        "CREATE ALERT q AS SELECT count(DISTINCT a) AS n FROM s"
+        f" WHERE a {century} AND b {century} GROUP BY b",
+        "--json",
+    )
+    assert result.exit_code == 0, result.output
+    times = 36_525 * 86_400 * 1_000_000 + 1
+    assert json.loads(result.stdout)["queries"][0]["memory"]["bound"] == times * times
 
 
 def test_what_is_known_of_domains_says_how_much_passes(tmp_path: Path) -> None:

@@ -35,6 +35,20 @@ def test_there_and_back() -> None:
     assert decode_plan(encode_plan(plan())) == plan()
 
 
+def test_a_bound_beyond_64_bits_is_none() -> None:
+    known = " WITH (keys = 1000000000000000, rate = '1000000/us')"
+    catalog = catalog_of(
+        TWO.replace(";\n", f"{known};\n"),
+        f"CREATE ALERT q AS SELECT a.k FROM a JOIN b ON {NEAR} WHERE a.x > b.x",
+    )
+    built = build_plan(1, catalog, partitions=1, versions={}, topic_numbers={}, since={}, shard_streams={})
+    plan = decode_plan(encode_plan(built.plan))
+    assert plan == built.plan
+    (definition,) = plan.definitions
+    assert definition.bound is None
+    assert [one.kept for one in definition.inputs] == [None, None]
+
+
 def test_more_than_is_read_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_text, "MOST", 1)
     with pytest.raises(InputError, match="the plan has 2 topics of a stream; at most 1 fit"):
