@@ -143,7 +143,7 @@ def _unbounded(analysis: Analysis, apart: list[tuple[str, str]]) -> Memory:
     later, earlier = apart[0]
     pairs = list(dict.fromkeys(tuple(sorted(pair, key=analysis.aliases.index)) for pair in apart))
     named = ", ".join(f"{a} and {b}" for a, b in pairs)
-    repairs = tuple(_repair(a, b, analysis) for a, b in _spanning(pairs, analysis))
+    repair = " ".join(_repair(a, b, analysis) for a, b in _spanning(pairs, analysis))  # all of them together
     return Memory(
         "unbounded",
         None,
@@ -151,7 +151,7 @@ def _unbounded(analysis: Analysis, apart: list[tuple[str, str]]) -> Memory:
         UNCONNECTED,
         f"nothing bounds the time between the tuples of {named} that join: every tuple of {earlier} is kept"
         f" for ever, since a tuple of {later} that joins it may always come later",
-        repairs,
+        (repair,),
         f"n tuples of {earlier} with different values, one a second, and none of {later}: the next tuple of"
         f" {later} may join any subset of them",
     )

@@ -77,9 +77,9 @@ def test_a_pair_without_bound_is_refused_and_its_repair_works(sources: str, on: 
     memory = verdict.memory
     assert memory.verdict == "unbounded"
     assert verdict.refusal is not None
-    assert memory.repairs
+    (repair,) = memory.repairs
     assert memory.witness is not None
-    repaired = verdict_of("", sources=sources, on=" ".join([on, *memory.repairs]))
+    repaired = verdict_of("", sources=sources, on=f"{on} {repair}")
     assert repaired.memory.verdict == "bounded"
 
 

@@ -61,3 +61,11 @@ def _repaired(sql: str, repair: str) -> bool:
     (statement,) = parse(f"EXPLAIN {sql} {more}{rest}", catalog)
     assert isinstance(statement, Explain)
     return explain(catalog, statement.target).accepted
+
+
+def test_the_limits_of_a_repair_leave_room_for_the_constants_of_whole_numbers_alone() -> None:
+    catalog = catalog_of(STREAMS)
+    sql = "EXPLAIN SELECT u.x FROM u, w WHERE u.z = w.z AND u.z = 0.5 AND u.x > -150"
+    (statement,) = parse(sql, catalog)
+    assert isinstance(statement, Explain) and isinstance(statement.target, AlertDef)
+    assert "AND u.x <= 149" in explain(catalog, statement.target).memory.repairs

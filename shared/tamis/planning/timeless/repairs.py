@@ -90,7 +90,9 @@ def _limits(query: Conjunction, timed: bool) -> tuple[int, int]:
         for one in query.differences
         if 0 in (one.left, one.right)
     ]
-    constants = [bound for node, bound in ends if (node.kind == "time") == timed and not node.null]
+    # Of DOUBLEs there are places among all DOUBLEs, of texts numbers.
+    kind = "time" if timed else "whole"
+    constants = [bound for node, bound in ends if node.kind == kind and not node.null]
     if timed:
         return min(_FROM, *constants, _FROM), max(_TO, *constants, _TO)
     return min(_LOW, *(-one for one in constants), _LOW), max(_HIGH, *constants, _HIGH)
