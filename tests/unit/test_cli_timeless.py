@@ -109,6 +109,32 @@ def test_an_order_in_one_recording_only_is_a_mistake() -> None:
 
 
 @pytest.mark.usefixtures("directory")
+@pytest.mark.parametrize(("name", "nothing"), [("asks.ndjson", ""), ("asks.csv", "item,price\n")])
+def test_a_recording_without_tuples_needs_no_order(name: str, nothing: str) -> None:
+    Path(name).write_text(nothing)
+    code, out, said = _run(
+        "run", "q.sql", "--query", "items", "--input", "bids=bids.csv", "--input", f"asks={name}"
+    )
+    assert (code, out, said) == (0, "item\n1\n2\n9\n", "")
+    # So does one file of several.
+    Path("more.csv").write_text("item,price,at\n")
+    files = ["--input", "bids=bids.csv", "--input", "bids=more.csv"]
+    assert _run("run", "q.sql", "--query", "items", *files, "--input", f"asks={name}") == (code, out, said)
+
+
+@pytest.mark.usefixtures("directory")
+def test_a_union_of_times_that_are_written_in_different_ways_has_iso_8601() -> None:
+    Path("times.sql").write_text(
+        "CREATE STREAM s (at TIMESTAMP); CREATE STREAM t (at TIMESTAMP);"
+        "CREATE ALERT q AS SELECT at FROM s UNION ALL SELECT at FROM t;"
+    )
+    Path("s.csv").write_text("at\n2024-01-01T00:00:01+01:00\n")
+    Path("t.csv").write_text("at\n1500000\n")
+    found = _run("run", "times.sql", "--input", "s=s.csv", "--input", "t=t.csv")
+    assert found == (0, "at\n2023-12-31T23:00:01Z\n1970-01-01T00:00:01.5Z\n", "")
+
+
+@pytest.mark.usefixtures("directory")
 def test_the_verdicts_as_json() -> None:
     code, out, _ = _run("explain", "q.sql", "--json")
     assert code == 1

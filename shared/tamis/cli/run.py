@@ -102,10 +102,7 @@ def _standing_rows(
         column = pa.array(vector.data, _TYPES.get(kind, pa.int64()), mask=vector.null)
         if kind is Type.TIMESTAMP:
             written = {_written(one, one.select[number].expr, recordings) for one in members}
-            if len(written) > 1:
-                hint = "write the times of all recordings alike: as ISO 8601, or as numbers of one unit"
-                raise InputError("the recordings don't write their times alike", where="--input", hint=hint)
-            column = _as_given(column, written.pop())
+            column = _as_given(column, written.pop() if len(written) == 1 else pa.string())
         built[output.name] = column
     if WITHDRAWN in rows.columns:
         built[WITHDRAWN] = pa.array(rows.columns[WITHDRAWN].data)

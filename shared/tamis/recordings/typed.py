@@ -68,7 +68,7 @@ def read_recording(stream: StreamDef, paths: Sequence[str], form: Format | None 
     given = {name: _together([part.given[name] for part in parts], columns[name]) for name in parts[0].given}
     late = np.concatenate([part.late for part in parts])
     orders = [part.order for part in parts if part.order is not None]
-    if orders and len(orders) < len(parts):
+    if orders and any(part.order is None and len(part) for part in parts):
         hint = f"give all files of stream {stream.name} a column {ORDER}, or none"
         raise InputError(f"some files have a column {ORDER} and some have none", where=paths[0], hint=hint)
     order = np.concatenate(orders) if orders else None

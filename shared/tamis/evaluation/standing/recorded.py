@@ -31,7 +31,7 @@ def play(query: Standing, recordings: Mapping[str, Recording]) -> Played:
     """Evaluate a fresh query over streams without time over their recordings, by their column `_order`, or
     one after the other.
 
-    Raises InputError where only some of them have that column.
+    Raises InputError where only some of them have that column; one without tuples needs none.
     """
     assert isinstance(query, InTurn), "without time, tuples may come in any turn"
     names, of, row = _arrived(recordings)
@@ -55,7 +55,7 @@ def _arrived(
     """The streams, and of every tuple in their order the number of its stream and its row there."""
     names, orders = list(recordings), [one.order for one in recordings.values()]
     ordered = [name for name, order in zip(names, orders, strict=True) if order is not None]
-    without = [name for name in names if name not in ordered]
+    without = [name for name in names if name not in ordered and len(recordings[name])]
     if ordered and without:
         raise InputError(
             f"stream {ordered[0]} has a column {ORDER} and stream {without[0]} has none",
