@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Call, Expr, Type, conjunction
 from tamis.expressions.vectors import Mask, Vector
 from tamis.planning.plan import Definition, Input
+from tamis.planning.remembered import MOST, Remembered
 from tamis.query.model import WINDOW_END, WINDOW_START, Window
 
 Rows = NDArray[np.int64]
@@ -156,7 +158,14 @@ class _Side:
 
 
 def _check(definition: Definition) -> Expr | None:
-    """What is left to check of a combination whose keys and times fit."""
+    """What is left to check of a combination whose keys and times fit, the same object each time."""
+    return _CHECKS.one(definition, partial(_left, definition))
+
+
+_CHECKS = Remembered[Expr | None](MOST)
+
+
+def _left(definition: Definition) -> Expr | None:
     equal: list[Expr] = [Call("=", pair, Type.BOOLEAN) for pair in definition.equalities]
     return conjunction((*equal, *((definition.condition,) if definition.condition is not None else ())))
 

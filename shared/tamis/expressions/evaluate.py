@@ -89,7 +89,8 @@ class _Same:
         return isinstance(other, _Same) and other.expr is self.expr
 
 
-@lru_cache(maxsize=1_000)  # small batches come often, and what plans hold stays the same object
+# Small batches come often, and what plans hold stays the same object: a few for each of thousands of alerts.
+@lru_cache(maxsize=20_000)
 def _program(key: _Same) -> tuple[list[_Step], list[int]]:
     return _flatten(key.expr)
 

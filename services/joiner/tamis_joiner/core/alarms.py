@@ -11,6 +11,7 @@ same columns; two tuples that the alert can't tell apart are one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -23,6 +24,7 @@ from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import columns
 from tamis.messaging.records import canonical_key, canonical_value
 from tamis.planning.plan import Definition, Input
+from tamis.planning.remembered import MOST, Remembered
 from tamis.query.model import WINDOW_COLUMNS
 from tamis_joiner.core.live import Live
 from tamis_joiner.core.shed import Shed
@@ -49,7 +51,7 @@ def alarm_records(
         list(zip(*(joined[key_of.alias, name].to_list() for name in key_of.partition_key), strict=True))
         or [()] * size
     )
-    read = _columns_read(definition)
+    read = _READ.one(definition, partial(_columns_read, definition))
     tuples = [
         _dicts(joined, source, sorted({source.time, *read[source.alias], *source.columns}))
         for source in definition.inputs
@@ -100,6 +102,9 @@ def alarm_records(
 def _dicts(joined: Joined, source: Input, names: Sequence[str]) -> list[dict[str, Any]]:
     values = [joined[source.alias, name].to_list() for name in names]
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+_READ = Remembered[dict[str, list[str]]](MOST)
 
 
 def _columns_read(definition: Definition) -> dict[str, list[str]]:
