@@ -171,6 +171,14 @@ def test_the_example_of_an_unbounded_query_is_run() -> None:
     assert growth["pairs"][-1] == {"stream": "bids", "tuples": 1024, "states": None, "entries": 1024}
 
 
+def test_the_example_of_groups_tells_one_tuple_from_none(directory: Path) -> None:
+    sql = "CREATE ALERT q AS SELECT b.item, count(DISTINCT b.price) AS n FROM bids b, asks a GROUP BY b.item;"
+    (directory / "q.sql").write_text(SQL.split("CREATE ALERT", maxsplit=1)[0] + sql)
+    (found,) = orjson.loads(_run("explain", "q.sql", "--witness", "--json")[1])["queries"]
+    counted = [one for one in found["growth"] if one["states"] is not None]
+    assert [one["states"] for one in counted] == [2 ** one["tuples"] for one in counted]
+
+
 def test_verify_compares_all_rows_and_the_last_of_groups(directory: Path) -> None:
     inputs = ("--input", "bids=bids.csv", "--input", "asks=asks.csv")
     code, out, said = _run("verify", "q.sql", *inputs)

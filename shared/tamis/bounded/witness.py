@@ -40,6 +40,7 @@ def construct(query: Conjunction, closure: Closure, failing: Violation, count: i
     """A witness of a violated condition, `count` tuples large; None where the blocks contradict the query."""
     stored: list[Tuple] = []
     completions: list[tuple[tuple[str, Tuple], ...]] = []
+    before: list[tuple[tuple[str, Tuple], ...]] = []
     named = named_by(failing)
     room = room_of(query, named)
     for number in range(count):
@@ -59,6 +60,10 @@ def construct(query: Conjunction, closure: Closure, failing: Violation, count: i
         again = query.grouped and failing.node is not None
         same = [(query.streams[failing.occurrence], stored[-1])] if again or not others else []
         completions.append((*others, *same))
+        if query.distinct and same and others:
+            # A row that the last tuple brings in any case may be there before it.
+            before.append(tuple(others))
+    completions += before
     if query.self_joined:
         # Tuples of the completions join among themselves too: equal ones may tell more.
         completions += [((query.streams[failing.occurrence], one),) for one in stored]
