@@ -40,7 +40,8 @@ class Aggregates:
         if column is None:
             return None
         if not isinstance(column, Column):
-            reader.context.error(f"{name} is executed of a column only", argument, _USAGE)
+            what = f"{name} is executed of a column only"
+            reader.context.error(_called(what, argument), argument, _USAGE)
             return None
         if distinct and name in ("sum", "avg", "median"):
             reader.context.error(f"{name}(DISTINCT …) isn't executed", node, "leave DISTINCT out")
@@ -77,19 +78,28 @@ def grouping(
     for item in clause.expressions if clause is not None else []:
         expr = reader.of_tuples(item)
         if expr is not None and not isinstance(expr, Column):
-            context.error("GROUP BY is executed by columns only", item, "write the name of a column")
+            what = _called("GROUP BY is executed by columns only", item)
+            context.error(what, item, "write the names of the columns that it is made from")
         elif isinstance(expr, Column) and expr not in by:
             by.append(expr)
+    # What a mistake here stands for may well be what SELECT and HAVING take.
+    known = len(context.errors) == before
     having = None
     if node.args.get("having") is not None:
         having = reader.condition(node.args["having"].this, "what stands in HAVING")
-    for output, item in zip(select, node.expressions, strict=False):
+    for output, item in zip(select if known else (), node.expressions, strict=False):
         _grouped(context, output.expr, by, item)
-    if having is not None:
+    if having is not None and known:
         _grouped(context, having, by, node.args["having"])
     if len(context.errors) > before:
         return None
     return Grouping(tuple(by), tuple(found.found), having)
+
+
+def _called(what: str, node: exp.Expr) -> str:
+    """A mistake, where it is a derived stream's column with a reason for those who see a column there."""
+    derived = isinstance(node, exp.Column)
+    return f"{what}, and '{node.sql()}' is an expression where its stream is made" if derived else what
 
 
 def _grouped(context: Context, expr: Expr, by: Sequence[Column], place: exp.Expr) -> None:

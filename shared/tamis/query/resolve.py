@@ -144,6 +144,8 @@ def _resolve_select(context: Context, node: exp.Expr, offset: int) -> Query | No
     outputs = _outputs(context, reader, sources, node)
     complete = _timed_clauses(context, node, aggregates is not None) and complete
     if outputs is None or not complete or not known:
+        if known and aggregates is not None:
+            grouping(context, reader, node, aggregates, ())  # for its own mistakes
         return None
     distinct = node.args.get("distinct")
     if distinct is not None and not _eliminates(context, distinct, timeless or in_time):
