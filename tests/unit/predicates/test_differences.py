@@ -156,3 +156,31 @@ def test_the_share_is_at_most_that_of_the_rest() -> None:
     spread = {name: Uniform(0, 10) for name in "ab"}
     assert selectivity(parse("a < b AND b < 5"), spread) == 0.5
     assert selectivity(parse("a < b"), spread) == 1.0
+
+
+@pytest.mark.timeout(60)
+def test_many_attributes_that_may_be_null_are_compared_in_time() -> None:
+    """All choices of what is NULL among 26 attributes would take days."""
+    pairs = [(f"c{n}", f"c{n + 1}") for n in range(25)]
+    every = parse(" OR ".join(f"{a} < {b} OR {a} >= {b} OR {a} IS NULL" for a, b in pairs))
+    assert implies(parse("c0 < 5"), every)
+    chain = parse(" OR ".join(f"{a} < {b}" for a, b in pairs))
+    assert not implies(parse("c0 IS NOT NULL"), chain)
+
+
+@pytest.mark.timeout(60)
+def test_what_takes_too_long_to_compare_is_refused() -> None:
+    known = parse("a IS NOT NULL AND b IS NOT NULL AND c IS NOT NULL")
+    many = parse(" OR ".join(f"a < b + {n} AND b < c + {n} AND a > {n}" for n in range(60)))
+    with pytest.raises(RefusedError, match="isn't known after 50000 steps"):
+        implies(known, many)
+    whole = dict.fromkeys("abc", Type.BIGINT)
+    assert not implies(parse(known.sql(), whole), parse(many.sql(), whole))
+    # Five boxes cover the plane, none of which lies in two others; the rest only seems to matter.
+    wheel = "d < 1 AND e < 0 OR d >= 1 AND e < 1 OR d >= 0 AND e >= 1 OR d < 0 AND e >= 0"
+    sides = " OR ".join(f"a{n} < b{n} AND x{n} > 1 OR a{n} >= b{n} AND x{n} <= 1" for n in range(14))
+    with pytest.raises(RefusedError, match="isn't known after 50000 steps"):
+        implies(
+            parse("d IS NOT NULL AND e IS NOT NULL"),
+            parse(f"{wheel} OR d BETWEEN 0 AND 1 AND e BETWEEN 0 AND 1 OR {sides}"),
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -81,6 +82,7 @@ class Numbers:
     terms: list[Term] = field(default_factory=list)
     _codes: Mapping[str, Mapping[Cut, int]] = field(default_factory=dict)
     _base: Matrix = field(default_factory=list)
+    _sums: dict[str, list[Term]] = field(default_factory=dict)  # by base, in order of offsets
 
     def __post_init__(self) -> None:
         kinds: dict[str, Type] = {}
@@ -92,6 +94,9 @@ class Numbers:
                     terms |= {term for term in _terms(d, box[d]) if term is not None}
         self._kinds = kinds
         self.terms = sorted(terms, key=lambda term: (term.base, term.form, term.offset))
+        for term in self.terms:
+            if term.form is Form.ORDER:
+                self._sums.setdefault(term.base, []).append(term)
         cuts = codes(self.boxes).cuts
         self._codes = {
             name: {cut: at for at, cut in enumerate(sorted({*ends, *ANYTHING}))}
@@ -226,9 +231,15 @@ class Numbers:
                 if one.form is way.form is Form.ORDER and zone[self.at[one.base]][self.at[way]] <= 0:
                     # x + p as rounded is at most x + 2p where p > 0, and at most x where not: x is a DOUBLE.
                     most = math.nextafter(2 * (max(one.offset, 0.0) + max(way.offset, 0.0)), math.inf)
-                    for other in self.terms:
-                        if (other.base, other.form) == (way.base, Form.ORDER) and other.offset >= most:
-                            yield self.at[one], self.at[other], 0
+                    # The next one: those behind it are no less.
+                    sums = self._sums[way.base]
+                    at = bisect_left(sums, most, key=_offset)
+                    if at < len(sums):
+                        yield self.at[one], self.at[sums[at]], 0
+
+
+def _offset(term: Term) -> float:
+    return term.offset
 
 
 def _terms(d: Difference, found: tuple[Cut, Cut]) -> tuple[Term | None, ...]:

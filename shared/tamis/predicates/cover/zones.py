@@ -12,17 +12,32 @@ proved, but a zone that isn't covered may have no tuple in it: see `witness`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tamis.errors import RefusedError
-from tamis.predicates.boxes import Box, meet
+from tamis.predicates.boxes import Box, inside, meet, meets
 from tamis.predicates.cover.numbers import Bound, Matrix, Numbers, differences
 from tamis.predicates.cover.witness import outside
 from tamis.predicates.differences import Difference
-from tamis.predicates.ranges import ANYTHING, IS_NULL, NOT_NULL
+from tamis.predicates.ranges import ANYTHING, IS_NULL, NOT_NULL, NULL
 
-# Zones that are looked at before giving up: some seconds.
+# Zones and choices of what is NULL that are looked at before giving up: some seconds.
 BUDGET = 50_000
+
+
+class _Patience:
+    """What is left of the budget, for all parts of a box."""
+
+    def __init__(self, clauses: int) -> None:
+        self._clauses, self._left = clauses, BUDGET
+
+    def spend(self, steps: int) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise RefusedError(
+                f"whether {self._clauses} clauses cover another one isn't known after {BUDGET} steps",
+                hint="use a simpler predicate, with fewer comparisons of attributes and different offsets",
+            )
 
 
 def compares(box: Box) -> bool:
@@ -35,13 +50,27 @@ def zones_cover(box: Box, by: Sequence[Box]) -> bool:
     `BUDGET` zones, or hangs on how a DOUBLE is rounded.
     """
     whole = _with_differences_known(box)
-    others = [known for other in by if (known := _with_differences_known(other)) is not None]
     if whole is None:
         return True
-    compared = {
-        end for one in (box, *by) for d in one if isinstance(d, Difference) for end in (d.left, d.right)
-    }
-    return all(_part_covered(part, others, compared) for part in _by_null(whole, sorted(compared)))
+    parts = [(whole, [known for other in by if (known := _with_differences_known(other)) is not None])]
+    patience = _Patience(len(by))
+    while parts:
+        part, others = parts.pop()
+        patience.spend(1)
+        others = [other for other in others if meets(part, other)]
+        if any(inside(part, other) for other in others):
+            continue
+        # Whether an attribute is NULL matters only while something that compares it is left.
+        compared = {end for one in (part, *others) for d in differences(one) for end in (d.left, d.right)}
+        undecided = [
+            end for end in compared if part.get(end, ANYTHING)[0] == NULL and part.get(end) != IS_NULL
+        ]
+        if undecided:
+            halves = (meet(part, {min(undecided): side}) for side in (NOT_NULL, IS_NULL))
+            parts += [(half, others) for half in halves if half is not None]
+        elif not _part_covered(part, others, compared, patience):
+            return False
+    return True
 
 
 def possible_zone(box: Box) -> bool:
@@ -61,28 +90,16 @@ def _with_differences_known(box: Box) -> Box | None:
     return known
 
 
-def _by_null(box: Box, compared: Sequence[str]) -> Iterator[Box]:
-    """The parts of a box in which each compared attribute is NULL, or isn't."""
-    if not compared:
-        yield box
-        return
-    first, rest = compared[0], compared[1:]
-    for side in (IS_NULL, NOT_NULL):
-        part = meet(box, {first: side})
-        if part is not None:
-            yield from _by_null(part, rest)
-
-
-def _part_covered(box: Box, by: Sequence[Box], compared: set[str]) -> bool:
+def _part_covered(box: Box, by: Sequence[Box], compared: set[str], patience: _Patience) -> bool:
+    """The same of a box that meets all of `by`; each attribute that is compared is NULL in it, or isn't."""
     numeric = frozenset(name for name in compared if box.get(name, ANYTHING) != IS_NULL)
-    relevant = [other for other in by if meet(box, other) is not None]
-    if not relevant and not compares(box):
+    if not by and not compares(box):
         return False
-    numbers = Numbers([box, *relevant], numeric)
+    numbers = Numbers([box, *by], numeric)
     zone = numbers.zone(box)
-    if zone is None or _covered(zone, [numbers.bounds(other) for other in relevant], numbers):
+    if zone is None or _covered(zone, [numbers.bounds(other) for other in by], numbers, patience):
         return True
-    if not numbers.terms or outside(box, relevant, numeric) is not None:
+    if not numbers.terms or outside(box, by, numeric) is not None:
         return False
     raise RefusedError(
         "whether the one predicate implies the other hangs on how sums of DOUBLEs are rounded",
@@ -90,17 +107,13 @@ def _part_covered(box: Box, by: Sequence[Box], compared: set[str]) -> bool:
     )
 
 
-def _covered(zone: Matrix, by: list[list[Bound]], numbers: Numbers) -> bool:
+def _covered(zone: Matrix, by: list[list[Bound]], numbers: Numbers, patience: _Patience) -> bool:
     stack = [(zone, by)]
-    looked = 0
+    # Bounds are tightened along all paths, and every two offsets of DOUBLEs are held against each other.
+    cost = 1 + len(zone) ** 2 // 100 + len(numbers.terms) ** 2
     while stack:
         part, known = stack.pop()
-        looked += 1
-        if looked > BUDGET:
-            raise RefusedError(
-                f"whether {len(by)} clauses cover another one isn't known after {BUDGET} steps",
-                hint="use a simpler predicate",
-            )
+        patience.spend(cost)
         known = [bounds for bounds in known if not any(part[j][i] + k < 0 for i, j, k in bounds)]
         if any(all(part[i][j] <= k for i, j, k in bounds) for bounds in known):
             continue
