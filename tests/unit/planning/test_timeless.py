@@ -69,3 +69,31 @@ def test_the_limits_of_a_repair_leave_room_for_the_constants_of_whole_numbers_al
     (statement,) = parse(sql, catalog)
     assert isinstance(statement, Explain) and isinstance(statement.target, AlertDef)
     assert "AND u.x <= 149" in explain(catalog, statement.target).memory.repairs
+
+
+@pytest.mark.parametrize(
+    ("columns", "where", "verdict"),
+    [
+        ("a INT CHECK (a BETWEEN 0 AND 5 OR b = 1), b INT", "", "unbounded"),  # b may be NULL
+        ("a INT CHECK (a BETWEEN 0 AND 5 OR b = 1), b INT", "WHERE b = 2", "unknown"),
+        ("a INT CHECK (a BETWEEN 0 AND b), b INT CHECK (b <= 5)", "", "unbounded"),
+        ("a INT CHECK (a BETWEEN 0 AND b), b INT NOT NULL CHECK (b <= 5)", "", "unknown"),
+        ("a INT CHECK (b IS NOT NULL OR a BETWEEN 0 AND 5), b INT", "", "unknown"),
+        ("a INT CHECK (CASE WHEN b > 0 THEN a = 1 ELSE a = 7 END), b INT", "", "unknown"),
+        ("a INT CHECK (a IN (1, 2, NULL))", "", "unbounded"),  # NULL is admitted, and 7 IN these is NULL
+        ("a INT CHECK (a <> 7)", "", "unbounded"),
+        ("a INT CHECK (a = 1 OR a > 9)", "", "unbounded"),
+        ("a INT CHECK (a IN (1, 9)), b INT CHECK (b > a)", "", "bounded"),
+        ("a BIGINT CHECK (a + 1 <= 5 AND a >= 0)", "", "unknown"),  # NULL beyond 64 bits
+        ("a INT CHECK (a + 1 <= 5 AND a >= 0)", "", "bounded"),
+        ("a DOUBLE CHECK (a IN (0.5, 1.5))", "", "unknown"),
+        ("a DOUBLE CHECK (a BETWEEN 0 AND 5)", "", "unbounded"),
+        ("a DOUBLE CHECK (a = 1.5)", "", "bounded"),
+        ("a VARCHAR CHECK (a < 'b')", "", "unknown"),
+    ],
+)
+def test_a_check_is_known_to_hold(columns: str, where: str, verdict: str) -> None:
+    catalog = catalog_of(f"CREATE STREAM s ({columns})")
+    (statement,) = parse(f"EXPLAIN SELECT DISTINCT a FROM s {where}", catalog)
+    assert isinstance(statement, Explain) and isinstance(statement.target, AlertDef)
+    assert explain(catalog, statement.target).memory.verdict == verdict

@@ -19,7 +19,7 @@ from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns
 from tamis.expressions.sql_text import to_sql
 from tamis.planning.analysis import flatten_and
 from tamis.planning.timeless.alternatives import MOST, Alternative, alternatives
-from tamis.planning.timeless.declared import domain, keyed
+from tamis.planning.timeless.declared import domain, doubts, keyed
 from tamis.planning.timeless.dense import opened
 from tamis.planning.timeless.differences import Apart, Reading, differences, one_to_one
 from tamis.query.model import Catalog, Query
@@ -92,6 +92,8 @@ class _Translator:
             for column in nodes
             for reading in domain(column, self.streams[column.alias].column(column.name), self.code)
         ]
+        for alias, stream in self.streams.items():
+            parts.caveats += doubts(alias, stream, nodes, self.code)
         for column in {c for one in parts.differences if one.compares for c in _compared(one)}:
             parts.present[column.alias].append(_present(column))
         branches = tuple(self._branches(nodes, [*known, *parts.differences]))
