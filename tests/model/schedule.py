@@ -408,6 +408,7 @@ class Schedule:
         for last in outcomes:
             if last.parked or last.plan != registry.plan.version:
                 found.append(("STUCK", f"joiner {last.partition}: plan {last.plan}, parked {last.parked}"))
+                continue  # it has other topics yet
             for topic, state in last.topics.items():
                 if stream_of(topic) == counts.STREAM:
                     continue  # it has no time

@@ -97,9 +97,11 @@ def check(
         verdict = compare_standing("q", query, given, columns)
         return verdict.missed, verdict.extra
 
-    assert found(rows.columns) == (0, 0), (SEED, alert.sql)
+    verdict = compare_standing("q", query, given, rows.columns)
+    assert (verdict.missed, verdict.extra) == (0, 0), (SEED, alert.sql)
     seen["tried"] += 1
-    if not len(rows):
+    # A row that is there by a hair may be missing, or there once more.
+    if not len(rows) or verdict.at_threshold:
         return
     seen["rows"] += 1
     if query.grouping is not None:
