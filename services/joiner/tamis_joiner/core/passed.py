@@ -27,15 +27,22 @@ class Passed:
         self.live, self.dispatch = live, dispatch
         self.failed: dict[int, FunctionError] = {}  # by row; those filters hold everywhere
         size = len(live)
-        parts = []
+        words: Words | None = (
+            None  # one array from the beginning: of a million tuples there is no room for two
+        )
         for first in range(0, max(size, 1), BLOCK):
-            behind = min(first + BLOCK, size)
-            part = {name: vector.take(slice(first, behind)) for name, vector in live.columns.items()}
-            held = dispatch.over(part, behind - first)
-            parts.append(_words(held.found))
+            rows = np.arange(first, min(first + BLOCK, size))
+            part = {name: vector.take(rows) for name, vector in live.columns.items()}
+            held = dispatch.over(part, len(rows))
+            if words is None:
+                words = np.empty((len(held.found), -(-size // WORD)), np.uint64)
+                self._new = np.zeros(len(held.found), np.bool_)
+            found = words[:, first // WORD : -(-(first + len(rows)) // WORD)]
+            found[:] = _words(held.found)
+            self._new |= np.any(found & packed(live.new[rows]), axis=1)
             self.failed |= held.failed
-        self._words = np.concatenate(parts, axis=1)
-        self._new = np.any(self._words & packed(live.new), axis=1)
+        assert words is not None  # even of nothing there is a block
+        self._words = words
 
     def new(self, row: int) -> bool:
         """Whether a new tuple passes the filter at `row`."""
@@ -48,7 +55,7 @@ class Passed:
         return unpacked(self._words[row], len(self.live))
 
     def words(self, rows: NDArray[np.int64]) -> Words:
-        """The same of several filters, as words: of shape (filters, words)."""
+        """The same of several filters, as words: of shape (filters, words). They are the caller's own."""
         found: Words = self._words[rows]
         return found
 

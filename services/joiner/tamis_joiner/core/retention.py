@@ -93,7 +93,8 @@ def needed(
     counts: dict[str, int] = {}
     tuples_of: dict[str, Words] = {}
     for group in uses_of_topic:
-        bits = passed.words(group.rows) & packed(_within(live, group, frontiers))
+        bits = passed.words(group.rows)  # a copy, of thousands of alerts and a million tuples hundreds of MB
+        bits &= packed(_within(live, group, frontiers))
         for at in np.flatnonzero(group.versions > oldest).tolist():
             bits[at] &= packed(live.versions >= group.versions[at])
         every |= np.bitwise_or.reduce(bits, axis=0)
