@@ -4,17 +4,23 @@ once, and a state that is gone on from.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import orjson
+from tests.unit.test_joiner_core import State
 
 from tamis.evaluation.dispatch import Dispatch
-from tamis.expressions.nodes import Type
+from tamis.expressions.nodes import Call, Column, Literal, Type
 from tamis.expressions.vectors import Vector
+from tamis.messaging import topics
 from tamis.planning.build import first_plan
 from tamis.planning.plan import Input, StandingQuery
+from tamis.planning.plan_json import encode_plan
 from tamis.query.parse import catalog_of
 from tamis.query.reach import NOWHERE
-from tamis_joiner.core.decode import Fresh
+from tamis_joiner.core.decode import Fresh, Records
+from tamis_joiner.core.group import Group, plan_records
 from tamis_joiner.core.row_alarms import row_alarms
 from tamis_joiner.core.standing import Arrived, Counts, Found, Running
 
@@ -88,3 +94,32 @@ def test_rows_come_on_the_frontier_and_late_tuples_count_where_they_can() -> Non
     ]
     assert again.advance(source, 40) is None
     assert again.entries == 0
+
+
+def test_a_query_goes_on_where_a_later_plan_writes_its_filter_otherwise() -> None:
+    """As a later release may: of the query's version, with the meaning that it had."""
+    first = replace(first_plan(catalog_of(SQL)), partitions=1)
+    (query,) = first.standing
+    (source,) = query.inputs
+    column = Column("", "temp", Type.DOUBLE)
+    other = Call("<", (Literal(0.0, Type.DOUBLE), column), Type.BOOLEAN)
+    rewritten = replace(query, inputs=(replace(source, filter=other),))
+    state = State()
+    counted = []
+    for batch, plan in enumerate((first, replace(first, version=first.version + 1, standing=(rewritten,)))):
+        value = orjson.dumps(
+            {
+                "station": "p",
+                "ts": batch,
+                "temp": 1.0 - 2 * batch,
+                "_": {"shard": "e/air", "plan": first.version, "activation": 0, "place": batch},
+            }
+        )
+        records = [
+            Records(topic, 0, [log], np.array([batch]), np.array([0]))
+            for topic, log in ((topics.PLANS, encode_plan(plan)), (source.topic, value))
+        ]
+        group = Group.load(0, 1, state)
+        group.process(*plan_records(records), state, now=batch, token=str(batch))
+        counted.append(group._standing.entries())
+    assert counted == [{f"mean@{query.version}": 1}] * 2

@@ -119,13 +119,17 @@ class Dispatch:
         self._recent: _Compiled = before._recent if before is not None and same else _Compiled(new)
 
     def row(self, filter_: Expr | None) -> int:
-        """Where a filter is in what `over` returns."""
+        """Where a filter is in what `over` returns; it must be among them."""
+        found = self.find(filter_)
+        assert found is not None
+        return found
+
+    def find(self, filter_: Expr | None) -> int | None:
+        """The same of one that need not be among them."""
         found = self._base.row(filter_)
-        if found is not None:
-            return found
-        recent = self._recent.row(filter_)
-        assert recent is not None
-        return len(self._base.rows) + recent
+        if found is None and (found := self._recent.row(filter_)) is not None:
+            found += len(self._base.rows)
+        return found
 
     def over(self, columns: Mapping[str, Vector], count: int) -> Held:
         """Where each filter holds for `count` tuples; `columns` are by name."""

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from tamis.errors import TamisError
 from tamis.evaluation.dispatch import Dispatch, Held
 from tamis.evaluation.standing import CountsLate, Rows, Standing, standing
+from tamis.expressions.evaluate import holds
 from tamis.planning.plan import Input, Plan, StandingQuery
 from tamis.query.reach import Reach
 from tamis_joiner.core.decode import NOTHING_YET, Fresh, Mark
@@ -48,7 +49,12 @@ class Arrived:
 
     def passing(self, source: Input) -> Bools:
         """Which pass the filter of an input. Raises FunctionError where that can't be told."""
-        row = self.dispatch.row(source.filter)
+        row = self.dispatch.find(source.filter)
+        if row is None:
+            # A query goes on as it was begun, and a later release may have written its filter otherwise.
+            count = len(self.tuples.times)
+            columns = {("", name): column for name, column in self.tuples.columns.items()}
+            return np.ones(count, np.bool_) if source.filter is None else holds(source.filter, columns, count)
         if row in self._held.failed:
             raise self._held.failed[row]
         found: Bools = self._held.found[row]
