@@ -90,6 +90,8 @@ def test_the_limits_of_a_repair_leave_room_for_the_constants_of_whole_numbers_al
         ("a DOUBLE CHECK (a BETWEEN 0 AND 5)", "", "unbounded"),
         ("a DOUBLE CHECK (a = 1.5)", "", "bounded"),
         ("a VARCHAR CHECK (a < 'b')", "", "unknown"),
+        ("a INT, b INT CHECK (a BETWEEN 0 AND 5)", "", "bounded"),
+        ("a INT CHECK (a BETWEEN 0 AND 5 OR b IS NULL), b INT", "", "unknown"),
     ],
 )
 def test_a_check_is_known_to_hold(columns: str, where: str, verdict: str) -> None:

@@ -12,21 +12,29 @@ from tamis.expressions.sql_text import to_sql
 from tamis.planning.analysis import flatten_and
 from tamis.planning.timeless.alternatives import alternatives
 from tamis.planning.timeless.differences import Bounded, Reading, differences
-from tamis.query.model import ColumnDef, StreamDef
+from tamis.query.model import StreamDef
 
 
-def domain(column: Column, of: ColumnDef | None, code: Callable[[str], int]) -> Iterator[Reading]:
-    """The limits that a column's declaration gives; of a CHECK with OR, the range around its ranges."""
+def domain(column: Column, stream: StreamDef, code: Callable[[str], int]) -> Iterator[Reading]:
+    """The limits that a column's type and the CHECKs of its stream give; of a CHECK with OR, the range around
+    its ranges.
+    """
     if column.type is Type.BOOLEAN:
         yield from _limits(column, 0, 1)
-    if of is None or of.check is None:
-        return
-    check = _under(column.alias, of.check)
+    for one in stream.columns:
+        if one.check is not None:
+            check = _under(column.alias, one.check)
+            for part in dict.fromkeys((check, *flatten_and(check))):
+                if column in columns(part):
+                    yield from _range(column, part, code)
+
+
+def _range(column: Column, check: Expr, code: Callable[[str], int]) -> Iterator[Reading]:
     readings = [[_limiting(part, code) for part in one] for one in alternatives(check) or ()]
     understood = [[r for r in one if r is not None] for one in readings]
     if not understood or not all(understood):
         return
-    valued = [one for one in understood if not any(reading.null for reading in one)]
+    valued = [one for one in understood if not any(r.null and r.bounds[0].left == column for r in one)]
     found = [closure for one in valued if (closure := _closure(column, one)) is not None]
     if found:
         low, high = min(one.lower(1) for one in found), max(one.upper(1) for one in found)

@@ -69,9 +69,11 @@ def _read(column: Column, grouping: Grouping) -> str | None:
 
 def _free(column: Column, query: Query, catalog: Catalog) -> bool:
     """Does no declaration speak of a column?"""
-    stream = next(source.stream for source in query.sources if source.alias == column.alias)
-    declared = catalog.streams[stream].column(column.name)
-    return column.type.numeric and declared is not None and declared.check is None
+    name = next(source.stream for source in query.sources if source.alias == column.alias)
+    stream = catalog.streams[name]
+    checks = [one.check for one in stream.columns if one.check is not None]
+    named = {one.name for check in checks for one in columns(check)}
+    return column.type.numeric and stream.column(column.name) is not None and column.name not in named
 
 
 def _shows(expr: Expr, grouping: Grouping) -> bool:

@@ -88,9 +88,7 @@ class _Translator:
                 self._conjunct(part)
         nodes = self._nodes()
         known = [
-            reading
-            for column in nodes
-            for reading in domain(column, self.streams[column.alias].column(column.name), self.code)
+            reading for column in nodes for reading in domain(column, self.streams[column.alias], self.code)
         ]
         for alias, stream in self.streams.items():
             parts.caveats += doubts(alias, stream, nodes, self.code)
