@@ -28,6 +28,7 @@ from tamis_joiner.core.live import coded, merge
 from tamis_joiner.observer import lost, offsets_of
 
 A, B, C = (topics.stream_topic(name, 1) for name in "abc")
+AB = ("a0", "b1")
 SECOND = 1_000_000
 SCHEMA = {"k": Type.VARCHAR, "ts": Type.TIMESTAMP, "v": Type.DOUBLE, "on": Type.BOOLEAN, "n": Type.INT}
 
@@ -188,6 +189,26 @@ def test_duplicate_is_stored_once_with_the_greatest_version_and_joined_again() -
     again = alarms(send(a=[tuple_of("a", 0, 1)]))
     assert sorted(a["alert"] for a in again) == ["new", "old"]
     assert sum(state.tuples for state in report(send(a=[])).topics.values()) == 2
+
+
+def test_a_column_of_another_type_is_null_in_tuples_of_before() -> None:
+    send = Driver()
+    first = plan(1, joins("q", 1, "a", "b"))
+    send(first, a=[tuple_of("a", 0)], b=[tuple_of("b", SECOND)])
+    told = tuple(
+        replace(s, columns=tuple(replace(c, type=Type.VARCHAR) if c.name == "v" else c for c in s.columns))
+        for s in first.streams
+    )
+    texts = [Call("=", (Column(a, "v", Type.VARCHAR), Literal("x", Type.VARCHAR)), Type.BOOLEAN) for a in AB]
+    q = replace(
+        joins("q", 1, "a", "b"),
+        condition=Call("and", tuple(texts), Type.BOOLEAN),
+        select=(("v", Column("a0", "v", Type.VARCHAR)),),
+    )
+    out = send(replace(first, version=2, streams=told, definitions=(q,)), a=[tuple_of("a", 2, 2, v="x")])
+    assert not alarms(out)
+    (alarm,) = alarms(send(b=[tuple_of("b", 3, 2, v="x")]))
+    assert alarm["row"] == {"v": "x"}
 
 
 def test_records_above_the_plan_wait_for_it() -> None:

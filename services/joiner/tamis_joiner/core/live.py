@@ -56,13 +56,17 @@ def conform(live: Live, schema: Schema) -> Live:
     """The same tuples with the columns of `schema`: NULL where a tuple was sent without one, or with another
     type.
     """
-    if list(live.columns) == list(schema):
+    same = {
+        name: vector
+        for name, vector in live.columns.items()
+        if name in schema and vector.data.dtype == dtype_of(schema[name])
+    }
+    if list(same) == list(live.columns) == list(schema):
         return live
     return replace(
         live,
         columns={
-            name: live.columns[name] if name in live.columns else nulls(type_, len(live))
-            for name, type_ in schema.items()
+            name: same[name] if name in same else nulls(type_, len(live)) for name, type_ in schema.items()
         },
     )
 
