@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
@@ -220,8 +221,14 @@ def _reading(app: FastAPI, worker: Worker) -> None:
 def _subscribing(app: FastAPI, worker: Worker) -> None:
     @app.get("/v1/streams/{name}/topic", summary="The topic that serves a predicate, and a lease of it")
     def topic(
-        name: Name, predicate: Predicate = "", consumer: Consumer = "", lease: Term = leases.SECONDS
+        name: Name,
+        request: Request,
+        predicate: Predicate = "",
+        consumer: Consumer = "",
+        lease: Term = leases.SECONDS,
     ) -> Response:
+        _once(request, ("predicate", "consumer", "lease"))
+
         def subscribe(registry: Registry, now: int) -> tuple[Lease, Change]:
             return registry.subscribe(wish(registry), now)
 
@@ -245,6 +252,14 @@ def _subscribing(app: FastAPI, worker: Worker) -> None:
     )
     def release(lease: Name) -> None:
         worker.submit(lambda registry, now: registry.release(lease, now))
+
+
+def _once(request: Request, known: Sequence[str]) -> None:
+    """Refuse parameters that aren't known, or come twice: without its predicate a lease is of every tuple."""
+    for name, count in Counter(name for name, _ in request.query_params.multi_items()).items():
+        if name not in known or count > 1:
+            what = f"'{name}' is given {count} times" if name in known else f"there is no parameter '{name}'"
+            raise InputError(what, hint=f"give {', '.join(known)}, each once")
 
 
 def _routes(

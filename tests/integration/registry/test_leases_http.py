@@ -38,6 +38,8 @@ def test_leases_over_http(fresh: str, start: Any) -> None:
         (ask(lease="soon"), 400, "lease"),
         (ask(consumer="c" * 101), 400, "consumer"),
         (ask(consumer="a\nb"), 400, "consumer"),
+        (ask(predicat="x > 1"), 400, "no parameter 'predicat'"),
+        (ask(predicate=["x > 1", "x > 2"]), 400, "2 times"),
     ):
         assert word in str(problem(refused, status)), refused.text
     problem(registry.call("DELETE", "/v1/leases/nobody"), 404)
