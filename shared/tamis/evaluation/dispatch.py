@@ -118,6 +118,10 @@ class Dispatch:
         same = before is not None and same_ends(before._new, new)[0] == len(before._new) == len(new)
         self._recent: _Compiled = before._recent if before is not None and same else _Compiled(new)
 
+    def __len__(self) -> int:
+        """How many rows `over` returns."""
+        return len(self._base.rows) + len(self._recent.rows)
+
     def row(self, filter_: Expr | None) -> int:
         """Where a filter is in what `over` returns; it must be among them."""
         found = self.find(filter_)
@@ -134,7 +138,7 @@ class Dispatch:
     def over(self, columns: Mapping[str, Vector], count: int) -> Held:
         """Where each filter holds for `count` tuples; `columns` are by name."""
         many = len(self._base.rows)
-        found = np.ones((many + len(self._recent.rows), count), np.bool_)
+        found = np.ones((len(self), count), np.bool_)
         failed = self._base.over(columns, found[:many])
         failed |= {many + row: error for row, error in self._recent.over(columns, found[many:]).items()}
         return Held(found, failed)

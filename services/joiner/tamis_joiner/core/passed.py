@@ -27,22 +27,17 @@ class Passed:
         self.live, self.dispatch = live, dispatch
         self.failed: dict[int, FunctionError] = {}  # by row; those filters hold everywhere
         size = len(live)
-        words: Words | None = (
-            None  # one array from the beginning: of a million tuples there is no room for two
-        )
-        for first in range(0, max(size, 1), BLOCK):
-            rows = np.arange(first, min(first + BLOCK, size))
-            part = {name: vector.take(rows) for name, vector in live.columns.items()}
-            held = dispatch.over(part, len(rows))
-            if words is None:
-                words = np.empty((len(held.found), -(-size // WORD)), np.uint64)
-                self._new = np.zeros(len(held.found), np.bool_)
-            found = words[:, first // WORD : -(-(first + len(rows)) // WORD)]
+        # One array from the beginning: of a million tuples there is no room for two.
+        self._words = np.empty((len(dispatch), -(-size // WORD)), np.uint64)
+        self._new = np.zeros(len(dispatch), np.bool_)
+        for first in range(0, size, BLOCK):
+            behind = min(first + BLOCK, size)
+            part = {name: vector.take(slice(first, behind)) for name, vector in live.columns.items()}
+            held = dispatch.over(part, behind - first)
+            found = self._words[:, first // WORD : -(-behind // WORD)]
             found[:] = _words(held.found)
-            self._new |= np.any(found & packed(live.new[rows]), axis=1)
+            self._new |= np.any(found & packed(live.new[first:behind]), axis=1)
             self.failed |= held.failed
-        assert words is not None  # even of nothing there is a block
-        self._words = words
 
     def new(self, row: int) -> bool:
         """Whether a new tuple passes the filter at `row`."""
