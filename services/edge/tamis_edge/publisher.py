@@ -390,13 +390,14 @@ class Publisher:
             # Without progress, or word of what was shed, the fleet would stand still and nobody know why.
             self.fault = f"{record.topic}: {why}"
             return
-        place = "file" if record.topic == DEAD_LETTERS else "dead_letters"
-        self._metrics.inc("tamis_edge_refused_records_total", edge=self._edge, place=place)
         if record.topic == DEAD_LETTERS:
-            path = self._files.keep(record)
+            place, path = "file", self._files.keep(record)
             _log.error("a dead letter doesn't fit into Kafka, kept in a file", path=str(path), reason=why)
             sender.safe(record.token)
         else:
+            place = "dead_letters"
             _log.error("Kafka refuses a tuple for good, set aside", topic=record.topic, reason=why)
             self._metrics.inc("tamis_dead_letters_total", service="edge", reason=reason.value)
             self._post_alone(sender, letter_of(record, reason, why))
+        # Once it is there: who reads this may look for it.
+        self._metrics.inc("tamis_edge_refused_records_total", edge=self._edge, place=place)
