@@ -8,7 +8,7 @@ from dataclasses import replace
 from tamis.expressions.nodes import Expr, columns, conjunction
 from tamis.planning.bounds import kept
 from tamis.planning.omission import Omission
-from tamis.planning.plan import GREATEST, Definition, Input
+from tamis.planning.plan import GREATEST, Definition, Input, sayable
 from tamis.planning.verdict import Verdict
 from tamis.query.model import AlertDef
 
@@ -20,7 +20,6 @@ def define(alert: AlertDef, version: int, verdict: Verdict, topics: Mapping[str,
         alias: one if one is not None and one.tuples <= GREATEST else None
         for alias, one in kept(analysis, verdict.omissions).items()
     }
-    bound = verdict.memory.bound
     inputs = tuple(
         replace(_input(omission, alert, verdict, topics[omission.alias]), kept=of[omission.alias])
         for omission in verdict.omissions
@@ -37,7 +36,7 @@ def define(alert: AlertDef, version: int, verdict: Verdict, topics: Mapping[str,
         labels=alert.options.labels,
         gap=alert.options.gap,
         for_=alert.options.for_,
-        bound=None if bound is None or bound > GREATEST else bound,
+        bound=sayable(verdict.memory.bound),
         window=analysis.window,
     )
 

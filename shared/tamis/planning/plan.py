@@ -79,8 +79,13 @@ class StreamPlan:
     topics: tuple[TopicPlan, ...]
 
 
-# The greatest number that a plan can say, as JSON writes them. A bound beyond it is as good as none.
+# The greatest number that a plan can say, as JSON writes them.
 GREATEST = 2**63 - 1
+
+
+def sayable(bound: int | None) -> int | None:
+    """A bound as a plan says it: one beyond what it can say is as good as none."""
+    return None if bound is None or bound > GREATEST else bound
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from tamis.planning.entries import Reader
 from tamis.planning.explain import explain
 from tamis.planning.keys import classes
 from tamis.planning.omission import Omission, bare
-from tamis.planning.plan import GREATEST, Input, Kept, StandingQuery
+from tamis.planning.plan import GREATEST, Input, Kept, StandingQuery, sayable
 from tamis.planning.remembered import MOST, Remembered
 from tamis.query.model import (
     WINDOW_COLUMNS,
@@ -134,7 +134,7 @@ def standing_query(
         sql=judged.sql,
         inputs=inputs,
         key=judged.layout.key,
-        bound=None if bound is None or bound > GREATEST else bound,
+        bound=sayable(bound),
         severity=alert.options.severity,
         labels=alert.options.labels,
         gap=alert.options.gap,

@@ -15,7 +15,7 @@ from tamis.errors import RefusedError
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis_joiner.core.decode import Fresh, Records, Schema
-from tamis_joiner.core.live import Live, nulls
+from tamis_joiner.core.live import Live
 
 FORMAT = b"1"
 
@@ -53,7 +53,7 @@ def tuples_of(blob: bytes, schema: Schema) -> Fresh:
     for name, type_ in schema.items():
         at = batch.schema.get_field_index(_VALUE + name)
         if at < 0 or batch.schema.field(at).type != _ARROW[type_]:
-            columns[name] = nulls(type_, batch.num_rows)
+            columns[name] = Vector.nulls(type_, batch.num_rows)
         else:
             columns[name] = _vector(batch.column(at), type_)
     return Fresh(

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from tamis.evaluation.key_codes import KeyCodes
 from tamis.evaluation.temporal_join import Tuples
-from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector, dtype_of
 from tamis.omission.order import by_key_and_time
 from tamis_joiner.core.decode import Fresh, Schema
@@ -44,14 +43,6 @@ class Live(Tuples):
         return replace(self, new=np.zeros(len(self), np.bool_))
 
 
-def nulls(type_: Type, size: int) -> Vector:
-    """`size` NULLs."""
-    data: NDArray[Any] = (
-        np.full(size, None, np.object_) if type_ is Type.VARCHAR else np.zeros(size, dtype_of(type_))
-    )
-    return Vector(data, np.ones(size, np.bool_))
-
-
 def conform(live: Live, schema: Schema) -> Live:
     """The same tuples with the columns of `schema`: NULL where a tuple was sent without one, or with another
     type.
@@ -66,7 +57,8 @@ def conform(live: Live, schema: Schema) -> Live:
     return replace(
         live,
         columns={
-            name: same[name] if name in same else nulls(type_, len(live)) for name, type_ in schema.items()
+            name: same[name] if name in same else Vector.nulls(type_, len(live))
+            for name, type_ in schema.items()
         },
     )
 

@@ -95,8 +95,8 @@ def needed(
     for group in uses_of_topic:
         bits = passed.words(group.rows)  # a copy, of thousands of alerts and a million tuples hundreds of MB
         bits &= packed(_within(live, group, frontiers))
-        for at in np.flatnonzero(group.versions > oldest).tolist():
-            bits[at] &= packed(live.versions >= group.versions[at])
+        for version in np.unique(group.versions[group.versions > oldest]).tolist():
+            bits[group.versions == version] &= packed(live.versions >= version)
         every |= np.bitwise_or.reduce(bits, axis=0)
         several = _count(bits)
         for at, name in enumerate(group.names):
