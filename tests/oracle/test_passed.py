@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import tracemalloc
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from tests.oracle.brackets import SEED, cases
@@ -13,13 +12,14 @@ from tests.oracle.test_temporal_join import Case, _holds
 
 from tamis.evaluation.dispatch import Dispatch
 from tamis.evaluation.time_bounds import UNBOUNDED, reaches
-from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
+from tamis.expressions.nodes import Call, Column, Literal, Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging.records import END_OF_TIME
 from tamis.planning.omission import bare
-from tamis.planning.plan import Definition, Input, Plan
+from tamis.planning.plan import Definition, Input
 from tamis_joiner.core import passed as passed_module
 from tamis_joiner.core.frontiers import Frontiers
+from tamis_joiner.core.join import Join
 from tamis_joiner.core.live import Live
 from tamis_joiner.core.passed import Passed
 from tamis_joiner.core.retention import Uses, needed, uses
@@ -58,10 +58,6 @@ def _row(live: Live, at: int) -> dict[str, float | None]:
     return {"v": None if column.null is not None and column.null[at] else float(column.data[at])}
 
 
-def _place(places: dict[Expr | None, int], source: Input) -> int:
-    return places[source.filter]
-
-
 def _use(definition: Definition, source: Input, live: Live, at: int) -> bool:
     fits = live.versions[at] >= definition.version and live.keys[at] >= 0
     return bool(fits) and _holds(source.filter, _row(live, at))
@@ -89,8 +85,9 @@ def test_every_tuple_is_kept_for_whom_it_should(monkeypatch) -> None:  # type: i
             wanted = [_holds(source.filter, _row(live, at)) for at in range(len(live))]
             assert passed.mask(row).tolist() == wanted, (SEED, case, source.filter)
             assert passed.new(row) == any(np.array(wanted, np.bool_) & live.new), (SEED, case)
-        row_of = partial(_place, places)
-        groups = uses(Plan(1, 1, definitions=definitions), row_of)
+        groups = uses(
+            Join(d, tuple((source.topic, places[source.filter]) for source in d.inputs)) for d in definitions
+        )
         found, counts = needed(passed, groups.get(TOPIC, []), _Reached(frontier))
         keeping: dict[str, set[int]] = {}
         for definition, source, i in inputs:

@@ -28,6 +28,7 @@ from tamis_alerts.core.rules import rules_of
 from tamis_joiner.core.alarms import alarm_records
 from tamis_joiner.core.decode import Mark
 from tamis_joiner.core.frontiers import Frontiers
+from tamis_joiner.core.join import Join
 from tamis_joiner.core.live import Live
 from tamis_joiner.core.passed import Passed
 from tamis_joiner.core.retention import needed, uses
@@ -196,7 +197,11 @@ def test_a_tuple_is_kept_exactly_until_the_end_of_its_last_window() -> None:
         times = sorted(r.randint(-20, 20) for _ in range(6))
         reached = r.randint(-20, 20)
         passed = Passed(Dispatch([None]), live(times))
-        kept, _ = needed(passed, uses(made, lambda _: 0)[topic], frontiers(made, reached))
+        kept, _ = needed(
+            passed,
+            uses([Join(definition, tuple((s.topic, 0) for s in definition.inputs))])[topic],
+            frontiers(made, reached),
+        )
         for time, keep in zip(times, kept.tolist(), strict=True):
             windows = [s for s in range(-60, 60) if s % slide == 0 and s <= time < s + window.size]
             partners = {t for s in windows for t in range(s, s + window.size)}

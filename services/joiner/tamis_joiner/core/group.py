@@ -24,8 +24,9 @@ from tamis.query.reach import NOWHERE, Reach
 from tamis_joiner.core.alarms import alarm_records
 from tamis_joiner.core.decode import NOTHING_YET, Envelopes, Fresh, Records, fresh, read
 from tamis_joiner.core.frontiers import Frontiers
+from tamis_joiner.core.join import Join
 from tamis_joiner.core.parking import Parking
-from tamis_joiner.core.scheme import Join, Scheme, Topic, scheme_of
+from tamis_joiner.core.scheme import Scheme, Topic, scheme_of
 from tamis_joiner.core.shed import Shed
 from tamis_joiner.core.standing import Arrived, StandingQueries
 from tamis_joiner.core.state import StateMap

@@ -9,7 +9,7 @@ there is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,9 @@ from tamis.evaluation.time_bounds import UNBOUNDED, reaches
 from tamis.evaluation.window_rows import last_end
 from tamis.expressions.vectors import Mask
 from tamis.messaging.records import END_OF_TIME
-from tamis.planning.plan import Input, Plan
 from tamis.query.model import Window
 from tamis_joiner.core.frontiers import Frontiers
+from tamis_joiner.core.join import Join
 from tamis_joiner.core.live import Live
 from tamis_joiner.core.passed import Passed, Words, packed, unpacked
 
@@ -50,16 +50,17 @@ class Uses:
     rows: NDArray[np.int64]
 
 
-def uses(plan: Plan, row: Callable[[Input], int]) -> dict[str, list[Uses]]:
-    """By topic, the inputs for which its tuples may have to be kept. `row`: of an input's filter."""
+def uses(joins: Iterable[Join]) -> dict[str, list[Uses]]:
+    """By topic, the inputs for which its tuples may have to be kept."""
     found: dict[str, dict[Reaching, list[tuple[str, int, int]]]] = {}
-    for definition in plan.definitions:
+    for join in joins:
+        definition = join.definition
         name = f"{definition.alert}@{definition.version}"
-        for source, reach in zip(definition.inputs, reaches(definition), strict=True):
+        for (topic, row), reach in zip(join.inputs, reaches(definition), strict=True):
             if reach:
-                named = tuple((definition.inputs[j].topic, most) for j, most in reach)
-                group = found.setdefault(source.topic, {}).setdefault((named, definition.window), [])
-                group.append((name, definition.version, row(source)))
+                named = tuple((join.inputs[j][0], most) for j, most in reach)
+                group = found.setdefault(topic, {}).setdefault((named, definition.window), [])
+                group.append((name, definition.version, row))
     return {
         topic: [
             Uses(

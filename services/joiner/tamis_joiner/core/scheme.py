@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 
 from tamis.evaluation.dispatch import Dispatch
 from tamis.expressions.nodes import Expr, Type
@@ -15,6 +15,7 @@ from tamis.planning.plan_json import decode_plan
 from tamis.planning.remembered import MOST, Remembered
 from tamis_joiner.core.decode import Schema
 from tamis_joiner.core.frontiers import partners
+from tamis_joiner.core.join import Join
 from tamis_joiner.core.retention import Uses, slice_width, uses
 
 Columns = tuple[tuple[str, Type], ...]
@@ -46,9 +47,9 @@ class Topic:
         return f"slice/{self.name}/{self.width}/"
 
 
-def topics_of(plan: Plan) -> dict[str, Topic]:
+def _topics(plan: Plan) -> tuple[dict[str, Topic], tuple[Join, ...]]:
     """The topics of the plan's streams by name, without those of derived streams, whose tuples are for
-    readers outside and have columns of their own.
+    readers outside and have columns of their own; and the joins of its definitions.
     """
     joined: Filters = {}
     for definition in plan.definitions:
@@ -65,8 +66,12 @@ def topics_of(plan: Plan) -> dict[str, Topic]:
         if not topic.select
     }
     dispatches, counting = _JOINED.of(schemas, joined), _COUNTED.of(schemas, counted)
-    by_topic = uses(plan, lambda source: dispatches[source.topic].row(_bare(source)))
-    return {
+    joins = tuple(
+        Join(definition, tuple((s.topic, dispatches[s.topic].row(_bare(s))) for s in definition.inputs))
+        for definition in plan.definitions
+    )
+    by_topic = uses(joins)
+    topics = {
         topic.name: Topic(
             topic.name,
             stream.name,
@@ -84,6 +89,7 @@ def topics_of(plan: Plan) -> dict[str, Topic]:
         for topic in stream.topics
         if not topic.select
     }
+    return topics, joins
 
 
 def _schema(stream: StreamPlan, topic: TopicPlan) -> Schema:
@@ -119,19 +125,6 @@ _JOINED, _COUNTED = _Latest(), _Latest()
 
 
 @dataclass(frozen=True)
-class Join:
-    """A definition, and for each of its inputs the topic and its filter's row in the topic's dispatch."""
-
-    definition: Definition
-    inputs: tuple[tuple[str, int], ...]
-
-    @cached_property
-    def topics(self) -> frozenset[str]:
-        """All that it reads."""
-        return frozenset(topic for topic, _ in self.inputs)
-
-
-@dataclass(frozen=True)
 class Scheme:
     """A plan, and what follows from it alone: its topics, the joins of its definitions, the topics that each
     is joined with, and the functions of Python that each alert calls.
@@ -150,17 +143,7 @@ class Scheme:
 def scheme_of(document: bytes) -> Scheme:
     """The plan that `encode_plan` wrote. Raises InputError with the place of what is wrong."""
     plan = decode_plan(document)
-    topics = topics_of(plan)
-    joins = tuple(
-        Join(
-            definition,
-            tuple(
-                (source.topic, topics[source.topic].dispatch.row(_bare(source)))
-                for source in definition.inputs
-            ),
-        )
-        for definition in plan.definitions
-    )
+    topics, joins = _topics(plan)
     calling = {definition.alert: _functions(definition) for definition in plan.definitions}
     return Scheme(
         plan, topics, joins, partners(plan), {alert: some for alert, some in calling.items() if some}
