@@ -1,1 +1,1 @@
-"""Measurements of the product beside a plain way of doing the same: `python -m benchmarks`."""
+"""Benchmarks of the product beside a plain way of doing the same: `python -m benchmarks`."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME…] [--quick]`: measure, show a table each, and keep the figures as JSON."""
+"""`python -m benchmarks [NAME…] [--quick]`: run, print tables, and store the figures as JSON."""
 
 from __future__ import annotations
 
@@ -27,16 +27,18 @@ NAMES = (
     "edge",
     "joiner",
     "latency",
+    "alerts",
     "bounded.deciding",
     "bounded.evaluating",
     "bounded.counting",
     "sharing.dispatch",
     "sharing.match",
     "sharing.growth",
-    "sharing.taking",
+    "sharing.plan_changes",
     "windows",
+    "sizing",
 )
-# A name before the dot stands for all that begin with it.
+# The part before the dot stands for all names that begin with it.
 GROUPS = dict.fromkeys(name.partition(".")[0] for name in NAMES)
 RESULTS = Path(__file__).parent / "results"
 
@@ -45,12 +47,14 @@ RESULTS = Path(__file__).parent / "results"
 @click.argument(
     "names", nargs=-1, type=click.Choice(list({**GROUPS, **dict.fromkeys(NAMES)})), metavar="[NAME]..."
 )
-@click.option("--quick", is_flag=True, help="Small sizes: whether it works, not how fast it is.")
+@click.option(
+    "--quick", is_flag=True, help="Use small sizes: this shows that a benchmark works, not how fast."
+)
 def main(names: tuple[str, ...], quick: bool) -> None:
     """Run all benchmarks, or those named: omission (which is omission.stores, omission.retention and
-    omission.growth), predicates, stall, edge, joiner, latency, bounded, sharing, windows.
+    omission.growth), predicates, stall, edge, joiner, latency, alerts, bounded, sharing, windows, sizing.
     """
-    # What a benchmark started is ended by its `finally`, also when it is told to stop.
+    # SIGTERM must also run each `finally`, which ends the processes of a benchmark.
     signal.signal(signal.SIGTERM, _interrupt)
     out, err = Console(), Console(stderr=True)
     if not out.is_terminal:
@@ -74,7 +78,7 @@ def main(names: tuple[str, ...], quick: bool) -> None:
         path = keep(result, facts, time.monotonic() - began, RESULTS)
         if not quick:
             fill(PAGES, result, facts)
-        say(f"kept in {path}")
+        say(f"stored in {path}")
 
 
 def _interrupt(_: int, __: FrameType | None) -> None:

@@ -18,18 +18,19 @@ from benchmarks.harness import Cell, Result, Say, best
 from benchmarks.kafka import PARTITIONS, Topics
 from benchmarks.readings import DEW_POINT, SECOND, stream, weather
 from tamis.errors import UnavailableError
-from tamis.fleet.fleet import READY_SECONDS, Fleet, FleetSpec
-from tamis.fleet.ports import free_ports
-from tamis.fleet.process import ServiceProcess
-from tamis.fleet.scrape import Scrape
+from tamis.local.fleet import READY_SECONDS, Fleet, FleetSpec
+from tamis.local.ports import free_ports
+from tamis.local.scrape import Scrape
+from tamis.local.service_process import ServiceProcess
 from tamis.messaging.topics import stream_topic
+from tamis.plan.model import Plan
 from tamis.planning.build import first_plan
-from tamis.planning.plan import Plan
 from tamis.query.parse import catalog_of
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
-from tamis_edge.decode.decoder import Decoded, Decoder, FieldMap
+from tamis_edge.decode.decoder import Decoded, Decoder
+from tamis_edge.decode.field_map import FieldMap
 
 NAME = "edge"
 KEYS = 1_000
@@ -84,8 +85,9 @@ class Size:
 
 
 def run(quick: bool, say: Say) -> Result:
-    """Measure. A quick run is for looking whether it works: its figures are of too little."""
-    count = 50_000 if quick else 1_000_000
+    """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
+    # Fewer are decided between two looks at the metrics of a quick machine.
+    count = 200_000 if quick else 1_000_000
     with tempfile.TemporaryDirectory(prefix="tamis-bench-edge-") as directory:
         say("per stage, on one core")
         stages = _stages(20_000 if quick else 100_000)
@@ -212,6 +214,7 @@ def _edge(fleet: Fleet, topics: Topics, name: str, size: Size) -> Passed:
     config = directory / f"{name}.yaml"
     config.write_text(CONFIG.format(batch=BATCH, topic=SOURCE, stream=name))
     (port,) = free_ports(1)
+    (directory / name).mkdir()
     environment = {
         "TAMIS_KAFKA_BOOTSTRAP": fleet.bootstrap,
         "TAMIS_DATA": str(directory / name),

@@ -1,4 +1,4 @@
-"""What every benchmark shares: its figures, the machine's facts, how both are shown and kept."""
+"""Harness of all benchmarks: figures, facts about the machine, tables and JSON files."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from tamis.fleet.java import find_java
+from tamis.java.runtime import find_java
 
-# Those whose version moves the figures.
+# Packages whose version affects the figures.
 _PACKAGES = (
     "tamis",
     "confluent-kafka",
@@ -35,18 +35,18 @@ _PACKAGES = (
     "sortedcontainers",
 )
 
-# Seconds after which a run is not repeated any more.
+# A run is not repeated after this many seconds in all.
 BUDGET = 8.0
 
 T = TypeVar("T")
 Cell = str | int | float | None
 Say = Callable[[str], None]
-"""Tells the one who waits what is going on."""
+"""Reports progress to the user."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """The figures of one run. `rows` are the table's lines, by `columns`; `notes` say how to read them."""
+    """The figures of one run. `rows` are the lines of the table by `columns`; `notes` explain them."""
 
     name: str
     title: str
@@ -56,20 +56,20 @@ class Result:
     notes: Sequence[str] = ()
 
     def row(self, first: str) -> dict[str, Cell]:
-        """The line that begins with `first`."""
+        """The row whose first cell is `first`."""
         return next(row for row in self.rows if row[self.columns[0]] == first)
 
 
 @dataclass
 class Watch:
-    """Wall-clock seconds between its start and its end."""
+    """Wall-clock seconds between start and end."""
 
     seconds: float = field(default=0.0)
 
 
 @contextmanager
 def timed() -> Iterator[Watch]:
-    """Measure what is inside."""
+    """Measure the body of a `with` statement."""
     watch = Watch()
     began = time.perf_counter()
     yield watch
@@ -77,8 +77,8 @@ def timed() -> Iterator[Watch]:
 
 
 def best(work: Callable[[], T], repeats: int) -> tuple[float, T]:
-    """The least seconds of several runs of `work`, the first not counted, and what it returned: on a machine
-    that others use too, the least disturbed run says most of the code. What takes long is repeated less.
+    """The minimum of the seconds of several runs of `work`, without the first one, and its result. On a
+    shared machine the minimum is the least disturbed run. Long runs are repeated less often.
     """
     work()
     found: list[float] = []
@@ -90,10 +90,10 @@ def best(work: Callable[[], T], repeats: int) -> tuple[float, T]:
 
 
 def medians(works: Mapping[str, Callable[[], T]], repeats: int) -> dict[str, tuple[float, T]]:
-    """Of each of `works`, on one core, the median CPU seconds of its runs, and what it returned last.
+    """The median CPU seconds of the runs of each of `works` on one core, and their last results.
 
-    They run by turns: what disturbs the machine for a while disturbs all alike, so their ratios hold. What
-    takes longer than the budget runs once. What is compiled on its first call has to have been called before.
+    The works run in turn, so that a disturbance of the machine affects all of them and their ratios hold. A
+    work that takes longer than the budget runs once. Kernels must have been compiled before.
     """
     found: dict[str, list[float]] = {name: [] for name in works}
     results: dict[str, T] = {}
@@ -107,8 +107,8 @@ def medians(works: Mapping[str, Callable[[], T]], repeats: int) -> dict[str, tup
 
 
 def machine() -> dict[str, Any]:
-    """Facts without which a figure means nothing. `load` is of the last minute: what others did meanwhile
-    counts too.
+    """Facts about the machine, which figures depend on. `load` is the load of the last minute, with all other
+    processes.
     """
     java = subprocess.run([find_java(), "-version"], capture_output=True, text=True, check=True).stderr
     return {
@@ -124,7 +124,7 @@ def machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Its name, where the system tells it."""
+    """The name of the processor, if the system has it."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text().splitlines() if path.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -153,7 +153,7 @@ def show(result: Result, console: Console) -> None:
 
 
 def text(cell: Cell) -> str:
-    """A cell as a table shows it: three digits that count, thousands apart."""
+    """The text of a cell: three significant digits, with thousands separators."""
     if cell is None:
         return ""
     if isinstance(cell, float):

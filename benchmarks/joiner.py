@@ -23,16 +23,23 @@ from benchmarks.kafka import PARTITIONS, Topics
 from benchmarks.readings import DEW_POINT, SECOND, station, stream
 from benchmarks.spark_join import MASTER, MEMORY
 from tamis.errors import UnavailableError
-from tamis.fleet.broker import EmbeddedKafka
-from tamis.fleet.leash import leashed
-from tamis.fleet.ports import free_ports
-from tamis.fleet.process import ServiceProcess
-from tamis.messaging.compacted import CompactedReader
+from tamis.local.broker import EmbeddedKafka
+from tamis.local.parent_death_signal import with_parent_death_signal
+from tamis.local.ports import free_ports
+from tamis.local.service_process import ServiceProcess
 from tamis.messaging.records import canonical_key, progress_record
-from tamis.messaging.topics import ALARMS, DEAD_LETTERS, FRONTIERS, PLANS, STREAM_PREFIX, stream_topic
+from tamis.messaging.topic_reader import TopicReader
+from tamis.messaging.topics import (
+    ALARMS,
+    DEAD_LETTERS,
+    FRONTIERS,
+    PLANS,
+    STREAM_PREFIX,
+    stream_topic,
+)
+from tamis.plan.json_form import encode_plan
+from tamis.plan.model import Plan
 from tamis.planning.build import first_plan
-from tamis.planning.plan import Plan
-from tamis.planning.plan_json import encode_plan
 from tamis.query.parse import catalog_of
 
 NAME = "joiner"
@@ -64,7 +71,7 @@ class Joined:
 
 
 def run(quick: bool, say: Say) -> Result:
-    """Measure. A quick run is for looking whether it works: its figures are of too little."""
+    """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
     tuples, batch = (60_000, 20_000) if quick else (800_000, 100_000)
     with tempfile.TemporaryDirectory(prefix="tamis-bench-joiner-") as temporary:
         directory = Path(temporary)
@@ -182,7 +189,7 @@ def _spark(bootstrap: str, directory: Path, batch: int) -> Iterator[psutil.Proce
     arguments = [bootstrap, str(directory / "peer"), str(batch), AIR, SURFACE, PEER_ALARMS]
     with (directory / "peer.log").open("wb") as log:
         process = subprocess.Popen(
-            leashed([sys.executable, "-m", "benchmarks.spark_join", *arguments]),
+            with_parent_death_signal([sys.executable, "-m", "benchmarks.spark_join", *arguments]),
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -222,7 +229,7 @@ def _follow(checkpoint: Path, process: psutil.Process, total: int, batch: int, s
 
 
 def _rows(offsets: Path) -> int:
-    """How many records of stream topics were read by the end of a batch: Kafka's offsets begin at 0."""
+    """The records of stream topics that were read by the end of a batch: Kafka counts offsets from 0."""
     _, _, *sources = offsets.read_text().splitlines()
     return sum(
         sum(partitions.values())
@@ -245,5 +252,5 @@ def _cpu(process: psutil.Process) -> float:
 
 
 def _distinct(topics: Topics) -> int:
-    with CompactedReader(topics.config, [ALARMS]) as reader:
+    with TopicReader(topics.config, [ALARMS]) as reader:
         return len({orjson.loads(record.value)["id"] for record in reader.snapshot() if record.value})

@@ -1,4 +1,4 @@
-"""Topics of the embedded broker: made, filled before a measurement, and counted."""
+"""Topics of the embedded broker: created and filled before a measurement, and counted."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from tamis.settings import KafkaSettings
 
 PARTITIONS = 4
 
-# Far more than it takes: a broker that answers no sooner is broken.
+# A broker that needs longer is broken.
 _SECONDS = 60.0
 
 
 class Topics:
-    """The topics of one broker, by its bootstrap string."""
+    """The topics of a broker."""
 
     def __init__(self, bootstrap: str) -> None:
-        # librdkafka writes to stderr by itself; what matters comes as errors.
+        # This configuration silences the log of librdkafka: errors are raised.
         self.config = KafkaSettings(bootstrap=bootstrap).client_config()
         self._admin = AdminClient(self.config)
         self._reader = Consumer({**self.config, "group.id": "benchmark"})
 
     def create(self, names: Iterable[str], partitions: int = PARTITIONS) -> None:
-        """Make them."""
+        """Create topics."""
         for made in self._admin.create_topics([NewTopic(name, partitions, 1) for name in names]).values():
             made.result(_SECONDS)
 
     def fill(self, records: Iterable[tuple[str, bytes | None, bytes, int]]) -> None:
-        """Write (topic, key, value, partition; -1: by key), and wait until the broker has them all."""
+        """Write records (topic, key, value, partition; -1: by key), and wait until the broker has all."""
         producer = Producer(
             {
                 **self.config,
@@ -55,11 +55,11 @@ class Topics:
             raise UnavailableError(f"the broker did not take {left} records within {_SECONDS:.0f} s")
 
     def close(self) -> None:
-        """Let go of the connections, before the broker goes."""
+        """Close the connections; the broker is stopped after that."""
         self._reader.close()
 
     def end(self, topic: str, partitions: int = PARTITIONS) -> int:
-        """How many records were ever written to it."""
+        """Number of records ever written to a topic."""
         return sum(
             self._reader.get_watermark_offsets(TopicPartition(topic, number), timeout=_SECONDS)[1]
             for number in range(partitions)

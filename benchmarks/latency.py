@@ -1,4 +1,4 @@
-"""Latency of alarms through the whole fleet at 1,000 tuples/s: from an edge to Kafka and to the alerts."""
+"""Latency of alarms through the whole fleet at 1,000 tuples/s, from the edge to Kafka and to alerts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ import orjson
 from benchmarks.harness import Cell, Result, Say
 from benchmarks.readings import station, stream
 from tamis.errors import UnavailableError
-from tamis.fleet.fleet import EdgeSpec, Fleet, FleetSpec
-from tamis.fleet.scrape import Scrape
-from tamis.messaging.compacted import CompactedReader
+from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
+from tamis.local.scrape import Scrape
 from tamis.messaging.records import Frontier
+from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import ALARMS, FRONTIERS, stream_topic
 from tamis.settings import KafkaSettings
-from tamis.telemetry.catalogue import BY_NAME
+from tamis.telemetry.metric_catalogue import BY_NAME
 
 NAME = "latency"
 KEYS = 200
@@ -115,7 +115,7 @@ class Feeder:
 
 
 def run(quick: bool, say: Say) -> Result:
-    """Measure. A quick run is for looking whether it works: its figures are of too little."""
+    """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
     warm_up, seconds = (5.0, 5.0) if quick else (15.0, 30.0)
     with tempfile.TemporaryDirectory(prefix="tamis-bench-latency-") as directory:
         fleet = Fleet(FleetSpec(Path(directory), [EdgeSpec("edge")]), say)
@@ -155,7 +155,7 @@ def _running(fleet: Fleet, alert: str) -> bool:
 
 def _passed(fleet: Fleet, phase: Phase) -> float:
     """The event time in seconds below which every alarm of the phase is in Kafka."""
-    with CompactedReader(_client(fleet), [FRONTIERS]) as reader:
+    with TopicReader(_client(fleet), [FRONTIERS]) as reader:
         latest = {r.key: Frontier.from_bytes(r.value) for r in reader.snapshot() if r.value is not None}
     topics = [stream_topic(name, 1) for name in phase.streams]
     states = [record.topics.get(topic) for record in latest.values() for topic in topics]
@@ -215,7 +215,7 @@ def _waits(fleet: Fleet, alert: str, began: float, ended: float) -> tuple[list[f
     """Seconds of the distinct alarms whose last tuple arrived in the time measured, and the number of all."""
     waits: dict[str, float] = {}
     raised = 0
-    with CompactedReader(_client(fleet), [ALARMS]) as reader:
+    with TopicReader(_client(fleet), [ALARMS]) as reader:
         for record in reader.snapshot():
             alarm = orjson.loads(record.value or b"{}")
             if alarm.get("alert") == alert:

@@ -1,4 +1,4 @@
-"""A benchmark's figures in a page of the docs."""
+"""Tables of benchmarks in pages of the documentation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.harness import Result, text
 
 
 def markdown(result: Result) -> str:
-    """The table."""
+    """The figures as a table."""
     lines = [f"| {' | '.join(result.columns)} |", f"|---|{'---:|' * (len(result.columns) - 1)}"]
     for row in result.rows:
         lines.append(f"| {' | '.join(text(row.get(name)) for name in result.columns)} |")
@@ -18,7 +18,7 @@ def markdown(result: Result) -> str:
 
 
 def fill(directory: Path, result: Result, facts: dict[str, Any]) -> None:
-    """Put the table of `result`, its notes and the machine's facts into every page that has marks for it:
+    """Write the table, the notes and the facts about the machine into every page with marks for this result,
     between `<!-- NAME -->` and `<!-- end of NAME -->`.
     """
     notes = "\n".join(f"- {note}" for note in (*result.notes, _where(facts)))

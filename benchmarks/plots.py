@@ -1,4 +1,4 @@
-"""The plots of `docs/benchmarks`; `python -m benchmarks.plots` draws them again from the figures kept."""
+"""Plots of docs/benchmarks; `python -m benchmarks.plots` draws them again from the stored figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made-up weather stations: random walks, as realistic JSON of about 120 bytes a reading."""
+"""Synthetic weather stations: random walks, as realistic JSON of about 120 bytes a reading."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import orjson
 
 SECOND = 1_000_000
 
-# Readings of a station in a second of event time, and how far they stray from an even beat.
+# Readings of a station in a second of event time, and the greatest deviation from an even rate.
 RATE = 10
 _JITTER = SECOND // (4 * RATE)
 
@@ -28,12 +28,12 @@ CREATE FUNCTION dew_point(t DOUBLE, h DOUBLE) RETURNS DOUBLE AS
 
 
 def stream(name: str, keys: int, rate: int = RATE) -> str:
-    """The statement that makes the stream."""
+    """The CREATE STREAM statement."""
     return STREAM.format(name=name, keys=keys, rate=rate)
 
 
 def station(number: int) -> str:
-    """Its name."""
+    """The name of a station."""
     return f"station-{number:05d}"
 
 

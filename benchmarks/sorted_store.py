@@ -1,4 +1,4 @@
-"""A tuple store of Algorithm 1 from a library: sortedcontainers' `SortedList`, in Python as it is."""
+"""A tuple store of Algorithm 1 from a library: `SortedList` of sortedcontainers, in plain Python."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from sortedcontainers import SortedList
 
-from tamis.omission.algorithm_one import NONE, Store
+from tamis.omission.cai_algorithm_1 import NONE, Store
 
 Key = tuple[int, float, int]
 

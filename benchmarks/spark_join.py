@@ -1,7 +1,7 @@
-"""The joiner's peer: Spark's own stream-stream join of the same topics, as anyone would write it.
+"""Spark's own stream-stream join of the joiner's topics, for comparison.
 
-A program of its own, for the benchmark of the joiner to start and stop: python -m benchmarks.spark_join
-BOOTSTRAP CHECKPOINT BATCH AIR SURFACE ALARMS
+The benchmark of the joiner starts and stops this program: python -m benchmarks.spark_join BOOTSTRAP
+CHECKPOINT BATCH AIR SURFACE ALARMS
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pyspark.sql import functions as F
 from benchmarks.kafka import PARTITIONS
 from tamis.errors import UnavailableError
 from tamis.settings import KafkaSettings
-from tamis_joiner import stream
+from tamis_joiner.settings import JoinerSettings
+from tamis_joiner.spark import session
 
 # As the joiner is given them.
 MASTER, MEMORY = "local[2]", "2g"
@@ -72,7 +73,7 @@ def main(bootstrap: str, checkpoint: str, batch: int, topics: tuple[str, str], a
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     kafka = KafkaSettings(bootstrap=bootstrap)
     # All in the JVM, it is faster with both of Java's compilers than with the joiner's one.
-    spark = stream.session(MASTER, MEMORY, java_options="")
+    spark = session.session(JoinerSettings(master=MASTER, memory=MEMORY), java_options="")
     spark.conf.set("spark.sql.shuffle.partitions", PARTITIONS)
     joined = (
         tuples(spark, kafka, topics[0], batch)

@@ -1,4 +1,4 @@
-"""Aggregates of windows on the watermark, beside DuckDB's over a table that is there already."""
+"""Aggregates of windows that end by watermarks, beside the aggregates of DuckDB over a stored table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.harness import Cell, Result, Say, medians
-from tamis.evaluation.standing import standing
+from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.expressions.vectors import Vector
 
 NAME = "windows"
@@ -51,7 +51,7 @@ class _Tuples:
 
 
 def run(quick: bool, say: Say) -> Result:
-    """Measure. A quick run is for looking whether it works: its figures are of too little."""
+    """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
     tuples = _tuples(TUPLES // 50 if quick else TUPLES)
     repeats = 1 if quick else 5
     rows: list[dict[str, Cell]] = []
@@ -68,7 +68,7 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"tuples": len(tuples.reached), "stations": STATIONS, "batch": BATCH, "quick": quick},
         (
-            f"CPU time, medians of {repeats} runs by turns on one core; {len(tuples.reached):,} tuples of"
+            f"CPU time, medians of {repeats} alternating runs on one core; {len(tuples.reached):,} tuples of"
             f" {STATIONS:,} stations, some {RATE:,} a second, up to {DELAY // 1_000_000} s late; a minute's"
             " windows for each station, tumbling or each 10 s",
             f"batches of {BATCH:,} tuples, each followed by its watermark; rows come when windows end, and"
@@ -103,8 +103,8 @@ def _row(
 
 
 def _ours(select: str, window: str, tuples: _Tuples) -> tuple[int, int]:
-    """How many rows, and the most entries after a batch."""
-    query = standing(
+    """The number of rows, and the most entries after a batch."""
+    query = standing_evaluator(
         f"{STREAM} CREATE ALERT q AS SELECT window_start, k, {select} FROM {window} GROUP BY window_start, k",
         "q",
     )
@@ -120,7 +120,7 @@ def _ours(select: str, window: str, tuples: _Tuples) -> tuple[int, int]:
 
 
 def _theirs(select: str, window: str, base: duckdb.DuckDBPyConnection) -> tuple[int, int]:
-    """How many rows, and all tuples."""
+    """The number of rows, and all tuples."""
     start = f"ts // {MINUTE} * {MINUTE} AS window_start"
     if window == HOP:
         slide = MINUTE // 6

@@ -16,11 +16,13 @@ from hypothesis import settings
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.wait_strategies import LogMessageWaitStrategy
 
-from tamis.fleet.broker import SINGLE_NODE_SETTINGS, EmbeddedKafka
-from tamis.fleet.ports import free_ports
+from tamis.local.broker import EmbeddedKafka
+from tamis.local.broker_settings import SINGLE_NODE_SETTINGS
+from tamis.local.ports import free_ports
 
 # A commit passes or it doesn't. With TAMIS_SEED tests look elsewhere, hypothesis's wherever it likes.
-settings.register_profile("same", derandomize="TAMIS_SEED" not in os.environ)
+# No deadline either: how long an example takes says how busy the machine is.
+settings.register_profile("same", derandomize="TAMIS_SEED" not in os.environ, deadline=None)
 settings.load_profile("same")
 
 # The broker that the embedded one runs, too.

@@ -1,1 +1,1 @@
-"""Queries over streams without time: deciding whether they are bounded, and evaluating those that are."""
+"""Queries over streams without time: the decision whether they are bounded, and their evaluation."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.harness import Cell, Result, Say
-from tamis.evaluation.standing import standing
+from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.expressions.vectors import Vector
 from tamis.planning.explain import explain
 from tamis.query.parse import catalog_of
@@ -73,7 +73,7 @@ class _Taken:
 
 
 def run(quick: bool, say: Say) -> Result:
-    """Measure. A quick run is for looking whether it works: its figures are of too little."""
+    """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
     batches = 2 if quick else 40
     rows: list[dict[str, Cell]] = []
     for query, (sizes, sql) in QUERIES.items():
@@ -104,8 +104,8 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"batch": BATCH, "single": SINGLE, "quick": quick},
         (
-            f"batches of {BATCH:,} tuples of each stream by turns, by CPU time of one core; one by one: the"
-            f" same with batches of one, over the first {SINGLE:,} tuples",
+            f"alternating batches of {BATCH:,} tuples of each stream, by CPU time of one core; one by one:"
+            f" the same with batches of one, over the first {SINGLE:,} tuples",
             "joins are of bids and asks of one item, others of bids alone; aggregates are grouped by item,"
             " with a row after every tuple that changes one",
             "joins that show duplicates have ever more rows for each tuple",
@@ -114,7 +114,7 @@ def run(quick: bool, say: Say) -> Result:
 
 
 def _taken(text: str, items: int, batches: int, size: int) -> _Taken:
-    query = standing(text, "counted")
+    query = standing_evaluator(text, "counted")
     tuples, rows, seconds = 0, 0, 0.0
     for stream, batch in _batches(items, batches, size):
         if stream in query.streams:
@@ -126,7 +126,7 @@ def _taken(text: str, items: int, batches: int, size: int) -> _Taken:
 
 
 def _batches(items: int, batches: int, size: int) -> Iterator[tuple[str, dict[str, Vector]]]:
-    """The same in every run, of both streams by turns."""
+    """The same in every run, of both streams alternately."""
     r = np.random.default_rng(6)
     for number in range(batches):
         columns = {

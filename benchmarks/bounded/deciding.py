@@ -1,4 +1,4 @@
-"""How long it takes to decide whether a query over streams without time is bounded."""
+"""Time of the decision whether a query over streams without time is bounded."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.harness import Cell, Result, Say
-from tamis.bounded.decide import violation
-from tamis.planning.timeless import answer
-from tamis.planning.timeless.translate import translate
+from tamis.bounded.conjunctive.decide import violation
+from tamis.bounded.timeless.translate import translate
+from tamis.bounded.timeless.verdict import memory_verdict
 from tamis.query.model import AlertDef, Catalog
 from tamis.query.parse import catalog_of
 
@@ -20,7 +20,7 @@ COLUMNS = ("streams", "attributes", "query", "check, ms", "explain, ms")
 
 
 def run(quick: bool, say: Say) -> Result:
-    """Measure. A quick run is for looking whether it works: its figures are of too little."""
+    """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
     repeats = 1 if quick else 7
     rows: list[dict[str, Cell]] = []
     for streams, attributes in SIZES[:3] if quick else SIZES:
@@ -52,7 +52,7 @@ def _row(streams: int, attributes: int, bounded: bool, repeats: int) -> dict[str
     query = branch.conjunction
     if query.size != attributes + 1:
         raise AssertionError("every attribute must matter")
-    verdict = answer(alert.query, catalog).verdict
+    verdict = memory_verdict(alert.query, catalog).verdict
     if (verdict == "bounded") != bounded:
         raise AssertionError(f"the query is {verdict}")
     return {
@@ -60,7 +60,7 @@ def _row(streams: int, attributes: int, bounded: bool, repeats: int) -> dict[str
         "attributes": attributes,
         "query": verdict,
         "check, ms": _milliseconds(lambda: _checked(alert, catalog), repeats),
-        "explain, ms": _milliseconds(lambda: answer(alert.query, catalog), repeats),
+        "explain, ms": _milliseconds(lambda: memory_verdict(alert.query, catalog), repeats),
     }
 
 

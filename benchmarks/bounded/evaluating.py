@@ -1,4 +1,4 @@
-"""A bounded query over two streams without time beside Spark's own join of them, as tuples become many."""
+"""A bounded query over two streams without time, beside Spark's join of them, by the number of tuples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.harness import Cell, Result, Say
 from tamis.errors import UnavailableError
-from tamis.evaluation.standing import standing
+from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.expressions.vectors import Vector
 from tamis.planning.explain import explain
 from tamis.query.parse import catalog_of
@@ -59,7 +59,7 @@ class _Taken:
 
 
 def run(quick: bool, say: Say) -> Result:
-    """Measure. A quick run is for looking whether it works: its figures are of too little."""
+    """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
     sizes = (100_000,) if quick else (100_000, 1_000_000, 10_000_000)
     _ours(2 * BATCH, ITEMS[0])  # compiled beforehand
     rows: list[dict[str, Cell]] = []
@@ -89,8 +89,8 @@ def run(quick: bool, say: Say) -> Result:
         {"batch": BATCH, "quick": quick},
         (
             "SELECT DISTINCT of items where an ask is at most a bid; prices are independent,"
-            f" batches of {BATCH:,} tuples of each stream by turns, or a fortieth of all where that is more:"
-            " Spark's store copies its map at each batch",
+            f" alternating batches of {BATCH:,} tuples of each stream, or a fortieth of all where that is"
+            " more: Spark's store copies its map at each batch",
             "tuples/s of all up to there, by CPU time; state: what `dump` writes",
             "Spark: its join of the two streams and dropDuplicates, without watermark, a task at a time, by"
             " the CPU time of its JVM once that has started",
@@ -100,7 +100,7 @@ def run(quick: bool, say: Say) -> Result:
 
 
 def _batches(size: int, items: int) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
-    """The same in every run, of both streams by turns."""
+    """The same in every run, of both streams alternately."""
     r = np.random.default_rng(6)
     batch = max(BATCH, size // 40)
     for _ in range(size // (2 * batch)):
@@ -112,7 +112,7 @@ def _batches(size: int, items: int) -> Iterator[tuple[str, dict[str, np.ndarray]
 
 
 def _ours(size: int, items: int) -> _Taken:
-    query = standing(SQL.format(items=items), "crossed")
+    query = standing_evaluator(SQL.format(items=items), "crossed")
     rows, seconds = 0, 0.0
     for stream, columns in _batches(size, items):
         batch = {name: Vector(data) for name, data in columns.items()}

@@ -1,6 +1,6 @@
-"""Spark's own join of two streams without time, as anyone would write it: a program of its own.
+"""Spark's own join of two streams without time, as a separate program.
 
-python -m benchmarks.bounded.spark DIRECTORY CHECKPOINT: reads DIRECTORY/bids and DIRECTORY/asks, a file of
+python -m benchmarks.bounded.spark DIRECTORY CHECKPOINT reads DIRECTORY/bids and DIRECTORY/asks, a file of
 each in every batch, and prints its figures as JSON.
 """
 
@@ -12,7 +12,8 @@ import orjson
 import psutil
 from pyspark.sql import functions as F
 
-from tamis_joiner import stream
+from tamis_joiner.settings import JoinerSettings
+from tamis_joiner.spark import session
 
 # As much as the bounded evaluator has: one core.
 MASTER = "local[1]"
@@ -22,7 +23,7 @@ MEMORY = "12g"  # of which it needs most for the state of ten million tuples
 def main(directory: str, checkpoint: str) -> None:
     """Run it to the end of its files."""
     # All in the JVM, it is faster with both of Java's compilers than with the joiner's one.
-    spark = stream.session(MASTER, MEMORY, java_options="")
+    spark = session.session(JoinerSettings(master=MASTER, memory=MEMORY), java_options="")
     spark.conf.set("spark.sql.shuffle.partitions", 1)
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", 100_000)  # all of them
     sides = {

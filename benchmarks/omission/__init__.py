@@ -1,1 +1,1 @@
-"""Omission by itself, without Kafka: its speed, what it retains, and how both grow."""
+"""Omission without Kafka: its speed, the share of tuples that it retains, and the growth of both."""

@@ -1,4 +1,4 @@
-"""Cost as it grows: time by tuples and by keys, and how many tuples the stream form keeps at a time."""
+"""Cost of omission by the number of tuples and of keys, and the tuples that the stream form keeps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COLUMNS = (
 
 
 def run(quick: bool, say: Say) -> Result:
-    """Measure. A quick run is for looking whether it works: its figures are of too little."""
+    """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
     repeats = 1 if quick else 5
     random = np.random.default_rng(1)
     tuples, keys = (TUPLES[:2], KEYS[:3]) if quick else (TUPLES, KEYS)
@@ -49,9 +49,9 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"interval": INTERVAL, "repeats": repeats, "batch": BATCH, "sides": "both", "quick": quick},
         (
-            f"kernel, stream form: CPU seconds in all, medians of {repeats} runs by turns on one core",
+            f"kernel, stream form: CPU seconds in all, medians of {repeats} alternating runs on one core",
             f"what takes more than {BUDGET:.0f} s (the stream form over very many keys) runs once",
-            "every key a random walk, the keys by turns",
+            "every key a random walk, the keys in rotation",
             f"{INTERVAL} tuples of a key in an omission interval; stream form: batches of {BATCH:,}",
             "most tuples kept: by the stream form between two batches, undecided ones and brackets",
         ),

@@ -1,4 +1,4 @@
-"""Figure 10 of cai-2021: how much is retained as the omission interval grows, in all and per interval."""
+"""Figure 10 of cai-2021: retained tuples by the length of the omission interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Table 1 of cai-2021: Tamis's kernels beside Algorithm 1 over four tuple stores, in order and not."""
+"""Table 1 of cai-2021: the kernels of Tamis beside Algorithm 1 over four tuple stores.
+
+The streams are in order and out of order.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,24 @@ from scipy.stats import kendalltau
 
 from benchmarks import plots
 from benchmarks.harness import BUDGET, Cell, Result, Say, medians
-from benchmarks.omission.streams import Ints, Stream, arrival, s_unif, s_wiener, stream_form, watermarks
+from benchmarks.omission.streams import (
+    Ints,
+    Stream,
+    arrival,
+    s_unif,
+    s_wiener,
+    stream_form,
+    watermarks,
+)
 from benchmarks.sorted_store import SORTED_LIST
 from tamis.omission import retained
-from tamis.omission.algorithm_one import LINKED_LIST, RED_BLACK_TREE, SKIP_LIST, Store, ThresholdSorter
+from tamis.omission.cai_algorithm_1 import (
+    LINKED_LIST,
+    RED_BLACK_TREE,
+    SKIP_LIST,
+    Store,
+    ThresholdSorter,
+)
 
 NAME = "omission.stores"
 INTERVAL = 100
@@ -37,7 +54,7 @@ COLUMNS = (
 
 
 def run(quick: bool, say: Say) -> Result:
-    """Measure. A quick run is for looking whether it works: its figures are of too little."""
+    """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
     tuples, repeats = (20_000, 1) if quick else (1_000_000, 5)
     random = np.random.default_rng(1)
     say("compiling")
@@ -57,7 +74,8 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"tuples": tuples, "repeats": repeats, "interval": INTERVAL, "rule": "strict", "quick": quick},
         (
-            f"CPU microseconds per tuple (seconds per 10^6): medians of {repeats} runs by turns on one core",
+            f"CPU microseconds per tuple (seconds per 10^6): medians of {repeats} alternating runs"
+            " on one core",
             f"what takes more than {BUDGET:.0f} s (the linked list where sigma is 100,000) runs once",
             f"{tuples:,} tuples; the sorted list, being in Python, has {_fewer(SORTED_LIST, 0, tuples):,}, "
             f"the linked list {_fewer(LINKED_LIST, 100_000, tuples):,} where sigma is 10,000 or more",
@@ -101,7 +119,7 @@ def _row(name: str, stream: Stream, sigma: int, repeats: int, random: np.random.
 
 
 def _fewer(store: Store[Any], sigma: int, tuples: int) -> int:
-    """How many tuples a store gets: no run should take much longer than a second."""
+    """The number of tuples that a store gets: no run should take much longer than a second."""
     if store is SORTED_LIST:
         return tuples // 100
     return tuples // 10 if store is LINKED_LIST and sigma >= 10_000 else tuples

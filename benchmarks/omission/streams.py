@@ -1,4 +1,4 @@
-"""The streams that omission is measured on (cai-2021, section 6.2), and the stream form run over one."""
+"""Streams for the benchmarks of omission (cai-2021, section 6.2), and the stream form over them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tamis.fleet.demo_data import RECORDING
+from tamis.local.demo_data import RECORDING
 from tamis.omission import OmissionState
 
 Ints = npt.NDArray[np.int64]
@@ -56,7 +56,7 @@ def gamma_wiener(tuples: int, gap: int, random: np.random.Generator) -> Stream:
 
 
 def walks(tuples: int, keys: int, random: np.random.Generator) -> Stream:
-    """A random walk of every key, one tuple a tick each, the keys by turns."""
+    """A random walk of every key, one tuple a tick each, the keys in rotation."""
     steps = tuples // keys
     values = np.cumsum(random.normal(size=(steps, keys)), axis=0)
     return Stream(np.repeat(np.arange(steps), keys), values.ravel(), np.tile(np.arange(keys), steps))

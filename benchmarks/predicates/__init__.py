@@ -1,1 +1,1 @@
-"""Matching, relaxing and evaluating predicates as kuntschke-2006 measures them in its section 6."""
+"""Matching, relaxing and evaluating predicates, as in section 6 of kuntschke-2006."""

@@ -46,7 +46,7 @@ QUICK = (Setting("16", dimensions=2), Setting("18", share=0.5))
 
 
 def run(quick: bool, say: Say) -> Result:
-    """Measure. A quick run is for looking whether it works: its figures are of too little."""
+    """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
     repeats, count = (1, 20_000) if quick else (3, ITEMS)
     rows = []
     for setting in QUICK if quick else SETTINGS:
@@ -61,7 +61,8 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"items": count, "repeats": repeats, "quick": quick},
         (
-            f"millions of data items in a second of one core's CPU time, medians of {repeats} runs by turns",
+            f"millions of data items in a second of one core's CPU time, medians of {repeats}"
+            " alternating runs",
             f"{count:,} uniform items (the library {ITEMS_OF_LIBRARY:,}, the scan fewer where boxes are very "
             "many); all have found the same",
             "Tamis: index or scan, chosen by the first rows; index: the bitmap index; SE: the scan, largest "

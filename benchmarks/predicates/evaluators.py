@@ -1,8 +1,7 @@
-"""Evaluators of one predicate over columns of DOUBLEs, with one contract: Tamis's own, the paper's, and the
-R-tree of a library.
+"""Evaluators of a predicate with one contract: those of Tamis, of the paper, and of an R-tree library.
 
-`Evaluator(predicate).any(columns)` says which rows satisfy the predicate; columns are arrays of shape (n,) by
-attribute, NaN is NULL.
+`Evaluator(predicate).any(columns)` is a mask of the rows that satisfy the predicate. Columns are arrays of
+shape (n,) by attribute; NaN is NULL.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The paper's random predicates and data items (kuntschke-2006, sections 6.2 and 6.3)."""
+"""Random predicates and data items of the paper (kuntschke-2006, sections 6.2 and 6.3)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPREAD = 100 / 6
 
 
 def names(dimensions: int) -> list[str]:
-    """What the dimensions are called."""
+    """The names of the dimensions."""
     return [f"d{at:02}" for at in range(dimensions)]
 
 

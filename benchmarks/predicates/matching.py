@@ -12,7 +12,9 @@ from benchmarks.harness import Cell, Result, Say
 from benchmarks.plots import matching
 from benchmarks.predicates.generators import pairs
 from tamis.errors import RefusedError
-from tamis.predicates import Predicate, match, parse
+from tamis.predicates import Predicate
+from tamis.predicates.matching import match
+from tamis.predicates.parse import parse
 
 NAME = "predicates.matching"
 METHODS = (
@@ -53,7 +55,7 @@ QUICK = (Setting("9, 12", dimensions=2), Setting("15", stream=50, methods=LARGE)
 
 
 def run(quick: bool, say: Say) -> Result:
-    """Measure. A quick run is for looking whether it works: its figures are of too little."""
+    """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
     rows = []
     for method in METHODS:  # compiled beforehand
         _try((parse("a < 2 AND b < 9 OR a > 1 AND b < 9 OR b > 8"), parse("a < 5 AND b < 12")), method)
@@ -70,7 +72,8 @@ def run(quick: bool, say: Say) -> Result:
         {"seconds": SECONDS, "quick": quick},
         (
             "CPU milliseconds for a pair of predicates on one core, mean",
-            f"pairs of 60 queries and 20 streams in random order, all of them or for {SECONDS} s, by turns",
+            f"pairs of 60 queries and 20 streams in random order, all of them or for {SECONDS} s,"
+            " in alternation",
             "query, stream: boxes of each; not bounded: each box names only some dimensions, by chance",
             "all methods but hsr-unchecked check quickly first; exact is Tamis's own",
             "nothing stands where a method gave up, as the paper's breadth-first runs out of memory",

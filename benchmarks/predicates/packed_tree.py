@@ -1,6 +1,7 @@
-"""An R-tree over boxes that are known beforehand, compiled: what the paper's evaluation does
-(kuntschke-2006, section 4.2), at its best. Nodes have up to ten entries, as there; they are packed by
-halving at medians, so that they overlap little.
+"""Packed R-tree over boxes that are known in advance, compiled (kuntschke-2006, section 4.2).
+
+This is the evaluation of the paper at its best. Nodes have up to ten entries, as in the paper. They are
+packed by halving at medians, so that they overlap little.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What matching finds and what relaxing adds, as in Table 7 and the text of section 6.2 of kuntschke-2006."""
+"""Matching and relaxing as in Table 7 and section 6.2 of kuntschke-2006."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.harness import Cell, Result, Say
 from benchmarks.predicates.generators import FIRST, LAST, names, pairs, predicate
-from tamis.predicates import match
+from tamis.predicates.matching import match
 from tamis.predicates.selectivity import Uniform, selectivity
 
 NAME = "predicates.relaxing"

@@ -1,1 +1,1 @@
-"""What it costs to serve many queries on one stream together."""
+"""Cost of many queries on one stream."""

@@ -1,4 +1,4 @@
-"""The filters of all queries of a stream in one pass, beside each in turn."""
+"""The filters of all queries of a stream in one pass, beside one filter after the other."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from benchmarks.harness import Cell, Result, Say, medians
 from benchmarks.sharing.filters import FIRST, LAST, filters, names
-from tamis.evaluation.dispatch import Bools, Dispatch
-from tamis.expressions.evaluate import holds
+from tamis.evaluation.filter_dispatch import Bools, Dispatch
 from tamis.expressions.nodes import Expr
+from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Vector
 
 NAME = "sharing.dispatch"
@@ -23,7 +23,7 @@ COLUMNS = ("filters", "share of each", "one pass, ns/tuple", "each in turn, ns/t
 
 
 def run(quick: bool, say: Say) -> Result:
-    """Measure. A quick run is for looking whether it works: its figures are of too little."""
+    """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
     random = np.random.default_rng(1)
     batch = _batch(random)
     repeats = 1 if quick else 15
@@ -39,7 +39,7 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"dimensions": DIMENSIONS, "batch": BATCH, "repeats": repeats, "quick": quick},
         (
-            f"CPU time, medians of {repeats} runs by turns on one core, batches of {BATCH:,} tuples",
+            f"CPU time, medians of {repeats} alternating runs on one core, batches of {BATCH:,} tuples",
             "what is found: which filters hold, and the tuples for which at least one does",
             f"every filter is a box over {DIMENSIONS} attributes",
             "in turn: the product's evaluation of expressions over columns, which still takes what is no box",

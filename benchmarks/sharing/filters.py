@@ -1,4 +1,4 @@
-"""Random filters over declared attributes, as queries on a sensor stream have them."""
+"""Random filters over declared attributes, as in queries on a sensor stream."""
 
 from __future__ import annotations
 

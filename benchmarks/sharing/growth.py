@@ -1,4 +1,4 @@
-"""Queries that come one by one: time and memory of each as they grow to ten thousand."""
+"""Queries that are added one by one up to ten thousand: time and memory of each."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 
 from benchmarks.harness import Cell, Result, Say
 from benchmarks.sharing.filters import filter_sql, stream
-from tamis.collecting import collect_seldom
-from tamis.fleet.kernels import warm
-from tamis_registry.core.change import Change
+from tamis.compile_kernels import warm
+from tamis.garbage_collection import collect_seldom
 from tamis_registry.core.leases import new_lease
+from tamis_registry.core.plan.change import Change
 from tamis_registry.core.registry import Registry
-from tamis_registry.core.state import State
+from tamis_registry.core.state.model import State
 from tamis_registry.planning import PLANNER
 
 NAME = "sharing.growth"
@@ -46,7 +46,7 @@ COLUMNS = (
 
 
 def run(quick: bool, say: Say) -> Result:
-    """Measure. A quick run is for looking whether it works: its figures are of too little."""
+    """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
     rows: list[dict[str, Cell]] = []
     for kind, steps in STEPS.items():
         # Each in a process of its own, whose memory is that of its queries.
@@ -113,7 +113,7 @@ def _grow(kind: str, steps: tuple[int, ...]) -> list[dict[str, Cell]]:
 
 
 def _dropped(registry: Registry, kind: str, count: int) -> Iterator[float]:
-    """How long it takes to drop some of the queries, one by one; all of them are there afterwards."""
+    """The time that it takes to drop some of the queries, one by one; all of them are there afterwards."""
     for number in range(0, count, count // DROPPED):
         began = time.process_time()
         if kind == "readers outside":

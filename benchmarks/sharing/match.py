@@ -1,4 +1,4 @@
-"""One new query beside ten thousand topics in service: which of them serves it at the least cost."""
+"""Choice of the topic with the least cost for a new query, among ten thousand topics in service."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from benchmarks.harness import Cell, Result, Say
 from benchmarks.sharing.filters import filters, stream
 from tamis.expressions.nodes import Expr
-from tamis.planning.sharing import Served, Topics
-from tamis.planning.traffic import Footprint, Spread
 from tamis.query.parse import catalog_of
+from tamis.sharing.selectivity import BoxUnion, SelectivityEstimator
+from tamis.sharing.topic_choice import Candidate, CandidateTopics
 
 NAME = "sharing.match"
 TOPICS = (100, 1_000, 10_000)
@@ -23,8 +23,8 @@ COLUMNS = ("topics", "share of a clause", "median, ms", "90 %, ms", "greatest, m
 
 
 def run(quick: bool, say: Say) -> Result:
-    """Measure. A quick run is for looking whether it works: its figures are of too little."""
-    spread = Spread(catalog_of(stream("s", DIMENSIONS)).streams["s"])
+    """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
+    estimator = SelectivityEstimator(catalog_of(stream("s", DIMENSIONS)).streams["s"])
     random = np.random.default_rng(1)
     rows: list[dict[str, Cell]] = []
     for share in SHARES[:1] if quick else SHARES:
@@ -32,13 +32,13 @@ def run(quick: bool, say: Say) -> Result:
         most = TOPICS[0] if quick else TOPICS[-1]
         width = share ** (1 / DIMENSIONS)
         lower = random.uniform(0, 1 - width, (most * CLAUSES, 1, DIMENSIONS))
-        parts = [Footprint(one, one + width, share) for one in lower]
-        served = [
-            Served(at, Footprint.union(parts[at * CLAUSES : (at + 1) * CLAUSES]), at % 2 == 0, at % 3)
+        parts = [BoxUnion(one, one + width, share) for one in lower]
+        candidates = [
+            Candidate(at, BoxUnion.union(parts[at * CLAUSES : (at + 1) * CLAUSES]), at % 2 == 0, at % 3)
             for at in range(most)
         ]
         needs = filters(random, 5 if quick else QUERIES, DIMENSIONS, share)
-        rows += [_row(served[:count], needs, spread, share) for count in TOPICS if count <= most]
+        rows += [_row(candidates[:count], needs, estimator, share) for count in TOPICS if count <= most]
     return Result(
         NAME,
         "One new query beside the topics in service",
@@ -53,16 +53,18 @@ def run(quick: bool, say: Say) -> Result:
     )
 
 
-def _row(served: list[Served], needs: list[Expr], spread: Spread, share: float) -> dict[str, Cell]:
+def _row(
+    candidates: list[Candidate], needs: list[Expr], estimator: SelectivityEstimator, share: float
+) -> dict[str, Cell]:
     spent, own = [], 0
     for filter_ in needs:
         began = time.process_time()
-        need = spread.footprint(filter_)
-        found, _ = Topics(served, DIMENSIONS).choose(need, subscriber=True)
+        need = estimator.passed(filter_)
+        found, _ = CandidateTopics(candidates, DIMENSIONS).choose(need, subscriber=True)
         spent.append(1000 * (time.process_time() - began))
         own += found is None
     return {
-        "topics": len(served),
+        "topics": len(candidates),
         "share of a clause": share,
         "median, ms": float(np.median(spent)),
         "90 %, ms": float(np.quantile(spent, 0.9)),

@@ -1,16 +1,17 @@
-"""The one tree of errors that Tamis raises on purpose.
+"""Exceptions of Tamis, in one tree.
 
     TamisError
-    ├── InputError            what a user typed, sent or pointed to is wrong (HTTP 400)
-    │   ├── SqlError          one mistake in SQL text, with its position
-    │   └── SqlErrors         all the mistakes of one text
-    ├── RefusedError          understood, but Tamis will not do it (in use, of another release)
-    │   └── NotAcceptedError  a query that is not proven to be bounded: the answer is no (HTTP 422)
-    └── UnavailableError      something that Tamis needs is away; trying again may help
+    ├── InputError            a mistake in the user's input: text, request or file (HTTP 400)
+    │   ├── SqlError          one mistake in a SQL text, with its position
+    │   └── SqlErrors         all mistakes of one text
+    ├── RefusedError          a valid request that Tamis doesn't carry out (in use, of another release)
+    │   └── NotAcceptedError  a query whose memory is not proven to be bounded (HTTP 422)
+    └── UnavailableError      something that Tamis needs is not available; a retry may succeed
 
-A command that one of them ends has exit code 2, or 1 where the answer is no.
+If an exception ends a command, its exit code is 2, or 1 for NotAcceptedError. The variable
+TAMIS_EXIT_UNAVAILABLE sets another code for errors that a retry may solve.
 
-Every error says what was wrong, where, and what to do about it.
+Every error says what was wrong, where, and what to do.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+EXIT_INPUT = 2  # wrong input: a retry would end in the same way
+# The environment variable with the exit code that tells a supervisor to try again.
+EXIT_UNAVAILABLE = "TAMIS_EXIT_UNAVAILABLE"
+
 
 class TamisError(Exception):
-    """Base class: `what` went wrong, `where`, and `hint`, what to do about it."""
+    """Base class: `what` was wrong, `where`, and a `hint` what to do."""
 
     retriable = False
-    exit_code = 2  # of a command that ends by it
+    exit_code = EXIT_INPUT  # of a command that this error ends
 
     def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
         self.what = what
@@ -31,37 +36,47 @@ class TamisError(Exception):
         self.hint = hint
         super().__init__(str(self))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Pickling for another process must not call the constructor, whose parameters differ by class.
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         advice = f"; {self.hint}" if self.hint else ""
         return f"{place}{self.what}{advice}"
 
 
+def _rebuilt(kind: type[TamisError], args: tuple[object, ...], state: dict[str, object]) -> TamisError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
+
 class InputError(TamisError, ValueError):
-    """What a user typed, sent or pointed to is wrong."""
+    """A mistake in the user's input: a text, a request or a file."""
 
 
 class RefusedError(TamisError):
-    """Understood, but Tamis will not do it; the message says why."""
+    """A valid request that Tamis doesn't carry out; the message says why."""
 
 
 class NotAcceptedError(RefusedError):
-    """A query that Tamis does not accept: its memory is not proven to be bounded, or a condition of it can't
-    be executed. Nothing is wrong with what was asked; the answer is no.
+    """A valid query that Tamis doesn't accept: its memory is not proven to be bounded, or one of its
+    conditions is not supported.
     """
 
     exit_code = 1
 
 
 class UnavailableError(TamisError):
-    """Something that Tamis needs is away; trying again may help."""
+    """Something that Tamis needs is not available; a retry may succeed."""
 
     retriable = True
 
 
 @dataclass(frozen=True, order=True)
 class Position:
-    """A place in a text: line and column, both from 1, and the text's file where one is known.
+    """A position in a text: line and column, both from 1, and the file if it is known.
 
     >>> str(Position(3, 7)), str(Position(3, 7, "alerts.sql"))
     ('line 3, column 7', 'alerts.sql:3:7')
@@ -78,7 +93,7 @@ class Position:
 
 
 class SqlError(InputError):
-    """One mistake in SQL text."""
+    """One mistake in a SQL text."""
 
     def __init__(self, what: str, position: Position | None = None, hint: str | None = None) -> None:
         self.position = position
@@ -86,7 +101,7 @@ class SqlError(InputError):
 
 
 class SqlErrors(InputError):
-    """All the mistakes of one SQL text, in the order of their positions."""
+    """All mistakes of one SQL text, in the order of their positions."""
 
     def __init__(self, errors: Sequence[SqlError]) -> None:
         self.errors = tuple(sorted(errors, key=lambda e: e.position or Position(0, 0)))

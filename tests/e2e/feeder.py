@@ -1,4 +1,4 @@
-"""Synthetic stations that post readings to an edge over HTTP, and remember what they posted."""
+"""Synthetic stations that post readings to an edge over HTTP, with a record of what they posted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import httpx
 import orjson
 
 from tamis.query.parse import catalog_of
-from tamis.recordings import Recording, read_recording
+from tamis.recordings.typed import Recording, read_recording
 
 SECOND = 1_000_000
 STATIONS = 8
@@ -51,6 +51,13 @@ def swell_alert(name: str, threshold: float) -> str:
     WHERE a.temp - s.temp > {threshold};"""
 
 
+def hot_alert(name: str, above: float, *, replace: bool = False) -> str:
+    """An alert on air that is warmer than `above`."""
+    return f"""
+    CREATE {"OR REPLACE " if replace else ""}ALERT {name} AS
+    SELECT station, ts, temp FROM air WHERE temp > {above};"""
+
+
 class Feeder:
     """Random walks of temperature, one reading a second, station and stream, from event time 0 on.
 
@@ -67,7 +74,7 @@ class Feeder:
         self.second = 0
 
     def until(self, second: int, pause: float = 0.02) -> None:
-        """Post up to that event second, `pause` wall seconds a second of it."""
+        """Post up to that event second, with `pause` seconds of wall time between two seconds."""
         while self.second < second:
             self.second += 1
             for stream in self.posted:
@@ -75,7 +82,7 @@ class Feeder:
             time.sleep(pause)
 
     def close(self, second: int) -> None:
-        """Readings far behind all others, so that watermarks pass them; they raise nothing."""
+        """Post readings far behind all others, so that watermarks pass them; they raise no alarm."""
         for stream in self.posted:
             for n in range(STATIONS):
                 self._levels[stream, n] = 0.0
@@ -85,17 +92,17 @@ class Feeder:
                 self._post(stream, [self._reading(stream, n) | {"temp": 0.0} for n in range(STATIONS)])
 
     def post_lines(self, stream: str, lines: list[bytes]) -> None:
-        """Post lines that aren't remembered as readings."""
+        """Post lines without recording them as readings."""
         kind = {"content-type": "application/x-ndjson"}
         url = f"{self.url}/v1/streams/{stream}"
         self._client.post(url, content=b"\n".join(lines), headers=kind).raise_for_status()
 
     def end(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._client.close()
 
     def recordings(self, directory: Path) -> dict[str, Recording]:
-        """All that was posted, by stream, as it is read back from files."""
+        """All posted readings by stream, as recordings read from files."""
         catalog = catalog_of(STREAMS)
         read = {}
         for stream, rows in self.posted.items():

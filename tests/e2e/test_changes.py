@@ -1,5 +1,7 @@
-"""Queries come, change and go under load, one with windows stays; with poison among the readings and the
-broker away for a while."""
+"""Queries under load: they are created, replaced and dropped while readings arrive.
+
+One query has windows. Some readings are wrong, and the broker is away for a while.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ import numpy as np
 import pytest
 from confluent_kafka import Consumer
 from numpy.typing import NDArray
-from tests.e2e.feeder import SECOND, Feeder, close_alert, swell_alert
-from tests.e2e.story import Story, Times, judge, until
+from tests.e2e.fed_fleet import FedFleet, Times, judge, until
+from tests.e2e.feeder import SECOND, Feeder, close_alert, hot_alert, swell_alert
 
 from tamis.messaging.topics import DEAD_LETTERS
 from tamis.settings import KafkaSettings
@@ -47,36 +49,42 @@ def dead_letters(bootstrap: str) -> dict[bytes, str]:
 
 @pytest.mark.timeout(900)  # several minutes where others want the cores too
 def test_queries_change_under_load_and_nothing_promised_is_missed(tmp_path: Path) -> None:
-    story = Story(tmp_path / "fleet")
+    fed = FedFleet(tmp_path / "fleet")
     feeder = Feeder(seed=7)
     try:
-        feeder.url = story.start(close_alert("warm", 9.0) + swell_alert("swell", 10.0))
+        feeder.url = fed.start(close_alert("warm", 9.0) + swell_alert("swell", 10.0) + hot_alert("hot", 1.0))
         feeder.until(60)
-        story.apply(close_alert("cool", 6.0))
-        added = story.running("cool")
+        fed.apply(close_alert("cool", 6.0))
+        added = fed.running("cool")
         feeder.until(110)
         feeder.post_lines("air", list(POISON))
         feeder.until(120)
-        story.apply(close_alert("warm", 5.0, replace=True))
-        replaced = story.running("warm")
+        fed.apply(close_alert("warm", 5.0, replace=True))
+        replaced = fed.running("warm")
+        old = fed.alert("hot")["plan"]
+        fed.apply(hot_alert("hot", 6.0, replace=True))
+        fed.running("hot")
+        # No reading has come since: it is enough that each shard has taken up the plan.
+        until(lambda: f"hot@{old}" not in fed.alert("hot")["retiring"])
+        since = len(feeder.posted["air"])
         feeder.until(180)
-        story.fleet.broker.stop()
+        fed.fleet.broker.stop()
         gone = time.monotonic()
         feeder.until(220, pause=AWAY_SECONDS / 40)
         assert time.monotonic() - gone >= AWAY_SECONDS
-        story.fleet.broker.start()
+        fed.fleet.broker.start()
         feeder.until(260)
-        until(lambda: story.passed(235))
-        story.apply("DROP ALERT cool;")
+        until(lambda: fed.passed(235))
+        fed.apply("DROP ALERT cool;")
         feeder.until(300)
         feeder.close(4_000)
-        until(lambda: story.passed(3_900), 90)
-        alarms = story.alarms()
-        dead = dead_letters(story.fleet.bootstrap)
-        assert all(process.exit_code() is None for process in story.fleet.processes.values())
+        until(lambda: fed.passed(3_900), 90)
+        alarms = fed.alarms()
+        dead = dead_letters(fed.fleet.bootstrap)
+        assert all(process.exit_code() is None for process in fed.fleet.processes.values())
     finally:
         feeder.end()
-        codes = story.fleet.stop()
+        codes = fed.fleet.stop()
     assert codes == dict.fromkeys(codes, 0)
     assert dead == POISON
     recordings = feeder.recordings(tmp_path)
@@ -99,6 +107,20 @@ def test_queries_change_under_load_and_nothing_promised_is_missed(tmp_path: Path
     # Every alarm of the old definition is one of the new one's too: its threshold is lower.
     new = judge(close_alert("warm", 5.0), "warm", recordings, alarms["warm"], both)
     assert new.extra == 0
+
+    # Of one stream: each reading counts for one definition.
+    raised = {
+        which: {
+            (a["row"]["station"], a["row"]["ts"]) for a in alarms["hot"] if (a["definition"] == old) is which
+        }
+        for which in (True, False)
+    }
+    for which, posted, above in (
+        (True, feeder.posted["air"][:since], 1.0),
+        (False, feeder.posted["air"][since:], 6.0),
+    ):
+        assert raised[which] == {(row["station"], row["ts"]) for row in posted if row["temp"] > above}
+        assert len(raised[which]) > 20, "there must be something to count"
 
     # With windows, from the beginning to the end: all of it.
     swell = judge(

@@ -1,4 +1,4 @@
-"""The demo's alerts on the real readings through the whole fleet: the same alarms, whatever is killed."""
+"""The alerts of the demo through the whole fleet: killed processes do not change the alarms."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tamis.fleet.demo import Outcome, Progress, check, run, total
-from tamis.fleet.fleet import Fleet
+from tamis.local.demo import Outcome, Progress, check, run, total
+from tamis.local.fleet import Fleet
 
 # The recordings take 21 seconds so, half of what they take in the demo itself.
 FAST = 1200.0

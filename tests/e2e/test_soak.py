@@ -1,4 +1,4 @@
-"""A fleet that runs for long, with stations that come and go: nothing of it grows, and nothing is missed."""
+"""Soak test of a fleet with stations that come and go: no resource grows, and no alarm is missed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from statistics import median
 import numpy as np
 import psutil
 import pytest
+from tests.e2e.fed_fleet import FedFleet, judge, until
 from tests.e2e.feeder import Feeder, close_alert, swell_alert
-from tests.e2e.story import Story, judge, until
 
 MINUTES = float(os.environ.get("TAMIS_SOAK_MINUTES", "10"))
 SAMPLES = 20
@@ -26,13 +26,13 @@ SHARE, MEGABYTES = 1.2, 30.0
 Sizes = Mapping[str, float]
 
 
-def held(story: Story) -> Sizes:
+def held(fed: FedFleet) -> Sizes:
     """Megabytes: resident memory of each service with its children, and the files of each."""
     found = {}
-    for name, process in story.fleet.processes.items():
+    for name, process in fed.fleet.processes.items():
         whole = psutil.Process(process.pid)
         found[name] = sum(p.memory_info().rss for p in (whole, *whole.children(recursive=True))) / 2**20
-        files = (story.fleet.spec.directory / name).rglob("*")
+        files = (fed.fleet.spec.directory / name).rglob("*")
         found[f"{name} files"] = sum(_size(path) for path in files) / 2**20
     return found
 
@@ -59,26 +59,26 @@ def growing(samples: Sequence[Sizes]) -> dict[str, tuple[float, float]]:
 @pytest.mark.soak
 @pytest.mark.timeout(600 + 120 * MINUTES)
 def test_nothing_grows_and_nothing_is_missed(tmp_path: Path) -> None:
-    story = Story(tmp_path / "fleet")
+    fed = FedFleet(tmp_path / "fleet")
     feeder = Feeder(seed=11, lifetime=LIFETIME)
     alerts = {"warm": close_alert("warm", 9.0), "swell": swell_alert("swell", 10.0)}
     samples: list[Sizes] = []
     try:
-        feeder.url = story.start("".join(alerts.values()))
+        feeder.url = fed.start("".join(alerts.values()))
         began = time.monotonic()
         for sample in range(1, SAMPLES + 1):
             while time.monotonic() - began < sample * 60 * MINUTES / SAMPLES:
                 feeder.until(feeder.second + 20, PAUSE)
-            samples.append(held(story))
+            samples.append(held(fed))
             shown = ", ".join(f"{name} {size:.0f}" for name, size in samples[-1].items())
             print(f"{60 * MINUTES * sample / SAMPLES:5.0f} s, event second {feeder.second}, MB: {shown}")
         end = feeder.second
         feeder.close(end + 4_000)
-        until(lambda: story.passed(end + 3_900), 120)
-        alarms = story.alarms()
+        until(lambda: fed.passed(end + 3_900), 120)
+        alarms = fed.alarms()
     finally:
         feeder.end()
-        codes = story.fleet.stop()
+        codes = fed.fleet.stop()
     assert codes == dict.fromkeys(codes, 0)
     recordings = feeder.recordings(tmp_path)
     for name, sql in alerts.items():

@@ -1,4 +1,4 @@
-"""A bench for edges, and brokers without topics, as every test finds them."""
+"""Fixtures of all integration tests: empty brokers, and a bench for edges."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from tests.integration.edges import Bench, wipe
 
-from tamis.fleet.broker import EmbeddedKafka
+from tamis.local.broker import EmbeddedKafka
 
 
 @pytest.fixture
 def empty(embedded: EmbeddedKafka) -> EmbeddedKafka:
-    """A broker that the test has to itself: the fleet's topics have fixed names."""
+    """An empty broker for one test; others can't use it, since the fleet's topics have fixed names."""
     embedded.start()  # where a test that stopped it has failed
     wipe(embedded.bootstrap)
     return embedded
@@ -21,7 +21,7 @@ def empty(embedded: EmbeddedKafka) -> EmbeddedKafka:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    # The names of the fleet's topics are fixed: a broker that other tests use as well won't do.
+    # The fleet's topics have fixed names, so that no other tests can use this broker.
     with EmbeddedKafka(tmp_path_factory.mktemp("edges")) as broker:
         yield broker
 

@@ -1,4 +1,4 @@
-"""A broker, plans and edge processes for tests of the edge, without registry and joiner."""
+"""Broker, plans and edge processes for tests of the edge, without registry and joiner."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.unit.edge.plans import air, entry, plan, topic
 
-from tamis.fleet.broker import EmbeddedKafka
-from tamis.fleet.ports import free_ports
-from tamis.fleet.process import ServiceProcess
-from tamis.fleet.scrape import Scrape
+from tamis.local.broker import EmbeddedKafka
+from tamis.local.ports import free_ports
+from tamis.local.scrape import Scrape
+from tamis.local.service_process import ServiceProcess
 from tamis.messaging.records import Ack
 from tamis.messaging.topics import ACKS, DEAD_LETTERS, PLANS, SKETCHES
-from tamis.planning.plan import Plan
-from tamis.planning.plan_json import encode_plan
+from tamis.plan.json_form import encode_plan
+from tamis.plan.model import Plan
 
 PARTITIONS = 2
 
@@ -42,7 +42,7 @@ def wait_for(what: str, condition: Callable[[], Any], seconds: float = 60.0) -> 
 
 
 def wipe(bootstrap: str) -> None:
-    """Delete what earlier tests left on a broker."""
+    """Delete the topics of earlier tests from a broker."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
     def left() -> list[str]:
@@ -77,7 +77,7 @@ class Message:
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """What the edge says of the record."""
+        """The envelope of the record."""
         found: dict[str, Any] = self._parts[0]
         return found
 
@@ -130,7 +130,7 @@ class Reader:
         return [Ack.from_bytes(m.value) for m in self.read() if m.topic == ACKS]
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._consumer.close()
 
 
@@ -145,7 +145,7 @@ class Bench:
 
     @property
     def bootstrap(self) -> str:
-        """Where Kafka is."""
+        """The address of Kafka."""
         return self.broker.bootstrap
 
     def create(self, topics: Iterable[str], partitions: int = PARTITIONS) -> None:
@@ -207,7 +207,7 @@ class Bench:
         return reader
 
     def close(self) -> None:
-        """Kill what still runs. All that the edges have said must be JSON."""
+        """Kill the edges that still run, and check that their logs are JSON."""
         for edge in self.edges:
             if edge.exit_code() is None:
                 edge.kill()
@@ -238,7 +238,7 @@ class RunningEdge:
         wait_for("the edge is gone", lambda: self.process.exit_code() is not None)
 
     def stop(self) -> None:
-        """SIGTERM; it must be gone in time, with exit code 0."""
+        """Send SIGTERM; the edge must end in time, with exit code 0."""
         began = time.monotonic()
         assert self.process.stop() == 0
         assert time.monotonic() - began < 10

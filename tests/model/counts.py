@@ -41,7 +41,7 @@ class Count:
         return Count(name, version, r.choice(("each", "sum")), r.random() < 0.5)
 
     def wants(self, reading: Reading) -> bool:
-        """Whether it counts the reading."""
+        """True if it counts the reading."""
         return reading.k is not None and (reading.f or not self.filtered)
 
     def sql(self, replace: bool) -> str:

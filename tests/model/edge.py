@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import patch
 
 from tests.model.kafka import Landing, Producer, Source, Spool, Waiting, decode_once
+from tests.model.link import FarSource
 from tests.model.readings import Shard
 
-from tamis.messaging.topics import ACKS
-from tamis.planning.plan import Plan
+from tamis.messaging.topics import ACKS, DEAD_LETTERS
+from tamis.plan.model import Plan
 from tamis.settings import KafkaSettings
 from tamis.telemetry.metrics import Metrics
-from tamis_edge import publisher
-from tamis_edge.aside import LetterFiles
-from tamis_edge.worker import Worker
+from tamis_edge.publishing import publisher
+from tamis_edge.publishing.dead_letter_files import DeadLetterFiles
+from tamis_edge.shards.worker import Worker
 
 if TYPE_CHECKING:
     from tests.model.world import World
@@ -32,6 +33,7 @@ class Edge:
     def __init__(self, world: World, name: str) -> None:
         self.world, self.name = world, name
         self.up, self.dead, self.connected, self.muted = False, False, True, False
+        self.disk_full = False
         self.disk: Plan | None = None
         self.spooled: dict[int, Waiting] = {}
         self.landings: list[Landing] = []
@@ -44,17 +46,17 @@ class Edge:
         """A new process: the plan of its disk, and the shards that are its own."""
         self.up, self.plan = True, self.disk
         self._read = [0] * self.world.inputs.partitions
-        self.producer, spool = Producer(), Spool(self.spooled)
+        self.producer, spool = Producer(), Spool(self.spooled, lambda: self.disk_full)
         for shard in self.world.shards.values():
             if self.world.owner[shard.name] is self and shard.kind != "kafka":
                 commit = self.world.durable[shard.name].commit
-                spool.give_up(shard.name, commit.born + commit.done)
+                spool.delete_from(shard.name, commit.born + commit.done)
         with patch.object(publisher, "Producer", lambda config: self.producer):
             self.publisher = publisher.Publisher(
                 _SETTINGS,
                 self.name,
                 cast(Any, spool),
-                LetterFiles(Path("never written"), 0),
+                DeadLetterFiles(Path("never written"), 0),
                 _METRICS,
                 clock=lambda: self.world.now / 1e6,
             )
@@ -75,7 +77,12 @@ class Edge:
     def adopt(self, shard: Shard) -> None:
         """A shard is assigned to it."""
         durable = self.world.durable[shard.name]
-        source = durable.source = Source(shard, durable, self.landings)
+        slow = self.world.fetch_seconds
+        if shard.kind == "kafka" and slow is not None:
+            source: Source = FarSource(shard, durable, self.landings, self, slow)
+        else:
+            source = Source(shard, durable, self.landings)
+        durable.source = source
         self.workers[shard.name] = Worker(source, self.name, self.publisher, _METRICS)
 
     def release(self, shard: Shard, told: bool) -> None:
@@ -86,7 +93,7 @@ class Edge:
         if told:
             last = worker.last_commit()
             if last is not None and self.connected:
-                self.world.durable[shard.name].commit = last
+                self.world.durable[shard.name].keep(last, cast(Any, worker.source))
         else:
             self.zombies.append(worker)
 
@@ -111,14 +118,32 @@ class Edge:
                     self.plan = self.disk = plan
                     world.say(self.name, "has plan", plan.version)
 
+    def listen(self) -> None:
+        """One turn of the sources whose readings come over a link."""
+        for worker in self.all_workers():
+            if isinstance(worker.source, FarSource):
+                worker.source.turn()
+
     def obey(self, worker: Worker) -> None:
         """Take up the plan."""
-        before = worker.run and worker.run.version
+        before = worker.run.version if worker.run else None
         worker.obey(self.plan, False, self.world.now)
         run = worker.run
+        if run and run.version != before and run.version > run.durable.version:
+            cast(Any, worker.source).taken_up[run.version] = run.next_offset
         if (run and run.version) != before:
+            self._note_anew(worker, before)
             what = f"obeys {run.version} from {run.activation} at {run.durable}" if run else "stops"
             self.world.say(self.name, worker.source.name, what)
+
+    def _note_anew(self, worker: Worker, before: int | None) -> None:
+        """Note from where on a shard counts whose stream begins anew in the plan that it has taken up."""
+        run = worker.run
+        stream = None if self.plan is None else self.plan.stream(worker.source.stream)
+        if run is not None and stream is not None:
+            since = run.durable.version if before is None else before
+            if since < stream.anew:
+                self.world.forget(worker.source.name, stream.anew, run.next_offset)
 
     def read(self, worker: Worker, limit: int) -> int:
         """Take a micro-batch."""
@@ -146,7 +171,8 @@ class Edge:
             landing = self.landings[at]
             if landing.source.movable and not self.connected:
                 return
-            self.landings.pop(at).land(fails=not all_of_them and r.random() < 0.05)
+            no_room = self.disk_full and not landing.source.movable
+            self.landings.pop(at).land(fails=no_room or (not all_of_them and r.random() < 0.05))
             self.world.say(self.name, "commit lands", landing.source.name, landing.source.durable.commit)
             if not all_of_them:
                 return
@@ -158,7 +184,7 @@ class Edge:
     def speak(self, worker: Worker) -> None:
         """Acknowledge, or give a sign of life."""
         if not self.muted:
-            worker.say(self.world.now)
+            worker.report(self.world.now)
 
     def turn(self, steps: int) -> None:
         """The first so many steps of what brings readings on their way."""
@@ -180,6 +206,8 @@ class Edge:
         record = self.producer.deliver_first() if first else self.producer.deliver(self.world.r)
         if record.topic == ACKS:
             self.world.take_ack(record.value)
+        elif record.topic == DEAD_LETTERS:
+            self.world.seen["dead letters"] += 1
         else:
             heard = self.world.append(record.topic, record.partition, record.value)
             self.world.say(self.name, "sends", record.topic, record.partition, heard)

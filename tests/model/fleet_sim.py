@@ -18,7 +18,10 @@ from collections import Counter, namedtuple
 
 INF = float("inf")
 END = 10**6  # a source's last word: its watermark passes everything
+FAR = 10**5  # the event time of a reading from the future, which no clock allows
 STALL = 60  # max_stall, in steps
+FETCH = 80  # steps that a fetch over a slow link takes
+PATIENCE = 40  # steps without a reading after which an edge looks for the end of its source
 
 RULES = {  # rule | what happens without it
     "own_state": "omission state is per shard, entry and key | shared by the shards of an edge",
@@ -31,16 +34,24 @@ RULES = {  # rule | what happens without it
     "ack_after_commit": "a plan is acknowledged after a commit under it | as soon as it is obeyed",
     "takeover_plan": "a shard is taken up only with a plan as new as its commit's | with any plan",
     "wm_anew": "a restart rebuilds the watermark from the replay | starts from the commit's greatest event time",
+    "max_ahead": "a reading further ahead of the clock than max_ahead is refused and moves nothing | is taken",
     "progress_behind": "progress = min(watermark, oldest held), sent behind the tuples | the watermark, sent ahead of them",
     "spool_uncommitted": "the commit of a shard that can move passes published tuples only | also spooled ones",
     "ordered_redelivery": "unacknowledged tuples come again in order and before new ones | in any order",
+    "fetch_kept": "a fetch under way goes on however long it takes | begins anew where nothing came for a while",
+    "refused_stays": "what a full disk refuses to spool stays with its shard | is done with",
+    "reserve": "on a full disk there is room to commit and to delete what is sent | for nothing",
     "park": "records above the joiner's plan version wait for that plan | are taken at once",
     "greatest_version": "of a duplicate the greatest version counts | the first",
     "join_again": "a duplicate is stored once but joined again | is not joined again",
     "make_before_break": "the old definition of a replaced alert runs on beside the new one | ends as the new one begins",
-    "contract_frontier": "it ends when the frontiers passed max activation + span + L | when all shards acknowledged",
+    "least_version": "a combination counts for the definition in force at its least version | for all from then on",
+    "publish_held": "a shard publishes what it holds before it takes up the plan that replaces an alert | holds it on",
+    "settled_first": "it reads on only after a commit under that plan, made when all before it is safe | at once",
+    "replay_version": "what a restart reads again counts under the commit's plan, and goes out whole | under the new one",
+    "all_told": "an old definition ends when each shard has told progress under the new plan | has acknowledged it",
+    "none_waits": "and no tuple from before that plan waits for a partner in the joiner | whether or not one does",
     "finals_taken": "and the joiner has taken the finals of all shards that are gone | whether or not it has",
-    "gone_counts": "those frontiers must have passed what gone shards sent, too | only the activations of listed shards",
     "listed_only": "a shard publishes only under a plan that lists it | at once",
     "final_in_band": "a shard leaves the frontier by a final record in each partition | by a plan without it",
     "final_versioned": "progress and finals of a version below the listing do not count | they do",
@@ -51,13 +62,12 @@ RULES = {  # rule | what happens without it
 OPTIONS = {
     "no_check": "the joiner counts tuples of every version for every definition in its plan",
     "run_on": "instead of publishing what it holds, an ended entry goes on deciding it",
-    "stop_old": "an old definition counts a combination only while a tuple is before its shard's activation + L",
 }
 
 Entry = namedtuple("Entry", "filt okey val L sides n")  # n: the newest definition that it serves
 Plan = namedtuple("Plan", "version defs since retiring guess")  # since: {shard: version that lists it}
 Rec = namedtuple("Rec", "kind shard ver A x")  # kind: T tuple, P progress, F final
-Commit = namedtuple("Commit", "done high ver A")  # what of a shard survives its edge
+Commit = namedtuple("Commit", "done high ver A read")  # what of a shard survives its edge
 Shard = namedtuple("Shard", "stream name kind")  # 'kafka' can move; 'edge' belongs to one edge
 
 
@@ -151,13 +161,37 @@ class Run:
         self.ents = {} if sim.on("own_state") else edge.shared.setdefault(shard.stream, {})
         self.sent = set() if sim.on("own_state") else edge.shared.setdefault("sent", set())
         self.read, self.out, self.snap, self.acked, self.old = set(), [], None, 0, []
+        self.parting = False
         self.high = c.high if sim.on("durable_high") else -1
         self.wm = -INF if sim.on("wm_anew") or c.high < 0 else c.high - sim.D
         self.version, self.A = c.ver, c.A
-        self.obey(edge.plan)
+        self.fetched, self.due, self.asked = 0, None, 0  # over a slow link: how far, and the fetch under way
+        self.before = frozenset()  # offsets read before the plan was taken up, for the judge
+        # Read before the commit, to be read again before a plan that replaces an alert is taken up.
+        replaced = sim.on("replay_version") and self.replaced(edge.plan)
+        self.again = c.read - c.done if replaced else frozenset()
+        if self.again:
+            self.entries = [e._replace(L=0) for e in entries(edge.plan.defs, shard.stream, False)]
+        else:
+            self.obey(edge.plan)
+
+    def replaced(self, plan):
+        """True if the plan retires a definition of this stream that the commit's plan had in force."""
+        n1 = self.sim.commit[self.shard].ver
+        return any(n > n1 and self.shard.stream in d.streams for d, n in plan.retiring.items())
+
+    @property
+    def settling(self):
+        """True if nothing may be read before a commit under the plan."""
+        c = self.sim.commit[self.shard]
+        return self.sim.on("settled_first") and self.parting and c.ver < self.version
 
     def obey(self, plan):
         on, new = self.sim.on, entries(plan.defs, self.shard.stream, self.sim.on("restart_served"))
+        self.parting = self.replaced(plan)
+        if self.replaced(plan) and on("publish_held"):
+            for x in self.held():
+                self.publish(x)
         for k, om in list(self.ents.items()):
             if om.e not in new:
                 del self.ents[k]
@@ -173,6 +207,7 @@ class Run:
         self.entries = new
         if plan.version != self.version:
             self.version, self.A = plan.version, self.high + 1 if on("shard_activates") else plan.guess
+            self.before = frozenset(self.read | set(self.sim.commit[self.shard].done))
 
     def omissions(self):
         return list(self.ents.values()) + self.old
@@ -195,6 +230,8 @@ class Run:
 
     def take(self, x):
         self.read.add(x.off)
+        if x.t == FAR and self.sim.on("max_ahead"):
+            return
         keep = [e for e in self.entries if x.key is not None and (x.f or not e.filt)]
         if x.key is None:
             self.wm = END
@@ -224,13 +261,18 @@ class Run:
         done = c.done | {o for o in self.read if o not in pend}
         if self.shard.kind == "kafka":  # an offset: all before the first that is not done
             done = range(next(o for o in range(len(done) + 1) if o not in done))
-        self.sim.commit[self.shard] = Commit(frozenset(done), self.high, self.version, self.A)
+        done, read = frozenset(done), frozenset(self.read) | c.read
+        if self.settling and not self.before <= done:
+            return
+        self.sim.commit[self.shard] = Commit(done, self.high, self.version, self.A, read)
+        self.sim.begun.setdefault((self.shard, self.version), self.before)
         self.snap = self.progress()
 
 
 class Edge:
     def __init__(self, name, part):
         self.name, self.part, self.up, self.connected, self.dead = name, part, True, True, False
+        self.full = False  # its disk
         self.plan, self.disk, self.pos, self.away = None, None, 0, 0
         self.runs, self.zombies, self.spool, self.shared = {}, [], {}, {}
 
@@ -240,10 +282,8 @@ class Joiner:
 
     def __init__(self, sim, p):
         self.sim, self.p, self.plan, self.parked, self.F = sim, p, None, [], [-INF] * sim.S
-        self.since, self.prog, self.act, self.incl, self.off = {}, {}, {}, {}, Counter()
+        self.since, self.prog, self.told, self.incl, self.off = {}, {}, {}, {}, Counter()
         self.store = [{} for _ in range(sim.S)]  # per stream: {tuple: greatest version}
-        # Per stream: the greatest event time taken, and what it was when a shard last left.
-        self.greatest, self.left = [-INF] * sim.S, [-INF] * sim.S
 
     def clone(self):
         j = Joiner.__new__(Joiner)
@@ -259,7 +299,7 @@ class Joiner:
         self.plan = plan
         for s, n in plan.since.items():
             if n > self.since.get(s, 0):
-                self.since[s], self.prog[s] = n, -INF
+                self.since[s], self.prog[s], self.told[s] = n, -INF, 0
                 self.incl[s, n] = max(self.F[s.stream], self.sim.pubF[self.p, s.stream])
         if not self.sim.on("final_in_band"):
             self.since = {s: n for s, n in self.since.items() if s in plan.since}
@@ -277,10 +317,9 @@ class Joiner:
         elif s in self.since and (rec.ver >= self.since[s] or not on("final_versioned")):
             if rec.kind == "P":
                 self.prog[s] = max(self.prog[s], rec.x)
-                self.act[s] = self.act.get(s, ()) + ((rec.ver, rec.A),)
+                self.told[s] = max(self.told[s], rec.ver)
             else:
                 del self.since[s]
-                self.left[s.stream] = self.greatest[s.stream]
             self.advance()
 
     def advance(self):
@@ -291,7 +330,6 @@ class Joiner:
 
     def join(self, rec, alarms):
         x, mine = rec.x, self.store[rec.shard.stream]
-        self.greatest[x.shard.stream] = max(self.greatest[x.shard.stream], x.t)
         again = x in mine
         mine[x] = max(mine.get(x, 0), rec.ver) if self.sim.on("greatest_version") else mine.get(x, rec.ver)
         if self.plan and (not again or self.sim.on("join_again")):
@@ -302,11 +340,17 @@ class Joiner:
                         alarms += [(d, a, b) for a, b in pairs if d.alarm(a, b) and self.counts(d, a, b)]
 
     def counts(self, d, a, b):
-        if not self.sim.opt("no_check") and min(self.store[d.left][a], self.store[d.right][b]) < d.n:
-            return False
-        n2 = self.plan.retiring.get(d) if self.sim.opt("stop_old") else None
-        return not n2 or any(
-            x.t < min((A for v, A in self.act.get(x.shard, ()) if v >= n2), default=INF) + d.L for x in (a, b)
+        if self.sim.opt("no_check"):
+            return True
+        least, n2 = min(self.store[d.left][a], self.store[d.right][b]), self.plan.retiring.get(d)
+        return d.n <= least and (not n2 or least < n2 or not self.sim.on("least_version"))
+
+    def wait(self, d):
+        """Tuples from before the plan that replaced the definition that may still find a partner."""
+        return sum(
+            d.n <= v < self.plan.retiring[d] and x.t + w >= self.F[d.streams[1 - side]]
+            for side, w in ((0, -d.lo), (1, d.hi))
+            for x, v in self.store[d.streams[side]].items()
         )
 
     def trim(self):
@@ -372,23 +416,24 @@ class Sim:
                 self.owner[Shard(st, f"s{st}.{i if kafka else e.name}", "kafka" if kafka else "edge")] = e
         self.shards = list(self.owner)
         self.log = {s: self.make_log(s) for s in self.shards}
+        if seed % 5 == 2:
+            self.add_future(random.Random(f"{seed} future"))
+        # In some schedules links are slow, in some others disks are full for a while.
+        self.slow_links = seed % 7 == 1
+        self.disks = random.Random(f"{seed} disks") if seed % 7 == 3 else None
         self.avail, self.maxread = dict.fromkeys(self.shards, 0), dict.fromkeys(self.shards, -1)
-        self.commit = {s: Commit(frozenset(), -1, 0, 0) for s in self.shards}
+        self.commit = {s: Commit(frozenset(), -1, 0, 0, frozenset()) for s in self.shards}
         self.topic = {(st, p): [] for st in range(self.S) for p in range(self.P)}
         self.plans, self.acks, self.alarms = [[] for _ in range(self.P)], [], set()
         everywhere = [(p, s) for p in range(self.P) for s in range(self.S)]
-        self.pubF, self.left, self.empty = (
-            dict.fromkeys(everywhere, -INF),
-            dict.fromkeys(everywhere, -INF),
-            {},
-        )
+        self.pubF, self.begun = dict.fromkeys(everywhere, -INF), {}
         self.joiners = [Joiner(self, p) for p in range(self.P)]
         self.slow = {
             (p, n): r.choice((0, 0, 0, 0.9)) for p in range(self.P) for n in ["plan", *range(self.S)]
         }
-        self.taken = {
-            p: (0, set()) for p in range(self.P)
-        }  # plan version and listed shards that the joiner published
+        # What the joiner published: plan version, the version under which each listed shard has told progress, and
+        # by old definition how many tuples wait.
+        self.taken = {p: (0, {}, {}) for p in range(self.P)}
         # the registry: its statements are durable, what it has still to write is not
         self.reg_up, self.version, self.pending, self.ops = True, 0, [], 0
         self.defs, self.retiring, self.replaced, self.dropped, self.every, self.history = (
@@ -435,6 +480,16 @@ class Sim:
             )
             top = max(top, t)
         return out
+
+    def add_future(self, r):
+        """Some shards have a reading from the future."""
+        for s in self.shards:
+            if r.random() < 0.6:
+                log, at = self.log[s], r.randint(0, len(self.log[s]) // 2)
+                log.insert(at, Tuple(s, at, r.randrange(self.P), FAR, self.top, self.top, True, False, False))
+                for off, x in enumerate(log):
+                    x.off = off
+                self.stat["future readings"] += 1
 
     # ---- registry
     def define(self, old=None):
@@ -593,33 +648,16 @@ class Sim:
 
     def contract(self):
         """End an old definition of a replaced alert once nothing can need it any more."""
-        acks = {s: (v, A) for s, v, A in self.acks}
-        void = [
-            INF
-            if any(s.stream == st for s in self.since)
-            else max([v for s, v in self.gone.items() if s.stream == st], default=0)
-            for st in range(self.S)
-        ]
+        acks = {s: v for s, v, _ in self.acks}
         for d, n2 in self.retiring.items():
-            got = [acks.get(s, (0, 0)) for s in self.since if s.stream in d.streams]
-            active, wide = max((A for _, A in got), default=0), d.span + d.L
-            last = {
-                p: max([active] + [self.left[p, s] for s in d.streams if self.on("gone_counts")])
-                for p in range(self.P)
-            }
+            mine = {s: max(n2, n) for s, n in self.since.items() if s.stream in d.streams}
             if (
-                all(v >= n2 for v, _ in got)
-                and (
-                    not self.on("contract_frontier")
-                    or all(
-                        self.pubF[p, s] > last[p] + wide
-                        or (
-                            self.empty.get((p, s), -1) >= void[s]
-                            and (self.left[p, s] == -INF or not self.on("gone_counts"))
-                        )
-                        for p in range(self.P)
-                        for s in d.streams
-                    )
+                all(acks.get(s, 0) >= n for s, n in mine.items())
+                and all(
+                    version >= n2
+                    and (all(told.get(s, 0) >= n for s, n in mine.items()) or not self.on("all_told"))
+                    and (waiting.get(d) == 0 or not self.on("none_waits"))
+                    for version, told, waiting in self.taken.values()
                 )
                 and (self.gone_taken(d) or not self.on("finals_taken"))
             ):
@@ -629,17 +667,20 @@ class Sim:
                 return True
 
     def gone_taken(self, d):
-        """Whether the joiner has taken all that it will ever have of the shards that are gone."""
+        """True if the joiner has taken all that it will ever have of the shards that are gone."""
         gone = [(s, n) for s, n in self.gone.items() if s.stream in d.streams]
         return all(
-            n <= version and s not in listed for version, listed in self.taken.values() for s, n in gone
+            n <= version and s not in told for version, told, _ in self.taken.values() for s, n in gone
         )
 
     # ---- edges
     def a_emit(self):
         live = [s for s in self.shards if self.avail[s] < len(self.log[s])]
         if live:
-            self.avail[min(live, key=lambda s: self.log[s][self.avail[s]].t + self.r.randint(0, 12))] += 1
+            due = lambda s: (
+                self.log[s][self.avail[s]].t % FAR
+            )  # a reading from the future comes among the others
+            self.avail[min(live, key=lambda s: due(s) + self.r.randint(0, 12))] += 1
 
     def pick(self, zombies=True):
         runs = [x for e in self.edges if e.up for x in list(e.runs.values()) + (e.zombies if zombies else [])]
@@ -679,9 +720,10 @@ class Sim:
     def a_switch(self, run=None):
         run = run or self.pick()
         if run and run.edge.plan.version > run.version:
+            again = not run.again <= run.read
             if run.shard not in run.edge.plan.since and self.on("listed_only"):
                 self.stop(run)  # starts again from its commit when it is listed again
-            else:
+            elif not again:
                 run.obey(run.edge.plan)
                 self.say(run.edge.name, run.shard.name, "obeys", run.version, "from", run.A)
 
@@ -693,8 +735,10 @@ class Sim:
 
     def a_read(self, run=None):
         run = run or self.pick()
+        if run and run.settling:
+            return False
         s, done = (run.shard, self.commit[run.shard].done) if run else (None, ())
-        todo = [o for o in range(self.avail[s]) if o not in run.read and o not in done] if run else []
+        todo = [o for o in range(self.here(run)) if o not in run.read and o not in done] if run else []
         if not todo:
             return False
         o = todo[0]
@@ -714,6 +758,22 @@ class Sim:
         )
         return True
 
+    def here(self, run):
+        """Before which offset a shard's readings are at its edge: over a slow link they come by fetches."""
+        avail, on = self.avail[run.shard], self.on
+        if not self.slow_links or run.shard.kind != "kafka":
+            return avail
+        if not run.edge.connected:
+            run.due = None
+        elif run.due is not None and self.now >= run.due:
+            run.fetched, run.due = avail, None
+        elif run.due is None and run.fetched < avail:
+            run.due, run.asked = self.now + FETCH, self.now
+            self.stat["slow fetches"] += 1
+        elif run.due is not None and self.now - run.asked > PATIENCE and not on("fetch_kept"):
+            run.due, run.asked = self.now + FETCH, self.now
+        return run.fetched
+
     def a_timer(self):
         run = self.pick()
         if run:
@@ -726,7 +786,10 @@ class Sim:
         e, s = run.edge, run.shard
         if not e.connected:
             if run.out and (s.kind == "edge" or not self.on("spool_uncommitted")):
-                e.spool.setdefault(s, []).append(run.out.pop(0))
+                if not e.full:
+                    e.spool.setdefault(s, []).append(run.out.pop(0))
+                elif not self.on("refused_stays"):
+                    run.out.pop(0)
             return False
         q = e.spool.get(s) or run.out
         if not q:
@@ -743,13 +806,16 @@ class Sim:
             s.name,
             q[i][1].x,
         )
+        if q is not run.out and e.full and not self.on("reserve"):
+            return False
         if q is run.out or self.calm or self.r.random() < 0.9:  # a crash may come before the spool forgets it
             del q[i]
+        e.full = e.full and any(e.spool.values())  # what filled the disk is the spool
         return True
 
     def a_commit(self, run=None):
         run = run or self.pick(zombies=False)  # the source refuses a zombie's commit
-        if run:
+        if run and (run.shard.kind == "kafka" or not run.edge.full or self.on("reserve")):
             run.commit()
             self.say(run.edge.name, "commits", run.shard.name, self.commit[run.shard])
 
@@ -818,6 +884,14 @@ class Sim:
             self.stat["moves"] += 1
             self.say(s.name, "moves from", old.name, "to", new.name)
 
+    def fill_disks(self):
+        """In some schedules disks become full, mostly of what is spooled, and have room again."""
+        for e in self.edges if self.disks else ():
+            if self.disks.random() < (0.03 if e.full else 0.1 if any(e.spool.values()) else 0.005):
+                e.full = not e.full
+                self.stat["full disks"] += e.full
+                self.say(e.name, "has a full disk" if e.full else "has room on its disk")
+
     def a_wake(self):
         for run in [x for e in self.edges for x in e.zombies]:
             self.stop(run)
@@ -856,11 +930,9 @@ class Sim:
         if cut > len(alarms):  # the frontier is published after the alarms
             for st in range(self.S):
                 self.pubF[p, st] = max(self.pubF[p, st], j.F[st])
-                self.left[p, st] = j.left[st]
-                self.taken[p] = j.plan.version if j.plan else 0, set(j.since)
-                self.empty[p, st] = (
-                    -1 if any(s.stream == st for s in j.since) or not j.plan else j.plan.version
-                )
+            if j.plan:
+                told = {s: j.told[s] for s in j.since}
+                self.taken[p] = j.plan.version, told, {d: j.wait(d) for d in j.plan.retiring}
         if crash:
             self.stat["joiner crashes"] += 1
         else:
@@ -883,6 +955,7 @@ class Sim:
         steps = 120 if self.small else 12 * sum(map(len, self.log.values())) + 100
         for act in self.r.choices(acts, weights, k=steps):
             self.now += 1
+            self.fill_disks()
             act()
         stuck = self.heal()
         return self.judge() + stuck
@@ -895,7 +968,7 @@ class Sim:
         for e in alive:
             if not e.up:
                 e.up, e.plan, e.pos = True, e.disk, 0
-            e.connected = True
+            e.connected, e.full = True, e.full and any(e.spool.values())
         for s in self.shards:
             if self.owner[s].dead and s.kind == "kafka":
                 self.owner[s] = self.r.choice(alive)
@@ -925,11 +998,10 @@ class Sim:
                         pass
             for p in range(self.P):
                 self.a_batch(p)
-            why = (
-                [("STUCK", f"old definitions {[(d.alert, d.n) for d in self.retiring]}")]
-                if self.retiring
-                else []
-            )
+            # One whose streams have no shard left waits for one to come back.
+            listed = {s.stream for s in self.since}
+            waits = [(d.alert, d.n) for d in self.retiring if listed & set(d.streams)]
+            why = [("STUCK", f"old definitions {waits}")] if waits else []
             why += [
                 (
                     "STUCK",
@@ -943,13 +1015,24 @@ class Sim:
         return why
 
     def judge(self):
-        """Compare with the full join. A shard promises from its acknowledged activation on, and not what it lost when gone."""
+        """Compare with the full join. A shard promises from its acknowledged activation on, and not what it lost when gone.
+        Of an old definition it promises the combinations with a tuple that it read before it took up the new one, and
+        the old definition must raise no alarm of others.
+        """
         acts, lost = {}, {}
         for s, v, A in self.acks:
             acts.setdefault(s, []).append((v, A))
         A = lambda s, n, d=None: min(
             (a for v, a in acts.get(s, ()) if v >= n and (not d or d in self.history[v])), default=INF
         )
+
+        def past(x, n, d=None):  # read after the shard had taken up plan n
+            later = [v for s, v in self.begun if s == x.shard and v >= n and (not d or d in self.history[v])]
+            return bool(later) and x.off not in self.begun[x.shard, min(later)]
+
+        oldest = {}
+        for rec in (rec for recs in self.topic.values() for rec in recs if rec.kind == "T"):
+            oldest[rec.x] = min(rec.ver, oldest.get(rec.x, INF))
         longest = max(d.L for d in self.every)
         for j in self.joiners:
             for s in self.shards:
@@ -965,6 +1048,8 @@ class Sim:
             raised.setdefault(d, []).append((a, b))
             if not d.alarm(a, b):
                 bad.append(("EXTRA", d, a, b))
+            if min(oldest[a], oldest[b]) >= self.replaced.get(d, INF):
+                bad.append(("OLD", d, a, b))
             self.stat["alarms"] += 1
             self.stat["alarms with a tuple before its activation"] += a.t < A(a.shard, d.n) or b.t < A(
                 b.shard, d.n
@@ -980,8 +1065,9 @@ class Sim:
                     if s.stream == st
                     for x in self.log[s]
                     if x.key is not None
+                    and x.t != FAR
                     and not x.late
-                    and x.t >= A(s, d.n, d)
+                    and (x.t >= A(s, d.n, d) or past(x, d.n, d))
                     and all(
                         x.t < lo or had.get(x, 0) >= d.n or (n is not None and x.t >= max(incl, A(s, n, d)))
                         for lo, n, had, incl in lost.get((s, x.key), ())
@@ -991,7 +1077,7 @@ class Sim:
             ]
             for a in left:
                 for b in right:  # an old definition's, unless both are the new one's
-                    if d.alarm(a, b) and not (a.t >= A(a.shard, n2) and b.t >= A(b.shard, n2)):
+                    if d.alarm(a, b) and not (past(a, n2) and past(b, n2)):
                         self.stat["promised"] += 1
                         if not any(
                             x.key == a.key and abs(x.t - a.t) <= d.L and abs(y.t - b.t) <= d.L

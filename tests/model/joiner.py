@@ -13,11 +13,11 @@ import orjson
 
 from tamis.messaging.records import Frontier
 from tamis.messaging.topics import PLANS
-from tamis.planning.plan import Plan
-from tamis_joiner.core.decode import Records
+from tamis.plan.model import Plan
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.state import DictState
+from tamis_joiner.core.records.kafka_records import Records
+from tamis_joiner.core.state.state_map import DictState
 
 if TYPE_CHECKING:
     from tests.model.world import World
@@ -69,8 +69,8 @@ class Partition:
         alarms = [orjson.loads(value) for _, value in output.alarms]
         said = [f"{some.topic}:{len(some.values)}" for some in found]
         world.say("joiner", self.number, "fails" if fails else "", *said, "alarms", len(alarms))
-        if output.dead:
-            world.broken.append(("DEAD", f"{output.dead[0]}"))
+        if output.dead_letters:
+            world.broken.append(("DEAD", f"{output.dead_letters[0]}"))
         # Of a batch that fails the sink has written any part.
         world.take_alarms([alarm for alarm in alarms if not fails or r.random() < 0.5])
         if output.frontier is not None and (not fails or r.random() < 0.5):

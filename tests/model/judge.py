@@ -1,7 +1,9 @@
 """The oracle: the full join over all readings, and what of it was promised.
 
 A shard promises from its acknowledged activation on; not what it lost as it was declared gone, and not what
-came behind the frontier at which it was listed. A missed combination is made good by an alarm of the same
+came behind the frontier at which it was listed. Of a definition that was replaced it promises the
+combinations with a reading from before it took up the successor's plan; those of which every record has that
+plan or a later one count for the successor alone. A missed combination is made good by an alarm of the same
 definition and key whose readings lie within the omission interval of its own.
 """
 
@@ -58,10 +60,30 @@ class Promises:
             default=math.inf,
         )
 
+    def past(self, reading: Reading, version: int, alert: Alert | None = None) -> bool:
+        """True if the shard read it after it had taken up the version, in a plan with the definition."""
+        begun = self._world.durable[reading.shard].begun
+        plans = [
+            plan
+            for plan in begun
+            if plan >= version and (alert is None or (alert.name, alert.version) in self._world.history[plan])
+        ]
+        return bool(plans) and reading.offset >= begun[min(plans)]
+
     def kept(self, alert: Alert, reading: Reading) -> bool:
-        """Whether the definition may count on the reading."""
+        """True if the definition may count on the reading."""
         key = getattr(reading, alert.by)
-        if key is None or reading.late or reading.t < self.active(reading.shard, alert.version, alert):
+        if key is None or reading.late:
+            return False
+        # Where the stream began anew, what was read before is lost; all of the rest counts for definitions
+        # that began with it, since their activation can only be a guess.
+        begun = {n: offset for (shard, n), offset in self._world.begun.items() if shard == reading.shard}
+        if any(reading.offset < offset for n, offset in begun.items() if n <= alert.version):
+            return False
+        active = self.active(reading.shard, alert.version, alert)
+        if alert.version in begun and active < math.inf:
+            active = -math.inf
+        if reading.t < active and not self.past(reading, alert.version, alert):
             return False
         stream = self._world.shards[reading.shard].stream
         topics = self._world.topics_of[alert.name, alert.version, stream]
@@ -78,6 +100,11 @@ class Promises:
 def judge(world: World) -> list[Broken]:
     """What is wrong with the alarms."""
     promises = Promises(world)
+    oldest: dict[int, int] = {}
+    for log in world.topics.values():
+        for heard in log.heard:
+            if heard.kind == "tuple":
+                oldest[heard.number] = min(heard.version, oldest.get(heard.number, heard.version))
     raised: dict[Alert, list[tuple[Reading, Reading]]] = defaultdict(list)
     bad: list[Broken] = []
     for key, *numbers in world.alarms:
@@ -85,6 +112,8 @@ def judge(world: World) -> list[Broken]:
         alert = world.every.get(key)
         if alert is None or not alert.raises(a, b) or (_stream(world, a), _stream(world, b)) != alert.streams:
             bad.append(("EXTRA", f"{key} {a} {b}"))
+        elif min(oldest[number] for number in numbers) >= world.replaced.get(alert, math.inf):
+            bad.append(("OLD", f"{key} {a} {b}"))
         else:
             raised[alert].append((a, b))
     seen: Counter[str] = world.seen
@@ -107,7 +136,7 @@ def judge(world: World) -> list[Broken]:
             for b in right:
                 if not alert.raises(a, b):
                     continue
-                if successor is not None and all(x.t >= promises.active(x.shard, successor) for x in (a, b)):
+                if successor is not None and all(promises.past(x, successor) for x in (a, b)):
                     continue  # both are the new definition's
                 seen["promised"] += 1
                 if not any(

@@ -1,4 +1,4 @@
-"""What stands in for Kafka, disks and sources: lists, with every step of a record's way a step of its own."""
+"""Stand-ins for Kafka, disks and sources: lists, in which each step of a record's way is a separate step."""
 
 from __future__ import annotations
 
@@ -18,10 +18,15 @@ from tests.model.readings import Reading, Shard
 from tamis.errors import UnavailableError
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
-from tamis.planning.plan_json import decode_plan
+from tamis.messaging.dead_letters import Reason
+from tamis.plan.json_form import decode_plan
+from tamis.recordings.json_values import Offence
+from tamis_edge.core import max_ahead
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.records import Record
-from tamis_edge.decode.decoder import Decoded, Decoder, FieldMap
+from tamis_edge.core.messages.records import Record
+from tamis_edge.decode.decoder import Decoded, Decoder
+from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.storage.disk_errors import DiskError
 
 Place = tuple[str, int]  # topic and partition
 
@@ -122,8 +127,10 @@ class Spool:
 
     full = False
 
-    def __init__(self, rows: dict[int, Waiting]) -> None:
+    def __init__(self, rows: dict[int, Waiting], disk_full: Callable[[], bool] = lambda: False) -> None:
+        """`disk_full`: whether the disk has no room now, not even for deleting."""
         self.rows = rows
+        self._disk_full = disk_full
         self._taken = 0
 
     @property
@@ -134,12 +141,13 @@ class Spool:
     def waiting(self) -> bool:
         return self._taken < max(self.rows, default=0)
 
-    def give_up(self, shard: str, done: int) -> None:
+    def delete_from(self, shard: str, done: int) -> None:
         for row, (of, place, _) in list(self.rows.items()):
             if of == shard and place >= done:
                 del self.rows[row]
 
     def append(self, shard: str, records: Sequence[Record], places: Sequence[int]) -> None:
+        self._need_room()
         # Numbers are never used again (AUTOINCREMENT): what is on its way still has its own.
         first = 1 + max([*self.rows, self._taken])
         self.rows.update(enumerate(zip(repeat(shard), places, records, strict=False), first))
@@ -150,8 +158,13 @@ class Spool:
         return [self.rows[row][2]._replace(token=row) for row in found]
 
     def delivered(self, tokens: Iterable[int]) -> None:
+        self._need_room()
         for token in tokens:
             del self.rows[token]
+
+    def _need_room(self) -> None:
+        if self._disk_full():
+            raise DiskError("the disk is full")
 
 
 @dataclass
@@ -161,6 +174,14 @@ class Durable:
     commit: Commit = field(default_factory=Commit)
     final: bool = False
     source: Source | None = None
+    # By plan version that was committed, the offset at which the shard took it up.
+    begun: dict[int, int] = field(default_factory=dict)
+
+    def keep(self, commit: Commit, source: Source) -> None:
+        """A commit of an edge has become durable."""
+        self.commit = commit
+        if commit.version in source.taken_up:
+            self.begun.setdefault(commit.version, source.taken_up[commit.version])
 
 
 @dataclass(eq=False)
@@ -179,7 +200,8 @@ class Landing:
         if moved or fails:
             self.done.set_exception(UnavailableError("the commit failed"))
             return
-        kept.commit, kept.final = self.commit, self.final
+        kept.keep(self.commit, self.source)
+        kept.final = self.final
         self.source.known = self.commit
         self.done.set_result(None)
 
@@ -191,13 +213,18 @@ class Ready:
     offsets: np.ndarray
     arrivals: np.ndarray
     columns: dict[str, Vector]
+    replayed: bool
     size: int = 0
 
     def decode(self, decoder: Decoder, now: int) -> Decoded:
-        return Decoded(np.arange(len(self.offsets)), self.columns, self.columns["ts"].data, [])
+        far = max_ahead.too_far(self.columns["ts"].data, now, max_ahead.limit(decoder.stream, self.replayed))
+        good = np.flatnonzero(~far)
+        columns = {name: vector.take(good) for name, vector in self.columns.items()}
+        offences = [Offence(row, Reason.AHEAD_OF_CLOCK, "") for row in np.flatnonzero(far).tolist()]
+        return Decoded(good, columns, columns["ts"].data, offences)
 
     def payload(self, row: int) -> bytes:
-        raise AssertionError("no reading is a dead letter here")
+        return b"{}"
 
 
 _COLUMNS = {
@@ -233,7 +260,9 @@ class Source:
     def __init__(self, shard: Shard, durable: Durable, landings: list[Landing]) -> None:
         self.shard, self.durable, self._landings = shard, durable, landings
         self.name, self.stream, self.movable = shard.name, shard.stream, shard.kind == "kafka"
+        self.replayed = shard.kind == "file"
         self.known = durable.commit
+        self.taken_up: dict[int, int] = {}
         self._next: int | None = None
 
     @property
@@ -255,7 +284,7 @@ class Source:
         rows = self.shard.log[self._next : min(self.shard.available, self._next + limit)]
         offsets = np.arange(self._next, self._next + len(rows))
         self._next += len(rows)
-        return Ready(offsets, np.full(len(rows), now), columns_of(rows))
+        return Ready(offsets, np.full(len(rows), now), columns_of(rows), self.replayed or self.shard.swallows)
 
     def commit(self, commit: Commit, final: bool) -> Future[None]:
         done: Future[None] = Future()

@@ -10,27 +10,34 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from confluent_kafka import TopicPartition
 from tests.model.kafka import Spool
 
-from tamis.messaging.records import NOTHING_LEFT, progress_record
+from tamis.messaging.records import progress_record
 from tamis.omission.stream import OmissionState
-from tamis.planning.plan import Plan
+from tamis.plan.model import Plan
+from tamis_edge.core import max_ahead
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.records import Record
+from tamis_edge.core.messages.records import Record
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
-from tamis_edge.publisher import Publisher
-from tamis_edge.worker import Worker
-from tamis_joiner.core import live
-from tamis_joiner.core.decode import Envelopes, Mark
+from tamis_edge.core.topic_run import TopicRun
+from tamis_edge.decode.decoder import Decoder
+from tamis_edge.publishing.publisher import Publisher
+from tamis_edge.publishing.spooling import Spooling
+from tamis_edge.shards.worker import Worker
+from tamis_edge.sources.kafka.topic import KafkaTopic
 from tamis_joiner.core.frontiers import Frontiers
-from tamis_joiner.core.standing import Running
+from tamis_joiner.core.records.envelopes import Envelopes, ProgressRecord
+from tamis_joiner.core.standing.running_query import RunningQuery
 
 # As Any: what is replaced are names that they import.
 group: Any = import_module("tamis_joiner.core.group")
-synopses: Any = import_module("tamis_joiner.core.synopses")
+join_evaluation: Any = import_module("tamis_joiner.core.join_evaluation")
+merge: Any = import_module("tamis_joiner.core.tuples.merge")
+tuple_store: Any = import_module("tamis_joiner.core.tuples.tuple_store")
 registry: Any = import_module("tamis_registry.core.registry")
-retirement: Any = import_module("tamis_registry.core.retirement")
+retirement: Any = import_module("tamis_registry.core.plan.retirement")
 
 Patches = list[tuple[Any, str, Any]]
 
@@ -41,13 +48,28 @@ def activation_at_once() -> Patches:
     """A shard says that it has obeyed the plan from the beginning of time (`shard_activates`)."""
     obey = ShardRun.obey
 
-    def mutant(self: ShardRun, plan: Plan) -> None:
+    def mutant(self: ShardRun, plan: Plan, now: int = 0) -> None:
         changed = plan.version != self.version
-        obey(self, plan)
+        obey(self, plan, now)
         if changed:
             self.activation = 0
 
     return [(ShardRun, "obey", mutant)]
+
+
+def future_taken() -> Patches:
+    """A reading is taken however far it is ahead of the clock (`max_ahead`)."""
+    return [(max_ahead, "too_far", lambda times, now, most: np.zeros(len(times), np.bool_))]
+
+
+def never_anew() -> Patches:
+    """A stream that has run ahead of the clock goes on as it is (`begun_anew`)."""
+    return [(registry, "restart_times", lambda *_: ())]
+
+
+def watermark_kept() -> Patches:
+    """A shard keeps its watermark as its stream begins anew (`begun_anew`)."""
+    return [(ShardRun, "_begin_anew", lambda self, stream: self.high)]
 
 
 def progress_ahead() -> Patches:
@@ -56,9 +78,11 @@ def progress_ahead() -> Patches:
 
     def mutant(self: ShardRun, batch: Batch, now: int) -> None:
         take(self, batch, now)
-        for (topic, partition), time in self._progress({topic: _NOTHING for topic in self._held()}).items():
+        served = self._served
+        undecided = {topic: _NOTHING for topic in served.held()}
+        for (topic, partition), time in served.progress(undecided, self.watermark, 0).items():
             value = progress_record(self.shard, self.version, self.activation, time)
-            self.out.appendleft(Record(self._token(), topic, partition, None, value, now // 1000))
+            self.out.appendleft(Record(self._outbox.token(), topic, partition, None, value, now // 1000))
 
     return [(ShardRun, "take", mutant)]
 
@@ -69,10 +93,10 @@ def commit_passes_held() -> Patches:
 
     def mutant(self: ShardRun) -> Commit | None:
         made = commit(self)
-        if made is None or self._making is None:
+        if made is None or self._pending is None:
             return made
-        passed = replace(made, done=min(self._unsafe.values(), default=self.next_offset))
-        self._making = replace(self._making, commit=passed)
+        passed = replace(made, done=min(self._outbox.unsafe.values(), default=self.next_offset))
+        self._pending = replace(self._pending, commit=passed)
         return passed
 
     return [(ShardRun, "commit", mutant)]
@@ -83,11 +107,11 @@ def commit_passes_unsent() -> Patches:
     commit = ShardRun.commit
 
     def mutant(self: ShardRun) -> Commit | None:
-        unsafe, self._unsafe = self._unsafe, {}
+        unsafe, self._outbox.unsafe = self._outbox.unsafe, {}
         try:
             return commit(self)
         finally:
-            self._unsafe = unsafe
+            self._outbox.unsafe = unsafe
 
     return [(ShardRun, "commit", mutant)]
 
@@ -141,8 +165,8 @@ def spooled_is_done() -> Patches:
 
 def nothing_parked() -> Patches:
     """The joiner takes records of plans that it doesn't know yet (`park`)."""
-    read = group.read
-    return [(group, "read", lambda records, version, *rest: read(records, 2**60, *rest))]
+    read = group.read_envelopes
+    return [(group, "read_envelopes", lambda records, version, *rest: read(records, 2**60, *rest))]
 
 
 def first_version() -> Patches:
@@ -154,12 +178,12 @@ def first_version() -> Patches:
         def __getattr__(self, name: str) -> Any:
             return np.minimum if name == "maximum" else getattr(np, name)
 
-    return [(live, "np", Least())]
+    return [(merge, "np", Least())]
 
 
 def trimmed_early() -> Patches:
     """State goes when a frontier has reached a tuple's last partner, not when it has passed it."""
-    needed = synopses.needed
+    needed = tuple_store.needed
 
     class Further(Frontiers):
         """Frontiers one tick on."""
@@ -167,14 +191,19 @@ def trimmed_early() -> Patches:
         def __init__(self, of: Callable[[str], int]) -> None:
             self.of = lambda topic: of(topic) + 1  # type: ignore[method-assign]
 
-    return [(synopses, "needed", lambda tuples, uses, reached: needed(tuples, uses, Further(reached.of)))]
+    def mutant(filters: Any, groups: Any, reached: Frontiers, *rest: Any) -> Any:
+        return needed(filters, groups, Further(reached.of), *rest)
+
+    return [(tuple_store, "needed", mutant)]
 
 
 def listed_by_any_record() -> Patches:
     """Progress from before a shard was listed counts (`final_versioned`)."""
     take = Frontiers.take
 
-    def mutant(self: Frontiers, topic: str, mark: Mark, partners: Mapping[str, frozenset[str]]) -> None:
+    def mutant(
+        self: Frontiers, topic: str, mark: ProgressRecord, partners: Mapping[str, frozenset[str]]
+    ) -> None:
         take(self, topic, replace(mark, version=2**60), partners)
 
     return [(Frontiers, "take", mutant)]
@@ -192,13 +221,13 @@ def marks_before_tuples() -> Patches:
 
     def mutant(self: Any, found: Any, state: Any, out: Any) -> None:
         for envelopes in found:
-            for mark in envelopes.marks:
+            for mark in envelopes.progress:
                 self._frontiers.take(envelopes.records.topic, mark, self._partners)
         self._frontiers.advance(self._partners)
-        self._synopses.mark_needed(self._frontiers)
-        for name, mask in self._synopses._needed.items():
-            self._synopses.live[name] = self._synopses.live[name].pick(mask)
-        rest: list[Envelopes] = [replace(envelopes, marks=[]) for envelopes in found]
+        self._store.mark_needed(self._frontiers)
+        for name, mask in self._store._needed.items():
+            self._store.tuples[name] = self._store.tuples[name].pick(mask)
+        rest: list[Envelopes] = [replace(envelopes, progress=[]) for envelopes in found]
         take(self, rest, state, out)
 
     return [(group.Group, "_take", mutant)]
@@ -210,7 +239,7 @@ def replaced_at_once() -> Patches:
 
 
 def ended_at_acknowledgement() -> Patches:
-    """The old definition ends when all shards have acknowledged its successor (`contract_frontier`)."""
+    """The old definition ends when all shards have acknowledged its successor (`all_told`, `none_waits`)."""
     needed = registry.still_needed
 
     def mutant(definition: Any, successor: int, state: Any, seen: Any) -> str | None:
@@ -220,9 +249,44 @@ def ended_at_acknowledgement() -> Patches:
     return [(registry, "still_needed", mutant)]
 
 
-def gone_forgotten() -> Patches:
-    """What shards that are gone have sent doesn't keep an old definition (`gone_counts`)."""
-    return [(Frontiers, "left", lambda self, topic: NOTHING_LEFT)]
+def counted_on() -> Patches:
+    """The old definition counts every combination until it ends (`least_version`)."""
+    joined = join_evaluation.combinations
+
+    def mutant(*some: Any, until: int | None = None) -> Any:
+        return joined(*some)
+
+    return [(join_evaluation, "combinations", mutant)]
+
+
+def held_on() -> Patches:
+    """A shard goes on deciding what it holds as it takes up a successor's plan (`publish_held`)."""
+    return [(TopicRun, "release", lambda self: _NOTHING[0]), *settled_later()]
+
+
+def settled_later() -> Patches:
+    """A shard commits to a successor's plan before all that it read is safe (`settled_first`)."""
+
+    def settling(self: ShardRun) -> bool:
+        counted = any(topic.plan.counted for topic in self._served.topics.values())
+        return counted and self.durable.version != self.version
+
+    return [(ShardRun, "settling", property(settling))]
+
+
+def replayed_as_new() -> Patches:
+    """What a restart reads again counts under the plan that it takes up (`replay_version`)."""
+    return [(ShardRun, "_end_of_reread", lambda *_: 0)]
+
+
+def untold_ended() -> Patches:
+    """The old definition doesn't wait for progress under its successor's plan (`all_told`)."""
+    return [(Frontiers, "obeyed", lambda self, topic: None)]
+
+
+def waiting_forgotten() -> Patches:
+    """The old definition doesn't wait for tuples that may find a partner (`none_waits`)."""
+    return [(retirement, "_waiting", lambda *_: None)]
 
 
 def silent_forgotten() -> Patches:
@@ -244,12 +308,12 @@ def stale_version() -> Patches:
 
 def no_final() -> Patches:
     """Who is declared gone leaves by the plan alone (`final_in_band`)."""
-    return [(registry.topics, "finals", lambda *_: ())]
+    return [(registry.shared_topics, "finals", lambda *_: ())]
 
 
 def doubles_counted() -> Patches:
     """What comes again after a restart is counted again (`places_taken`)."""
-    return [(Running, "_fresh", lambda self, topic, at, tuples: at)]
+    return [(RunningQuery, "_not_taken", lambda self, topic, at, tuples: at)]
 
 
 def read_before_commit() -> Patches:
@@ -259,18 +323,77 @@ def read_before_commit() -> Patches:
 
 def counted_from_before() -> Patches:
     """A definition counts tuples of plans before its own (`own_versions`)."""
-    return [(Running, "_own", lambda self, versions: np.ones(len(versions), np.bool_))]
+    return [(RunningQuery, "_of_own_version", lambda self, versions: np.ones(len(versions), np.bool_))]
 
 
 def spooled_goes_ahead() -> Patches:
     """What an edge has spooled goes out after its crash, ahead of what comes again (`spool_given_up`)."""
-    return [(Spool, "give_up", lambda self, shard, done: None)]
+    return [(Spool, "delete_from", lambda self, shard, done: None)]
+
+
+def seeks_while_fetching() -> Patches:
+    """A source seeks to where it is whenever nothing has come for a second (`ends_asked_apart`)."""
+
+    def mutant(self: KafkaTopic) -> None:
+        for shard in self._shards.values():
+            waits = shard.started and not shard.paused and not shard.at_end and not shard.buffer
+            if waits and self._clock() - shard.heard > 1.0:
+                shard.heard = self._clock()
+                self._consumer.seek(TopicPartition(shard.topic, shard.partition, shard.next or 0))
+
+    return [(KafkaTopic, "_ask_for_ends", mutant)]
+
+
+def fetched_again() -> Patches:
+    """A shard that isn't listed lets go of what came for it, and of what is on its way (`fetch_kept`)."""
+
+    def start(self: Worker, offset: int, decoder: Decoder) -> None:
+        self._stop()
+        self.source.start(offset, decoder)
+
+    def drop(self: Worker) -> None:
+        self._stop()
+        self.run = None
+
+    return [(Worker, "_start", start), (Worker, "_drop", drop)]
+
+
+def taken_though_the_disk_is_full() -> Patches:
+    """What a full disk refuses has left its shard already (`refused_stays`)."""
+    append = Spooling.append
+
+    def mutant(self: Spooling, sender: Any) -> None:
+        before = self.error
+        append(self, sender)
+        if self.error is not None and self.error is not before:
+            for record in sender.out:
+                if sender.carries_tuple(record.token):
+                    sender.safe(record.token)
+                else:
+                    sender.retract(record.token)
+            sender.out.clear()
+
+    return [(Spooling, "append", mutant)]
+
+
+def ends_on_a_full_disk() -> Patches:
+    """An edge ends where its disk refuses to delete what Kafka has (`deleted_later`)."""
+
+    def mutant(self: Spooling) -> None:
+        if self._delivered:
+            self._spool.delivered(self._delivered)
+            self._delivered = []
+
+    return [(Spooling, "delete_delivered", mutant)]
 
 
 MUTATIONS: dict[str, Callable[[], Patches]] = {
     make.__name__: make
     for make in (
         activation_at_once,
+        future_taken,
+        never_anew,
+        watermark_kept,
         progress_ahead,
         commit_passes_held,
         commit_passes_unsent,
@@ -286,7 +409,12 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         marks_before_tuples,
         replaced_at_once,
         ended_at_acknowledgement,
-        gone_forgotten,
+        counted_on,
+        held_on,
+        settled_later,
+        replayed_as_new,
+        untold_ended,
+        waiting_forgotten,
         silent_forgotten,
         stale_version,
         no_final,
@@ -294,6 +422,10 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         read_before_commit,
         counted_from_before,
         spooled_goes_ahead,
+        seeks_while_fetching,
+        fetched_again,
+        taken_though_the_disk_is_full,
+        ends_on_a_full_disk,
     )
 }
 

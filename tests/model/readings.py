@@ -1,7 +1,6 @@
-"""What goes in and what should come out: readings, shards, and alerts with their meaning, which is also
-written as SQL.
+"""Inputs and expected outputs of the model: readings, shards, and alerts with their meaning.
 
-Times are microseconds. Nothing here is the product's.
+The alerts are also written as SQL. Times are microseconds. This module uses no code of the product.
 """
 
 from __future__ import annotations
@@ -12,13 +11,17 @@ from dataclasses import dataclass, field
 # Two keys for each of two partitions: what Kafka's partitioner makes of `["a"]` and so on.
 PARTITION_OF_TWO = {"a": 1, "b": 1, "e": 0, "f": 0}
 
+# The event time of a reading from the future, which no clock allows: the year 2100.
+FAR = 4_102_444_800_000_000
+
 UNITS = {1: "MICROSECOND", 1_000_000: "SECOND"}
 
 
 @dataclass(eq=False, slots=True)
 class Reading:
     """One reading. `k` and `h` may each be a partition key, `g` a further equality, `f` a filter; `number` is
-    its own in the whole run; `late`: behind its shard's watermark; `w`: its digit where it is counted.
+    its own in the whole run; `late`: behind its shard's watermark, or from the future; `w`: its digit where
+    it is counted.
     """
 
     shard: str
@@ -49,6 +52,7 @@ class Shard:
     kind: str
     log: list[Reading]
     available: int = 0
+    swallows: bool = False  # its edges are of a release that takes readings from the future
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ class Alert:
         return self.left, self.right
 
     def raises(self, a: Reading, b: Reading) -> bool:
-        """Whether the two raise an alarm."""
+        """True if the two raise an alarm."""
         if getattr(a, self.by) != getattr(b, self.by) or (self.grouped and a.g != b.g):
             return False
         if not self.lo <= a.t - b.t <= self.hi:
@@ -159,6 +163,15 @@ class Inputs:
             out.append(self.reading(shard, offset, at * self.unit, r.choice(self.keys), behind))
             latest = max(latest, at * self.unit)
         return out
+
+    def add_future(self, r: random.Random, shard: Shard) -> None:
+        """Put a reading from the future, drawn from `r`, among those of a shard."""
+        at, others = r.randint(0, len(shard.log) // 2), self.r
+        self.r = r
+        shard.log.insert(at, self.reading(shard.name, at, FAR, r.choice(self.keys), late=True))
+        self.r = others
+        for offset, reading in enumerate(shard.log):
+            reading.offset = offset
 
     def reading(self, shard: str, offset: int, t: int, key: str | None, late: bool = False) -> Reading:
         """One more reading. Without a key it raises nothing, and only moves the watermark."""

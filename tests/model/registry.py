@@ -10,20 +10,21 @@ from unittest.mock import patch
 
 import orjson
 
+from tamis.certificates.certify import Certificate, Unproven, certify
 from tamis.messaging.records import Ack, Frontier
 from tamis.planning import verdict
-from tamis.planning.build import Built, plan_for
-from tamis.planning.certify import Certificate, Unproven, certify
 from tamis.planning.explain import explain
-from tamis.planning.sharing import Served, Topics
-from tamis.planning.standing import is_standing
-from tamis.planning.traffic import Estimate, Footprint
+from tamis.planning.incremental import Built, plan_for
+from tamis.planning.standing_queries import is_standing
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Statement, StreamDef
 from tamis.query.parse import parse
-from tamis_registry.core.change import Change
-from tamis_registry.core.planner import Build, Planner
+from tamis.sharing.selectivity import BoxUnion, StreamStatistics
+from tamis.sharing.topic_choice import Candidate, CandidateTopics
+from tamis_registry.core.plan.change import Change
+from tamis_registry.core.plan.planner import Build, Planner
 from tamis_registry.core.registry import Registry
-from tamis_registry.core.state import State, recover
+from tamis_registry.core.state.model import State
+from tamis_registry.core.state.records import recover
 
 if TYPE_CHECKING:
     from tests.model.world import World
@@ -37,7 +38,7 @@ def _certified(conditions: Any, alias: str, streams: Any, filters: Any) -> Certi
 
 
 def certify_once(
-    conditions: Any, alias: str, streams: Any, filters: Any, *, heuristic: bool
+    conditions: Any, alias: str, streams: Any, filters: Any, *, heuristic: bool, work: object = None
 ) -> Certificate | Unproven:
     """`certify`, remembered from one schedule to the next: a proof depends on columns, not on times."""
     assert not heuristic
@@ -63,7 +64,7 @@ _PARSED: dict[Hashable, tuple[Statement, ...]] = {}
 
 
 def _explain(
-    made: AlertDef | DerivedDef, catalog: Catalog, readings: Mapping[str, Estimate] | None
+    made: AlertDef | DerivedDef, catalog: Catalog, readings: Mapping[str, StreamStatistics] | None
 ) -> dict[str, Any]:
     """What the core asks of EXPLAIN's document."""
     if is_standing(made, catalog):
@@ -78,11 +79,11 @@ def _scattering(r: random.Random) -> Build:
     rest on where a reader is served.
     """
 
-    def anywhere(topics: Topics, need: Footprint, _: bool) -> tuple[Served | None, float]:
-        return r.choice([None, *topics.served]), need.share
+    def anywhere(topics: CandidateTopics, need: BoxUnion, _: bool) -> tuple[Candidate | None, float]:
+        return r.choice([None, *topics.candidates]), need.share
 
     def build(*args: Any, **named: Any) -> Built:
-        with patch.object(Topics, "choose", anywhere):
+        with patch.object(CandidateTopics, "choose", anywhere):
             return plan_for(*args, **named)
 
     return build
@@ -148,7 +149,8 @@ class Office:
         assert self.registry is not None
         change = self.registry.tick(self.world.now)
         if change is not None:
-            self._perform(change)
+            after = functools.partial(self.world.begin_anew, change.anew) if change.anew else None
+            self._perform(change, after)
         return change is not None
 
     def say(self, text: str, after: After) -> None:
@@ -179,7 +181,7 @@ class Office:
 
         writes: list[Callable[[], None]] = []
         if change.plan is not None and change.written is not None:
-            parts, document = range(world.inputs.partitions), change.written.document
+            parts, document = range(world.inputs.partitions), change.written.json
             writes += [functools.partial(world.write_plan, p, change.plan, document) for p in parts]
             writes += [
                 functools.partial(world.write_final, final.topic, p, final.shard, final.version)

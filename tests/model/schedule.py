@@ -23,14 +23,15 @@ from tests.model.counts import judge_counts
 from tests.model.edge import Edge
 from tests.model.judge import Broken, judge
 from tests.model.kafka import decode_once
-from tests.model.readings import Alert, Shard
+from tests.model.link import FarSource
+from tests.model.readings import FAR, Alert, Shard
 from tests.model.registry import certify_once, parse_once
 from tests.model.world import World
 
 from tamis.messaging.topics import stream_of
-from tamis.planning import omission
-from tamis_edge.worker import Worker
-from tamis_joiner.core import scheme
+from tamis.planning import omission_rules
+from tamis_edge.shards.worker import Worker
+from tamis_joiner.core.plan import compiled_plan
 from tamis_registry.core import registry as core
 
 # Weights of the steps.
@@ -68,6 +69,7 @@ class Schedule:
         self.r = self.world.r
         self.left = 6  # operations of the users that are still to come
         self.pace = self.r.choice((0.1, 0.3, 0.8))
+        self.readings: dict[str, int] = {}  # of each shard, before the end
 
     def play(self) -> list[Broken]:
         """What broke."""
@@ -75,13 +77,22 @@ class Schedule:
         self.begin()
         weights = [weight * r.choice((0.4, 1, 1, 2)) for weight in ACTIONS.values()]
         steps = [getattr(self, name) for name in ACTIONS]
-        for step in r.choices(steps, weights, k=80 + 3 * sum(len(s.log) for s in world.shards.values())):
+        count = 80 + 3 * sum(len(s.log) for s in world.shards.values())
+        for number, step in enumerate(r.choices(steps, weights, k=count)):
+            if number == count // 2:
+                self.upgrade()
             world.now += world.tick
+            self.fill_disks()
             step()
             if world.broken:
                 return world.broken
         stuck = self.heal()
         return [*world.broken, *judge(world), *judge_counts(world), *stuck]
+
+    def upgrade(self) -> None:
+        """Edges take no more readings from the future."""
+        for shard in self.world.shards.values():
+            shard.swallows = False
 
     def begin(self) -> None:
         """A fleet that has just come up: most of its shards announce themselves at once."""
@@ -121,7 +132,9 @@ class Schedule:
         for _ in range(self.r.choice((1, 2, 4)) if live else 0):
             shard = min(
                 live,
-                key=lambda s: s.log[min(s.available, len(s.log) - 1)].t + self.r.randint(0, 12) * self.unit,
+                key=lambda s: (
+                    s.log[min(s.available, len(s.log) - 1)].t % FAR + self.r.randint(0, 12) * self.unit
+                ),
             )
             shard.available = min(len(shard.log), shard.available + 1)
 
@@ -314,6 +327,19 @@ class Schedule:
         if edge.up:
             edge.adopt(shard)
 
+    def fill_disks(self) -> None:
+        """In some schedules disks become full, and have room again."""
+        disks = self.world.disks
+        if disks is None:
+            return
+        for edge in self.world.edges:
+            if disks.random() < (0.1 if edge.disk_full else 0.04):
+                edge.disk_full = not edge.disk_full
+                self.world.seen["full disks"] += edge.disk_full
+                # What fills a disk is the spool, mostly.
+                edge.connected = edge.connected and not (edge.disk_full and disks.random() < 0.7)
+                self.world.say(edge.name, "has a full disk" if edge.disk_full else "has room on its disk")
+
     def wake(self) -> None:
         """Who has lost a shard learns of it."""
         for edge in self.world.edges:
@@ -326,9 +352,10 @@ class Schedule:
         world = self.world
         world.say("heal")
         self.wake()
+        self.upgrade()
         alive = [edge for edge in world.edges if not edge.dead]
         for edge in alive:
-            edge.connected, edge.muted = True, False
+            edge.connected, edge.muted, edge.disk_full = True, False, False
             if not edge.up:
                 edge.start()
         for shard in world.shards.values():
@@ -336,9 +363,13 @@ class Schedule:
                 self.assign(shard, self.r.choice(alive))
         if world.office.registry is None:
             world.office.start()
+        self.readings = {name: len(shard.log) for name, shard in world.shards.items()}
         stuck: list[Broken] = []
         for turn in range(1, 31):
-            world.now += 25 * world.tick
+            for _ in range(25):
+                world.now += world.tick
+                for edge in alive:
+                    edge.listen()
             if turn == 8:
                 # The joiner keeps its frontiers to itself until there are records behind the last alarms, and
                 # where all sources have ended none comes. A registry that starts writes the plan again.
@@ -384,7 +415,7 @@ class Schedule:
 
     def flush(self, edge: Edge) -> None:
         """All that is on its way arrives."""
-        while edge.producer.queue or edge.publisher.on_way or edge.publisher.spooling:
+        while edge.producer.queue or edge.publisher.in_flight or edge.publisher.spooling:
             edge.deliver(1_000)
             edge.publisher.poll()
 
@@ -404,6 +435,14 @@ class Schedule:
             if f"{definition.alert}@{definition.version}" in registry.state.retiring
             and not {source.topic for source in definition.inputs} <= void
             and not (definition in registry.plan.standing and definition.inputs[0].stream in dead)
+        ]
+        sources = [worker.source for edge in world.edges if edge.up for worker in edge.all_workers()]
+        found += [
+            ("STUCK", f"{source.name} is read to {source.reached}")
+            for source in sources
+            if isinstance(source, FarSource)
+            and registry.plan.stream(source.stream) is not None
+            and source.reached < self.readings[source.name]
         ]
         for last in outcomes:
             if last.parked or last.plan != registry.plan.version:
@@ -429,9 +468,9 @@ class Schedule:
 def play(seed: int, trace: list[str] | None = None) -> tuple[list[Broken], Counter[str]]:
     """What broke in a schedule, and what happened in it; the steps are added to `trace`."""
     with (
-        patch.object(omission, "certify", certify_once),
+        patch.object(omission_rules, "certify", certify_once),
         patch.object(core, "parse", parse_once),
-        patch.object(scheme, "decode_plan", decode_once),
+        patch.object(compiled_plan, "decode_plan", decode_once),
     ):
         schedule = Schedule(seed, trace is not None)
         try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -17,7 +19,7 @@ from tests.model.readings import Alert, Inputs, Shard
 from tests.model.registry import Office
 
 from tamis.messaging.records import Ack, Frontier, final_record
-from tamis.planning.plan import Plan
+from tamis.plan.model import Plan
 
 Key = tuple[str, int]  # a definition: alert and version
 
@@ -44,6 +46,11 @@ class World:
         r = self.r = random.Random(seed)
         # In some schedules new queries are sent to topics at random: `tests.model.registry`.
         self.places = random.Random(f"{seed} places") if seed % 7 < 2 else None
+        # In some schedules a fetch from a topic of readings takes longer than a source looks for its end.
+        links = random.Random(f"{seed} links")
+        self.fetch_seconds = links.choice((0.5, 3.0, 8.0)) if seed % 11 == 7 else None
+        # In some others the disks of edges are full for a while.
+        self.disks = random.Random(f"{seed} disks") if seed % 11 == 4 else None
         self.trace: list[str] | None = [] if trace else None
         self.inputs = inputs = Inputs.draw(r)
         self.now, self.tick = 1_700_000_000_000_000, r.choice((100_000, 500_000, 1_000_000))
@@ -64,6 +71,7 @@ class World:
         self.paused: dict[str, Alert] = {}
         self.replaced: dict[Alert, int] = {}
         self.ended: set[Alert] = set()
+        self.begun: dict[Key, int] = {}  # shard and plan -> from which offset on its stream began anew
         # In some schedules a stream without time is counted, too.
         self.counts: dict[Key, Count] = {}
         self.counting: dict[str, Count] = {}
@@ -87,11 +95,23 @@ class World:
                 name = f"{stream}:{f'readings/{i}' if kind == 'kafka' else f'{edge.name}/{kind}'}"
                 self.shards[name] = Shard(name, stream, kind, inputs.log(name))
                 self.owner[name] = edge
+        self.swallowed = seed % 12 == 7
+        if seed % 6 == 1:
+            # In half of these edges of an older release take it, and are upgraded in the middle.
+            self._add_future(random.Random(f"{seed} future"))
         if seed % 4 == 1:
             self._count()
         self.durable = {name: Durable() for name in self.shards}
         self.joiners = [Partition(self, p) for p in range(inputs.partitions)]
         self.office = Office(self)
+
+    def _add_future(self, r: random.Random) -> None:
+        """Some shards have a reading from the future; not files, whose times are their own."""
+        for shard in self.shards.values():
+            if shard.kind != "file" and r.random() < 0.6:
+                shard.swallows = self.swallowed
+                self.inputs.add_future(r, shard)
+                self.seen["future readings"] += 1
 
     def _count(self) -> None:
         """Add a stream without time: two shards at most, since a shard is some digits of a number."""
@@ -112,7 +132,7 @@ class World:
 
     @property
     def counted(self) -> bool:
-        """Whether there is a stream without time."""
+        """True if there is a stream without time."""
         return any(shard.stream == counts.STREAM for shard in self.shards.values())
 
     def say(self, *what: Any) -> None:
@@ -206,6 +226,20 @@ class World:
             self.paused.pop(name, None)
         self.current.pop(name, None)
         self.ended |= {alert for alert in self.every.values() if alert.name == name}
+
+    def begin_anew(self, streams: Iterable[str], version: int) -> None:
+        """Streams begin anew: what reads them is a new definition, and promises nothing of before."""
+        for name, alert in list(self.current.items()):
+            if set(alert.streams) & set(streams):
+                self.end(name, paused=True)
+                self.define(replace(alert, version=version), None, version)
+        self.seen["begun anew"] += 1
+        if not self.swallowed:
+            self.broken.append(("ANEW", f"{streams} begin anew without a reading from the future"))
+
+    def forget(self, shard: str, version: int, offset: int) -> None:
+        """A shard takes up a plan in which its stream begins anew: readings before `offset` don't count."""
+        self.begun[shard, version] = max(offset, self.begun.get((shard, version), 0))
 
     def count(self, made: Count, old: Count | None, version: int) -> None:
         """A standing query is in force."""

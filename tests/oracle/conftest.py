@@ -1,8 +1,8 @@
-"""What a run tells before it begins, so that it can be repeated."""
+"""Report header with the seed and the number of random cases, so that a run can be repeated."""
 
 from __future__ import annotations
 
-from tests.oracle.brackets import SEED, cases
+from tests.oracle.random_cases import SEED, cases
 
 
 def pytest_report_header() -> str:

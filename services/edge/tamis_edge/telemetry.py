@@ -1,4 +1,4 @@
-"""What the edge shows of itself, from the catalogue, once a second."""
+"""Metrics of the edge, from the catalogue, refreshed once a second."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ from collections.abc import Iterable, Mapping
 
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.core.counts import Counts
-from tamis_edge.core.shard_run import START_OF_TIME
-from tamis_edge.journal import Journal
-from tamis_edge.spool import Spool
-from tamis_edge.worker import Worker
+from tamis_edge.core.progress import START_OF_TIME
+from tamis_edge.shards.worker import Worker
+from tamis_edge.storage.journal import Journal
+from tamis_edge.storage.spool import Spool
 
 DECISIONS = ("published", "omitted", "filtered", "late", "dead")
+
+# Gauges of shards that the edge may lose, or that have a value only at times.
+OF_SHARDS = (
+    "tamis_edge_watermark_seconds",
+    "tamis_edge_watermark_lag_seconds",
+    "tamis_edge_ahead_seconds",
+    "tamis_edge_shard_plan_version",
+)
 
 
 class EdgeTelemetry:
@@ -29,47 +37,47 @@ class EdgeTelemetry:
         spool: Spool,
         journal: Journal,
         paused: bool,
+        disk_full: bool,
         version: int,
         now: int,
     ) -> None:
-        """Refresh everything."""
+        """Refresh all metrics."""
         metrics, edge = self._metrics, self._edge
         metrics.set("tamis_plan_version", version, service="edge")
         metrics.set("tamis_edge_spool_bytes", spool.bytes, edge=edge)
+        metrics.set("tamis_edge_spool_limit_bytes", spool.limit, edge=edge)
         metrics.set("tamis_edge_spool_records", spool.records, edge=edge)
         metrics.set("tamis_edge_paused", paused, edge=edge)
+        metrics.set("tamis_edge_disk_full", disk_full, edge=edge)
         for source, trouble in troubles.items():
             metrics.set("tamis_edge_source_up", trouble is None, edge=edge, source=source)
-        for name in (
-            "tamis_edge_watermark_seconds",
-            "tamis_edge_watermark_lag_seconds",
-            "tamis_edge_shard_plan_version",
-        ):
-            metrics.clear(name)
         held: dict[str, int] = defaultdict(int)
         remembered: dict[str, int] = defaultdict(int)
         inbox: dict[str, int] = defaultdict(int)
-        for worker in workers:
-            stream, shard = worker.label, worker.source.name
-            inbox[stream] += journal.rows(shard)
-            run = worker.run
-            if run is None:
-                continue
-            self.count(stream, run.take_counts())
-            held[stream] += run.held
-            remembered[stream] += run.remembered
-            labels = {"edge": edge, "stream": stream, "shard": shard}
-            metrics.set("tamis_edge_shard_plan_version", run.version, **labels)
-            if run.watermark != START_OF_TIME and not run.ended:
-                metrics.set("tamis_edge_watermark_seconds", run.watermark / 1e6, **labels)
-                metrics.set("tamis_edge_watermark_lag_seconds", (now - run.watermark) / 1e6, **labels)
+        with metrics.replacing(*OF_SHARDS):
+            for worker in workers:
+                stream, shard = worker.label, worker.source.name
+                inbox[stream] += journal.rows(shard)
+                run = worker.run
+                if run is None:
+                    continue
+                self.count(stream, run.take_counts())
+                held[stream] += run.held
+                remembered[stream] += run.remembered
+                labels = {"edge": edge, "stream": stream, "shard": shard}
+                metrics.set("tamis_edge_shard_plan_version", run.version, **labels)
+                if ahead := run.ahead(now):
+                    metrics.set("tamis_edge_ahead_seconds", ahead / 1e6, **labels)
+                if run.watermark != START_OF_TIME and not run.ended:
+                    metrics.set("tamis_edge_watermark_seconds", run.watermark / 1e6, **labels)
+                    metrics.set("tamis_edge_watermark_lag_seconds", (now - run.watermark) / 1e6, **labels)
         for stream, waiting in inbox.items():
             metrics.set("tamis_edge_inbox_records", waiting, edge=edge, stream=stream)
             metrics.set("tamis_edge_held_tuples", held[stream], edge=edge, stream=stream)
             metrics.set("tamis_edge_state_tuples", remembered[stream], edge=edge, stream=stream)
 
     def count(self, stream: str, counts: Counts) -> None:
-        """Add what a run has done since it was last asked."""
+        """Add the counts of a run since they were last taken."""
         labels = {"edge": self._edge, "stream": stream}
         for decision in DECISIONS:
             if amount := getattr(counts, decision):

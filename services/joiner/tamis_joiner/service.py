@@ -1,79 +1,73 @@
-"""The joiner as a process: Spark in it, telemetry beside it, a clean end on SIGTERM."""
+"""The joiner as a process: starts and stops Spark, the query, the monitor and telemetry."""
 
 from __future__ import annotations
 
-import json
-import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
-from tamis.errors import RefusedError, TamisError, UnavailableError
 from tamis.messaging import topics
-from tamis.messaging.compacted import CompactedReader
+from tamis.messaging.connection import Cluster
+from tamis.messaging.probe import KafkaProbe
+from tamis.messaging.topic_wait import wait_for_topics
 from tamis.settings import KafkaSettings, ServiceSettings, TableSettings
 from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
-from tamis_joiner import stream
-from tamis_joiner.java_logs import retold
-from tamis_joiner.observer import Observer, lost, offsets_of
+from tamis_joiner.checkpoint.files import Checkpoint
+from tamis_joiner.checkpoint.location import LocalFiles, Location
+from tamis_joiner.checkpoint.partition_count import check_partition_count
+from tamis_joiner.monitoring.kafka_monitor import KafkaMonitor
 from tamis_joiner.settings import JoinerSettings
+from tamis_joiner.spark import query
+from tamis_joiner.spark.hadoop_files import HadoopFiles
+from tamis_joiner.spark.query_runner import QueryRunner
+from tamis_joiner.spark.session import running_spark
 
 log = get_logger("joiner")
 
-# A batch takes about a second; one that is under way may end before the query is stopped.
-LAST_BATCH_SECONDS = 8.0
-# The JVM ends by itself once its standard input is closed; after this it is killed.
-JVM_SECONDS = 4.0
-LOOK_SECONDS = 0.2
-# Spark gives a Python worker ten seconds to start, which no setting changes: little where others want the
-# machine, too.
-SLOW_WORKER = "Python worker failed to connect back"
-STARTS = 5
-# Kafka is asked for its least offsets this often: deleting old records is no matter of seconds.
-OFFSETS_SECONDS = 10.0
+# A batch may take long after the joiner was away; its process is alive all the same.
+STALE_SECONDS = 300.0
 
 
 class Joiner:
-    """One joiner. `run` blocks until `stopping` is set or the query fails."""
+    """One joiner. `run` blocks until `stop` is called or the query can't continue."""
 
     def __init__(
         self, service: ServiceSettings, kafka: KafkaSettings, joiner: JoinerSettings, tables: TableSettings
     ) -> None:
         self._service, self._kafka, self._settings, self._tables = service, kafka, joiner, tables
-        self._checkpoint = (joiner.checkpoint or service.data / "joiner").resolve()
+        self._checkpoint = (
+            Location.parse(joiner.checkpoint) if joiner.checkpoint else Location.of(service.data / "joiner")
+        )
         self._metrics = Metrics("joiner")
-        # A batch that catches up on a long absence may take its time without being dead.
-        self._health = Health(stale_after=300.0)
+        self._health = Health(stale_after=STALE_SECONDS)
         self._stopping = threading.Event()
-        self._seen_batch = -1
-        self._read_from: dict[str, dict[int, int]] = {}
 
     def stop(self) -> None:
-        """Ask `run` to end."""
+        """Ask `run` to return."""
         self._stopping.set()
 
     def run(self) -> None:
-        """Work until told to stop. Raises TamisError when the query can't go on."""
+        """Work until `stop` is called. Raises TamisError if the query can't continue."""
         configure_logs("joiner", self._service.log_level, self._service.log_format)
+        if self._settings.checkpoint is None:
+            self._service.data_directory()
         server = TelemetryServer(
             self._metrics, self._health, self._service.telemetry_host, self._service.telemetry_port
         )
         server.start()
         log.info("telemetry", url=server.url)
         try:
-            with ThreadPoolExecutor(1) as beside:
-                # Spark starts while the registry makes the topics.
-                waiting = beside.submit(self._partitions)
+            self._check_logs()
+            with ThreadPoolExecutor(1) as executor:
+                # Spark takes seconds to start; meanwhile the registry may make the topics.
+                waiting = executor.submit(self._wait_for_plans)
                 try:
-                    with self._spark() as spark:
+                    with running_spark(
+                        self._settings,
+                        local_files=self._checkpoint.path is not None,
+                        java_properties=self._kafka.java_properties(),
+                    ) as spark:
                         self._work(spark, waiting.result())
                 finally:
                     self._stopping.set()
@@ -81,224 +75,46 @@ class Joiner:
             server.stop()
         log.info("stopped")
 
-    def _work(self, spark: SparkSession, partitions: int | None) -> None:
+    def _check_logs(self) -> None:
+        """Raise RefusedError if the checkpoint is damaged. Only files of this machine are checked."""
+        if self._checkpoint.path is not None:
+            checkpoint = Checkpoint(self._checkpoint.path / "query")
+            if damages := checkpoint.damage_of_logs():
+                raise checkpoint.refusal(damages)
+
+    def _wait_for_plans(self) -> int | None:
+        partitions = wait_for_topics(self._kafka, [topics.PLANS], self._health, self._stopping, "joiner")
         if partitions is not None:
-            self._claim_checkpoint(partitions)
-            with self._observing(partitions):
-                self.serve(lambda: self._start(spark, partitions))
+            self._health.not_ready("Spark is starting")
+        return partitions
 
-    def _partitions(self) -> int | None:
-        """The fleet's partition count, once the registry has made the topics; None when told to stop."""
-        consumer = Consumer({**self._kafka.client_config(), "group.id": "tamis-joiner"})
-        told = ""
-        try:
-            while not self._stopping.is_set():
-                self._health.beat()
-                try:
-                    found = consumer.list_topics(topics.PLANS, timeout=5.0).topics[topics.PLANS]
-                    if found.error is None:
-                        self._health.not_ready("Spark is starting")
-                        return len(found.partitions)
-                    why = f"there is no topic {topics.PLANS} yet; the registry makes it"
-                except KafkaException as error:
-                    why = f"Kafka at {self._kafka.bootstrap} is away: {error.args[0].str()}"
-                if why != told:
-                    log.warning("waiting", reason=why)
-                    told = why
-                self._health.not_ready(why)
-                self._stopping.wait(0.5)
-        finally:
-            consumer.close()
-        return None
-
-    def _claim_checkpoint(self, partitions: int) -> None:
-        """Spark takes the count of its tasks from a checkpoint, without a word: a fleet of another partition
-        count must not start on it.
+    def _work(self, spark: SparkSession, partitions: int | None) -> None:
+        """Run the query. `partitions` is the fleet's partition count; None if the joiner was stopped
+        before it was known.
         """
-        self._checkpoint.mkdir(parents=True, exist_ok=True)
-        mark = self._checkpoint / "tamis-joiner.json"
-        if not mark.exists():
-            mark.write_text(json.dumps({"partitions": partitions}))
-        known = json.loads(mark.read_text())["partitions"]
-        if known != partitions:
-            raise RefusedError(
-                f"the checkpoint is of a fleet with {known} partitions; {topics.PLANS} has {partitions}",
-                where=str(self._checkpoint),
-                hint="choose another checkpoint directory, or the Kafka that it belongs to",
-            )
-
-    @contextmanager
-    def _spark(self) -> Iterator[SparkSession]:
-        log.info("starting Spark", master=self._settings.master)
-        with retold() as stderr:
-            try:
-                spark = stream.session(self._settings.master, self._settings.memory, stderr=stderr)
-            except Exception as error:
-                # Py4J's and PySpark's errors have nothing in common; of Java's only its own words matter.
-                what = str(getattr(error, "java_exception", error)).partition("\n")[0]
-                hint = "look at what it said before, and at TAMIS_JOINER_MASTER and TAMIS_JOINER_MEMORY"
-                raise UnavailableError(f"Spark doesn't start: {what}", hint=hint) from error
-            gateway: Any = spark.sparkContext._gateway
-            try:
-                yield spark
-            finally:
-                spark.stop()
-                # What is left of the JVM ends when its standard input does; so do its Python workers.
-                process = gateway.proc
-                gateway.shutdown()
-                process.stdin.close()
-                try:
-                    process.wait(JVM_SECONDS)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-
-    def _start(self, spark: SparkSession, partitions: int) -> StreamingQuery:
-        return stream.start(
-            spark,
+        if partitions is None:
+            return
+        path = self._checkpoint.path
+        files = HadoopFiles(spark, self._checkpoint) if path is None else LocalFiles(path)
+        check_partition_count(files, partitions)
+        cluster = Cluster.of(self._kafka.client_config())
+        runner = QueryRunner(self._checkpoint, cluster, self._metrics, self._health, self._stopping)
+        monitor = KafkaMonitor(
             self._kafka,
-            partitions,
-            self._checkpoint / "query",
-            batch=self._settings.batch,
-            reach=self._tables.joiner,
+            self._metrics,
+            self._health,
+            partitions=partitions,
+            read_from=lambda: runner.read_from,
         )
-
-    # ---- the query
-
-    def serve(self, start: Callable[[], StreamingQuery]) -> None:
-        """Follow the query until told to stop. One whose Python workers don't start in Spark's time is begun
-        again, a few times. Raises UnavailableError when it can't go on.
-        """
-        failed = 0
-        while True:
-            batch = self._seen_batch
-            try:
-                return self._follow(start())
-            except UnavailableError as error:
-                failed = 1 if self._seen_batch > batch else failed + 1
-                if SLOW_WORKER not in error.what or failed == STARTS:
-                    raise
-                log.warning("a Python worker was too slow to start: beginning the query again", failed=failed)
-
-    def _follow(self, query: StreamingQuery) -> None:
-        self._health.not_ready("the first batch is under way")
-        while not self._stopping.wait(LOOK_SECONDS):
-            self._look(query)
-        batch, deadline = self._seen_batch, time.monotonic() + LAST_BATCH_SECONDS
-        while (
-            query.isActive
-            and query.status["isTriggerActive"]
-            and self._seen_batch == batch
-            and time.monotonic() < deadline
-        ):
-            self._look(query)
-            time.sleep(0.02)
-        query.stop()
-
-    def _look(self, query: StreamingQuery) -> None:
-        if not query.isActive:
-            error = query.exception()
-            raise UnavailableError(
-                f"the query ended: {_reason(error)}", hint="the checkpoint is whole: start the joiner again"
+        probe = KafkaProbe(self._kafka, self._health, service="joiner", planned=lambda: monitor.topics)
+        with monitor, probe:
+            runner.run(
+                lambda: query.start(
+                    spark,
+                    self._kafka,
+                    partitions,
+                    self._checkpoint.child("query").uri,
+                    batch=self._settings.batch,
+                    file_access=self._tables.joiner,
+                )
             )
-        self._health.beat()
-        for report in _reports(query, self._seen_batch):
-            self._seen_batch = report["batchId"]
-            self._metrics.inc("tamis_joiner_rows_total", report["numInputRows"])
-            self._metrics.observe(
-                "tamis_joiner_batch_seconds", report["durationMs"]["triggerExecution"] / 1000
-            )
-            self._read_from = offsets_of(report["sources"], "startOffset")
-            self._health.ready()
-
-    # ---- beside the query
-
-    @contextmanager
-    def _observing(self, partitions: int) -> Iterator[None]:
-        ending = threading.Event()
-        observer = Observer(self._metrics)
-
-        def work() -> None:
-            while not ending.is_set():
-                try:
-                    self._observe(observer, ending, partitions)
-                except (TamisError, KafkaException) as error:
-                    log.warning("can't observe", reason=str(error))
-                    ending.wait(2.0)
-
-        thread = threading.Thread(target=work, name="observer", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ending.set()
-            thread.join(timeout=3.0)
-
-    def _observe(self, observer: Observer, ending: threading.Event, partitions: int) -> None:
-        counted: dict[tuple[str, int], int] = {}
-        looked = time.monotonic()
-        with CompactedReader(self._kafka.client_config(), (topics.FRONTIERS, topics.PLANS)) as reader:
-            records = reader.snapshot()
-            while not ending.is_set():
-                for record in records:
-                    if record.value is None:
-                        continue
-                    if record.topic == topics.FRONTIERS:
-                        observer.frontier(record.value)
-                    elif (plan := observer.plan(record.value)) and plan.partitions != partitions:
-                        log.error("plan refused", its_partitions=plan.partitions, partitions=partitions)
-                        self._health.not_ready(
-                            f"plan {plan.version} is for {plan.partitions} partitions, not {partitions}"
-                        )
-                observer.show(time.time())
-                if time.monotonic() - looked > OFFSETS_SECONDS:
-                    looked = time.monotonic()
-                    self._count_lost(counted)
-                records = iter(reader.poll(0.5))
-
-    def _count_lost(self, counted: dict[tuple[str, int], int]) -> None:
-        """Count records that Kafka deleted unread; `counted` is up to which offset that was done."""
-        read_from = self._read_from
-        least = _least_offsets(self._kafka, read_from)
-        for (topic, partition), number in lost(read_from, least).items():
-            offset = read_from[topic][partition]
-            fresh = offset + number - max(offset, counted.get((topic, partition), 0))
-            counted[topic, partition] = offset + number
-            if fresh > 0:
-                log.error("records were deleted unread", topic=topic, partition=partition, records=fresh)
-                self._metrics.inc("tamis_joiner_lost_records_total", fresh)
-
-
-def _reports(query: StreamingQuery, seen: int) -> list[dict[str, Any]]:
-    """Spark's reports on the batches after `seen`, in order.
-
-    As JSON from the JVM: `recentProgress` would ask it for every number of every report, some thousand calls.
-    """
-    jvm: Any = query._jsq
-    last = jvm.lastProgress()
-    if last is None or json.loads(last.json())["batchId"] <= seen:
-        return []
-    found = [json.loads(report.json()) for report in jvm.recentProgress()]
-    return [r for r in found if r["batchId"] > seen and "addBatch" in r["durationMs"]]
-
-
-def _least_offsets(kafka: KafkaSettings, of: dict[str, dict[int, int]]) -> dict[str, dict[int, int]]:
-    least: dict[str, dict[int, int]] = {}
-    consumer = Consumer({**kafka.client_config(), "group.id": "tamis-joiner"})
-    try:
-        for topic, partitions in of.items():
-            for partition in partitions:
-                # A topic that was deleted meanwhile has no offsets, and nothing to lose.
-                with suppress(KafkaException):
-                    low, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=5.0)
-                    least.setdefault(topic, {})[partition] = low
-    finally:
-        consumer.close()
-    return least
-
-
-def _reason(error: StreamingQueryException | None) -> str:
-    if error is None:
-        return "without a reason"
-    # The lines behind the first are a trace of the JVM; the log has it.
-    log.error("query failed", error=str(error))
-    return str(error).splitlines()[0]

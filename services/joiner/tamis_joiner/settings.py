@@ -1,21 +1,45 @@
-"""Configuration of the joiner, from `TAMIS_JOINER_…`."""
+"""Settings of the joiner, from the environment variables `TAMIS_JOINER_…`."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+Memory = Annotated[str, Field(pattern=r"^[1-9][0-9]*[kKmMgGtT]$")]
+Port = Annotated[int, Field(ge=1, le=65_535)]
+
 
 class JoinerSettings(BaseSettings):
-    """How Spark runs. Without a checkpoint directory it is `joiner` under TAMIS_DATA."""
+    """Settings of Spark and its checkpoint. `checkpoint` None stands for `joiner` under TAMIS_DATA.
+
+    The settings from `driver_host` on are for a cluster; a local master ignores them. If a value is None,
+    Spark's default applies.
+    """
 
     model_config = SettingsConfigDict(env_prefix="TAMIS_JOINER_", frozen=True)
 
     master: str = "local[2]"
-    checkpoint: Path | None = None
-    # Heap of the driver, and with a local master of all there is but the Python workers.
-    memory: str = Field(default="2g", pattern=r"^[1-9][0-9]*[kKmMgGtT]$")
-    # Most records a batch takes: 100,000 are about a second's work on two cores.
+    # A path, or a URI of one of Hadoop's file systems, such as hdfs://host/path or s3a://bucket/path.
+    checkpoint: str | None = None
+    # Heap of the driver; with a local master, of all of Spark except the Python workers.
+    memory: Memory = "2g"
+    # The most records of a batch: two cores process 100,000 in about a second.
     batch: int = Field(default=100_000, ge=1)
+    # More properties of Spark, in the format of spark-defaults.conf.
+    spark_conf: Path | None = None
+
+    # Where executors reach the driver, and where the driver listens (by default at `driver_host`).
+    driver_host: str | None = None
+    driver_bind: str | None = None
+    driver_port: Port | None = None
+    block_manager_port: Port | None = None
+
+    executors: int | None = Field(default=None, ge=1)
+    executor_memory: Memory | None = None
+    executor_cores: int | None = Field(default=None, ge=1)
+    # For executors whose files have other paths than the joiner's.
+    executor_jars: str | None = None
+    executor_python: str | None = None

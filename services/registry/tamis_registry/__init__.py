@@ -1,1 +1,1 @@
-"""The registry: keeps streams and queries and plans what edges and joiner do."""
+"""The registry: it keeps streams and queries, and plans the work of edges and joiner."""

@@ -5,23 +5,34 @@ from __future__ import annotations
 from collections import Counter
 
 from tamis.telemetry import Metrics
-from tamis_registry.core import retirement
 from tamis_registry.core.status import View, alert_state, shard_state
+
+REPLACED = (
+    "tamis_registry_shards",
+    "tamis_registry_queries",
+    "tamis_registry_unproven_streams",
+    "tamis_registry_unproven_queries",
+    "tamis_registry_topics",
+    "tamis_registry_leases",
+)
 
 
 def show(view: View, metrics: Metrics) -> None:
-    """Set every gauge anew, so that what is gone doesn't stay on show."""
+    """Set every gauge, and remove the gauges of streams and queries that no longer exist."""
+    with metrics.replacing(*REPLACED):
+        _set(view, metrics)
+
+
+def _set(view: View, metrics: Metrics) -> None:
     shards: Counter[tuple[str, str]] = Counter()
     for shard in view.state.shards.values():
         shards[shard.stream, shard_state(view, shard)[0]] += 1
     for name, ack in view.seen.acks.items():
         if ack.state == "waiting" and name not in view.state.shards:
             shards[ack.stream, "waiting"] += 1
-    metrics.clear("tamis_registry_shards")
     for (stream, state), count in shards.items():
         metrics.set("tamis_registry_shards", count, stream=stream, state=state)
     queries = Counter(alert_state(view, alert)[0] for alert in view.state.of_kind("alert"))
-    metrics.clear("tamis_registry_queries")
     for query_state, count in queries.items():
         metrics.set("tamis_registry_queries", count, state=query_state)
     unproven = Counter(
@@ -31,17 +42,13 @@ def show(view: View, metrics: Metrics) -> None:
         for word in ("heuristic", "trusted")
         if (source.certificate or "").startswith(word)
     )
-    metrics.clear("tamis_registry_unproven_streams")
     for (query, certificate), count in unproven.items():
         metrics.set("tamis_registry_unproven_streams", count, query=query, certificate=certificate)
-    metrics.clear("tamis_registry_unproven_queries")
-    for alert in {query.alert for query in view.plan.queries if retirement.unproven(query)}:
+    for alert in {query.alert for query in view.plan.queries if view.unproven(query)}:
         metrics.set("tamis_registry_unproven_queries", 1, query=alert)
-    metrics.clear("tamis_registry_topics")
     for stream_plan in view.plan.streams:
         metrics.set("tamis_registry_topics", len(stream_plan.topics), stream=stream_plan.name)
     leases = Counter(lease.stream for lease in view.state.leases.values())
-    metrics.clear("tamis_registry_leases")
     for stream, count in leases.items():
         metrics.set("tamis_registry_leases", count, stream=stream)
     metrics.set("tamis_plan_version", view.plan.version, service="registry")

@@ -1,29 +1,39 @@
-"""The registry as a process: settings, telemetry, HTTP, the loop; SIGTERM and SIGINT end it in order."""
+"""The registry as a process: settings, telemetry, HTTP and the loop. SIGTERM and SIGINT end it in order."""
 
 from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from types import FrameType
 
-from tamis.collecting import collect_seldom
-from tamis.query.reach import Reach
-from tamis.settings import KafkaSettings
-from tamis.telemetry import Health, Metrics, configure_logs, get_logger
+from tamis.garbage_collection import collect_seldom
+from tamis.messaging.probe import KafkaProbe
+from tamis.messaging.schemas.wire_format import Kind
+from tamis.query.file_access import FileAccess
+from tamis.settings import KafkaSettings, load
+from tamis.settings.http_security import http_security
+from tamis.settings.schema_registry import SchemaRegistrySettings
+from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
 from tamis.telemetry.server import HttpServer
-from tamis_registry.http_api import application
+from tamis_registry.http.api import application
 from tamis_registry.planning import PLANNER
-from tamis_registry.settings import RegistrySettings
+from tamis_registry.proving.pool import provers_of
+from tamis_registry.settings import HTTP_NAMES, RegistryHttpSettings, RegistrySettings
 from tamis_registry.worker import Worker
 
 
-def run(settings: RegistrySettings, kafka: KafkaSettings, host: str, port: int, reach: Reach) -> None:
-    """Serve until a signal comes. `reach`: which files tables may name.
+def run(
+    settings: RegistrySettings, kafka: KafkaSettings, host: str, port: int, file_access: FileAccess
+) -> None:
+    """Serve until a signal arrives. `file_access`: the files that tables may name.
 
-    Raises FencedError when another registry has taken over.
+    Raises FencedError when another registry has taken over, and InputError if other machines could use the
+    API without a token or without TLS.
     """
     configure_logs("registry", settings.log_level, settings.log_format)
+    security = http_security(load(RegistryHttpSettings), host, HTTP_NAMES)
     stopping = threading.Event()
 
     def stop(signum: int, frame: FrameType | None) -> None:
@@ -32,13 +42,46 @@ def run(settings: RegistrySettings, kafka: KafkaSettings, host: str, port: int, 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     metrics, health = Metrics("registry"), Health()
-    worker = Worker(kafka, settings.partitions, replace(PLANNER, reach=reach), metrics, health)
+    planner = replace(PLANNER, file_access=file_access, register=_register())
+    worker = Worker(kafka, settings.partitions, planner, metrics, health)
+    provers = provers_of(file_access, settings.registry_provers, settings.registry_proof_seconds)
     hosts = [name.strip() for name in (host, *settings.registry_hosts.split(",")) if name.strip()]
-    server = HttpServer(application(worker, metrics, health, hosts), host, port)
+    api = application(worker, provers, metrics, health, hosts=hosts, tokens=security.tokens)
+    server = HttpServer(api, host, port, certificates=security.certificates)
+    telemetry = _telemetry(settings, metrics, health, server.port)
+    security.watch()
     server.start()
+    provers.start()
     collect_seldom()
     get_logger("tamis.registry").info("listening", url=server.url, docs=f"{server.url}/docs")
     try:
-        worker.run(stopping)
+        with KafkaProbe(kafka, health, service="registry"):
+            worker.run(stopping)
     finally:
+        provers.close()
         server.stop()
+        if telemetry is not None:
+            telemetry.stop()
+
+
+def _telemetry(
+    settings: RegistrySettings, metrics: Metrics, health: Health, port: int
+) -> TelemetryServer | None:
+    """The server of the telemetry port, running. None if there is no such port, or if it is the API's `port`,
+    which has the same routes.
+    """
+    if settings.telemetry_port in (0, port):
+        return None
+    server = TelemetryServer(metrics, health, settings.telemetry_host, settings.telemetry_port)
+    server.start()
+    return server
+
+
+def _register() -> Callable[[str, Kind, str], int] | None:
+    """Registers schemas of topics; None without a schema registry."""
+    access = load(SchemaRegistrySettings).access
+    if access is None:
+        return None
+    from tamis.messaging.schemas.registry import SchemaRegistry
+
+    return SchemaRegistry(access).register

@@ -6,13 +6,16 @@ from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from tamis.settings import ServiceSettings
+from tamis.settings.http_security import HttpSettings, SettingNames
+from tamis_registry.proving.pool import PROCESSES, SECONDS
 
 DEFAULT_PARTITIONS = 4
 
 
 class RegistrySettings(ServiceSettings):
-    """What only the registry has. `partitions` counts once, at the fleet's first start; None: what is
-    recorded, else 4.
+    """Settings of the registry alone.
+
+    `partitions` is used only at the fleet's first start. None: the recorded number, or else 4.
     """
 
     model_config = SettingsConfigDict(env_prefix="TAMIS_", frozen=True)
@@ -21,3 +24,19 @@ class RegistrySettings(ServiceSettings):
     registry_host: str = "127.0.0.1"
     registry_port: int = Field(default=8181, ge=0, le=65_535)
     registry_hosts: str = ""  # names under which it is reached, with commas between
+    registry_provers: int = Field(default=PROCESSES, ge=1, le=64)  # processes that read and prove
+    registry_proof_seconds: int = Field(default=SECONDS, ge=1, le=3600)  # of processor time, for one text
+
+
+class RegistryHttpSettings(HttpSettings):
+    """Tokens and TLS of the registry."""
+
+    model_config = SettingsConfigDict(env_prefix="TAMIS_REGISTRY_")
+
+
+HTTP_NAMES = SettingNames(
+    tokens="TAMIS_REGISTRY_TOKENS_FILE",
+    certificate="TAMIS_REGISTRY_TLS_CERTIFICATE",
+    key="TAMIS_REGISTRY_TLS_KEY",
+    tls="TAMIS_REGISTRY_TLS",
+)

@@ -1,32 +1,35 @@
-"""The registry's one loop: it alone decides and writes; HTTP threads hand it jobs and wait."""
+"""The registry's one loop. Only this loop decides and writes; HTTP threads give it jobs and wait."""
 
 from __future__ import annotations
 
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from queue import Empty, SimpleQueue
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from tamis.errors import InputError, TamisError, UnavailableError
-from tamis.messaging.compacted import Record
+from tamis.messaging.topic_reader import Record
 from tamis.messaging.topics import ACKS, FRONTIERS, SKETCHES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics, get_logger
-from tamis_registry.core.change import Change
-from tamis_registry.core.planner import Planner
+from tamis_registry.core.plan.change import Change
+from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.registry import Registry
-from tamis_registry.core.state import State, recover
+from tamis_registry.core.state.model import State
+from tamis_registry.core.state.records import recover
 from tamis_registry.gauges import show
-from tamis_registry.history import History
-from tamis_registry.reports import read, read_ack, read_frontier, read_observation
-from tamis_registry.settings import DEFAULT_PARTITIONS
-from tamis_registry.store import FencedError, LostTransactionError, Recovered, Store
-from tamis_registry.unwritten import Unwritten
+from tamis_registry.jobs import IDLE, Decide, Jobs
+from tamis_registry.kafka.reports import read, read_ack, read_frontier, read_observation
+from tamis_registry.kafka.store import FencedError, LostTransactionError, Store
+from tamis_registry.plans.history import History
+from tamis_registry.plans.pending import PendingPlan
+from tamis_registry.startup import (
+    fleet_partitions,
+    recover_reports,
+    remove_unreadable_plans,
+)
 
 T = TypeVar("T")
 
@@ -34,21 +37,15 @@ T = TypeVar("T")
 TURN_SECONDS = 0.1
 TICK_SECONDS = 0.5
 PROBE_SECONDS = 5.0
-JOB_SECONDS = 30.0
 TAKEOVER_SECONDS = 5.0
 
 _log = get_logger("tamis.registry")
 
 
-@dataclass
-class _Job(Generic[T]):
-    decide: Callable[[Registry, int], tuple[T, Change]]
-    answer: Future[T]
-
-
 class Worker:
-    """Recovers from Kafka, decides, writes; and does so again after every failure, until it is stopped or
-    fenced.
+    """The loop: recovers from Kafka, decides and writes, and starts over after every failure.
+
+    It ends when it is stopped, or when another registry takes over.
     """
 
     def __init__(
@@ -66,35 +63,31 @@ class Worker:
         self._health = health
         self._owner = uuid.uuid4().hex
         self._was_writer = False
-        self._jobs: SimpleQueue[_Job[object]] = SimpleQueue()
+        self._jobs = Jobs()
         self._lock = threading.Lock()
         self._registry: Registry | None = None
         self._away: str | None = "the registry is starting"
         self.plans = History()
-        self._unwritten = Unwritten()
+        self._unwritten = PendingPlan()
 
     # ---- for HTTP threads
 
-    def submit(self, decide: Callable[[Registry, int], tuple[T, Change]]) -> T:
-        """Have the loop decide and perform; returns once it is durable. Raises what `decide` raises.
+    def submit(self, decide: Decide[T]) -> T:
+        """Let the loop decide and perform a change; returns when the change is durable. Raises the errors of
+        `decide`.
 
         UnavailableError: the registry can't write now, or nobody knows whether it was written.
         """
         self._check_available()
-        job = _Job(decide, Future())
-        self._jobs.put(job)  # type: ignore[arg-type]
-        try:
-            return job.answer.result(JOB_SECONDS)
-        except TimeoutError:
-            raise UnavailableError(
-                "no answer from Kafka yet",
-                where="registry",
-                hint="send it again: statements that are in force already stay unchanged",
-            ) from None
+        return self._jobs.submit(decide)
 
     @contextmanager
     def reading(self) -> Iterator[tuple[Registry, int]]:
-        """The registry as it is now, and the time; nothing changes meanwhile."""
+        """The registry at this moment, and the time; nothing changes during the block.
+
+        Use it only for quick reads, because the loop waits for the end of the block before it changes
+        anything.
+        """
         with self._lock:
             if self._registry is None:
                 raise UnavailableError(self._away or "starting", where="registry", hint="try again")
@@ -103,8 +96,10 @@ class Worker:
     # ---- the loop
 
     def run(self, stopping: threading.Event) -> None:
-        """Work until `stopping` is set. Raises FencedError when another registry has taken over, InputError
-        where Kafka holds a fleet that doesn't fit the settings.
+        """Work until `stopping` is set.
+
+        Raises FencedError if another registry has taken over, InputError if the fleet in Kafka doesn't fit
+        the settings.
         """
         pause = 0.5
         try:
@@ -150,14 +145,15 @@ class Worker:
         found = store.take_over(self._was_writer)
         self._was_writer = True
         before = recover(found.statements)
-        partitions = self._fleet_partitions(before)
+        partitions = fleet_partitions(before, self._partitions)
         store.topics.ensure_base(partitions)
         store.read_plans(found)
-        self.plans, self._unwritten = found.plans, Unwritten()
+        remove_unreadable_plans(store, found, self._metrics)
+        self.plans, self._unwritten = found.plans, PendingPlan()
         state = before.draft() if before else State(partitions)
         state.owner = self._owner
         registry = Registry(self._planner, state, before, found.plans.greatest, _now())
-        self._recover_reports(registry, found)
+        recover_reports(registry, found, self._metrics)
         change = registry.begin(_now())
         self._perform(store, registry, change)
         with self._lock:
@@ -171,40 +167,15 @@ class Worker:
             shards=len(state.shards),
         )
 
-    def _fleet_partitions(self, before: State | None) -> int:
-        if before is None:
-            return self._partitions or DEFAULT_PARTITIONS
-        if self._partitions not in (None, before.partitions):
-            raise InputError(
-                f"the fleet has {before.partitions} partitions, and {self._partitions} are set",
-                where="TAMIS_PARTITIONS",
-                hint=f"set it to {before.partitions} or leave it out: with another count keys would move",
-            )
-        return before.partitions
-
-    def _recover_reports(self, registry: Registry, found: Recovered) -> None:
-        for value in found.acks.values():
-            ack = read(Record(ACKS, 0, 0, None, value), read_ack, self._metrics)
-            if ack:
-                registry.hear(ack, None)
-        for value in found.frontiers.values():
-            frontier = read(Record(FRONTIERS, 0, 0, None, value), read_frontier, self._metrics)
-            if frontier:
-                registry.follow(frontier)
-        for value in found.sketches.values():
-            told = read(Record(SKETCHES, 0, 0, None, value), read_observation, self._metrics)
-            if told:
-                registry.observe(told)
-
     def _one_job(self, store: Store) -> None:
-        try:
-            job = self._jobs.get(timeout=TURN_SECONDS)
-        except Empty:
+        job = self._jobs.next(TURN_SECONDS)
+        if job is None:
             return
         registry = self._current()
+        job.stage, self._jobs.doing = "planned", "planning other statements"
         try:
-            with self._lock:
-                result, change = job.decide(registry, _now())
+            # Without the lock: a draft is decided on, and nothing of what others read changes until `done`.
+            result, change = job.decide(registry, _now())
             # Before anything is durable: someone else may have made a topic of that name.
             store.topics.check_streams(change.topics, change.state.partitions)
             if change.written is not None:
@@ -215,14 +186,16 @@ class Worker:
         except Exception:
             # A fault of ours in one text must not end the service for all others; it is logged whole.
             _log.exception("statement failed")
-            job.answer.set_exception(TamisError("the registry failed on this; its log says how"))
+            job.answer.set_exception(TamisError("an error in the registry; its log has the cause"))
             return
+        job.stage, self._jobs.doing = "written", "waiting for Kafka"
         try:
             self._perform(store, registry, change)
         except TamisError as error:
             job.answer.set_exception(error)
             raise
         job.answer.set_result(result)
+        self._jobs.doing = IDLE
 
     def _take_reports(self, records: list[Record], now: int) -> None:
         with self._lock:
@@ -237,16 +210,19 @@ class Worker:
 
     def _tick(self, store: Store) -> None:
         registry = self._current()
-        with self._lock:
-            change = registry.tick(_now())
-            show(registry.view(_now()), self._metrics)
+        self._jobs.doing = "planning for shards that came or went"
+        change = registry.tick(_now())
+        show(registry.view(_now()), self._metrics)
+        self._jobs.doing = IDLE
         if change:
             self._perform(store, registry, change)
 
     def _probe(self, store: Store) -> None:
-        """Whoever can't be heard must not be declared gone: while Kafka is away no silence counts."""
+        """A shard that can't be heard must not be declared gone, so silence doesn't count while Kafka is
+        away.
+        """
         if not store.reachable():
-            self._away = "Kafka does not answer"
+            self._away = store.trouble
             self._health.not_ready(self._away)
         elif self._away:
             with self._lock:
@@ -254,11 +230,18 @@ class Worker:
             self._available()
 
     def _perform(self, store: Store, registry: Registry, change: Change) -> None:
-        """The order is what makes it safe to crash between any two of these."""
+        """Perform a change. The order of the steps makes a crash between any two of them safe."""
         if change.statements:
             store.write_statements(change.statements)
         if change.topics:
             store.topics.ensure_streams(change.topics, change.state.partitions)
+        for stream in change.anew:
+            self._metrics.inc("tamis_registry_times_begun_anew_total", stream=stream)
+            _log.error(
+                "a stream's time is ahead of the clock: the stream starts again in new topics",
+                stream=stream,
+                hint="look for readings from the future: `tamis_dead_letters_total`, reason ahead_of_clock",
+            )
         with self._lock:
             registry.done(change, _now())
         if change.plan is not None:
@@ -266,15 +249,15 @@ class Worker:
             self._write_plan(store, registry)
 
     def _write_plan(self, store: Store, registry: Registry, *, ending: bool = False) -> None:
-        """Write the newest plan if there is one and its time has come, or this process is `ending`."""
+        """Write the newest plan if there is one and it is due, or if this process is `ending`."""
         new, partitions = self._unwritten, registry.state.partitions
         if new.plan is None or not (ending or new.due(time.monotonic(), partitions)):
             return
-        document = new.plan.document
+        document = new.plan.json
         store.write_plan(document, partitions, new.finals)
         self.plans.add(new.version, document)
         _log.info("plan written", plan=new.version, why=new.why)
-        self._unwritten = Unwritten(written=time.monotonic())
+        self._unwritten = PendingPlan(written=time.monotonic())
         with self._lock:
             registry.published = _now()
 
@@ -290,15 +273,10 @@ class Worker:
         self._health.ready()
 
     def _lose(self, reason: str) -> None:
-        """Nothing can be written; those who wait are told."""
+        """Tell all waiting callers that nothing can be written."""
         self._away = reason
         self._health.not_ready(reason)
-        while True:
-            try:
-                job = self._jobs.get_nowait()
-            except Empty:
-                return
-            job.answer.set_exception(UnavailableError(reason, where="registry", hint="try again"))
+        self._jobs.refuse_all(reason)
 
     def _check_available(self) -> None:
         if self._away:

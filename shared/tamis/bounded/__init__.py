@@ -1,19 +1,9 @@
-"""Which queries over streams without time need bounded memory, and their evaluation within the bound.
+"""Memory of queries: the verdict bounded, unbounded or unknown, the bound, the proof and the repairs.
 
-| file | idea |
-|---|---|
-| `closure` | difference bounds over whole numbers |
-| `normal_form` | a query as such bounds |
-| `minimise` | self-joins with less |
-| `extremes` | MAX and MIN as comparisons |
-| `keyed` | attributes that are limited by the number of keys |
-| `references` | MaxRef and MinRef |
-| `decide` | the verdict in polynomial time |
-| `ordered` | the verdict by deriving all LTO queries |
-| `coordinates`, `bound` | what a tuple asks of others, and how many different things it can ask |
-| `evaluate` | synopses, joins, results |
-| `witness` | inputs on which every evaluator runs out of memory |
-
-Source: arasu-2004, with offsets, and corrected where `docs/bounded.md` says so. Pure: whole numbers in,
-decisions out.
+`conjunctive` is the theory about conjunctions of difference bounds (arasu-2004, with offsets). `timeless`
+applies it to SQL over streams without time, and `application_time` extends it to event time (schiff-2020).
+`windows` bounds the aggregates of windows. `synopses` and `application_time.synopses` keep what the proofs
+say must be kept; `tamis.evaluation` runs them. `memory` is the verdict that all kinds of queries share.
+`docs/bounded.md` says where the papers are corrected. Nothing here does I/O, except reading the files of
+static relations.
 """

@@ -1,11 +1,12 @@
-"""The command `tamis`.
+"""The command `tamis`: one module a subcommand, so the list of files is the list of subcommands.
 
-Each module of this package whose name has no leading underscore is a subcommand of that name: its function
-`command` is a click command, and the first line of that function's docstring is its line in `tamis --help`. A
-module is imported only when its subcommand is asked for: help is quick, and a service imports what it needs.
+A module without a leading underscore is the subcommand of that name. Its function `command` is a click
+command, and the first line of that function's docstring is its line in `tamis --help`. A module is imported
+only when its subcommand runs: help is quick, and a service imports only what it needs.
 
-Exit codes: 0 yes or done, 1 no (a query that is refused, alarms that differ), 2 the input is wrong (or what
-is needed isn't there), 130 interrupted.
+Exit codes: 0 yes or done; 1 no (a query is refused, alarms differ); 2 the input is wrong, or something that
+is needed isn't available (TAMIS_EXIT_UNAVAILABLE in the environment sets another code for the latter); 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -13,28 +14,29 @@ from __future__ import annotations
 import ast
 import errno
 import importlib
+import os
 import sys
 from pathlib import Path
 from typing import IO, Any
 
 import click
 
-from tamis.errors import TamisError, UnavailableError
+from tamis.errors import EXIT_UNAVAILABLE, InputError, TamisError, UnavailableError
 
 _FOLDER = Path(__file__).parent
 _INTERRUPTED = 130
 
 
 class _Failure(click.ClickException):
-    """A TamisError, as click shows and counts it."""
+    """A TamisError as click's exception, with its exit code."""
 
     def __init__(self, error: TamisError) -> None:
         super().__init__(str(error))
-        self.exit_code = error.exit_code
+        self.exit_code = _exit_code(error)
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """As text, or as an event where a service's log is JSON."""
-        logs = sys.modules.get("tamis.telemetry.logs")  # only services have loaded it
+        """Print the message: as text, or as a log event if a service logs JSON."""
+        logs = sys.modules.get("tamis.telemetry.logs")  # loaded only by services
         if logs is not None and logs.in_json():
             logs.get_logger("cli").error(self.message)
         else:
@@ -42,7 +44,7 @@ class _Failure(click.ClickException):
 
 
 class _Subcommands(click.Group):
-    """The modules of this package."""
+    """The subcommands: the modules of this package."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(path.stem for path in _FOLDER.glob("[!_]*.py"))
@@ -63,25 +65,65 @@ class _Subcommands(click.Group):
             return super().invoke(ctx)
         except TamisError as error:
             raise _Failure(error) from error
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] == "tamis":
+                raise
+            raise _Failure(_not_installed(error.name)) from error
         except BrokenPipeError:
-            raise  # click ends quietly: whoever reads has read enough
+            raise  # click ends quietly: the reader of standard output has closed it
         except OSError as error:
-            # Such as a full disk under standard output; with 1 it would say no to what was asked.
+            # Such as a full disk under standard output. Exit code 1 would mean that the answer is no.
             raise _Failure(_from_system(error)) from error
         except KeyboardInterrupt:
             ctx.exit(_INTERRUPTED)
+        except Exception as error:
+            kafka = sys.modules.get("confluent_kafka")  # loaded only by commands that use Kafka
+            if kafka is None or not isinstance(error, kafka.KafkaException):
+                raise
+            raise _Failure(_from_kafka(error)) from error
+
+
+def _exit_code(error: TamisError) -> int:
+    """The exit code; a supervisor can choose the code of errors that may pass when it tries again."""
+    other = os.environ.get(EXIT_UNAVAILABLE, "")
+    known = other.isascii() and other.isdigit() and 0 < int(other) < 128
+    return int(other) if error.retriable and known else error.exit_code
+
+
+def _not_installed(module: str) -> TamisError:
+    return InputError(
+        f"the Python package {module.partition('.')[0]!r} is not installed",
+        hint="install Tamis with the extra that needs it: tamis[tools] for commands, tamis[edge], "
+        "tamis[registry], tamis[joiner] or tamis[alerts] for a service",
+    )
 
 
 def _from_system(error: OSError) -> TamisError:
     return UnavailableError(
         f"the system refuses: {error.strerror or error}",
         where=str(error.filename) if error.filename else None,
-        hint="make room on the disk, or write elsewhere" if error.errno == errno.ENOSPC else None,
+        hint="make room, or write to another disk" if error.errno == errno.ENOSPC else None,
     )
 
 
+def _from_kafka(error: Exception) -> TamisError:
+    """An unhandled error of the Kafka client, such as settings that it rejects."""
+    from confluent_kafka import KafkaError
+
+    from tamis.messaging.connection import BOOTSTRAP, Cluster, kafka_at, unavailable
+
+    bootstrap = os.environ.get(BOOTSTRAP) or "127.0.0.1:9092"
+    if error.args[0].code() == KafkaError._INVALID_ARG:
+        return InputError(
+            f"the Kafka client rejects its settings: {error.args[0].str()}",
+            where=kafka_at(bootstrap),
+            hint="check the TAMIS_KAFKA_… variables and the files in them",
+        )
+    return unavailable(error.args[0], Cluster(bootstrap))
+
+
 def summary(name: str) -> str:
-    """The first line of a subcommand's docstring, read from its source without importing it."""
+    """The first line of a subcommand's docstring, read from the source without an import."""
     for node in ast.parse((_FOLDER / f"{name}.py").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef) and node.name == "command":
             return (ast.get_docstring(node) or "").partition("\n")[0]

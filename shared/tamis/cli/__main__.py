@@ -1,4 +1,4 @@
-"""`python -m tamis.cli` is `tamis`."""
+"""`python -m tamis.cli`: the command `tamis`."""
 
 from tamis.cli import main
 

@@ -1,4 +1,4 @@
-"""The file of SQL that several commands take."""
+"""Files of SQL as input of commands."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ STANDARD_INPUT = "-"
 
 
 def statements_of(source: str) -> tuple[Catalog, list[Statement]]:
-    """The statements of a file of SQL, and what stands once all are carried out.
+    """The statements of a file of SQL, and the catalogue after all of them.
 
-    Raises SqlErrors with every mistake as FILE:line:column.
+    Raises SqlErrors with every mistake at FILE:line:column.
     """
     catalog = Catalog()
     statements = parse(read_sql(source), catalog, file=file_name(source))
@@ -26,12 +26,12 @@ def statements_of(source: str) -> tuple[Catalog, list[Statement]]:
 
 
 def file_name(source: str) -> str:
-    """How messages call a file of SQL."""
+    """The name of a file of SQL in messages."""
     return "<stdin>" if source == STANDARD_INPUT else source
 
 
 def read_sql(source: str) -> str:
-    """The text of a file of SQL, `-` for standard input."""
+    """The text of a file of SQL; `-` is standard input."""
     try:
         data = sys.stdin.buffer.read() if source == STANDARD_INPUT else Path(source).read_bytes()
         return data.decode("utf-8-sig")

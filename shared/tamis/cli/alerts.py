@@ -1,4 +1,4 @@
-"""`tamis alerts`: the service that makes episodes of alarms and notifies."""
+"""`tamis alerts`: the service that groups alarms into episodes and notifies."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import click
 @click.command(
     epilog="""\b
 Examples:
-  tamis alerts                                      episodes to Kafka and to the log
+  tamis alerts                                      episodes go to Kafka and to the log
   TAMIS_KAFKA_BOOTSTRAP=broker:9092 tamis alerts --config alerts.yaml
 """
 )
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="YAML file with the sinks; services/alerts/example.yaml explains every field.",
+    help="YAML file with the sinks; services/alerts/example.yaml explains each field.",
 )
 def command(config: Path | None) -> None:
-    """Run the alerts service: alarms into episodes, each notified once; SIGTERM stops it cleanly."""
+    """Run the alerts service: it groups alarms into episodes and notifies of each once; SIGTERM stops it."""
     from tamis.settings import KafkaSettings, ServiceSettings, load
     from tamis.telemetry.logs import configure_logs
-    from tamis_alerts.config import load_config
     from tamis_alerts.service import serve
+    from tamis_alerts.settings import load_config
 
     settings = load(ServiceSettings)
     configure_logs("alerts", settings.log_level, settings.log_format)

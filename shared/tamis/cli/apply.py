@@ -1,4 +1,4 @@
-"""`tamis apply`: give SQL statements to the registry."""
+"""`tamis apply`: apply SQL statements at the registry."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import orjson
 
 from tamis.cli._registry import registry_option
 from tamis.cli._sql_file import file_name, read_sql
-from tamis.fleet.registry_client import apply_sql
+from tamis.web.registry_client import RegistryClient
 
 
 @click.command(
@@ -18,15 +18,15 @@ Examples:
 """
 )
 @click.argument("source", metavar="FILE.sql")
-@click.option("--json", "as_json", is_flag=True, help="Print the registry's answer as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer of the registry as JSON.")
 @registry_option
-def command(source: str, as_json: bool, url: str) -> None:
-    """Apply a file of SQL statements (`-`: standard input), all of them or none.
+def command(source: str, as_json: bool, registry: RegistryClient) -> None:
+    """Apply all SQL statements of a file (`-`: standard input), or none.
 
-    Exits with 0 when done, 1 if a query is refused since its memory is not proven to be bounded, 2 if the
-    input is wrong.
+    The exit code is 0 if all are applied, 1 if a query is refused (its memory isn't proven to be bounded, or
+    a condition can't be executed), and 2 if the input is wrong.
     """
-    outcomes = apply_sql(url, read_sql(source), file_name(source))
+    outcomes = registry.apply_sql(read_sql(source), file_name(source))
     if as_json:
         click.echo(orjson.dumps(outcomes, option=orjson.OPT_INDENT_2))
         return

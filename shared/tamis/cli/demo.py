@@ -1,10 +1,8 @@
-"""`tamis demo`: the whole fleet on the repository's real readings."""
+"""`tamis demo`: the whole fleet on real readings from the repository."""
 
 from __future__ import annotations
 
-import signal
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -12,29 +10,35 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tamis.cli._signals import stop_event
+
 
 @click.command(
     epilog="""\b
 Examples:
   tamis demo
-  tamis demo --directory ./demo-run      keeps Kafka's data and all logs
+  tamis demo --directory ./demo-run      keeps the data of Kafka and all logs
+  tamis demo --secure                    against a Kafka with TLS, passwords and ACLs
 """
 )
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where Kafka and the services keep their files; a temporary one by default.",
+    help="The directory for the files of Kafka and the services; by default a temporary one.",
 )
-def command(directory: Path | None) -> None:
-    """Run the fleet on real readings, compare its alarms with the plain join, and report; ends by itself."""
-    from tamis.fleet.demo import Progress as Seen
-    from tamis.fleet.demo import check, run, total
-    from tamis.fleet.fleet import Fleet
-    from tamis.fleet.report import show
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="Run Kafka with TLS, a password for each service, and ACLs with exactly its rights.",
+)
+def command(directory: Path | None, secure: bool) -> None:
+    """Run the fleet on real readings for two minutes, compare its alarms with the plain join, and report."""
+    from tamis.local.demo import Progress as Seen
+    from tamis.local.demo import check, run, total
+    from tamis.local.demo_report import show
+    from tamis.local.fleet import Fleet
 
-    stopping = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
+    stopping = stop_event()
     console = Console()
     errors = Console(stderr=True)
     began = time.monotonic()
@@ -55,7 +59,7 @@ def command(directory: Path | None) -> None:
             facts = f"{seen.tuples:,} in, {seen.published:,} kept, {seen.alarms:,} alarms, {seen.live:,} live"
             bar.update(task, completed=seen.tuples, facts=facts)
 
-        outcome = run(place, lambda text: errors.print(text, highlight=False), watch, stopping)
+        outcome = run(place, lambda text: errors.print(text, highlight=False), watch, stopping, secure=secure)
         bar.update(task, facts="comparing with the plain join")
         verdicts = check(outcome)
     show(outcome, verdicts, console)

@@ -1,4 +1,4 @@
-"""`tamis drop`: take an alert, a stream, a function or a table out of service."""
+"""`tamis drop`: drop an alert, a stream, a function or a table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import quote
 import click
 
 from tamis.cli._registry import registry_option
-from tamis.fleet.registry_client import request
+from tamis.web.registry_client import RegistryClient
 
 
 @click.command(
@@ -20,7 +20,7 @@ Examples:
 @click.argument("kind", type=click.Choice(["alert", "stream", "function", "table"]))
 @click.argument("name")
 @registry_option
-def command(kind: str, name: str, url: str) -> None:
-    """Drop an alert, or a stream, function or table that nothing reads."""
-    (outcome,) = request("DELETE", url, f"/v1/{kind}s/{quote(name, safe='')}")
+def command(kind: str, name: str, registry: RegistryClient) -> None:
+    """Drop an alert, or a stream, function or table that no query reads."""
+    (outcome,) = registry.request("DELETE", f"/v1/{kind}s/{quote(name, safe='')}")
     click.echo(f"{outcome['kind']} {outcome['name']} dropped (plan {outcome['plan']})")

@@ -1,4 +1,4 @@
-"""`tamis edge`: one edge service."""
+"""`tamis edge`: the service that filters readings close to their source."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ Examples:
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="YAML file with the sources; services/edge/example.yaml explains every field.",
+    help="YAML file with the sources; services/edge/example.yaml explains each field.",
 )
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the journal, the spool and the last plan are kept; instead of the file's and TAMIS_DATA.",
+    help="Directory of the journal, the spool and the last plan; replaces the file's and TAMIS_DATA.",
 )
-@click.option("--name", help="The edge's name, part of its shards' ids; instead of the file's.")
+@click.option("--name", help="Name of the edge, which its shards' names contain; replaces the file's.")
 @click.option(
     "--http-host",
     metavar="ADDRESS",
     envvar="TAMIS_EDGE_HTTP_HOST",
-    help="Where the HTTP source listens; instead of the file's. TAMIS_EDGE_HTTP_HOST in the environment.",
+    help="Address of the HTTP source; replaces the file's. TAMIS_EDGE_HTTP_HOST in the environment. Beyond "
+    "loopback it needs tokens and TLS: see docs/security.md.",
 )
 @click.option(
-    "--http-port", type=click.IntRange(0, 65535), help="Port of the HTTP source; instead of the file's."
+    "--http-port", type=click.IntRange(0, 65535), help="Port of the HTTP source; replaces the file's."
 )
 def command(
     config: Path | None, data: Path | None, name: str | None, http_host: str | None, http_port: int | None
 ) -> None:
-    """Run an edge: readings in, filtered by the plan, retained ones to Kafka; SIGTERM stops it cleanly."""
+    """Run an edge: it reads sources and publishes the retained readings to Kafka; SIGTERM stops it."""
     from tamis.settings import KafkaSettings, ServiceSettings, load
     from tamis.telemetry.logs import configure_logs
-    from tamis_edge.config import load_config, override
     from tamis_edge.service import serve
+    from tamis_edge.settings import load_config, override
 
     settings = load(ServiceSettings)
     configure_logs("edge", settings.log_level, settings.log_format)

@@ -1,4 +1,4 @@
-"""`tamis explain`: what Tamis proves about each query of a file, before anything runs."""
+"""`tamis explain`: the proofs about each query of a file, before anything runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
 from tamis.planning.explain import estimated, explain, grown
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain
-from tamis.query.names import meant
+from tamis.query.names import normalized_name
 
 
 @click.command(
@@ -27,16 +27,16 @@ Examples:
     "--witness",
     "run_witness",
     is_flag=True,
-    help="Run the example of a query that is unbounded, and show how it grows.",
+    help="Run the example of an unbounded query, and show how its memory grows.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="Print only one JSON document.")
 def command(source: str, query: str | None, run_witness: bool, as_json: bool) -> None:
-    """Prove what may be omitted and how much memory a query needs, or refuse it.
+    """Show which readings of each query can be omitted and how much memory it needs, or why it is refused.
 
-    With --witness, a query that is unbounded is shown to be: of ever more tuples of its example, how many
-    states any evaluator must tell apart, and how many entries Tamis would keep.
+    --witness shows that an unbounded query is unbounded: for more and more tuples of its example, it prints
+    the number of states that any evaluator must distinguish, and the number of entries that Tamis would keep.
 
-    Exits with 0 if every query is accepted, 1 if one is refused, 2 if the file is wrong.
+    The exit code is 0 if every query is accepted, 1 if one is refused, and 2 if the file is wrong.
     """
     catalog, statements = statements_of(source)
     asked: dict[str, AlertDef | DerivedDef] = {}
@@ -45,7 +45,7 @@ def command(source: str, query: str | None, run_witness: bool, as_json: bool) ->
             asked[statement.name] = statement
         elif isinstance(statement, Explain) and isinstance(statement.target, AlertDef):
             asked[statement.target.name] = statement.target
-    query = query if query is None else meant(query, asked)
+    query = query if query is None else normalized_name(query, asked)
     if query is not None and query not in asked:
         raise InputError(f"there is no query {query!r}", where=source, hint="it has " + _listed(asked))
     chosen = [one for name, one in asked.items() if query in (None, name) and _stands(one, catalog)]
@@ -61,7 +61,7 @@ def command(source: str, query: str | None, run_witness: bool, as_json: bool) ->
 
 
 def _stands(query: AlertDef | DerivedDef, catalog: Catalog) -> bool:
-    """Is every stream that it reads still there at the end of the file?"""
+    """True if every stream that the query reads still exists at the end of the file."""
     return all(
         source.stream in catalog.streams or source.stream in catalog.tables for source in query.query.sources
     )

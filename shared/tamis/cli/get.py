@@ -1,4 +1,4 @@
-"""`tamis get`: what is defined, what runs, and why not."""
+"""`tamis get`: the state of alerts, streams, plans and edges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tamis.cli._registry import registry_option
-from tamis.fleet.registry_client import request
+from tamis.web.registry_client import RegistryClient
 
 _HEADINGS = {
     "streams": ("STREAM", "KIND", "SHARDS", "TOPICS", "ALERTS", "WHY"),
@@ -33,12 +33,12 @@ Examples:
 )
 @click.argument("what", type=click.Choice(list(_HEADINGS)), default="alerts")
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print the registry's answer as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer of the registry as JSON.")
 @registry_option
-def command(what: str, name: str | None, as_json: bool, url: str) -> None:
-    """Show alerts (the default), streams, plans or edges with their state and why."""
+def command(what: str, name: str | None, as_json: bool, registry: RegistryClient) -> None:
+    """Show alerts (the default), streams, plans or edges with their state and its reason."""
     path = f"/v1/{what}" if name is None else f"/v1/{what}/{quote(name, safe='')}"
-    answer = request("GET", url, path)
+    answer = registry.request("GET", path)
     if as_json or (what == "plans" and name is not None):
         click.echo(orjson.dumps(answer, option=orjson.OPT_INDENT_2))
         return
@@ -53,7 +53,7 @@ def command(what: str, name: str | None, as_json: bool, url: str) -> None:
 
 
 def _plain(lines: list[tuple[str, ...]]) -> None:
-    """Columns in line, in full: what a terminal would wrap, a pipe must not lose."""
+    """Print aligned columns without truncation, for a pipe."""
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     for line in lines:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
@@ -92,7 +92,7 @@ def _why(entry: dict[str, Any]) -> str:
 
 
 def _time(microseconds: int | None) -> str:
-    """An event time; a number where it is no date (recordings may count from anywhere)."""
+    """An event time as a date; as a number if it is beyond all dates."""
     if microseconds is None:
         return ""
     try:

@@ -1,9 +1,8 @@
-"""`tamis joiner`: joins the retained tuples of all streams and raises the alarms."""
+"""`tamis joiner`: the service that joins the retained tuples of all streams and raises alarms."""
 
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 from types import FrameType
 
 import click
@@ -19,12 +18,15 @@ Example:
 )
 @click.option(
     "--checkpoint",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where offsets and state are kept; `joiner` under TAMIS_DATA by default.",
+    metavar="DIRECTORY",
+    help="Directory of offsets and state, or a URI (hdfs://, s3a://); by default `joiner` in TAMIS_DATA.",
 )
-@click.option("--master", help="Spark's master: local[N] for N tasks at a time in this process.")
-def command(checkpoint: Path | None, master: str | None) -> None:
-    """Run the joiner: temporal joins of all alerts in one Spark query."""
+@click.option(
+    "--master",
+    help="Spark's master: local[N] runs N tasks at a time in this process; spark://host:port is a cluster.",
+)
+def command(checkpoint: str | None, master: str | None) -> None:
+    """Run the joiner: it evaluates all alerts in one Spark query; SIGTERM stops it."""
     from tamis_joiner.service import Joiner
     from tamis_joiner.settings import JoinerSettings
 

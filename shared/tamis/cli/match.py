@@ -1,4 +1,4 @@
-"""`tamis match`: a query's predicate against a stream's."""
+"""`tamis match`: compare the predicates of a query and of a stream."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import orjson
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError, RefusedError
 from tamis.expressions.nodes import Type
-from tamis.predicates import match
+from tamis.predicates.matching import match
 from tamis.predicates.predicate import Predicate
 from tamis.query.condition import read_condition
 
@@ -28,17 +28,25 @@ Examples:
 @click.argument("stream_predicate")
 @click.argument("query_predicate")
 @click.option(
-    "--schema", metavar="FILE.sql", help="Streams whose columns have types; without it numbers are DOUBLE."
+    "--schema",
+    metavar="FILE.sql",
+    help="File with CREATE STREAM statements for the types of columns; without it numbers are DOUBLE.",
 )
-@click.option("--method", type=click.Choice(["exact", "hsr", "hcr"]), default="exact", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+@click.option(
+    "--method",
+    type=click.Choice(["exact", "hsr", "hcr"]),
+    default="exact",
+    show_default=True,
+    help="The exact decision, or a heuristic of kuntschke-2006 that compares single boxes.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print only one JSON document.")
 def command(
     stream_predicate: str, query_predicate: str, schema: str | None, method: str, as_json: bool
 ) -> None:
-    """Does the query's predicate imply the stream's? And to what must the stream be relaxed?
+    """Decide whether a query's predicate implies a stream's, or relax the stream's predicate until it does.
 
-    The stream serves the query where every tuple that the query wants is in the stream. Exits with 0 if
-    it is so, 1 if not, 2 if the input is wrong.
+    If the query's predicate implies the stream's, the stream has every tuple that the query needs. The exit
+    code is 0 if so, 1 if not, and 2 if the input is wrong.
     """
     types = _types(schema) if schema is not None else None
     stream = _read(stream_predicate, types, "STREAM_PREDICATE")
@@ -72,6 +80,6 @@ def _types(source: str) -> dict[str, Type]:
                 raise InputError(
                     f"'{column.name}' is {types[column.name]} in one stream and {column.type} in another",
                     where=source,
-                    hint="give a file with the one stream that is meant",
+                    hint="give a file that has only the stream you mean",
                 )
     return types

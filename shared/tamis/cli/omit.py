@@ -1,4 +1,4 @@
-"""`tamis omit`: bracket omission on a recording."""
+"""`tamis omit`: bracket omission of a recording."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from numpy.typing import NDArray
 
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
-from tamis.omission.kernel import retained_by_key
+from tamis.omission.batch import retained_by_key
 from tamis.query.units import parse_duration
-from tamis.recordings import Format, format_of, read_rows, write_rows
+from tamis.recordings.files import Format, format_of, read_rows, write_rows
+from tamis.recordings.implausible_times import implausibility
 from tamis.recordings.rows import Rows
 from tamis.recordings.values import values_of
 
 _NUMBER = re.compile(r"^-?\d{1,30}(\.\d{1,30})?$", re.ASCII)
 
-# Fractional times are counted in units of a power of ten; nanoseconds of seconds are the finest that are met.
+# Fractional times become whole numbers by a power of ten. No clock is finer than nanoseconds.
 _FINEST = 9
 
 
@@ -36,7 +37,7 @@ Examples:
 """
 )
 @click.argument("source", metavar="INPUT")
-@click.option("-o", "--output", default="-", show_default=True, help="Where the retained rows go.")
+@click.option("-o", "--output", default="-", show_default=True, help="The file for the retained rows.")
 @click.option(
     "--interval",
     required=True,
@@ -48,27 +49,25 @@ Examples:
     type=click.Choice(["both", "above", "below"]),
     default="both",
     show_default=True,
-    help="above keeps maxima (for alarms on high values), below keeps minima.",
+    help="above keeps maxima, for alarms on high values; below keeps minima.",
 )
 @click.option(
     "--time",
     "time_column",
     default="ts",
     show_default=True,
-    help="Column of the event time: ISO 8601 or numbers.",
+    help="Column of the event time, in ISO 8601 or as numbers.",
 )
 @click.option("--value", "value_column", default="v", show_default=True, help="Column of the value.")
-@click.option("--key", "key_columns", multiple=True, help="Column of the key; several make one key together.")
-@click.option("--max-delay", metavar="D", help="Longest time that a decision may wait, like --interval.")
-@click.option(
-    "--strict", is_flag=True, help="The rule of cai-2021 for ties: equal values don't bracket each other."
-)
-@click.option("--stats", is_flag=True, help="Say on standard error how many rows were retained.")
+@click.option("--key", "key_columns", multiple=True, help="Column of the key; several columns form one key.")
+@click.option("--max-delay", metavar="D", help="Maximum delay of a decision, in the form of --interval.")
+@click.option("--strict", is_flag=True, help="Ties as in cai-2021: equal values don't bracket each other.")
+@click.option("--stats", is_flag=True, help="Print the number of retained rows to standard error.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["csv", "ndjson", "parquet"]),
-    help="Format of standard input and output, and of files whose names say none.",
+    help="Format of standard input and output, and of files without a known extension.",
 )
 def command(
     source: str,
@@ -83,16 +82,18 @@ def command(
     stats: bool,
     form: Format | None,
 ) -> None:
-    """Retain of a recording only the rows that a threshold alert over windows up to the interval can need.
+    """Keep only the rows of a recording that a threshold alert over windows up to the interval can need.
 
-    The rows come out unchanged, in the order of time. Standard output has the format of the input unless
-    --format says otherwise.
+    The rows are written unchanged, in the order of time. Standard output has the format of the input, unless
+    --format is given.
     """
     output_form = format_of(output, form or format_of(source) if output == "-" else form)
     rows = read_rows(source, form)
     times, unit = _times(rows, time_column)
-    if not len(rows):  # no time says what they count
+    if not len(rows):  # no time shows the unit
         unit = 1 if _NUMBER.match(interval) else None
+    if unit is None and (said := implausibility(times, None)):
+        click.echo(f"warning: {rows.where}: {said}", err=True)
     span = _span(interval, unit, "--interval")
     delay = None if max_delay is None else _span(max_delay, unit, "--max-delay")
     values = _numbers(rows, value_column, "value")
@@ -114,8 +115,8 @@ def command(
 
 
 def _times(rows: Rows, name: str) -> tuple[NDArray[np.int64], int | None]:
-    """Whole ticks, and how many of them are one of the column's own units (None: they are microseconds of
-    dates).
+    """The times as whole numbers, and the number of these units in one unit of the column. The second is None
+    if the times are dates; they are then in microseconds.
     """
     cells = rows.column(name)
     if cells.null_count:
@@ -132,7 +133,7 @@ def _times(rows: Rows, name: str) -> tuple[NDArray[np.int64], int | None]:
     found = values_of(rows, name, Type.TIMESTAMP)
     if found.unusable.any():
         raise InputError(
-            "beyond what event time can be",
+            "outside of the range of event times",
             where=rows.place(name, _first(found.unusable)),
             hint="correct it or leave the row out",
         )
@@ -186,7 +187,7 @@ def _span(text: str, unit: int | None, option: str) -> int:
             )
         ticks = parse_duration(text)
     elif _NUMBER.match(text):
-        ticks = floor(Fraction(text) * unit)  # spans between whole ticks are whole
+        ticks = floor(Fraction(text) * unit)  # differences of whole numbers are whole
     else:
         raise InputError(
             f"{text!r} is no number, but the times are numbers",
@@ -199,7 +200,7 @@ def _span(text: str, unit: int | None, option: str) -> int:
 
 
 def _key_codes(rows: Rows, names: tuple[str, ...]) -> NDArray[np.int64]:
-    """Equal keys have equal codes: numbers by value where a column holds nothing else, NULL like a value."""
+    """Codes of the keys: equal keys have equal codes. If all keys are numbers, they are compared by value."""
     if not names:
         return np.zeros(len(rows), np.int64)
     columns = []

@@ -1,4 +1,4 @@
-"""`tamis registry`: the service that takes statements and tells the fleet what to do."""
+"""`tamis registry`: the service that takes SQL statements and writes plans for the fleet."""
 
 from __future__ import annotations
 
@@ -11,25 +11,28 @@ from tamis.settings import KafkaSettings, TableSettings, load
     epilog="""\b
 Examples:
   tamis registry
-  TAMIS_KAFKA_BOOTSTRAP=broker:9092 TAMIS_PARTITIONS=8 tamis registry --host 0.0.0.0
+  TAMIS_KAFKA_BOOTSTRAP=broker:9092 TAMIS_PARTITIONS=8 tamis registry
+  TAMIS_REGISTRY_TOKENS_FILE=tokens.yaml TAMIS_REGISTRY_TLS=proxy tamis registry --host 0.0.0.0
 
-Settings come from the environment: TAMIS_KAFKA_…, TAMIS_PARTITIONS (at the fleet's first start; 4 by
-default), TAMIS_REGISTRY_HOST, TAMIS_REGISTRY_PORT, TAMIS_LOG_LEVEL, TAMIS_LOG_FORMAT.
+Settings come from the environment: TAMIS_KAFKA_…, TAMIS_PARTITIONS (for the first start of a fleet; 4
+by default), TAMIS_REGISTRY_HOST, TAMIS_REGISTRY_PORT, TAMIS_REGISTRY_TOKENS_FILE,
+TAMIS_REGISTRY_TLS_CERTIFICATE, TAMIS_REGISTRY_TLS_KEY, TAMIS_LOG_LEVEL, TAMIS_LOG_FORMAT.
+docs/security.md explains tokens and TLS.
 """
 )
-@click.option("--host", help="Where to listen; 127.0.0.1 unless TAMIS_REGISTRY_HOST says otherwise.")
+@click.option("--host", help="The address to listen on; by default TAMIS_REGISTRY_HOST or 127.0.0.1.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
-    help="Which port; 8181 unless TAMIS_REGISTRY_PORT says otherwise, 0 for a free one.",
+    help="The port, 0 for a free one; by default TAMIS_REGISTRY_PORT or 8181.",
 )
 def command(host: str | None, port: int | None) -> None:
-    """Run the registry: HTTP API, plans and topics; its state lives in Kafka alone."""
+    """Run the registry: it takes SQL over HTTP and writes plans to Kafka, which has its whole state."""
     from tamis_registry.service import run
     from tamis_registry.settings import RegistrySettings
 
     settings = load(RegistrySettings)
     host = host if host is not None else settings.registry_host
     port = port if port is not None else settings.registry_port
-    reach = load(TableSettings).registry(host, settings.registry_hosts)
-    run(settings, load(KafkaSettings), host, port, reach)
+    file_access = load(TableSettings).registry(host, settings.registry_hosts)
+    run(settings, load(KafkaSettings), host, port, file_access)

@@ -1,4 +1,4 @@
-"""`tamis run`: a query over recordings, with the product's own evaluators."""
+"""`tamis run`: evaluate a query over recordings, with the evaluators of the fleet."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ from functools import partial
 
 import click
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tamis.cli._recorded import files_of, read_recordings, recorded
+from tamis.bounded.application_time.static_relations import query_inputs
+from tamis.cli._recordings import files_of, read_recordings, recording_options
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError, NotAcceptedError
 from tamis.evaluation.replay import Replay, replay
-from tamis.evaluation.standing import WITHDRAWN, Rows, played
+from tamis.evaluation.standing.contract import WITHDRAWN, Rows
+from tamis.evaluation.standing.recording_runs import run_recordings
 from tamis.expressions.nodes import Column, Expr, Type, columns
-from tamis.planning.application_time.ground import ground
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
-from tamis.planning.standing import is_standing
+from tamis.planning.standing_queries import is_standing
 from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef, Query
-from tamis.query.names import meant
-from tamis.recordings import Format, Recording, format_of, write_table
+from tamis.query.names import normalized_name
+from tamis.recordings.files import Format, format_of, write_table
+from tamis.recordings.time_units import PER_SECOND, TimeUnit
+from tamis.recordings.typed import Recording
 from tamis.recordings.values import iso_text
 
 _TYPES = {
@@ -38,33 +42,43 @@ Examples:
     --input air=- --input surface=demo/first/surface.csv
 """
 )
-@recorded
-@click.option("--query", metavar="NAME", help="The alert or derived stream, where the file has several.")
-@click.option("-o", "--output", default="-", show_default=True, help="Where the rows go.")
+@recording_options
+@click.option("--query", metavar="NAME", help="The alert or derived stream, if the file has several.")
+@click.option("-o", "--output", default="-", show_default=True, help="The file for the rows.")
 def command(
-    source: str, inputs: tuple[str, ...], form: Format | None, query: str | None, output: str
+    source: str,
+    inputs: tuple[str, ...],
+    unit: TimeUnit,
+    form: Format | None,
+    query: str | None,
+    output: str,
 ) -> None:
-    """Evaluate an alert or a derived stream over recordings, filter and omission at the edge included.
+    """Evaluate an alert or a derived stream over recordings, with the filters and the omission of an edge.
 
-    One row per result with the columns of SELECT, in the order in which results arise: by the event time of
-    the latest tuple, of aggregates by their window's end, or over streams without time with the tuple that
-    makes them; the inputs of these are interleaved by their column _order where they have one, else read one
-    after the other. Tables are read from their paths. Times are written as they were read (text in ISO 8601,
-    or numbers; over streams without time all text alike, in UTC), differences of times as microseconds.
-    Standard output is CSV unless --format says otherwise. Exits with 0 when done, 1 if the query is refused,
-    2 if the input is wrong.
+    Each result is one row with the columns of SELECT. Rows are in the order of the event time of their latest
+    tuple; aggregates of windows are in the order of the windows' ends. Over streams without time, rows are in
+    the order of the tuples: recordings with a column _order are merged by it, others are read one after the
+    other. Tables are read from their paths.
+
+    Times are written in the form in which they were read: text in ISO 8601, or numbers of --time-unit. Over
+    streams without time, all text is in UTC. Differences of times are in microseconds. Standard output is
+    CSV, unless --format is given.
+
+    The exit code is 0 when done, 1 if the query is refused, and 2 if the input is wrong.
     """
-    output_form = format_of(output, form or "csv" if output == "-" else form)  # known before the work is done
+    output_form = format_of(
+        output, form or "csv" if output == "-" else form
+    )  # a mistake here must be found before the work
     catalog, _ = statements_of(source)
     chosen = _chosen(catalog, query, source)
     if isinstance(chosen, DerivedDef) and chosen.joins:
-        chosen = AlertDef(chosen.name, chosen.query)  # here it is evaluated for itself
-    recordings = read_recordings(catalog, [chosen], files_of(inputs, source, catalog), form)
+        chosen = AlertDef(chosen.name, chosen.query)  # run as an alert
+    recordings = read_recordings(catalog, [chosen], files_of(inputs, source, catalog), form, unit)
     if is_standing(chosen, catalog):
         write_table(_standing_rows(chosen, catalog, recordings), output, output_form)
         return
     alert = chosen if isinstance(chosen, AlertDef) else AlertDef(chosen.name, chosen.query)
-    alone = Catalog(catalog.streams, {}, catalog.functions, {alert.name: alert})
+    alone = Catalog(catalog.streams, {}, catalog.functions, {alert.name: alert}, results=catalog.results)
     plan = first_plan(alone)
     found = replay(plan.definitions[0], plan.streams, recordings)
     write_table(_table(found, recordings), output, output_form)
@@ -74,7 +88,7 @@ def _chosen(catalog: Catalog, name: str | None, source: str) -> AlertDef | Deriv
     queries: dict[str, AlertDef | DerivedDef] = {**catalog.derived, **catalog.alerts}
     if not queries:
         raise InputError("no query to run", where=source, hint="add a CREATE ALERT statement")
-    name = name if name is None else meant(name, queries)
+    name = name if name is None else normalized_name(name, queries)
     if name is None and len(queries) > 1:
         raise InputError(
             "several queries", where=source, hint=f"choose one with --query: {', '.join(queries)}"
@@ -87,14 +101,14 @@ def _chosen(catalog: Catalog, name: str | None, source: str) -> AlertDef | Deriv
 def _standing_rows(
     chosen: AlertDef | DerivedDef, catalog: Catalog, recordings: dict[str, Recording]
 ) -> pa.Table:
-    """The rows of a query that keeps synopses. Raises NotAcceptedError where it isn't bounded."""
+    """The rows of a standing query. Raises NotAcceptedError if it isn't bounded."""
     explained = explain(catalog, chosen)
     if not explained.accepted:
         repairs = explained.memory.repairs
         hint = f"write {repairs[0]}" if repairs else "ask tamis explain for the reason"
         raise NotAcceptedError(explained.reason, where=f"{explained.kind} {chosen.name}", hint=hint)
     rows = _played(chosen.query, catalog, recordings)
-    recordings = {**ground(chosen.query, catalog).relations, **recordings}
+    recordings = {**query_inputs(chosen.query, catalog).relations, **recordings}
     members = chosen.query.members or (chosen.query,)
     built = {}
     for number, output in enumerate(chosen.query.select):
@@ -102,7 +116,8 @@ def _standing_rows(
         column = pa.array(vector.data, _TYPES.get(kind, pa.int64()), mask=vector.null)
         if kind is Type.TIMESTAMP:
             written = {_written(one, one.select[number].expr, recordings) for one in members}
-            column = _as_given(column, written.pop() if len(written) == 1 else pa.string())
+            kind = written.pop() if len(written) == 1 else pa.string()
+            column = _as_given(column, kind, _unit(recordings))
         built[output.name] = column
     if WITHDRAWN in rows.columns:
         built[WITHDRAWN] = pa.array(rows.columns[WITHDRAWN].data)
@@ -110,16 +125,18 @@ def _standing_rows(
 
 
 def _played(query: Query, catalog: Catalog, recordings: dict[str, Recording]) -> Rows:
-    found = played(query, catalog, recordings)
+    found = run_recordings(query, catalog, recordings)
     if found.late:
-        what = "tuple misses" if found.late == 1 else "tuples miss"
+        what = "tuple is" if found.late == 1 else "tuples are"
         (stream,) = recordings
-        click.echo(f"stream {stream}: {found.late} {what} in a window, coming after its end", err=True)
+        click.echo(
+            f"stream {stream}: {found.late} {what} missing in a window that had already ended", err=True
+        )
     return found.rows
 
 
 def _written(query: Query, expr: Expr, recordings: dict[str, Recording]) -> pa.DataType:
-    """How the recordings write the times that an expression is made from; numbers where it has none."""
+    """The type in which the recordings have the times of an expression; a number if it has no times."""
     streams = {source.alias: source.stream for source in query.sources}
     times = [c for c in map(partial(_aggregated, query), columns(expr)) if c.type is Type.TIMESTAMP]
     given = [(recordings[streams[c.alias]], c.name) for c in times]
@@ -129,16 +146,30 @@ def _written(query: Query, expr: Expr, recordings: dict[str, Recording]) -> pa.D
 
 
 def _aggregated(query: Query, column: Column) -> Column:
-    """The column of a stream that a column of the query's rows is made from."""
+    """The stream's column from which a column of the query's rows is computed."""
     if column.alias or query.grouping is None:
         return column
     return query.grouping.aggregates[int(column.name)].column or column
 
 
-def _as_given(ticks: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Times in microseconds as a file writes times of this type."""
-    if pa.types.is_integer(kind):
-        return ticks
+def _unit(recordings: dict[str, Recording]) -> TimeUnit:
+    """The unit of times that are numbers, the same in all recordings; tables have none."""
+    return next((one.unit for one in recordings.values() if one.unit != "us"), "us")
+
+
+def _as_given(ticks: pa.Array, kind: pa.DataType, unit: TimeUnit) -> pa.Array:
+    """Times in microseconds, converted to this type. If all of them are whole units, the numbers are
+    integers, else fractions.
+    """
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        per = PER_SECOND[unit]
+        if per >= 1_000_000:
+            return pc.multiply(ticks, per // 1_000_000)
+        each = 1_000_000 // per
+        whole = pc.divide(ticks, each)
+        if pc.all(pc.equal(pc.multiply(whole, each), ticks)).as_py() is not False:
+            return whole
+        return pc.divide(ticks.cast(pa.float64(), safe=False), float(each))
     return iso_text(ticks) if pa.types.is_string(kind) else ticks.cast(pa.timestamp("us", kind.tz))
 
 
@@ -158,7 +189,7 @@ def _output(found: Replay, name: str, expr: Expr, recordings: dict[str, Recordin
     first = found.definition.inputs[0]
     like = next((c for c in columns(expr) if c.type is Type.TIMESTAMP), None)
     kind = _given(found, like or Column(first.alias, first.time, Type.TIMESTAMP), recordings).type
-    return _as_given(ticks, kind)
+    return _as_given(ticks, kind, _unit(recordings))
 
 
 def _given(found: Replay, column: Column, recordings: dict[str, Recording]) -> pa.ChunkedArray:

@@ -1,19 +1,16 @@
-"""`tamis up`: the whole fleet on this machine, for one's own queries."""
+"""`tamis up`: the whole fleet on this machine, for the user's own queries."""
 
 from __future__ import annotations
 
-import signal
 import tempfile
-import threading
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 
 import click
 
+from tamis.cli._signals import stop_event
 from tamis.cli._sql_file import read_sql
-from tamis.errors import UnavailableError
-from tamis.fleet.fleet import EdgeSpec, Fleet, FleetSpec, port_or_free
+from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec, port_or_free
 
 KAFKA_PORT = 9092
 REGISTRY_PORT = 8181
@@ -39,21 +36,16 @@ Examples:
     multiple=True,
     metavar="FILE.yaml",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="An edge's sources; may be given several times. Without it one edge takes every stream over HTTP.",
+    help="Configuration of an edge, repeatable. By default one edge takes all streams over HTTP.",
 )
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where Kafka and the services keep their files, to go on with next time; else temporary.",
+    help="Directory of all files; the next start continues with them. By default a temporary one.",
 )
 def command(files: tuple[Path, ...], edges: tuple[Path, ...], directory: Path | None) -> None:
-    """Run the whole fleet on this machine with an embedded Kafka; Ctrl-C stops it cleanly."""
+    """Run the whole fleet on this machine, with an embedded Kafka; Ctrl-C stops it."""
     texts = {str(path): read_sql(str(path)) for path in files}
-    stopping = threading.Event()
-
-    def stop(signum: int, frame: FrameType | None) -> None:
-        stopping.set()
-
     with tempfile.TemporaryDirectory(prefix="tamis-") as temporary:
         specs = [EdgeSpec(_edge_name(path), path.resolve()) for path in edges] or [EdgeSpec("edge")]
         spec = FleetSpec(
@@ -63,32 +55,28 @@ def command(files: tuple[Path, ...], edges: tuple[Path, ...], directory: Path | 
             registry_port=port_or_free(REGISTRY_PORT),
         )
         fleet = Fleet(spec, lambda text: click.echo(text, err=True))
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, stop)
+        stopping = stop_event()
         try:
             fleet.start(texts, stopping)
             if not stopping.is_set():
-                click.echo(_where(fleet))
-            while not stopping.wait(1.0):
-                gone = fleet.ended()
-                if gone:
-                    raise UnavailableError(f"{gone} ended", hint=f"see {spec.directory / 'logs' / gone}.log")
+                click.echo(_addresses(fleet))
+            fleet.supervisor().run(stopping)
         finally:
-            # Ctrl-C also ends what this is piped into, and that must not keep the fleet from stopping.
+            # Ctrl-C also ends the program that reads this pipe. The fleet must be stopped all the same.
             with suppress(OSError):
                 click.echo("stopping", err=True)
             fleet.stop()
 
 
 def _edge_name(path: Path) -> str:
-    """As the file names it, else as the file is named. Raises InputError for what is wrong in the file."""
-    from tamis_edge.config import load_config
+    """The edge's name in the file, else the file's name. Raises InputError for a mistake in the file."""
+    from tamis_edge.settings import load_config
 
     config = load_config(path)
     return config.name if "name" in config.model_fields_set else path.stem
 
 
-def _where(fleet: Fleet) -> str:
+def _addresses(fleet: Fleet) -> str:
     lines = [
         "The fleet runs; Ctrl-C stops it.",
         f"  kafka      {fleet.bootstrap}",

@@ -1,34 +1,33 @@
-"""`tamis verify`: the same alarms with and without Tamis?"""
+"""`tamis verify`: compare the alarms of Tamis with those of a plain join by DuckDB."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 
 import click
 import orjson
 from rich.console import Console
 
-from tamis.cli._recorded import files_of, read_recordings, recorded
+from tamis.bounded.application_time.static_relations import query_inputs
+from tamis.cli._recordings import files_of, read_recordings, recording_options
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
 from tamis.evaluation.replay import replay
-from tamis.evaluation.standing import played
-from tamis.planning.application_time.ground import ground
+from tamis.evaluation.standing.recording_runs import run_recordings
 from tamis.planning.build import first_plan
-from tamis.planning.standing import is_standing, judged
+from tamis.planning.standing_queries import is_standing, judged
 from tamis.query.model import AlertDef, Catalog
-from tamis.recordings import Format, Recording
-from tamis.verification import (
-    Alarms,
-    Verdict,
-    compare,
-    compare_grouped,
-    compare_standing,
-    keyed,
-    plain_join,
-)
+from tamis.recordings.files import Format
+from tamis.recordings.implausible_times import date
+from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.typed import Recording
+from tamis.verification.aggregates import compare_windowed_groups, with_group_keys
+from tamis.verification.compare import Alarms, Lateness, Verdict, compare
+from tamis.verification.reference import plain_join
+from tamis.verification.standing import compare_standing
 
 
 @click.command(
@@ -39,24 +38,30 @@ Examples:
     --json
 """
 )
-@recorded
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-def command(source: str, inputs: tuple[str, ...], form: Format | None, as_json: bool) -> None:
-    """Compare each alert's alarms with those of the plain join over the unfiltered recordings.
+@recording_options
+@click.option("--json", "as_json", is_flag=True, help="Print only one JSON document.")
+def command(source: str, inputs: tuple[str, ...], unit: TimeUnit, form: Format | None, as_json: bool) -> None:
+    """Compare the alarms of each alert with those of a plain join over all readings.
 
-    What Tamis retains is that of all alerts of the file together, as in a fleet. The plain join is run by
-    DuckDB. Missed: alarms of the plain join without an alarm of the same key (and window) in which every
-    tuple lies within its stream's omission interval. Extra: alarms that the plain join does not have. Alarms
-    with late tuples and those at the threshold up to rounding are counted apart. Of aggregates of windows
-    all rows are compared, over the tuples that came in time; of queries without time or in application time
-    all rows, each as often as it arises, and of groups the last ones. Exits with 0 if nothing is missed or
-    extra, 1 if something is or an alert is refused, 2 if the input is wrong.
+    DuckDB runs the plain join. Tamis retains tuples for all alerts of the file together, as in a fleet.
+
+    An alarm of the plain join is missed if Tamis has no alarm of the same key (and window) with every tuple
+    within its stream's omission interval. An alarm is extra if the plain join doesn't have it. Alarms with
+    late tuples, and alarms that are at the threshold up to rounding, are counted separately; the readings
+    that made others late are named.
+
+    For aggregates of windows, Tamis compares all rows over tuples that are not late. For queries without
+    time or in application time, it compares all rows and how often each occurs. For aggregates of these
+    queries, it compares the last row of each group.
+
+    The exit code is 0 if nothing is missed or extra, 1 if something is or an alert is refused, and 2 if the
+    input is wrong.
     """
     catalog, _ = statements_of(source)
     alerts = list(catalog.alerts.values())
     if not alerts:
         raise InputError("no alert to verify", where=source, hint="add a CREATE ALERT statement")
-    recordings = read_recordings(catalog, alerts, files_of(inputs, source, catalog), form)
+    recordings = read_recordings(catalog, alerts, files_of(inputs, source, catalog), form, unit)
     verdicts = verify(catalog, recordings)
     if as_json:
         click.echo(orjson.dumps([v.to_json() for v in verdicts], option=orjson.OPT_INDENT_2))
@@ -64,24 +69,27 @@ def command(source: str, inputs: tuple[str, ...], form: Format | None, as_json: 
         width = max(len(v.query) for v in verdicts)
         for verdict in verdicts:
             click.echo(_line(verdict, width))
+        for line in _lateness(verdicts):
+            click.echo(line)
     sys.exit(0 if all(v.same for v in verdicts) else 1)
 
 
 def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdict]:
-    """The verdict on every alert, in the order of the catalogue; progress goes to a terminal's stderr.
+    """The verdict on every alert, in the order of the catalogue; a terminal shows the progress.
 
-    Raises NotAcceptedError where an alert is not accepted.
+    Raises NotAcceptedError if an alert is not accepted.
     """
     standing = [name for name, alert in catalog.alerts.items() if is_standing(alert, catalog)]
     joins = {name: alert for name, alert in catalog.alerts.items() if name not in standing}
-    plan = first_plan(Catalog(catalog.streams, {}, catalog.functions, joins))  # what is paused, too
+    # Paused alerts are verified, too.
+    plan = first_plan(Catalog(catalog.streams, {}, catalog.functions, joins, results=catalog.results))
     definitions = {definition.alert: definition for definition in plan.definitions}
     for name in standing:
         judged(catalog.alerts[name], catalog)
     verdicts = []
     for alert in catalog.alerts.values():
         if alert.name in standing:
-            verdicts.append(_standing(alert, catalog, recordings))
+            verdicts.append(with_lateness(_standing(alert, catalog, recordings), alert, recordings))
             continue
         definition = definitions[alert.name]
         with _progress(f"{alert.name}: the plain join"):
@@ -98,31 +106,66 @@ def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdi
                 alarms=Alarms(ours.rows, starts=ours.starts),
                 retained=ours.retained,
             )
-        verdicts.append(verdict)
+        # If no alarm of the join has late tuples, lateness has cost no alarm.
+        verdicts.append(with_lateness(verdict, alert, recordings) if verdict.late else verdict)
     return verdicts
 
 
+def with_lateness(verdict: Verdict, alert: AlertDef, recordings: Mapping[str, Recording]) -> Verdict:
+    """The verdict, with the readings in the alert's streams that made other readings late."""
+    streams = dict.fromkeys(source.stream for source in alert.query.sources if source.stream in recordings)
+    found = tuple(
+        Lateness(stream, one.where, date(one.time), one.ahead / 1e6, one.late)
+        for stream in streams
+        for one in recordings[stream].late_causes
+    )
+    return replace(verdict, lateness=found)
+
+
 def _standing(alert: AlertDef, catalog: Catalog, recordings: dict[str, Recording]) -> Verdict:
-    """The verdict on a query that keeps synopses."""
+    """The verdict on a standing query."""
     read = {
         source.stream: recordings[source.stream]
         for source in alert.query.sources
         if source.stream in recordings
     }
-    query = alert.query if alert.query.grouping is None else keyed(alert.query)
+    query = alert.query if alert.query.grouping is None else with_group_keys(alert.query)
     with _progress(f"{alert.name}: Tamis"):
-        rows = played(query, catalog, read).rows
+        rows = run_recordings(query, catalog, read).rows
     with _progress(f"{alert.name}: comparing {len(rows)} rows"):
         if query.window is not None:
             (recording,) = read.values()
-            return compare_grouped(alert.name, alert.query, recording, rows.columns)
-        given = {**ground(alert.query, catalog).relations, **read}
+            return compare_windowed_groups(alert.name, alert.query, recording, rows.columns)
+        given = {**query_inputs(alert.query, catalog).relations, **read}
         return compare_standing(alert.name, alert.query, given, rows.columns)
 
 
 def _progress(what: str) -> AbstractContextManager[object]:
     console = Console(stderr=True)
     return console.status(what) if console.is_terminal else nullcontext()
+
+
+def _lateness(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Warnings: the alarms that may be missed because of late readings, and the readings that moved the
+    watermark.
+    """
+    some = [verdict for verdict in verdicts if verdict.lateness]
+    for verdict in some:
+        count = f"{verdict.late} of {verdict.reference_alarms}" if verdict.late else "some"
+        yield (
+            f"warning: lateness, not omission, may take {count} alarms of {verdict.query}: a fleet joins late"
+            " readings only as far as its state still holds them, and windows leave them out"
+        )
+    for one in dict.fromkeys(one for verdict in some for one in verdict.lateness):
+        yield (
+            f"  stream {one.stream}: {one.where}: {one.time} is {_span(one.ahead_seconds)} ahead of the"
+            f" readings behind it, of which {one.late} are late"
+        )
+
+
+def _span(length: float) -> str:
+    days = length / 86_400
+    return f"{days:,.0f} days" if days >= 2 else f"{length:g} s"
 
 
 def _line(verdict: Verdict, width: int) -> str:

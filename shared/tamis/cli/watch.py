@@ -1,18 +1,26 @@
-"""`tamis watch`: alarms and episodes as they come."""
+"""`tamis watch`: show alarms and episodes as they arrive in Kafka."""
 
 from __future__ import annotations
 
-import signal
-import threading
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
 
-from tamis.messaging.topics import ALARMS
-from tamis.query.names import meant
+from tamis.cli._signals import stop_event
+from tamis.errors import InputError, UnavailableError
+from tamis.messaging.topics import ALARMS, EPISODES, PLANS, STATEMENTS
+from tamis.query.names import normalized_name, suggest
+from tamis.query.units import parse_duration
+
+if TYPE_CHECKING:
+    from tamis.messaging.topic_reader import Record, TopicReader
+
+_WAIT_SECONDS = 0.5
+_ALERT = b"alert/"  # prefix of the keys of alerts in `tamis.statements`
 
 
 @click.command(
@@ -20,43 +28,131 @@ from tamis.query.names import meant
 Examples:
   tamis watch
   tamis watch condensation --from-beginning
+  tamis watch --since 1h
   tamis watch --json | jq .row
 """
 )
 @click.argument("alert", required=False)
-@click.option("--from-beginning", is_flag=True, help="Also what Kafka still holds from before.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document a line.")
+@click.option(
+    "--from-beginning", is_flag=True, help="Also show all earlier alarms and episodes that Kafka still has."
+)
+@click.option(
+    "--since", metavar="DURATION", help="Also show what arrived within this time before now: 30s, 2h."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document a line.")
 @click.option(
     "--bootstrap",
     envvar="TAMIS_KAFKA_BOOTSTRAP",
     metavar="HOST:PORT",
-    help="The Kafka cluster; by default TAMIS_KAFKA_BOOTSTRAP or 127.0.0.1:9092.",
+    help="The address of Kafka; by default TAMIS_KAFKA_BOOTSTRAP or 127.0.0.1:9092.",
 )
-def command(alert: str | None, from_beginning: bool, as_json: bool, bootstrap: str | None) -> None:
-    """Show alarms and episodes as they come, from Kafka; Ctrl-C ends it."""
-    from tamis.messaging.compacted import CompactedReader
-    from tamis.messaging.topics import EPISODES
+def command(
+    alert: str | None, from_beginning: bool, since: str | None, as_json: bool, bootstrap: str | None
+) -> None:
+    """Show alarms and episodes as they arrive in Kafka; Ctrl-C stops it."""
+    from tamis.messaging.topic_reader import TopicReader
     from tamis.settings import KafkaSettings, load
 
-    stopping = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
+    begin = _begin(from_beginning, since)
+    stopping = stop_event()
     settings = load(KafkaSettings)
     if bootstrap:
         settings = settings.model_copy(update={"bootstrap": bootstrap})
-    with CompactedReader(settings.client_config(), [ALARMS, EPISODES]) as reader:
-        for record in reader.snapshot():
-            if from_beginning and record.value is not None:
-                _show(record.topic, orjson.loads(record.value), alert, as_json)
+    config = settings.client_config()
+    with TopicReader(config, [ALARMS, EPISODES]) as reader:
+        reader.follow(begin)
+        if alert is not None:
+            _check(config, alert, past=begin is not None)
+        away = False
         while not stopping.is_set():
-            for record in reader.poll(0.5):
-                if record.value is not None:
-                    _show(record.topic, orjson.loads(record.value), alert, as_json)
+            for record in reader.poll(_WAIT_SECONDS):
+                _show(record, alert, as_json)
+            away = _report_kafka(reader, away)
 
 
-def _show(topic: str, record: Mapping[str, Any], alert: str | None, as_json: bool) -> None:
-    if alert is None or record["alert"] == meant(alert, {record["alert"]}):
-        click.echo(orjson.dumps(record).decode() if as_json else line(topic, record))
+def _begin(from_beginning: bool, since: str | None) -> int | None:
+    """The time from which records are shown, in milliseconds of Kafka; None: only new records."""
+    if from_beginning and since is not None:
+        raise InputError("--from-beginning and --since exclude each other", hint="give one of them")
+    if since is None:
+        return 0 if from_beginning else None
+    span = parse_duration(since)
+    if span < 0:
+        raise InputError(f"'{since}' is negative", where="--since", hint="give how long ago, such as 1h")
+    return max(0, int(time.time() * 1000) - span // 1000)
+
+
+def _check(config: Mapping[str, Any], alert: str, past: bool) -> None:
+    """Raises InputError if the alert is unknown, because nothing would ever be shown. The alert is looked up
+    in Kafka and not at the registry, whose address may be that of another fleet.
+    """
+    try:
+        known = _alerts(config)
+        name = normalized_name(alert, known)
+        if name in known:
+            return
+        if past and name in _before(config):
+            click.echo(f"alert '{name}' was dropped; what Kafka still has of it follows", err=True)
+            return
+    except UnavailableError as error:
+        click.echo(f"can't tell whether there is an alert '{alert}': {error}", err=True)
+        return
+    raise InputError(f"there is no alert '{name}'", hint=suggest(name, known))
+
+
+def _alerts(config: Mapping[str, Any]) -> set[str]:
+    """The names of all alerts, paused ones included."""
+    from tamis.messaging.topic_reader import TopicReader
+
+    found: set[str] = set()
+    with TopicReader(config, [STATEMENTS]) as reader:
+        for record in reader.snapshot():
+            if record.key is not None and record.key.startswith(_ALERT):
+                name = record.key.removeprefix(_ALERT).decode(errors="replace")
+                (found.discard if record.value is None else found.add)(name)
+    return found
+
+
+def _before(config: Mapping[str, Any]) -> set[str]:
+    """The names of alerts in all plans that Kafka still has."""
+    from tamis.messaging.topic_reader import TopicReader
+    from tamis.plan.json_form import alerts_of, version_of
+
+    found: dict[int, set[str]] = {}
+    with TopicReader(config, [PLANS]) as reader:
+        for record in reader.snapshot():
+            try:
+                if record.value is not None and (version := version_of(record.value)) not in found:
+                    found[version] = alerts_of(record.value)
+            except InputError:
+                continue  # the services report records that can't be read
+    return {alert for alerts in found.values() for alert in alerts}
+
+
+def _report_kafka(reader: TopicReader, away: bool) -> bool:
+    """True if Kafka is away now; a change is reported once."""
+    if reader.trouble is None or (away and reader.reachable(_WAIT_SECONDS)):
+        if away:
+            click.echo("Kafka answers again", err=True)
+        return False
+    if not away:
+        click.echo(f"{reader.trouble}; waiting", err=True)
+    return True
+
+
+def _show(record: Record, alert: str | None, as_json: bool) -> None:
+    if record.value is None:
+        return
+    try:
+        document = orjson.loads(record.value)
+        if alert is not None and document["alert"] != normalized_name(alert, {document["alert"]}):
+            return
+        text = orjson.dumps(document).decode() if as_json else line(record.topic, document)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        place = f"{record.topic}, partition {record.partition}, offset {record.offset}"
+        click.echo(f"{place}: this record can't be read: {error!r}", err=True)
+        return
+    click.echo(text)
 
 
 def line(topic: str, record: Mapping[str, Any]) -> str:

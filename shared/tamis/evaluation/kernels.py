@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tamis.kernels import njit
 
 Ints = NDArray[np.int64]
 
@@ -13,7 +14,7 @@ Ints = NDArray[np.int64]
 def windows(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     keys: Ints, times: Ints, probe: Ints, lo: Ints, hi: Ints
 ):
-    """For each probe the half-open range of rows with its key and a time in [lo, hi]: (start, stop)."""
+    """The half-open range (start, stop) of rows with the key and a time in [lo, hi], for each probe."""
     size = len(keys)
     start = np.empty(len(probe), np.int64)
     stop = np.empty(len(probe), np.int64)
@@ -40,7 +41,7 @@ def windows(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
 
 @njit(cache=True)
 def expand(start: Ints, stop: Ints):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Every (probe, row) of the ranges: two arrays as long as the ranges together."""
+    """All pairs (probe, row) of the ranges: two arrays as long as the ranges together."""
     total = 0
     for row in range(len(start)):
         total += stop[row] - start[row]

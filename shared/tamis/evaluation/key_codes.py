@@ -1,27 +1,27 @@
-"""Numbers for key values, so that the join sorts and compares keys as integers."""
+"""Codes of keys: whole numbers, so that the join sorts and compares keys as integers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.evaluation.dictionary_encoding import DictionaryEncoder
 from tamis.expressions.vectors import Vector
 
 NO_KEY = -1
 
 
 class KeyCodes:
-    """Gives equal keys the same code, over all columns that are ever shown to it.
+    """Gives equal keys the same code, over all calls of `encode`.
 
-    Numbers are equal by value (1 = 1.0), as SQL has it; text is never equal to a number. A key with NULL in
-    it has the code `NO_KEY`. Codes may have gaps.
+    Numbers are equal by value (1 = 1.0), as in SQL; text is never equal to a number. A key that contains NULL
+    has the code `NO_KEY`. Codes may have gaps.
     """
 
     def __init__(self) -> None:
-        self._codes: dict[Any, int] = {}
+        self._codes = DictionaryEncoder()
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -39,20 +39,13 @@ class KeyCodes:
         [4]
         """
         if not key:
-            return np.full(size, self._code(()), np.int64)
+            return np.full(size, self._codes.encode([()])[0], np.int64)
         columns = [vector.data.tolist() for vector in key]
         # A single column needs no tuples; one-tuples and plain values never meet, since all inputs of a query
         # have keys of the same length.
         values = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
-        known = self._codes
-        for value in dict.fromkeys(values):
-            if value not in known:
-                known[value] = len(known)
-        codes = np.fromiter(map(known.__getitem__, values), np.int64, size)
+        codes = self._codes.encode(values)
         for vector in key:
             if vector.null is not None:
                 codes[vector.null] = NO_KEY
         return codes
-
-    def _code(self, value: Any) -> int:
-        return self._codes.setdefault(value, len(self._codes))

@@ -1,7 +1,8 @@
 """An alert over recordings: the edge's filter and omission, then the joiner's join, in one process.
 
-Used by `tamis run` and `tamis verify`. Times and omission are those of the plan that the registry would
-make, so what it retains is what the fleet would retain when every tuple came in order of its event time.
+`tamis run` and `tamis verify` use it. The plan is the same as the registry's. Filters, omission keys and
+compared values are evaluated by the same code as in an edge (`tamis.evaluation.entries`). Omission runs in
+its batch form. It retains the tuples that an edge retains if they arrive in order of their event times.
 """
 
 from __future__ import annotations
@@ -12,17 +13,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.evaluation.entries.key_table import KeyTable
+from tamis.evaluation.entries.matches import matches
+from tamis.evaluation.entries.omission_order import Offer, compared
+from tamis.evaluation.entries.rule import OmissionRule
+from tamis.evaluation.filter_dispatch import Dispatch
 from tamis.evaluation.key_codes import KeyCodes
-from tamis.evaluation.temporal_join import Joined, Tuples, combinations
+from tamis.evaluation.temporal_join import JoinedColumns, Tuples, combinations
 from tamis.evaluation.window_rows import rows as window_rows
-from tamis.expressions.evaluate import evaluate, holds
+from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
-from tamis.omission.kernel import retained_by_key
-from tamis.omission.windows import retained_in_windows
-from tamis.planning.plan import Definition, Entry, StreamPlan, TopicPlan
+from tamis.omission.exact_ranks import ExactRanks
+from tamis.plan.model import Definition, Entry, StreamPlan, TopicPlan
 from tamis.recordings.typed import Recording
 
-_EXACT = 2**53  # integers up to this size are DOUBLEs too
+_LONG_AGO = -(2**62)
+_AT_ONCE = 16  # entries whose filters are evaluated at once: a byte for each and each row of a recording
 
 
 @dataclass(frozen=True)
@@ -44,13 +50,24 @@ class Replay:
 
 
 def retained_rows(topic: TopicPlan, recording: Recording) -> NDArray[np.bool_]:
-    """Which rows of a recording the edge publishes to this topic: what an entry retains or what is late."""
+    """The rows of a recording that the edge publishes to this topic: retained ones and late ones."""
     keep = np.zeros(len(recording), np.bool_)
-    for entry in topic.entries:
-        passing = _passing(entry, topic, recording)
-        keep |= passing & recording.late
-        rows = np.flatnonzero(passing & ~recording.late)
-        keep[rows[_omission(entry, recording, rows)]] = True
+    for first in range(0, len(topic.entries), _AT_ONCE):
+        entries = topic.entries[first : first + _AT_ONCE]
+        omitting = [entry for entry in entries if entry.interval > 0]
+        filters = Dispatch(entry.filter for entry in entries)
+        holds, _ = filters.over(recording.columns, len(recording))
+        concerned = matches(
+            topic.partition_key,
+            recording.columns,
+            holds[[filters.row(entry.filter) for entry in entries if entry.interval == 0]],
+            holds[[filters.row(entry.filter) for entry in omitting]],
+        )
+        in_time = concerned.only(~recording.late)
+        keep |= in_time.published | (concerned.any() & recording.late)
+        for entry, offered in zip(omitting, in_time.offered, strict=True):
+            rows = np.flatnonzero(offered)
+            keep[rows[_retained(entry, recording, rows)]] = True
     return keep
 
 
@@ -66,22 +83,7 @@ def replay(
         source.topic: np.flatnonzero(retained_rows(topics[source.topic], recordings[source.stream]))
         for source in definition.inputs
     }
-    codes = KeyCodes()
-    tuples: dict[str, Tuples] = {}
-    order: dict[str, NDArray[np.int64]] = {}  # alias -> recording's row of each joined tuple
-    for source in definition.inputs:
-        recording, rows = recordings[source.stream], kept[source.topic]
-        keys = codes.encode([recording.columns[name].take(rows) for name in source.partition_key], len(rows))
-        times = recording.columns[source.time].data[rows]
-        by_key = np.lexsort((times, keys))
-        order[source.alias] = rows[by_key]
-        tuples[source.alias] = Tuples(
-            times=times[by_key],
-            keys=keys[by_key],
-            versions=np.full(len(rows), definition.version, np.int64),
-            new=np.ones(len(rows), np.bool_),
-            columns={name: vector.take(rows[by_key]) for name, vector in recording.columns.items()},
-        )
+    tuples, order = _inputs(definition, recordings, kept)
     found = list(combinations(definition, tuples))
     chosen = [
         np.concatenate([block[i] for block in found] or [_none()]) for i in range(len(definition.inputs))
@@ -97,7 +99,7 @@ def replay(
     arrived = np.argsort(when, kind="stable")
     chosen = [rows[arrived] for rows in chosen]
     starts = None if starts is None else starts[arrived]
-    joined = Joined(definition.inputs, tuples, chosen, definition.window, starts)
+    joined = JoinedColumns(definition.inputs, tuples, chosen, definition.window, starts)
     used = {source.stream for source in definition.inputs}
     return Replay(
         definition=definition,
@@ -109,59 +111,55 @@ def replay(
     )
 
 
+def _inputs(
+    definition: Definition,
+    recordings: Mapping[str, Recording],
+    kept: Mapping[str, NDArray[np.int64]],
+) -> tuple[dict[str, Tuples], dict[str, NDArray[np.int64]]]:
+    """The tuples of each input in the order of the join, and their rows in the recordings, by alias; `kept`:
+    the retained rows by topic.
+    """
+    codes = KeyCodes()
+    tuples: dict[str, Tuples] = {}
+    order: dict[str, NDArray[np.int64]] = {}
+    for source in definition.inputs:
+        recording, rows = recordings[source.stream], kept[source.topic]
+        keys = codes.encode([recording.columns[name].take(rows) for name in source.partition_key], len(rows))
+        times = recording.columns[source.time].data[rows]
+        by_key = np.lexsort((times, keys))
+        order[source.alias] = rows[by_key]
+        tuples[source.alias] = Tuples(
+            times=times[by_key],
+            keys=keys[by_key],
+            versions=np.full(len(rows), definition.version, np.int64),
+            new=np.ones(len(rows), np.bool_),
+            columns={name: vector.take(rows[by_key]) for name, vector in recording.columns.items()},
+        )
+    return tuples, order
+
+
 def _union(definition: Definition, stream: str, kept: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.unique(np.concatenate([kept[s.topic] for s in definition.inputs if s.stream == stream]))
 
 
-def _passing(entry: Entry, topic: TopicPlan, recording: Recording) -> NDArray[np.bool_]:
-    passing = np.ones(len(recording), np.bool_)
-    # What has omission serves joins, and a NULL key joins nothing; without it, an alert may be over one
-    # stream.
-    for name in topic.partition_key if entry.interval else ():
-        null = recording.columns[name].null
-        if null is not None:
-            passing &= ~null
-    if entry.filter is not None:
-        passing &= holds(entry.filter, recording.under(""), len(recording))
-    return passing
-
-
-def _omission(entry: Entry, recording: Recording, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of `rows` the entry retains."""
-    if entry.interval == 0 or entry.value is None or recording.stream.time is None:
-        return np.ones(len(rows), np.bool_)
-    columns = {("", name): vector.take(rows) for name, vector in recording.columns.items()}
-    values = evaluate(entry.value, columns, len(rows))
-    # What has no value, or none that is exact as DOUBLE, can't be weighed against others: it is kept.
-    weighed = np.ones(len(rows), np.bool_) if values.null is None else ~values.null
-    if values.data.dtype.kind == "i":
-        weighed &= (values.data <= _EXACT) & (values.data >= -_EXACT)
-    keep = ~weighed
-    codes = _omission_codes([columns["", name] for name in entry.omission_key], len(rows))[weighed]
-    times = recording.columns[recording.stream.time].data[rows][weighed]
-    numbers = values.data[weighed].astype(np.float64)
-    if entry.window is None:
-        keep[weighed] = retained_by_key(
-            codes, times, numbers, entry.interval, sides=entry.sides, max_delay=entry.max_delay
-        )
-    else:
-        keep[weighed] = retained_in_windows(
-            codes,
-            times,
-            numbers,
-            entry.window.slide,
-            entry.window.size,
-            sides=entry.sides,
-            max_delay=entry.max_delay,
-        )
+def _retained(entry: Entry, recording: Recording, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """The tuples among `rows` that the entry retains."""
+    time, count = recording.stream.time, len(rows)
+    if time is None:
+        return np.ones(count, np.bool_)
+    columns = {name: vector.take(rows) for name, vector in recording.columns.items()}
+    keys = KeyTable().codes([columns[name] for name in entry.omission_key], count)
+    times = columns[time].data
+    # Nothing that is older than this can stand for a tuple.
+    reached = np.maximum.accumulate(np.append(_LONG_AGO, times))[:-1]
+    alive = reached - min(recording.stream.delay + entry.interval, -_LONG_AGO)
+    offer = Offer(np.arange(count), keys, times, alive)
+    view = {("", name): vector for name, vector in columns.items()}
+    numbers, keep, _ = compared(entry.value, view, count, exact=entry.exact, ranks=ExactRanks(), offer=offer)
+    inside = ~keep
+    keep = keep.copy()
+    keep[inside] = OmissionRule.of(entry).retained(keys[inside], times[inside], numbers[inside])
     return keep
-
-
-def _omission_codes(key: Sequence[Vector], size: int) -> NDArray[np.int64]:
-    """Equal keys have equal codes; NULL is a value of its own."""
-    nulls = [Vector(np.zeros(size, np.bool_) if vector.null is None else vector.null, None) for vector in key]
-    filled = [Vector(v.data if v.null is None else np.where(v.null, v.data[:1], v.data), None) for v in key]
-    return KeyCodes().encode([*filled, *nulls], size)
 
 
 def _none() -> NDArray[np.int64]:

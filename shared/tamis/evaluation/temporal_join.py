@@ -1,11 +1,10 @@
-"""The temporal join of n streams in columns: every combination of tuples that has at least one new tuple.
+"""Temporal join of n streams in columns: finds every combination of tuples with at least one new tuple.
 
-For each input in turn its new tuples start combinations; inputs before it take part with their old tuples
-only, those behind it with all, so that each combination with a new tuple arises exactly once. The other
-inputs are chained one by one: rows are sorted by (key, time), so the partners of a row are one range, found
-by binary search, and all ranges of a block are expanded at once. The ranges of the search come from the
-closure of the time bounds and from the windows that the tuples chosen so far share, which makes a separate
-check of either needless.
+For each input in turn, its new tuples start combinations. Inputs before it take part with their old tuples
+only, and inputs after it with all tuples, so each combination with a new tuple arises exactly once. The other
+inputs are joined one by one. Rows are sorted by (key, time), so the partners of a row are one range, which a
+binary search finds, and all ranges of a block are expanded at once. The ranges follow from the closure of the
+time bounds and from the windows that the tuples chosen so far share, so neither needs a separate check.
 """
 
 from __future__ import annotations
@@ -17,14 +16,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.evaluation.exact_threshold import ExactCheck
 from tamis.evaluation.kernels import expand, windows
 from tamis.evaluation.time_bounds import UNBOUNDED, Matrix, closure
 from tamis.evaluation.window_rows import shared
-from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Call, Expr, Type, conjunction
+from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Mask, Vector
-from tamis.planning.plan import Definition, Input
-from tamis.planning.remembered import MOST, Remembered
+from tamis.identity_cache import IdentityCache
+from tamis.plan.model import Definition, Input
 from tamis.query.model import WINDOW_END, WINDOW_START, Window
 
 Rows = NDArray[np.int64]
@@ -38,9 +38,9 @@ BLOCK = 65_536
 class Tuples:
     """The tuples of one topic as columns of equal length, sorted by (key, time).
 
-    `keys` are the partition key's codes, the same for all topics of a join; a tuple with NULL in its key has
-    a negative code. `times` are microseconds, at most 2^53 in size; `versions` the plan versions under which
-    the tuples were sent; `new` marks those that no earlier call has seen.
+    `keys` are the codes of the partition key, the same for all topics of a join; a tuple with NULL in its key
+    has a negative code. `times` are microseconds, at most 2^53 in size; `versions` the plan versions under
+    which the tuples were sent. `new` marks the tuples that no earlier call has seen.
     """
 
     times: NDArray[np.int64]
@@ -58,14 +58,20 @@ def combinations(
     tuples: Mapping[str, Tuples],
     passed: Sequence[Mask] | None = None,
     block: int = BLOCK,
+    *,
+    until: int | None = None,
 ) -> Iterator[tuple[Rows, ...]]:
     """The combinations with at least one new tuple for which `definition` raises an alarm, each once.
 
-    `tuples` is by alias (two aliases of one topic may share one object); `passed` says where each input's
-    filter holds, where that is known. Yields blocks of row numbers, one array per input in the definition's
-    order. A combination counts if every tuple's version is at or above the definition's (protocol.md, rule
-    8); tuples with NULL keys meet only themselves, in single inputs. A combination that lies in several
-    windows of the definition comes once (`window_rows.rows` has one row a window).
+    `tuples` are by alias (two aliases of one topic may share one object). `passed` has the mask of each
+    input's filter, if it is known. Yields blocks of row numbers, one array for each input in the definition's
+    order. The condition must be true as computed, or possibly true in exact arithmetic (see
+    `exact_threshold`).
+
+    A combination counts if the least version of its tuples is at least the definition's version. If another
+    definition has replaced this one, the least version must also be below `until`, the version of the other
+    (protocol.md, rule 8). Tuples with NULL keys count only in definitions with a single input. A combination
+    in several windows of the definition is returned once (`window_rows.rows` has one row for each window).
     """
     most = closure(definition)
     if most is None:
@@ -74,29 +80,45 @@ def combinations(
     if passed is None:
         passed = [passing(source, mine) for source, mine in zip(definition.inputs, inputs, strict=True)]
     rows_of = [
-        np.flatnonzero(mask & _joins(definition, mine)) for mask, mine in zip(passed, inputs, strict=True)
+        np.flatnonzero(mask & _may_join(definition, mine)) for mask, mine in zip(passed, inputs, strict=True)
     ]
+    if until is not None and not any(
+        (mine.versions[picked] < until).any() for mine, picked in zip(inputs, rows_of, strict=True)
+    ):
+        return
     new = [mine.new[picked] for mine, picked in zip(inputs, rows_of, strict=True)]
-    every = [_Side.of(mine, picked) for mine, picked in zip(inputs, rows_of, strict=True)]
-    old = [_Side.of(mine, p[~n]) for mine, p, n in zip(inputs, rows_of, new, strict=True)]
-    check = _check(definition)
+    every = [_SortedRows.of(mine, picked) for mine, picked in zip(inputs, rows_of, strict=True)]
+    old = [_SortedRows.of(mine, p[~n]) for mine, p, n in zip(inputs, rows_of, new, strict=True)]
+    check = _cached_check(definition)
+    # Each combination is found once, by its first input with a new tuple: those before it take old tuples
+    # only.
     for i in range(len(inputs)):
         if not new[i].any():
             continue
-        chain = _Chain(inputs, old[:i] + every[i:], most, definition.window, block)
-        for chosen in chain.extend({i: rows_of[i][new[i]]}, _order(i, most)):
+        chain = _JoinChain(inputs, old[:i] + every[i:], most, definition.window, block)
+        for chosen in chain.extend({i: rows_of[i][new[i]]}, _join_order(i, most)):
             rows = tuple(chosen[j] for j in range(len(inputs)))
-            if check is not None:
-                kept = np.flatnonzero(holds(check, Joined(definition.inputs, tuples, rows), len(rows[0])))
+            if until is not None:
+                rows = _below_version(inputs, rows, until)
+            if check is not None and len(rows[0]):
+                kept = check.met(JoinedColumns(definition.inputs, tuples, rows), len(rows[0]))
                 rows = tuple(r[kept] for r in rows)
             if len(rows[0]):
                 yield rows
 
 
-class Joined(Mapping[tuple[str, str], Vector]):
-    """Columns by alias and name, taken at the rows of combinations only once something asks for them.
+def _below_version(inputs: Sequence[Tuples], rows: tuple[Rows, ...], until: int) -> tuple[Rows, ...]:
+    """The combinations whose least version is below `until`."""
+    versions = [mine.versions[picked] for mine, picked in zip(inputs, rows, strict=True)]
+    kept = np.flatnonzero(np.min(versions, axis=0) < until)
+    return tuple(picked[kept] for picked in rows)
 
-    With a window also its columns, the same for all inputs: `starts` are those of each combination's.
+
+class JoinedColumns(Mapping[tuple[str, str], Vector]):
+    """Columns by alias and name, taken at the rows of combinations when they are first read.
+
+    If there is a window, its columns are included; they are the same for all inputs. `starts`: the start of
+    the window for each combination.
     """
 
     def __init__(
@@ -129,15 +151,17 @@ class Joined(Mapping[tuple[str, str], Vector]):
 
 
 def passing(source: Input, tuples: Tuples) -> Mask:
-    """Which tuples pass the filter of `source`."""
+    """The mask of the tuples that pass the filter of `source`."""
     rows = np.arange(len(tuples))
     if source.filter is None:
         return np.ones(len(rows), np.bool_)
-    return holds(source.filter, Joined((source,), {source.alias: tuples}, (rows,)), len(rows))
+    return holds(source.filter, JoinedColumns((source,), {source.alias: tuples}, (rows,)), len(rows))
 
 
-def _joins(definition: Definition, tuples: Tuples) -> Mask:
-    """None from before the definition's version and, where there are partners, none without a key."""
+def _may_join(definition: Definition, tuples: Tuples) -> Mask:
+    """The mask of the tuples with at least the definition's version and, if there are several inputs, with a
+    key.
+    """
     mask = tuples.versions >= definition.version
     if len(definition.inputs) > 1:
         mask &= tuples.keys >= 0
@@ -145,7 +169,7 @@ def _joins(definition: Definition, tuples: Tuples) -> Mask:
 
 
 @dataclass(frozen=True)
-class _Side:
+class _SortedRows:
     """Rows of one input that may take part, in the order of (key, time), with their keys and times."""
 
     rows: Rows
@@ -153,25 +177,28 @@ class _Side:
     times: NDArray[np.int64]
 
     @staticmethod
-    def of(tuples: Tuples, rows: Rows) -> _Side:
-        return _Side(rows, tuples.keys[rows], tuples.times[rows])
+    def of(tuples: Tuples, rows: Rows) -> _SortedRows:
+        return _SortedRows(rows, tuples.keys[rows], tuples.times[rows])
 
 
-def _check(definition: Definition) -> Expr | None:
-    """What is left to check of a combination whose keys and times fit, the same object each time."""
-    return _CHECKS.one(definition, partial(_left, definition))
+def _cached_check(definition: Definition) -> ExactCheck | None:
+    """The residual condition of combinations whose keys and times match, always the same object."""
+    return _CHECKS.one(definition, partial(_residual_check, definition))
 
 
-_CHECKS = Remembered[Expr | None](MOST)
+_CHECKS = IdentityCache[ExactCheck | None]()
 
 
-def _left(definition: Definition) -> Expr | None:
+def _residual_check(definition: Definition) -> ExactCheck | None:
     equal: list[Expr] = [Call("=", pair, Type.BOOLEAN) for pair in definition.equalities]
-    return conjunction((*equal, *((definition.condition,) if definition.condition is not None else ())))
+    condition = conjunction((*equal, *((definition.condition,) if definition.condition is not None else ())))
+    return None if condition is None else ExactCheck(condition, definition.margins)
 
 
-def _order(first: int, most: Matrix) -> list[int]:
-    """The other inputs, each time the one with the narrowest window from those already chosen."""
+def _join_order(first: int, most: Matrix) -> list[int]:
+    """The order in which the other inputs are joined: the next one is always the input with the narrowest
+    time window to those chosen so far.
+    """
     chosen, left = [first], [j for j in range(len(most)) if j != first]
     while left:
         width = {j: min(int(most[k, j]) + int(most[j, k]) for k in chosen) for j in left}
@@ -182,11 +209,11 @@ def _order(first: int, most: Matrix) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Chain:
-    """Extends combinations by one input after the other, holding about `block` of them a step."""
+class _JoinChain:
+    """Extends combinations by one input after the other, with about `block` of them at each step."""
 
     tuples: Sequence[Tuples]
-    sides: Sequence[_Side]
+    sides: Sequence[_SortedRows]
     most: Matrix
     window: Window | None
     block: int
@@ -238,7 +265,7 @@ def _blocks(start: Rows, stop: Rows, block: int) -> Iterator[tuple[Rows, Rows, R
             yield which[at:until], start[at:until], stop[at:until]
             at = until
             continue
-        for begin in range(int(start[at]), int(stop[at]), block):  # one probe alone has more than a block
+        for begin in range(int(start[at]), int(stop[at]), block):  # a single probe has more than a block
             end = min(begin + block, int(stop[at]))
             yield which[at : at + 1], np.array([begin]), np.array([end])
         at += 1

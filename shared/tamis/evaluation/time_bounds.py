@@ -1,6 +1,4 @@
-"""What a definition's time bounds imply: the tightest bound between any two inputs, and how long a tuple is
-needed.
-"""
+"""Implied time bounds of a definition, and the time for which a tuple is needed for its joins."""
 
 from __future__ import annotations
 
@@ -9,28 +7,28 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.planning import topology
-from tamis.planning.plan import Definition
-from tamis.planning.remembered import MOST, Remembered
-from tamis.planning.times import window_bounds
+from tamis.analysis import topology
+from tamis.analysis.time_conditions import window_bounds
+from tamis.identity_cache import IdentityCache
+from tamis.plan.model import Definition
 
-# Stands for "no bound". Far above every sum of real bounds, and a time (within 2^53) plus it is an int64.
+# Means "no bound". It is far above every sum of real bounds, and a time (within 2^53) plus it fits in int64.
 UNBOUNDED = 2**61
 
 Matrix = NDArray[np.int64]
 
 
 def closure(definition: Definition) -> Matrix | None:
-    """The greatest t_i - t_j that bounds and window allow, for all inputs i, j (shape (n, n), microseconds):
-    to be read only.
+    """The greatest t_i - t_j that bounds and window allow, for all inputs i, j (shape (n, n), microseconds).
 
-    `UNBOUNDED` where nothing bounds it; None where the bounds contradict each other and nothing ever joins.
+    `UNBOUNDED` where no bound exists; None if the bounds contradict each other and no tuples ever join.
+    The caller must not change the matrix.
     """
     return _CLOSURES.one(definition, partial(_closure, definition))
 
 
-# Of thousands of definitions most are the same objects in the next plan, and in the next batch all.
-_CLOSURES = Remembered[Matrix | None](MOST)
+# Most of thousands of definitions are the same objects in the next plan, and all are in the next batch.
+_CLOSURES = IdentityCache[Matrix | None]()
 
 
 def _closure(definition: Definition) -> Matrix | None:
@@ -43,12 +41,12 @@ def _closure(definition: Definition) -> Matrix | None:
 
 
 def reaches(definition: Definition) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """For each input i the pairs (j, w): a tuple of i at t can still meet a new tuple of j while j's frontier
-    is at most t + w. A tuple that none of its pairs can reach any more is of no use to the definition: every
-    combination that is still to come has a new tuple in some other input, whose time is at or above that
-    input's frontier.
+    """The pairs (j, w) for each input i: a tuple of i at t can join a new tuple of j while j's frontier is at
+    most t + w.
 
-    Single inputs and contradictory bounds have no pairs: nothing of them need be stored.
+    If no pair of a tuple reaches any more, the definition no longer needs the tuple: every future combination
+    has a new tuple in some other input, at or above that input's frontier. Single inputs and contradictory
+    bounds have no pairs, so none of their tuples need to be stored.
     """
     most = closure(definition)
     if most is None:

@@ -1,4 +1,4 @@
-"""Hopping and tumbling windows over combinations: which windows hold all of their tuples."""
+"""Hopping and tumbling windows that contain all tuples of a combination."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ Times = NDArray[np.int64]
 
 
 def shared(window: Window, earliest: Times, latest: Times) -> tuple[Times, Times]:
-    """Starts of the first and the last window that hold both times; none does where last < first.
+    """Starts of the first and the last window that contain both times. If last < first, no window contains
+    both.
 
     >>> first, last = shared(Window(10, 30), np.array([25]), np.array([31]))
     >>> first.tolist(), last.tolist()
@@ -24,8 +25,8 @@ def shared(window: Window, earliest: Times, latest: Times) -> tuple[Times, Times
 
 
 def rows(window: Window, times: Sequence[Times]) -> tuple[NDArray[np.int64], Times]:
-    """One row for each combination and each window that holds all its tuples: number of the combination, and
-    start of the window. `times`: of the combinations' tuples, one array per input.
+    """One row for each combination and each window that contains all of its tuples: the number of the
+    combination, and the start of the window. `times`: those of the combinations' tuples, one array per input.
 
     >>> which, start = rows(Window(10, 30), [np.array([25, 60]), np.array([31, 60])])
     >>> which.tolist(), start.tolist()
@@ -39,5 +40,5 @@ def rows(window: Window, times: Sequence[Times]) -> tuple[NDArray[np.int64], Tim
 
 
 def last_end(window: Window, times: Times) -> Times:
-    """The end (not included) of the last window that holds each time."""
+    """The end (not included) of the last window that contains each time."""
     return times // window.slide * window.slide + window.size

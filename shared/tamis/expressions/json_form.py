@@ -4,9 +4,9 @@
     literal   ["literal", type, value]          TIMESTAMP and INTERVAL in microseconds, null for NULL
     call      [operator, type, argument, …]     operators and types as in `nodes`
 
-Numbers come back the same: a DOUBLE is a JSON number with a point or an exponent, an integer one without
-(JSON parsers that read all numbers as doubles won't do). What is read comes from the network: everything is
-checked, types included, and nothing deep or large enough to hurt gets through.
+Numbers don't change: a DOUBLE is a JSON number with a point or an exponent, an integer is one without. A
+JSON parser that reads all numbers as doubles can't be used. The input comes from the network: everything is
+checked, including types, depth and size.
 """
 
 from __future__ import annotations
@@ -15,11 +15,20 @@ import math
 from typing import Any
 
 from tamis.errors import InputError
-from tamis.expressions.nodes import OPAQUE, OPERATORS, Call, Column, Expr, Literal, Type
+from tamis.expressions.nodes import (
+    LARGEST_EXACT_INTEGER,
+    OPAQUE,
+    OPERATORS,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    Type,
+)
 from tamis.expressions.signatures import check
 from tamis.expressions.vectors import Value
 
-MAX_DEPTH = 200  # evaluators recurse; Python's own limit is 1,000 frames, some of them the caller's
+MAX_DEPTH = 200  # evaluators recurse, and Python's limit of 1,000 frames includes the caller's
 MAX_NODES = 10_000  # an IN list of 3,000 values fits; a batch over more would take seconds
 MAX_TEXT = 10_000  # characters of one name or VARCHAR literal
 
@@ -29,21 +38,22 @@ _TYPES = {t.value: t for t in Type}
 def to_json(expr: Expr) -> list[Any]:
     """The JSON form of `expr`, made of lists, str, int, float, bool and None.
 
-    Raises InputError where `from_json` would refuse it for its depth, its size, or a value that JSON lacks.
+    Raises InputError if `from_json` would refuse the result for its depth or size, or for a value that JSON
+    lacks.
     """
     return _Writer().write(expr, 1)
 
 
 def from_json(document: object) -> Expr:
-    """The expression that `document` (parsed JSON) is the form of.
+    """The expression whose JSON form `document` (parsed JSON) is.
 
-    Raises InputError, with the place as a path of list positions, on anything that `to_json` does not write.
+    Raises InputError, with the place as a path of list positions, for anything that `to_json` does not write.
     """
     return _Reader().read(document, ())
 
 
 class _Budget:
-    """Counts the nodes of one expression and refuses what is too deep or too large."""
+    """Counts the nodes of one expression, and refuses an expression that is too deep or too large."""
 
     def __init__(self) -> None:
         self._nodes = 0
@@ -119,7 +129,7 @@ def _text(item: object, path: tuple[int, ...]) -> str:
     if not isinstance(item, str):
         raise _error(f"expected a string, found {_shown(item)}", path)
     if len(item) > MAX_TEXT:
-        raise _error(f"a string of {len(item)} characters; at most {MAX_TEXT} are taken", path)
+        raise _error(f"a string of {len(item)} characters; at most {MAX_TEXT} are allowed", path)
     try:
         item.encode()
     except UnicodeEncodeError:
@@ -143,13 +153,13 @@ def _literal(item: object, type_: Type, path: tuple[int, ...]) -> Value:
     elif isinstance(item, float):
         if math.isfinite(item):
             return item
-    elif isinstance(item, int) and abs(item) <= 2**53:  # some writers shorten 5.0 to 5
+    elif isinstance(item, int) and abs(item) <= LARGEST_EXACT_INTEGER:  # some writers shorten 5.0 to 5
         return float(item)
     raise _error(f"{_shown(item)} is not a value of type {type_}", path)
 
 
 def _shown(item: object) -> str:
-    """A hint of `item` for a message; never long, whatever came."""
+    """A short description of `item` for a message."""
     if isinstance(item, (list, dict)):
         return f"a {type(item).__name__} of {len(item)}"
     if isinstance(item, int) and not -(2**64) < item < 2**64:

@@ -1,17 +1,17 @@
-"""The one expression tree of Tamis: what SQL is parsed to, proofs reason about, and columns are evaluated by.
+"""The expression tree of Tamis: SQL is parsed to it, proofs reason about it, and columns are evaluated by it.
 
-Three kinds of node only: a column, a literal, and an operator with arguments. Everything that walks an
-expression (evaluation over columns, interval arithmetic, SQL for DuckDB, the JSON form in plans) is a
-dispatch on `Call.op`.
+It has three kinds of nodes: a column, a literal, and an operator with arguments. Code that walks an
+expression (evaluation over columns, interval arithmetic, SQL for DuckDB, the JSON form in plans) dispatches
+on `Call.op`.
 
-Meaning, the same in every evaluator:
+The meaning is the same in every evaluator:
 
 - NULL is SQL's: arithmetic and comparisons with NULL are NULL; AND, OR and NOT are three-valued; a
-  condition holds only where it is true. `least` and `greatest` skip NULL arguments and are NULL where all
-  are.
+  condition holds only where it is true. `least` and `greatest` skip NULL arguments and are NULL if all
+  arguments are.
 - INT and BIGINT are one 64-bit integer: `+ - * neg abs` are exact, and NULL where they overflow. `/`,
   `power` and the functions are DOUBLE, as is every arithmetic with a DOUBLE in it. A result that isn't
-  finite is NULL: division by zero, `ln` of what has none, overflow.
+  finite is NULL: after a division by zero, the `ln` of a negative number, or an overflow.
 - TIMESTAMP and INTERVAL are integers of microseconds: TIMESTAMP ± INTERVAL is a TIMESTAMP, TIMESTAMP -
   TIMESTAMP an INTERVAL.
 - An integer and a DOUBLE are equal by value (2^53 + 1 is no DOUBLE) and ordered as DOUBLE, two integers as
@@ -27,7 +27,7 @@ from enum import StrEnum
 
 
 class Type(StrEnum):
-    """Types of columns and expressions; INTERVAL only arises inside expressions."""
+    """Types of columns and expressions. Only expressions have INTERVALs; columns don't."""
 
     VARCHAR = "VARCHAR"
     BOOLEAN = "BOOLEAN"
@@ -39,20 +39,26 @@ class Type(StrEnum):
 
     @property
     def integral(self) -> bool:
-        """Held as int64."""
+        """Represented as int64."""
         return self in (Type.INT, Type.BIGINT, Type.TIMESTAMP, Type.INTERVAL)
 
     @property
     def numeric(self) -> bool:
-        """May stand in arithmetic."""
+        """Allowed in arithmetic."""
         return self in (Type.INT, Type.BIGINT, Type.DOUBLE)
 
 
 ARITHMETIC = ("+", "-", "*", "/", "power", "neg", "abs", "sqrt", "exp", "ln", "log10", "least", "greatest")
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}  # after exchanging the operands
+OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "!=", "!=": "="}  # of a comparison that is false
 LOGIC = ("and", "or", "not", "is_null")  # `and` and `or` take any number of arguments
-# A function of Python by its name, what is declared of it, and its arguments: see `opaque`.
+# A Python function by its name, its declared shapes, and its arguments: see `python_functions`.
 OPAQUE = "python"
+# Integers of up to this size are DOUBLEs, too; beyond it a DOUBLE may stand for several integers.
+LARGEST_EXACT_INTEGER = 2**53
+# The result of these operators isn't finite if an operand isn't; the same is true of the numerator of /.
+KEEPS_NONFINITE = ("+", "-", "*", "neg", "abs", "sqrt", "ln", "log10")
 OPERATORS = (
     *ARITHMETIC,
     *COMPARISONS,
@@ -93,7 +99,7 @@ Expr = Column | Literal | Call
 
 
 def columns(expr: Expr) -> Iterator[Column]:
-    """Every column in `expr`, left to right, repeated as often as it occurs."""
+    """Every occurrence of a column in `expr`, left to right."""
     if isinstance(expr, Column):
         yield expr
     elif isinstance(expr, Call):
@@ -107,14 +113,14 @@ def aliases(expr: Expr) -> frozenset[str]:
 
 
 def conjunction(parts: tuple[Expr, ...]) -> Expr | None:
-    """The AND of `parts`; None for none, which holds everywhere."""
+    """The AND of `parts`; None if there are none, which holds everywhere."""
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else Call("and", parts, Type.BOOLEAN)
 
 
 def conjuncts(expr: Expr | None) -> tuple[Expr, ...]:
-    """The parts of nested ANDs; none of what holds everywhere."""
+    """The operands of nested ANDs; empty for None, which holds everywhere."""
     if expr is None:
         return ()
     if isinstance(expr, Call) and expr.op == "and":

@@ -1,11 +1,20 @@
-"""Which arguments an operator takes, and the type of its result: the one place that says so."""
+"""Signatures of the operators: the types of their arguments and of their results."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from tamis.errors import InputError
-from tamis.expressions.nodes import COMPARISONS, LOGIC, OPAQUE, OPERATORS, Call, Expr, Literal, Type
+from tamis.expressions.nodes import (
+    COMPARISONS,
+    LOGIC,
+    OPAQUE,
+    OPERATORS,
+    Call,
+    Expr,
+    Literal,
+    Type,
+)
 
 _DOUBLE_OF_ONE = ("sqrt", "exp", "ln", "log10")
 _WITH_TIME = {
@@ -19,7 +28,7 @@ _WITH_TIME = {
 
 
 def common_type(types: Sequence[Type]) -> Type | None:
-    """The one type that values of these types are brought to; None where there is none.
+    """The type to which values of these types are converted; None if there is none.
 
     >>> common_type([Type.INT, Type.DOUBLE])
     <Type.DOUBLE: 'DOUBLE'>
@@ -34,7 +43,7 @@ def common_type(types: Sequence[Type]) -> Type | None:
 
 
 def result_type(op: str, types: Sequence[Type]) -> Type | None:
-    """The type of `op` applied to arguments of `types`; None where it does not take them."""
+    """The type of `op` applied to arguments of `types`; None if it does not take them."""
     if op in LOGIC or op in COMPARISONS:
         return Type.BOOLEAN if _compares(op, types) else None
     if op in ("least", "greatest"):
@@ -68,9 +77,9 @@ def _compares(op: str, types: Sequence[Type]) -> bool:
 
 
 def call(op: str, *args: Expr) -> Call:
-    """`op` applied to `args`, with the type that follows.
+    """`op` applied to `args`, with its result type.
 
-    Raises InputError where the operator does not take arguments of these types.
+    Raises InputError if the operator does not take arguments of these types.
     """
     type_ = result_type(op, [arg.type for arg in args])
     if type_ is None:
@@ -79,12 +88,14 @@ def call(op: str, *args: Expr) -> Call:
 
 
 def check(node: Call) -> None:
-    """Raises InputError where `node` is not of the type that its arguments give (INT and BIGINT are one)."""
+    """Raises InputError if the type of `node` doesn't follow from its arguments; INT and BIGINT count as
+    one.
+    """
     type_ = result_type(node.op, [arg.type for arg in node.args])
     if type_ is None:
         raise _refusal(node.op, node.args)
     if node.op == OPAQUE and not _declared(node):
-        raise InputError("a function of Python has a name, and a letter of +-mq? for each argument")
+        raise InputError("a Python function needs a name, and a letter of +-mq? for each argument")
     integers = (Type.INT, Type.BIGINT)
     if type_ is not node.type and not (type_ in integers and node.type in integers):
         raise InputError(f"{node.op} of these arguments is {type_}, not {node.type}")

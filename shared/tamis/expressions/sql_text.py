@@ -1,4 +1,4 @@
-"""Expressions as Tamis SQL for people, with as few parentheses as keep the tree the same."""
+"""Expressions as Tamis SQL for people, with no more parentheses than the tree needs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tamis.expressions.nodes import COMPARISONS, OPAQUE, Call, Column, Expr, Literal, Type
-from tamis.expressions.opaque import name_of
+from tamis.expressions.python_functions import name_of
 
-# How tightly an operator binds; an argument that binds less tightly than its place asks for gets parentheses.
+# Precedence of operators. An argument with a lower precedence than its place needs gets parentheses.
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _ATOM = range(1, 9)
 _BINDING = {
     "or": _OR,
@@ -23,7 +23,7 @@ _BINDING = {
 }
 _UNITS = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_000), ("SECOND", 1_000_000))
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*\Z")
-_RESERVED = frozenset(  # the words that shape a SELECT in Tamis's dialect, and a few of its statements'
+_RESERVED = frozenset(  # the keywords of SELECT in Tamis' dialect, and some of its statements
     """all and anti any as asc asof between by case check create cross current_date current_time
     current_timestamp desc distinct drop else end except exists false fetch filter from full group having
     ilike in inner intersect interval into is join lateral left like limit natural not null offset on or order
@@ -33,7 +33,7 @@ _RESERVED = frozenset(  # the words that shape a SELECT in Tamis's dialect, and 
 
 
 def to_sql(expr: Expr, qualify: bool = True) -> str:
-    """`expr` as SQL text; `qualify` writes a.temp, else temp, for columns that have an alias.
+    """`expr` as SQL text. With `qualify` a column with an alias is written as a.temp, else as temp.
 
     >>> a, b = Column("a", "x", Type.INT), Column("a", "y", Type.INT)
     >>> to_sql(Call("*", (Call("-", (a, b), Type.INT), Literal(2, Type.INT)), Type.INT))
@@ -43,7 +43,7 @@ def to_sql(expr: Expr, qualify: bool = True) -> str:
 
 
 def identifier(name: str) -> str:
-    """`name` as SQL writes it: in quotes only where it needs them."""
+    """`name` in SQL, in quotes only if it needs them."""
     if _PLAIN.match(name) and name not in _RESERVED:
         return name
     return '"' + name.replace('"', '""') + '"'
@@ -54,7 +54,7 @@ class _Text:
     qualify: bool
 
     def text(self, expr: Expr, place: int) -> str:
-        """`expr` in a place that asks for a binding of at least `place`."""
+        """`expr` in a place that needs a precedence of at least `place`."""
         if isinstance(expr, Column):
             name = identifier(expr.name)
             return f"{identifier(expr.alias)}.{name}" if self.qualify and expr.alias else name
@@ -88,7 +88,7 @@ class _Text:
             return "-" + self.text(args[0], _ATOM), binding
         if binding == _ATOM:
             return f"{op}({', '.join(self.text(arg, _OR) for arg in args)})", _ATOM
-        # Comparisons don't chain, a - (b - c) isn't a - b - c, and a sign on the right stays apart.
+        # Comparisons don't chain, a - (b - c) isn't a - b - c, and a sign on the right gets parentheses.
         left = self.text(args[0], binding + 1 if binding == _COMPARISON else binding)
         right = self.text(args[1], binding + 1)
         if right.startswith("-") and binding > _COMPARISON:
@@ -117,13 +117,14 @@ def _literal(literal: Literal) -> str:
         return interval(int(value))
     if literal.type is Type.TIMESTAMP:
         seconds, rest = divmod(int(value), 1_000_000)
-        moment = str(np.datetime64(seconds, "s")).replace("T", " ")  # datetime ends with the year 9999
+        # Python's datetime ends with the year 9999; NumPy's doesn't.
+        moment = str(np.datetime64(seconds, "s")).replace("T", " ")
         return f"TIMESTAMP '{_trimmed(f'{moment}.{rest:06}')}'"
     return repr(float(value)) if literal.type is Type.DOUBLE else str(value)
 
 
 def interval(microseconds: int) -> str:
-    """An INTERVAL of that length, in the largest unit that it is whole in, else in seconds.
+    """An INTERVAL of this length, in the largest unit in which it is an integer, else in seconds.
 
     >>> interval(90_000_000), interval(-120_000_000), interval(1_500_000)
     ("INTERVAL '90' SECOND", "INTERVAL '-2' MINUTE", "INTERVAL '1.5' SECOND")
@@ -137,5 +138,5 @@ def interval(microseconds: int) -> str:
 
 
 def _trimmed(text: str) -> str:
-    """Without zeros at the end of its fraction."""
+    """A decimal number without the zeros at its end."""
     return text.rstrip("0").rstrip(".") if "." in text else text

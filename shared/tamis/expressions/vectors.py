@@ -1,13 +1,14 @@
-"""One column of values: what every part of Tamis that works on batches hands to the next.
+"""Vectors: columns of values with NULLs, which all code that works on batches passes on.
 
 | type | `data` |
 |---|---|
 | DOUBLE | float64; what isn't finite is NULL |
 | INT, BIGINT, TIMESTAMP, INTERVAL | int64; event times and intervals in microseconds |
 | BOOLEAN | bool |
-| VARCHAR | object array of str, None where NULL |
+| VARCHAR | object array of str, None if NULL |
 
-Where a value is NULL, `data` holds anything (but None in a VARCHAR): read it only together with `null`.
+If a value is NULL, its item of `data` is undefined, except in a VARCHAR: read `data` only together with
+`null`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _KINDS: Mapping[Type, tuple[type, ...]] = {
 
 
 def dtype_of(type_: Type) -> np.dtype[Any]:
-    """What `Vector.data` is for columns of this type."""
+    """The type of `Vector.data` for columns of this type."""
     if type_.integral:
         return np.dtype(np.int64)
     return np.dtype({Type.DOUBLE: np.float64, Type.BOOLEAN: np.bool_, Type.VARCHAR: np.object_}[type_])
@@ -45,7 +46,7 @@ def dtype_of(type_: Type) -> np.dtype[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Vector:
-    """Values of one type, `data` of shape (n,); `null` of the same shape, or None where nothing is NULL.
+    """Values of one type, `data` of shape (n,); `null` of the same shape, or None if no value is NULL.
 
     Both arrays may be shared with other vectors: never write into them.
     """
@@ -72,7 +73,7 @@ class Vector:
 
     @staticmethod
     def concat(vectors: Sequence[Vector]) -> Vector:
-        """One after the other: at least one, all of one type."""
+        """The vectors one after the other: at least one, all of one type."""
         if len(vectors) == 1:
             return vectors[0]
         data = np.concatenate([v.data for v in vectors])
@@ -86,7 +87,7 @@ class Vector:
     def full(literal: Literal, n: int) -> Vector:
         """`n` times the same value.
 
-        Raises InputError where the value is not one of the literal's type.
+        Raises InputError if the value is not of the literal's type.
         """
         one = Vector.from_list([literal.value], literal.type)
         return Vector(np.repeat(one.data, n), None if one.null is None else np.repeat(one.null, n))
@@ -100,9 +101,9 @@ class Vector:
     def from_list(values: Sequence[Any], type_: Type) -> Vector:
         """A vector of Python or NumPy scalars, None for NULL; a DOUBLE may be written as an integer.
 
-        A float that isn't finite is NULL. Raises InputError, naming the first offender's index, where a value
-        is not of the type (nothing is converted from text, from BOOLEAN, or from DOUBLE to an integer) or
-        does not fit.
+        A float that isn't finite is NULL. Raises InputError with the index of the first wrong value, if a
+        value is not of the type or out of its range. Text, BOOLEANs, and DOUBLEs for an integer type are
+        not converted.
 
         >>> Vector.from_list([1, None, 2.5], Type.DOUBLE).to_list()
         [1.0, None, 2.5]

@@ -1,5 +1,6 @@
-"""Dead letters: a reading that can't be used is kept whole on `tamis.dead-letters`, with why and whence in
-its headers.
+"""Dead letters: readings that can't be used, kept unchanged on `tamis.dead-letters`.
+
+The headers have the reason and the origin of each.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Why a reading was set aside; also the label of the metric."""
+    """The reason why a reading can't be used; also the label of the metric."""
 
     UNDECODABLE = "undecodable"
+    UNKNOWN_SCHEMA = "unknown_schema"  # the schema registry doesn't have it
     MISSING_FIELD = "missing_field"
     WRONG_TYPE = "wrong_type"
     OUT_OF_DOMAIN = "out_of_domain"
@@ -20,12 +22,13 @@ class Reason(StrEnum):
     TOO_LARGE = "too_large"
     AHEAD_OF_CLOCK = "ahead_of_clock"
     REFUSED = "refused"  # by Kafka, for good
-    FOREIGN = "foreign"  # on a stream topic, but not written by an edge
+    FOREIGN = "foreign"  # a record on a stream topic that no edge has written
+    UNDELIVERED = "undelivered"  # a notification that a sink has not accepted
 
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """The original bytes, and what the headers say of them. `error` names the field and what to do."""
+    """The original bytes and the values of the headers. `error` names the field, and what to do."""
 
     payload: bytes
     service: str
@@ -34,9 +37,10 @@ class DeadLetter:
     offset: int
     reason: Reason
     error: str
+    sink: str = ""  # of a notification: the sink that has not accepted it
 
     def headers(self) -> list[tuple[str, bytes]]:
-        """Kafka headers of the record."""
+        """The Kafka headers of the record."""
         return [
             ("service", self.service.encode()),
             ("source.topic", self.source.encode()),
@@ -44,4 +48,5 @@ class DeadLetter:
             ("source.offset", str(self.offset).encode()),
             ("reason", self.reason.value.encode()),
             ("error", self.error.encode()),
+            *([("sink", self.sink.encode())] if self.sink else []),
         ]

@@ -1,6 +1,4 @@
-"""Names, keys, retention and schemas of every Kafka topic of the fleet, in one place; docs/topics.md is
-checked against it.
-"""
+"""Kafka topics of the fleet: names, keys, schemas and retention; docs/topics.md is checked against them."""
 
 from __future__ import annotations
 
@@ -17,8 +15,8 @@ FRONTIERS = "tamis.frontiers"
 EPISODES = "tamis.episodes"
 DEAD_LETTERS = "tamis.dead-letters"
 
-# What the joiner subscribes to: a new stream topic is found by the pattern, and plans come the same way as
-# data. Topics that only consumers outside the fleet read have a 0 before their number: it doesn't find them.
+# The joiner's subscription: it finds new stream topics by the pattern, and reads plans in the same way as
+# data. Topics for consumers outside the fleet have a 0 before their number, which the pattern excludes.
 JOINER_PATTERN = r"tamis\.(stream\.[^.]+\.[1-9][0-9]*|plans)"
 
 _STREAM = re.compile(r"^tamis\.stream\.(?P<stream>[A-Za-z_][A-Za-z0-9_]*)\.(?P<number>0?[1-9][0-9]*)$")
@@ -27,15 +25,15 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 DAY_MS = 24 * 3600 * 1000
 
-# No record of the fleet may be larger, and every topic takes one of this size. Kafka's own limit of 1 MiB is
-# too small: a tuple is sent with its key, an alarm has the tuples of its streams, a plan lists every shard
-# and query, and a reading that is set aside for its size must not stop the edge.
+# The limit of every record and every topic. Kafka's default of 1 MiB is too small: a tuple is sent with its
+# key, an alarm contains the tuples of its streams, a plan lists every shard and query, and a reading that
+# is too large must still fit into a dead letter.
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class TopicSpec:
-    """How a topic is created. `partitions` None: the fleet's partition count."""
+    """Settings with which a topic is created. `partitions` None: the partition count of the fleet."""
 
     name: str
     partitions: int | None
@@ -45,9 +43,8 @@ class TopicSpec:
     value: str
 
 
-# Compaction would hide plan versions that a lagging joiner still has to take in turn (`every_plan`): plans
-# keep a week uncompacted first by `min.compaction.lag.ms`, which the registry sets with the retention given
-# here.
+# Compaction would delete plan versions that a lagging joiner still has to read in turn (`every_plan`). So the
+# registry sets `min.compaction.lag.ms` to the retention given here: plans stay uncompacted for a week.
 SPECS: tuple[TopicSpec, ...] = (
     TopicSpec(
         STREAM_PREFIX + "<stream>.<n>",
@@ -74,14 +71,15 @@ SPECS: tuple[TopicSpec, ...] = (
         True,
         None,
         "shard",
-        "how numbers and truth values of its readings are spread: a sample of each column, shuffled apart",
+        "the distribution of its numeric and boolean columns: one sample for each column, "
+        "the columns shuffled independently",
     ),
     TopicSpec(ALARMS, None, False, 7 * DAY_MS, "alert and key", "one alarm"),
     TopicSpec(
         FRONTIERS, 1, True, None, "output partition", "the joiner's frontiers and live state of one partition"
     ),
     TopicSpec(EPISODES, None, False, 7 * DAY_MS, "alert and key", "an episode opened, went on or closed"),
-    TopicSpec(DEAD_LETTERS, 1, False, 7 * DAY_MS, "none", "the original bytes; why is in the headers"),
+    TopicSpec(DEAD_LETTERS, 1, False, 7 * DAY_MS, "none", "the original bytes; the reason is in the headers"),
 )
 
 
@@ -104,7 +102,7 @@ def outside_topic(stream: str, number: int) -> str:
 
 
 def is_stream_name(text: str) -> bool:
-    """Whether a stream can have this name: an identifier of SQL that fits into a topic's name.
+    """True if a stream can have this name: an SQL identifier that fits into the name of a topic.
 
     >>> is_stream_name("air_2"), is_stream_name("air 2"), is_stream_name("")
     (True, False, False)
@@ -113,7 +111,7 @@ def is_stream_name(text: str) -> bool:
 
 
 def stream_of(topic: str) -> str | None:
-    """The stream of a shared topic's name, None where it isn't one.
+    """The stream of a stream topic; None for any other topic.
 
     >>> stream_of("tamis.stream.air.2"), stream_of("tamis.stream.air.02"), stream_of("tamis.plans")
     ('air', 'air', None)

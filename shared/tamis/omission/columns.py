@@ -1,4 +1,4 @@
-"""Columns as the kernels take them, checked."""
+"""Check and convert columns to the arrays that the kernels take."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Bools = npt.NDArray[np.bool_]
 Flags = npt.NDArray[np.uint8]
 
 Sides = Literal["above", "below", "both"]
-"""`above`: maxima are kept, a tuple goes when it is above bracketed; `below`: minima; `both`: double
-brackets."""
+"""The extremes that are retained. `above`: maxima, so a tuple between two greater ones may be omitted;
+`below`: minima; `both`: both (double brackets)."""
 
 
 def int64s(name: str, column: npt.ArrayLike) -> Int64s:
-    """`column` as one dimension of int64; refuses what isn't whole numbers."""
+    """The column as a one-dimensional int64 array. Raises InputError if it doesn't hold whole numbers."""
     array = np.asarray(column)
     if array.ndim != 1:
         raise InputError(f"{name} has {array.ndim} dimensions", hint="give one column")
@@ -32,14 +32,16 @@ def int64s(name: str, column: npt.ArrayLike) -> Int64s:
 
 
 def finite_order(name: str, column: npt.ArrayLike) -> Floats:
-    """`column` as one dimension of float64; refuses NaN, which is neither above nor below anything."""
+    """The column as a one-dimensional float64 array. Raises InputError for NaN, which has no order."""
     array = floats(name, column)
     refuse_nan(name, array)
     return array
 
 
 def floats(name: str, column: npt.ArrayLike) -> Floats:
-    """`column` as one dimension of float64, not yet looked through for NaN; refuses what isn't numbers."""
+    """The column as a one-dimensional float64 array, not checked for NaN. Raises InputError if it doesn't
+    hold numbers.
+    """
     array = np.asarray(column)
     if array.ndim != 1:
         raise InputError(f"{name} has {array.ndim} dimensions", hint="give one column")
@@ -49,25 +51,27 @@ def floats(name: str, column: npt.ArrayLike) -> Floats:
 
 
 def refuse_nan(name: str, column: Floats) -> None:
-    """Refuse a column with NaN, and say where the first one is."""
+    """Raise InputError for a column with NaN; the error names the first row that has it."""
     nan = np.isnan(column)
     if nan.any():
         raise InputError(
-            "NaN has no place in an order",
+            "NaN can't be ordered",
             where=f"{name}[{int(nan.argmax())}]",
-            hint="drop such tuples before omission",
+            hint="drop tuples with NaN before omission",
         )
 
 
 def same_length(**columns: npt.NDArray[Any]) -> None:
-    """Refuse columns of different lengths."""
+    """Raise InputError for columns of different lengths."""
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise InputError(f"columns differ in length: {lengths}", hint="give one row each per tuple")
+        raise InputError(
+            f"columns differ in length: {lengths}", hint="give each column one value for each tuple"
+        )
 
 
 def check_rule(interval: int, sides: str, max_delay: int | None) -> None:
-    """Refuse a rule that means nothing: a negative interval or delay, an unknown side."""
+    """Raise InputError for a negative interval or delay, or an unknown side."""
     if interval < 0:
         raise InputError(f"the omission interval is {interval}", hint="give 0 (no omission) or more ticks")
     if sides not in get_args(Sides):

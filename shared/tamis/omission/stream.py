@@ -1,4 +1,4 @@
-"""The stream form of bracket omission: one entry's decisions over many keys, batch by batch."""
+"""Stream form of bracket omission: one entry's decisions over many keys, batch by batch."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tamis.omission.columns import (
     int64s,
     same_length,
 )
-from tamis.omission.order import by_key_and_time
-from tamis.omission.pool import (
+from tamis.omission.row_order import by_key_and_time
+from tamis.omission.slot_pool import (
     ABOVE,
     BELOW,
     RETAINED,
     SIDES,
-    Fresh,
     Keys,
+    NewTuples,
     empty_pool,
     held_slots,
     no_keys,
@@ -32,19 +32,20 @@ from tamis.omission.pool import (
     with_room,
     with_tuples,
 )
-from tamis.omission.settle import advance
+from tamis.omission.stream_kernel import advance
 from tamis.omission.ticks import NEVER, as_delay, as_span
 
 
 class Decided(NamedTuple):
-    """Handles of the tuples decided now, ascending: to be published, and not needed by this entry."""
+    """Handles of the tuples decided now, ascending: those to publish, and those that this entry doesn't
+    need."""
 
     published: Int64s
     dropped: Int64s
 
 
 class _Offer(NamedTuple):
-    """Columns of tuples that the next decision takes: those of `Fresh` but their order."""
+    """Columns of tuples for the next decision: those of `NewTuples`, without their order."""
 
     codes: Int64s
     ids: Int64s
@@ -57,7 +58,7 @@ class _Offer(NamedTuple):
 def offered(
     key_codes: npt.ArrayLike, times: npt.ArrayLike, values: npt.ArrayLike, ids: npt.ArrayLike
 ) -> tuple[Int64s, Int64s, Floats, Int64s]:
-    """The columns of an offer, checked, as the kernels take them. Raises `InputError`."""
+    """Check the columns of an offer, and convert them for the kernels. Raises `InputError`."""
     codes, at, handles = int64s("key_codes", key_codes), int64s("times", times), int64s("ids", ids)
     value = finite_order("values", values)
     same_length(key_codes=codes, times=at, values=value, ids=handles)
@@ -65,7 +66,7 @@ def offered(
 
 
 def due_at(now: int, delay: np.int64) -> np.int64:
-    """When a tuple is due that comes now, `NEVER` where that is beyond the end of time."""
+    """The deadline of a tuple that arrives now; `NEVER` if it doesn't fit in int64."""
     return NEVER if now > NEVER - delay else np.int64(now + delay)
 
 
@@ -82,17 +83,18 @@ def _joined(offers: list[_Offer]) -> _Offer:
 
 
 class OmissionState:
-    """What one entry (filter, omission key, value, interval, sides) holds and remembers of one shard.
+    """State of one entry (filter, omission key, value, interval, sides) for one shard.
 
-    `interval`: ticks of event time, 0 publishes all. `max_delay`: the longest that a tuple waits, in ticks
-    of the caller's clock; None for no such cap (then it waits until the watermark decides), 0 publishes
-    all. What is published hits every window of length `interval` as `retained` says, whatever the order of
-    arrival, the batches and the watermarks; in order it is the same number of tuples. Of ties it retains the
-    fewest; for `ties="strict"` the stream form is Algorithm 1 itself (`tamis.omission.algorithm_one`).
+    `interval`: ticks of event time; 0 publishes all. `max_delay`: the longest time that a tuple waits, in
+    ticks of the caller's clock; 0 publishes all; None: no limit, the tuple waits until the watermark decides.
+    Every window of length `interval` gets a published tuple with its extreme value, as by `retained`, for
+    every order of arrival and all batches and watermarks. If tuples arrive in order, as many are published as
+    by `retained`. Equal values are treated as with `fewest`; for `strict` the stream form is Algorithm 1
+    itself (`tamis.omission.cai_algorithm_1`).
 
     >>> state = OmissionState(10, "above")
     >>> state.offer([7, 7, 7], [0, 2, 4], [5.0, 1.0, 3.0], [0, 1, 2], now=0)
-    >>> state.decide(watermark=4, now=0)  # 1 has greater ones on both sides, 3 may still get one on its right
+    >>> state.decide(watermark=4, now=0)  # 1.0 lies between greater values, 3.0 may still get a right bracket
     Decided(published=array([0]), dropped=array([1]))
     >>> state.decide(watermark=11, now=0)
     Decided(published=array([2]), dropped=array([], dtype=int64))
@@ -123,8 +125,8 @@ class OmissionState:
         """Take tuples that passed the entry's filter and aren't late; all columns of shape (n,).
 
         `key_codes`: the omission key; `times`: event time; `values`: not NaN; `ids`: the caller's handles,
-        of one key unique, ascending; `now`: the caller's clock at their arrival. Late ones (behind the
-        watermark of the last decision) are published and forgotten by the next. Raises `InputError`.
+        ascending, and unique for a key; `now`: the caller's clock at their arrival. Late tuples (behind the
+        watermark of the last decision) are published and forgotten by the next decision. Raises `InputError`.
         """
         codes, at, value, handles = offered(key_codes, times, values, ids)
         n = len(handles)
@@ -133,8 +135,11 @@ class OmissionState:
             self._offered.append(_Offer(codes, handles, at, value, np.full(n, due), np.full(n, self._needs)))
 
     def decide(self, watermark: int, now: int) -> Decided:
-        """Decide what can be decided: `watermark` in event time (all before it has come, but for late
-        tuples), `now` on the caller's clock."""
+        """Decide the tuples that can be decided.
+
+        `watermark`: an event time; all tuples before it have arrived, except late ones. `now`: the caller's
+        clock.
+        """
         if not self._may_decide(watermark, now):
             return Decided(_NO_IDS, _NO_IDS)
         fresh = _joined(self._offered)
@@ -158,27 +163,28 @@ class OmissionState:
             self._pool,
             self._places,
             self._used,
-            Fresh(*fresh, order),
+            NewTuples(*fresh, order),
             self._interval,
             self._watermark,
             # A deadline at the end of time never comes.
             np.int64(min(now, int(NEVER) - 1)),
         )
-        # Empty keys go when they are half of all, so that removing them costs no more than they did.
+        # Empty keys are removed once they are half of all: so removing costs no more than adding them did.
         if 2 * np.count_nonzero(with_tuples(self._keys)) < len(self._keys.codes):
             self._keys = Keys(*(column[with_tuples(self._keys)] for column in self._keys))
         return Decided(np.sort(np.concatenate([late, published])), np.sort(dropped))
 
     def _may_decide(self, watermark: int, now: int) -> bool:
-        """Whether anything has happened since the last decision: callers ask far more often than that."""
+        """True if something has changed since the last decision. Callers ask far more often than something
+        changes.
+        """
         if self._offered or self._noted or watermark > self._watermark:
             return True
         deadline = self.next_deadline() if self._delay != NEVER else None
         return deadline is not None and deadline <= now
 
     def note_published(self, ids: npt.ArrayLike) -> None:
-        """Tuples that another entry published: no longer held here, and retained as far as ties go.
-
+        """Note that another entry has published tuples: they are no longer held here, and count as retained.
         Handles that aren't held here are ignored.
         """
         handles = int64s("ids", ids)
@@ -190,7 +196,7 @@ class OmissionState:
                 fresh.needs[np.isin(fresh.ids, handles)] |= RETAINED
 
     def held(self) -> tuple[Int64s, Int64s]:
-        """Handles and event times of all undecided tuples, in no order."""
+        """Handles and event times of all undecided tuples, in any order."""
         slots, fresh = held_slots(self._pool), _joined(self._offered)
         undecided = fresh.needs < RETAINED
         return (
@@ -199,7 +205,9 @@ class OmissionState:
         )
 
     def key_codes(self) -> Int64s:
-        """Codes of all keys of which something is known here, in no order; what no other code can mean."""
+        """Codes of all keys that have tuples here, in any order. These codes must not be given to
+        other keys.
+        """
         return np.concatenate([self._keys.codes, *(fresh.codes for fresh in self._offered)])
 
     def held_ids(self) -> Int64s:
@@ -207,13 +215,14 @@ class OmissionState:
         return np.sort(self.held()[0])
 
     def oldest_held_time(self) -> int | None:
-        """The least event time that this entry can still publish, but for the watermark; None: it holds
-        nothing."""
+        """The least event time among the held tuples; None if none is held."""
         times = self.held()[1]
         return int(times.min()) if len(times) else None
 
     def next_deadline(self) -> int | None:
-        """When on the caller's clock `decide` must be called even if nothing arrives; None: never."""
+        """The moment on the caller's clock when `decide` must be called even if no tuple arrives; None for
+        never.
+        """
         slots, fresh = held_slots(self._pool), _joined(self._offered)
         least = min(
             self._pool.due[:, slots].min(initial=NEVER) if self._pool.due.size else NEVER,
@@ -222,14 +231,16 @@ class OmissionState:
         return None if least == NEVER else int(least)
 
     def flush(self) -> Int64s:
-        """End the entry: handles of all that it holds, ascending, to be published; forgets everything."""
+        """End the entry and forget everything; returns the handles of the held tuples, ascending, to
+        publish.
+        """
         ids = self.held_ids()
         self._clear()
         return ids
 
     def end(self, first: int, behind: int) -> Int64s:
-        """End the keys with codes from `first` to before `behind`: handles of all that is held of them,
-        ascending, to be published. What is remembered of them goes with time; they must not come again.
+        """End the keys with codes from `first` to before `behind`; returns the handles of their held tuples,
+        ascending, to publish. Their other tuples expire with time. These keys must not be offered again.
         """
         at, stop = np.searchsorted(self._keys.codes, (first, behind))
         lists = zip(self._keys.starts[at:stop].flat, self._keys.counts[at:stop].flat, strict=True)
@@ -248,5 +259,5 @@ class OmissionState:
         return np.sort(np.concatenate(found))
 
     def size(self) -> int:
-        """How many tuples are kept: the undecided ones, and those remembered since they can still bracket."""
+        """The number of tuples kept: undecided ones, and those that can still bracket others."""
         return int(self._pool.taken[0]) + sum(len(fresh.ids) for fresh in self._offered)

@@ -10,17 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 NEVER = np.int64(2**63 - 1)
-"""The last tick: as a deadline it never comes, as a watermark it has passed everything."""
+"""The last tick. As a deadline it never comes; as a watermark it has passed every tuple."""
 
 _LONGEST = 2**64 - 1
 
 
 def as_span(interval: int) -> np.uint64:
-    """`interval` in ticks as a kernel takes it; one that is longer than every span of int64 is cut to the
-    longest."""
+    """The interval in ticks as the kernels take it, at most as long as the longest span of int64."""
     return np.uint64(min(interval, _LONGEST))
 
 
 def as_delay(max_delay: int | None) -> np.int64:
-    """`max_delay` as a kernel takes it, `NEVER` for none."""
+    """The delay as the kernels take it, `NEVER` for none."""
     return NEVER if max_delay is None else np.int64(min(max_delay, int(NEVER)))

@@ -1,4 +1,4 @@
-"""An accepted alert as the joiner runs it."""
+"""Definitions of a plan: an accepted alert in the form in which the joiner runs it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tamis.expressions.nodes import Expr, columns, conjunction
-from tamis.planning.bounds import kept
-from tamis.planning.omission import Omission
-from tamis.planning.plan import GREATEST, Definition, Input, sayable
+from tamis.plan.model import GREATEST, Definition, Input, sayable
+from tamis.plan.omission import Omission
+from tamis.planning.join_bounds import kept
 from tamis.planning.verdict import Verdict
 from tamis.query.model import AlertDef
 
 
+def definition_id(alert: str, version: int) -> str:
+    """The name of a definition in plans and frontiers."""
+    return f"{alert}@{version}"
+
+
 def define(alert: AlertDef, version: int, verdict: Verdict, topics: Mapping[str, str]) -> Definition:
-    """`alert` as plan `version` makes it; `topics` serve its sources."""
+    """The definition of `alert` that plan `version` makes; `topics`: the topic of each source by alias."""
     analysis = verdict.analysis
     of = {
         alias: one if one is not None and one.tuples <= GREATEST else None
@@ -38,6 +43,7 @@ def define(alert: AlertDef, version: int, verdict: Verdict, topics: Mapping[str,
         for_=alert.options.for_,
         bound=sayable(verdict.memory.bound),
         window=analysis.window,
+        margins=tuple(o.margin for o in verdict.omissions if o.margin is not None),
     )
 
 
@@ -60,9 +66,10 @@ def _input(omission: Omission, alert: AlertDef, verdict: Verdict, topic: str) ->
 
 
 def _read(alias: str, alert: AlertDef, verdict: Verdict, omission: Omission) -> tuple[str, ...]:
-    """What the definition reads of a source besides partition key and time, in the stream's order.
+    """The columns of a source that are read, without partition key and time, in the stream's order.
 
-    The KEY columns are among it always: alarms carry the tuples, and a reader wants to know whose they are.
+    They always include the KEY columns: alarms carry their tuples, and KEY columns say which device sent
+    them.
     """
     analysis = verdict.analysis
     parts: list[Expr] = [output.expr for output in alert.query.select]

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import orjson
 
+from tamis.bounded import windows
+from tamis.bounded.application_time import classification
+from tamis.bounded.application_time import verdict as application_time
+from tamis.bounded.application_time.static_relations import query_inputs
+from tamis.bounded.application_time.translate import translated
+from tamis.bounded.memory import Memory, sentences
+from tamis.bounded.timeless.proof import Growth
+from tamis.bounded.timeless.translate import translate
+from tamis.bounded.timeless.verdict import memory_verdict, proof_of
+from tamis.durations import seconds
 from tamis.expressions.nodes import Expr, conjunction
 from tamis.expressions.sql_text import to_sql
-from tamis.planning import application_time, windowed
-from tamis.planning.application_time.ground import ground
-from tamis.planning.application_time.timed import translated
-from tamis.planning.bounds import TIME_BOUNDED, Memory
-from tamis.planning.omission import Omission, bare
-from tamis.planning.plan import GREATEST
-from tamis.planning.spans import seconds
-from tamis.planning.timeless import answer, proof_of
-from tamis.planning.timeless.proof import Growth
-from tamis.planning.timeless.translate import translate
-from tamis.planning.traffic import Estimate, Share, Spread
+from tamis.plan.model import GREATEST
+from tamis.plan.omission import Omission, bare
+from tamis.planning.join_bounds import TIME_BOUNDED
+from tamis.planning.missing_watermarks import lacking
 from tamis.planning.verdict import Verdict, judge
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Window
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Source, Window
+from tamis.sharing.selectivity import SelectivityEstimator, ShareEstimate, StreamStatistics
 
 _WIDTH = 100
+_GROWTH_HEADS = ("states to distinguish", "entries kept by Tamis")
+# Where a sentence of a reason begins: such a text is a list of reasons.
+_NEXT_SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])")
 INLINED = "inlined where it is read"
 
 
@@ -43,7 +52,22 @@ class SourceExplanation:
     certificate: str | None
     reason: str
     window: Window | None = None
-    selectivity: Share | None = None  # of the filter, where it was asked for and can be estimated
+    selectivity: ShareEstimate | None = None  # of the filter, where it was asked for and can be estimated
+
+    @staticmethod
+    def without_omission(source: Source, filter_: Expr | None, reason: str) -> SourceExplanation:
+        """A source of which every tuple that passes the filter is kept."""
+        return SourceExplanation(
+            alias=source.alias,
+            stream=source.stream,
+            key=(),
+            filter=filter_,
+            value=None,
+            interval=None,
+            sides=None,
+            certificate=None,
+            reason=reason,
+        )
 
     @property
     def predicate(self) -> str | None:
@@ -71,7 +95,7 @@ class SourceExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What Tamis says about one query before it runs."""
+    """The explanation of one query before it runs."""
 
     name: str
     kind: str  # "alert", "stream"
@@ -99,10 +123,13 @@ class Explanation:
     def text(self) -> str:
         """For people: the reasons first."""
         lines = [f"{self.kind} {self.name}: {'accepted' if self.accepted else 'REFUSED'}"]
-        lines += _wrapped(self.reason, "  ")
+        for sentence in _sentences(self.reason):
+            lines += _wrapped(sentence, "  ")
         if self.accepted:
+            notes = _common_notes(self.streams)
             for source in self.streams:
-                lines += _source(source)
+                lines += _source(source, notes)
+            lines += _wrapped(". ".join(notes), "  ") if notes else []
         lines += _memory(self.memory)
         lines += _growth(self.growth or ())
         return "\n".join(lines)
@@ -111,7 +138,7 @@ class Explanation:
 def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation:
     """The explanation of an alert or a derived stream, by its name in `catalog` or itself.
 
-    Raises KeyError where the catalogue has no query of that name, InputError where a table can't be read.
+    Raises KeyError if the catalogue has no query of that name, InputError where a table can't be read.
     """
     definition = query
     if isinstance(definition, str):
@@ -127,14 +154,15 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
     if definition.query.grouping is not None:
         return _windowed(definition, catalog, kind)
     if definition.query.in_time:
-        return _in_time(definition, catalog, kind, application_time.answer(definition.query, catalog))
-    found = application_time.decided(definition, catalog)
+        decided = application_time.memory_verdict(definition.query, catalog)
+        return _in_time(definition, catalog, kind, lacking(definition.query, catalog, decided))
+    found = classification.decided(definition, catalog)
     if found is not None and found.verdict == "bounded":
         return _in_time(definition, catalog, kind, found)
     verdict = judge(definition, catalog)
     if found is not None:
         # The join by time keeps all tuples; whether any evaluator must, an example says where one was run.
-        both = f"{verdict.memory.reason}; {found.reason}"
+        both = sentences(verdict.memory.reason, found.reason)
         if found.verdict == "unbounded":
             found = replace(found, reason=both, repairs=found.repairs or verdict.memory.repairs)
         else:
@@ -147,27 +175,30 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
     return Explanation(definition.name, kind, verdict.refusal is None, reason, sources, verdict.memory)
 
 
-def estimated(catalog: Catalog, explained: Explanation, readings: Mapping[str, Estimate]) -> Explanation:
-    """An explanation with the share of its stream that each predicate lets pass, by `readings` of streams and
-    by declared domains.
+def estimated(
+    catalog: Catalog, explained: Explanation, readings: Mapping[str, StreamStatistics]
+) -> Explanation:
+    """The explanation with the estimated share of the stream that passes each predicate.
+
+    The estimates use `readings` of streams and declared domains.
     """
 
     def with_share(source: SourceExplanation) -> SourceExplanation:
         stream = catalog.streams.get(source.stream)
         if source.filter is None or stream is None:
             return source
-        share = Spread(stream, readings.get(stream.name)).share(source.filter)
+        share = SelectivityEstimator(stream, readings.get(stream.name)).share(source.filter)
         return replace(source, selectivity=share)
 
     return replace(explained, streams=tuple(map(with_share, explained.streams)))
 
 
 def grown(catalog: Catalog, query: AlertDef | DerivedDef, explained: Explanation) -> Explanation:
-    """An explanation with the example of an unbounded query run, on ever more tuples."""
+    """The explanation with measurements of an unbounded query's example on more and more tuples."""
     if explained.memory.verdict != "unbounded":
         return explained
     asked = query.query
-    if asked.in_time or application_time.open_ended(asked, catalog):
+    if asked.in_time or classification.open_ended(asked, catalog):
         in_time = application_time.proof_of(asked, catalog)
         return replace(explained, growth=() if in_time is None else tuple(in_time.growth()))
     found = proof_of(asked, catalog) if asked.timeless else None
@@ -176,7 +207,7 @@ def grown(catalog: Catalog, query: AlertDef | DerivedDef, explained: Explanation
 
 def _timeless(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> Explanation:
     """A query over streams without time: nothing is omitted, and its memory decides."""
-    found = answer(definition.query, catalog)
+    found = lacking(definition.query, catalog, memory_verdict(definition.query, catalog))
     allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
     accepted = found.verdict == "bounded" or allowed
     reason = "streams without time: every tuple counts, whenever it comes" if accepted else found.reason
@@ -186,9 +217,7 @@ def _timeless(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) ->
     for source, filters in filtered:
         filter_ = bare(conjunction(filters[source.alias]))
         why = "a tuple without time can't be omitted by its neighbours in time"
-        sources.append(
-            SourceExplanation(source.alias, source.stream, (), filter_, None, None, None, None, why)
-        )
+        sources.append(SourceExplanation.without_omission(source, filter_, why))
     return Explanation(definition.name, kind, accepted, reason, tuple(sources), found)
 
 
@@ -196,12 +225,11 @@ def _in_time(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str, fou
     """A query in application time: nothing is omitted, and its memory decides."""
     allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
     accepted = found.verdict == "bounded" or allowed
-    reason = (
-        "in application time: each row once its last tuple's time has passed" if accepted else found.reason
-    )
+    in_time = "evaluated in application time: a row appears when event time has passed its last tuple"
+    reason = in_time if accepted else found.reason
     sources = []
     for one in definition.query.members or (definition.query,):
-        filters = translated(one, ground(one, catalog)).filters
+        filters = translated(one, query_inputs(one, catalog)).filters
         for source in one.sources:
             filter_ = bare(conjunction(filters[source.alias]))
             why = (
@@ -209,21 +237,17 @@ def _in_time(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str, fou
                 if source.stream in catalog.tables
                 else "no omission: every tuple counts, however long ago it came"
             )
-            sources.append(
-                SourceExplanation(source.alias, source.stream, (), filter_, None, None, None, None, why)
-            )
+            sources.append(SourceExplanation.without_omission(source, filter_, why))
     return Explanation(definition.name, kind, accepted, reason, tuple(sources), found)
 
 
 def _windowed(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> Explanation:
     """Aggregates over windows: every tuple counts."""
-    found = windowed.memory(definition.query, catalog)
+    found = windows.memory_verdict(definition.query, catalog)
     (source,) = definition.query.sources
     filter_ = bare(conjunction(translate(definition.query, catalog).filters[source.alias]))
     why = "no omission: every tuple counts for the aggregates of its windows"
-    explained = SourceExplanation(
-        source.alias, source.stream, (), filter_, None, None, None, None, why, source.window
-    )
+    explained = replace(SourceExplanation.without_omission(source, filter_, why), window=source.window)
     reason = "a row for each window and group, once the watermark has passed the window's end"
     return Explanation(definition.name, kind, True, reason, (explained,), found)
 
@@ -244,9 +268,19 @@ def _explained(omission: Omission, verdict: Verdict) -> SourceExplanation:
     )
 
 
-def _source(source: SourceExplanation) -> Iterator[str]:
+def _common_notes(sources: Sequence[SourceExplanation]) -> list[str]:
+    """The sentences after the first one that stand in the reasons of several sources. They concern the whole
+    query, as the note on rounding does, and are printed once.
+    """
+    found = Counter(note for source in sources for note in _sentences(source.reason)[1:])
+    return [note for note, count in found.items() if count > 1]
+
+
+def _source(source: SourceExplanation, elsewhere: Sequence[str]) -> Iterator[str]:
+    """The lines of one source, without the notes that are printed elsewhere."""
     name = source.stream if source.alias == source.stream else f"{source.stream} as {source.alias}"
-    yield from _wrapped(f"{name}: {source.reason}", "  ")
+    reason = ". ".join(note for note in _sentences(source.reason) if note not in elsewhere)
+    yield from _wrapped(f"{name}: {reason}", "  ")
     if source.window is not None:
         every = "" if source.window.slide == source.window.size else f" every {seconds(source.window.slide)}"
         yield from _wrapped(f"windows of {seconds(source.window.size)}{every}", "    ")
@@ -269,9 +303,12 @@ def _memory(memory: Memory) -> Iterator[str]:
     number = "" if memory.bound is None else f", at most {memory.bound} {what}"
     yield f"  memory {memory.verdict}{number}"
     if memory.verdict == "bounded":
-        yield from _wrapped(memory.reason, "    ")
+        for sentence in _sentences(memory.reason):
+            yield from _wrapped(sentence, "    ")
         if memory.bound != 0:
-            yield from _wrapped(f"{memory.theorem}: {memory.formula}", "    ")
+            described = memory.theorem in (TIME_BOUNDED, windows.WINDOWED)
+            rule = memory.theorem if described else f"bound ({memory.theorem})"
+            yield from _wrapped(f"{rule}: {memory.formula}", "    ")
     what = "have a number" if memory.verdict == "bounded" else "be bounded"
     for repair in memory.repairs:
         yield from _wrapped(f"would {what} with: {repair}", "    ")
@@ -280,18 +317,26 @@ def _memory(memory: Memory) -> Iterator[str]:
 
 
 def _growth(growth: Sequence[Growth]) -> Iterator[str]:
-    """How the example grows, a line for each number of tuples."""
+    """Lines for the growth of the example, one for each number of tuples."""
     if growth:
-        kept, told = f"tuples of {growth[0].stream}, all kept by a plain join", "states to tell apart"
-        yield f"    {kept}   {told}   entries of synopses"
+        heads = [f"tuples of {growth[0].stream} (a plain join keeps all)", *_GROWTH_HEADS]
+        yield "    " + "   ".join(heads)
         for one in growth:
-            counted = "" if one.states is None else str(one.states)
-            yield f"    {one.tuples:>{len(kept)}}   {counted:>{len(told)}}   {one.entries:>19}"
+            cells = (one.tuples, "-" if one.states is None else one.states, one.entries)
+            yield "    " + "   ".join(f"{cell:>{len(head)}}" for cell, head in zip(cells, heads, strict=True))
+    counted = [one.tuples for one in growth if one.states is not None]
+    if counted and len(counted) < len(growth):
+        yield f"    (-: states are counted for at most {max(counted)} tuples)"
 
 
 def _number(bound: int | None) -> int | orjson.Fragment | None:
     """A bound as orjson takes it, which knows numbers of 64 bits."""
     return bound if bound is None or bound <= GREATEST else orjson.Fragment(str(bound))
+
+
+def _sentences(reason: str) -> list[str]:
+    """The sentences of a reason, without full stops."""
+    return [one.removesuffix(".") for one in _NEXT_SENTENCE.split(reason)]
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

@@ -1,17 +1,18 @@
-"""Everything that Tamis decides about one query before it runs."""
+"""Verdict on one query before it runs: analysis, omission rules, and the bound of its memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tamis.analysis.conjuncts import Analysis, analyse
+from tamis.analysis.partition_keys import Keys, partition_keys
+from tamis.bounded.memory import Memory
 from tamis.errors import NotAcceptedError, Position
 from tamis.expressions.nodes import aliases
-from tamis.planning.analysis import Analysis, analyse
-from tamis.planning.bounds import Memory, memory
-from tamis.planning.keys import Keys, partition_keys
-from tamis.planning.omission import Omission, decide
-from tamis.planning.remembered import MOST, Remembered
+from tamis.plan.omission import Omission
+from tamis.planning.join_bounds import memory
+from tamis.planning.omission_rules import decide
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Query, StreamDef
 
 IN_TIME = "a query in application time is no join by time"
@@ -19,7 +20,7 @@ IN_TIME = "a query in application time is no join by time"
 
 @dataclass(frozen=True)
 class Verdict:
-    """A query taken apart and judged. `refusal`: why it is not accepted, None where it is."""
+    """The analysis of a query and the decision on it. `refusal`: the reason if it is not accepted."""
 
     query: Query
     analysis: Analysis
@@ -29,21 +30,27 @@ class Verdict:
     refusal: str | None
 
 
-# Proofs take long, and a query is explained before it is planned, and planned again where its streams change.
-_JUDGED = Remembered[Verdict](MOST)
-
-
 def judge(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
-    """Analyse, prove and bound one alert or derived stream."""
-    return _JUDGED.get((definition, *_read(definition, catalog)), None, lambda: _judge(definition, catalog))
+    """Analyse, prove and bound one alert or derived stream; cached by the catalogue.
+
+    Proofs take long. A query is explained before it is planned, and planned again when its streams change.
+    """
+    objects = (definition, *read_by(definition, catalog))
+    found: Verdict = catalog.results.get(objects, "verdict", lambda: _judge(definition, catalog))
+    return found
 
 
-def _read(query: AlertDef | DerivedDef, catalog: Catalog) -> Iterator[StreamDef | DerivedDef]:
-    """The definitions on which a verdict rests, beside the query's own."""
+def learn(definition: AlertDef | DerivedDef, catalog: Catalog, verdict: Verdict) -> None:
+    """Cache a verdict that another process has made."""
+    catalog.results.put((definition, *read_by(definition, catalog)), "verdict", verdict)
+
+
+def read_by(query: AlertDef | DerivedDef, catalog: Catalog) -> Iterator[StreamDef | DerivedDef]:
+    """The definitions that a verdict uses besides the query's own."""
     for source in query.query.sources:
         if (derived := catalog.derived.get(source.stream)) is not None:
             yield derived
-            yield from _read(derived, catalog)
+            yield from read_by(derived, catalog)
         elif (stream := catalog.streams.get(source.stream)) is not None:
             yield stream
 
@@ -60,7 +67,7 @@ def _judge(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
     omissions = decide(analysis, keys, heuristic=heuristic)
     late = {a for part in analysis.conditions if len(of := aliases(part)) == 1 for a in of}
     if any(omission.alias in late and not omission.interval for omission in omissions):
-        # They spare no calls, and a filter at the edge keeps tuples off the network at least.
+        # Late filters save no calls of functions here; as filters at the edge they save network traffic.
         analysis = analyse(definition.query, catalog, position, early=True)
         omissions = decide(analysis, keys, heuristic=heuristic)
     verdict = memory(analysis, omissions)
@@ -70,7 +77,7 @@ def _judge(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
 
 
 def accepted(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
-    """The verdict of a query that is accepted. Raises NotAcceptedError with the reason where it isn't."""
+    """The verdict on an accepted query. Raises NotAcceptedError with the reason if it isn't accepted."""
     if definition.query.in_time:
         raise NotAcceptedError(
             IN_TIME,

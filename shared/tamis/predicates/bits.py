@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from tamis.kernels import njit
 
 WORD = 64
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def first_bit(word: np.uint64) -> int:
-    """The number of the lowest bit that is set in a word that isn't 0."""
+    """The number of the lowest bit that is set, in a word that isn't 0."""
     at = 0
     left = word
     for width in (32, 16, 8, 4, 2, 1):

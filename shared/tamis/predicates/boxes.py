@@ -1,6 +1,4 @@
-"""Boxes: a range for each attribute that has a condition, and for each pair of attributes that are compared;
-and exact set operations on lists of them.
-"""
+"""Boxes: conjunctions of ranges of attributes and differences, with exact set operations on lists of them."""
 
 from __future__ import annotations
 
@@ -11,20 +9,21 @@ from tamis.predicates.differences import Difference, Form
 from tamis.predicates.ranges import ANYTHING, NOT_NULL, Range
 
 Box = Mapping[str, Range]
-"""A conjunction of ranges by attribute or `Difference`; one that it lacks may be anything, NULL too. No range
-is empty.
+"""A conjunction of ranges by attribute or `Difference`. A missing attribute may have any value, NULL too. No
+range is empty.
 """
 
-# Boxes of which each is compared with each, and boxes times the square of dimensions that are merged: both
-# take some tens of milliseconds.
+# The most boxes that are compared in pairs, and the most boxes times the square of dimensions that are
+# merged:
+# both take some tens of milliseconds.
 MOST_COMPARED = 300
 MOST_MERGED = 100_000
 
 EVERYTHING: Box = MappingProxyType({})
 
 
-def meet(one: Box, other: Box) -> Box | None:
-    """What both hold; None where that is nothing."""
+def intersect(one: Box, other: Box) -> Box | None:
+    """The intersection of two boxes; None if it is empty."""
     out = dict(one)
     for name, found in other.items():
         mine = out.get(name, ANYTHING)
@@ -35,8 +34,8 @@ def meet(one: Box, other: Box) -> Box | None:
     return out
 
 
-def meets(one: Box, other: Box) -> bool:
-    """Whether some tuple is in both."""
+def overlap(one: Box, other: Box) -> bool:
+    """True if some tuple is in both boxes."""
     for name, (lower, upper) in other.items():
         mine = one.get(name, ANYTHING)
         if mine[0] >= upper or lower >= mine[1]:
@@ -45,10 +44,10 @@ def meets(one: Box, other: Box) -> bool:
 
 
 def inside(inner: Box, outer: Box) -> bool:
-    """Whether `outer` holds all of `inner`.
+    """True if `outer` contains all of `inner`.
 
-    An attribute that `inner` lacks is unbounded there: kuntschke-2006, Algorithms 8 and 9, compare only what
-    both have, and so find implications that don't hold.
+    A missing attribute of `inner` is unbounded there. Algorithms 8 and 9 of kuntschke-2006 compare only
+    attributes that both boxes have, and so find implications that don't hold.
     """
     for name, (lower, upper) in outer.items():
         mine = inner.get(name, ANYTHING)
@@ -58,21 +57,25 @@ def inside(inner: Box, outer: Box) -> bool:
 
 
 def trimmed(box: Box) -> Box:
-    """The same without the attributes that may be anything. Two attributes that stand to each other in any
-    way are only not NULL.
+    """The same box without attributes that may have any value.
+
+    A difference that may have any value says only that neither of its attributes is NULL. That replaces it.
     """
     out = {name: found for name, found in box.items() if found != ANYTHING}
     for name, found in box.items():
         if found == NOT_NULL and isinstance(name, Difference) and name.form is not Form.ROUNDED:
             less = {other: mine for other, mine in out.items() if other != name}
-            both = meet(less, {name.left: NOT_NULL, name.right: NOT_NULL})
+            both = intersect(less, {name.left: NOT_NULL, name.right: NOT_NULL})
             out = out if both is None else dict(both)
     return out
 
 
 def merged(boxes: Iterable[Box]) -> list[Box]:
-    """The same union in fewer boxes: two that differ in one attribute, where their ranges touch, become one,
-    until nothing changes; and what lies in another box goes. Of very many boxes less is tried.
+    """The same union in fewer boxes.
+
+    Two boxes that differ in one attribute, and whose ranges of it touch, become one. This is repeated until
+    nothing changes. Then boxes inside other boxes are dropped. If there are very many boxes, a step may be
+    skipped, and more boxes remain.
     """
     found = [trimmed(box) for box in boxes]
     if len(found) <= 1:
@@ -93,7 +96,7 @@ def merged(boxes: Iterable[Box]) -> list[Box]:
 
 
 def _merged_along(name: str, boxes: list[Box]) -> list[Box]:
-    """Merge boxes that are equal but for the range of one attribute, where their ranges touch."""
+    """Merge boxes that differ only in one attribute, where their ranges touch."""
     groups: dict[frozenset[tuple[str, Range]], list[Range]] = {}
     for box in boxes:
         rest = frozenset((other, found) for other, found in box.items() if other != name)

@@ -1,4 +1,4 @@
-"""Columns from outside, as predicates are evaluated over them: read for what they mean, or refused."""
+"""Columns of callers, converted to the arrays that predicates are evaluated over, or refused."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tamis.expressions.vectors import Vector
 
 Array = npt.NDArray[Any]
 
-# Kinds of dtypes whose values are of a type as they stand.
+# Kinds of dtypes whose values need no conversion.
 _DIRECT = {Type.DOUBLE: "fiu", Type.BOOLEAN: "b", Type.VARCHAR: "U"}
 
 
 def checked(
     columns: Mapping[str, Array], types: Mapping[str, Type], named: Collection[str]
 ) -> dict[str, Array]:
-    """The columns `named`, arrays of shape (n,), as the index reads them: NaN or None for NULL.
+    """The columns `named`, arrays of shape (n,), as the index reads them: with NaN or None for NULL.
 
-    Masked values, NaT, infinities, and NaN wherever it stands are NULL. Integers may stand for DOUBLE, whole
-    floats for integers (NumPy has no other NULL there), datetime64 for TIMESTAMP; nothing else is converted.
-    Raises KeyError for a column that is missing, InputError where columns differ in length, and for a value
-    that isn't of its column's type, naming its row.
+    Masked values, NaT, infinities and NaN are NULL. Integers may stand for DOUBLE, whole floats for integers
+    (NumPy has no other NULL there), and datetime64 for TIMESTAMP; nothing else is converted. Raises KeyError
+    for a missing column, InputError for columns of different lengths and for a value that isn't of its
+    column's type, with its row.
     """
     given = {name: np.ma.asanyarray(values) for name, values in columns.items()}
     shapes = {name: values.shape for name, values in given.items()}
@@ -42,7 +42,7 @@ def checked(
 
 
 def array_of(column: Vector) -> Array:
-    """A vector's values as the index reads them: NaN or None for NULL."""
+    """A vector's values as the index reads them: with NaN or None for NULL."""
     if column.null is None or not column.null.any() or column.data.dtype.kind == "O":
         return column.data
     if column.data.dtype.kind == "f":

@@ -1,13 +1,14 @@
 """Comparisons between two attributes: `a < b + 3`, `a = b`, `a - b <= 2` (constraint tuples of goldin-1997).
 
-A difference is one more dimension of a box: what it may be is a range, as of an attribute. So boxes are met,
-merged and evaluated as ever; that dimensions then depend on each other is what `cover.zones` knows.
+A difference is one more dimension of a box, with a range like an attribute's. So boxes are intersected,
+merged and evaluated as usual; only `cover.zones` knows that these dimensions depend on each other.
 
-Three forms, each exactly what SQL's arithmetic gives:
+There are three forms, each exactly what SQL's arithmetic gives:
 
-- WHOLE, of integers: left - right in all integers, which no overflow bounds.
-- ORDER, of DOUBLEs: how left stands to right + offset as rounded: less, equal or greater (below 0, 0, above).
-- ROUNDED, of DOUBLEs: left - right as rounded; NULL where it overflows.
+- WHOLE, of integers: left - right in unlimited integers, without overflow.
+- ORDER, of DOUBLEs: left compared with the rounded sum right + offset: less, equal or greater (below 0, 0,
+  above).
+- ROUNDED, of DOUBLEs: left - right, rounded; NULL if it overflows.
 """
 
 from __future__ import annotations
@@ -18,30 +19,19 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from tamis.errors import RefusedError
-from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
-from tamis.predicates.ranges import (
-    HIGH,
-    LOW,
-    NOT_NULL,
-    Cut,
-    Range,
-    above,
-    below,
-    compare,
-)
+from tamis.expressions.nodes import FLIPPED, OPPOSITE, Call, Column, Expr, Literal, Type
+from tamis.predicates.ranges import HIGH, LOW, NOT_NULL, Cut, Range, above, below, compare
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
-# Larger offsets serve nobody; without them no sum of a cut and an offset leaves what a literal can say, and
-# no sum of DOUBLEs overflows.
+# Nobody needs larger offsets. Without them every sum of a cut and an offset can be written as a literal,
+# and no
+# sum of DOUBLEs overflows.
 MOST_WHOLE = 2**62
 MOST_DOUBLE = 1e290
 
-_NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
 
 class Form(StrEnum):
-    """See the module."""
+    """The forms of a difference; see the module."""
 
     WHOLE = "whole"
     ORDER = "order"
@@ -49,7 +39,9 @@ class Form(StrEnum):
 
 
 class Difference(str):
-    """The dimension of a box that compares two attributes; as a text, a name that no attribute can have."""
+    """The dimension of a box that compares two attributes. As a text it is a name that no attribute
+    can have.
+    """
 
     __slots__ = ("form", "kind", "left", "offset", "right")
 
@@ -72,7 +64,9 @@ class Difference(str):
 
 
 def rounded(one: str, other: str) -> Difference:
-    """The dimension of their difference as rounded, one way round: the other way is its negative, exactly."""
+    """The dimension of the rounded difference of two attributes, in one direction: the other direction is
+    exactly its negative.
+    """
     return Difference(min(one, other), max(one, other), Type.DOUBLE, Form.ROUNDED)
 
 
@@ -82,11 +76,13 @@ class _Side(NamedTuple):
 
 
 def comparison(op: str, one: Expr, other: Expr, negated: bool) -> list[dict[str, Range]] | None:
-    """Where `one op other` is true (or false, `negated`), as boxes; None where the two aren't attributes
-    with constant offsets. Raises `RefusedError` where they are, but differ in type or are rounded twice.
+    """The boxes where `one op other` is true, or with `negated` false; None if the two aren't attributes with
+    constant offsets.
+
+    Raises `RefusedError` if they are, but differ in type or are rounded twice.
     """
-    op = _NEGATED[op] if negated else op
-    for left, right, turned in ((one, other, op), (other, one, _TURNED[op])):
+    op = OPPOSITE[op] if negated else op
+    for left, right, turned in ((one, other, op), (other, one, FLIPPED[op])):
         match left, right:
             case Call("-", (Column() as x, Column() as y)), Literal(value=int() | float() as value):
                 return _of_difference(turned, x, y, value)
@@ -114,15 +110,15 @@ def _of_difference(op: str, x: Column, y: Column, value: float) -> list[dict[str
     return _whole(x, y, [_fitting(found) for found in _integers(op, value)])
 
 
-def known(x: Column, y: Column) -> list[dict[str, Range]]:
-    """Where `x - y` isn't NULL. Raises `RefusedError` as `comparison` does."""
+def not_null(x: Column, y: Column) -> list[dict[str, Range]]:
+    """The boxes where `x - y` isn't NULL. Raises `RefusedError` as `comparison` does."""
     if _one_type(x, y) is Type.DOUBLE:
         return [{rounded(x.name, y.name): NOT_NULL}]
     return _whole(x, y, [_fitting(NOT_NULL)])
 
 
 def _fitting(found: Range) -> Range:
-    """A difference that isn't an int64 is NULL."""
+    """The part of a range where the difference is an int64: otherwise it is NULL."""
     return max(found[0], (0, LEAST)), min(found[1], (0, GREATEST + 1))
 
 
@@ -139,17 +135,17 @@ def _of_sides(op: str, first: _Side, second: _Side) -> list[dict[str, Range]]:
         return boxes
     if p and q:
         raise RefusedError(
-            f"'{x.name} + {p}' and '{y.name} + {q}' are rounded, each by itself",
+            f"'{x.name} + {p}' and '{y.name} + {q}' are rounded separately",
             hint="put the offset on one side",
         )
     if p:
-        return _of_sides(_TURNED[op], second, first)
+        return _of_sides(FLIPPED[op], second, first)
     if x.name == y.name:
         if q:
             raise _itself(x)
         return [{x.name: NOT_NULL}] if op in ("=", "<=", ">=") else []
     if not q and x.name > y.name:
-        return _of_sides(_TURNED[op], second, first)
+        return _of_sides(FLIPPED[op], second, first)
     made = Difference(x.name, y.name, kind, Form.ORDER, float(q))
     return [{made: found} for found in _integers(op, 0)]
 
@@ -161,11 +157,13 @@ def _whole(x: Column, y: Column, ranges: Iterable[Range]) -> list[dict[str, Rang
             [{x.name: NOT_NULL}] if any(lower < (0, 1) and upper > (0, 0) for lower, upper in ranges) else []
         )
     made = Difference(min(x.name, y.name), max(x.name, y.name), x.type, Form.WHOLE)
-    return [{made: found if x.name == made.left else turned(found)} for found in ranges]
+    return [{made: found if x.name == made.left else negated_range(found)} for found in ranges]
 
 
 def _guarded(box: dict[str, Range], side: _Side) -> dict[str, Range] | None:
-    """Only where column + offset is an int64: elsewhere it is NULL. No calendar reaches a time that late."""
+    """The part of a box where column + offset is an int64: otherwise it is NULL. Times never get
+    that large.
+    """
     name, kind, offset = side.column.name, side.column.type, int(side.offset)
     if kind is Type.TIMESTAMP:
         return box
@@ -180,7 +178,7 @@ def _guarded(box: dict[str, Range], side: _Side) -> dict[str, Range] | None:
 
 
 def _integers(op: str, value: int) -> tuple[Range, ...]:
-    """Where `difference op value`, in all integers."""
+    """The ranges where `difference op value`, in unlimited integers."""
     at, behind = (0, value), (0, value + 1)
     return {
         "=": ((at, behind),),
@@ -192,8 +190,8 @@ def _integers(op: str, value: int) -> tuple[Range, ...]:
     }[op]
 
 
-def turned(found: Range) -> Range:
-    """Of right - left, where `found` is of left - right: integers."""
+def negated_range(found: Range) -> Range:
+    """The range of right - left, if `found` is the range of left - right: integers."""
     lower, upper = found
     return (
         LOW if upper == HIGH else (0, 1 - upper[1]),
@@ -202,7 +200,7 @@ def turned(found: Range) -> Range:
 
 
 def _negated(found: Range) -> Range:
-    """The same of DOUBLEs."""
+    """The range of the negative: DOUBLEs."""
     lower, upper = found
     return (
         LOW if upper == HIGH else above(-upper[1], Type.DOUBLE),

@@ -1,4 +1,4 @@
-"""Any condition of one stream in disjunctive normal form: a list of boxes (kuntschke-2006, section 2.1)."""
+"""Disjunctive normal form: any condition of one stream as a list of boxes (kuntschke-2006, section 2.1)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from itertools import chain
 
 from tamis.errors import RefusedError
-from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import (
     COMPARISONS,
+    FLIPPED,
     OPAQUE,
     Call,
     Column,
@@ -18,27 +18,35 @@ from tamis.expressions.nodes import (
     Type,
 )
 from tamis.expressions.sql_text import to_sql
-from tamis.predicates.boxes import EVERYTHING, Box, meet, merged
-from tamis.predicates.differences import comparison, known
-from tamis.predicates.ranges import IS_NULL, NOT_NULL, Range, compare, complement, intersection
+from tamis.expressions.vectorized.evaluate import evaluate
+from tamis.predicates.boxes import EVERYTHING, Box, intersect, merged
+from tamis.predicates.differences import comparison, not_null
+from tamis.predicates.ranges import (
+    IS_NULL,
+    NOT_NULL,
+    Range,
+    compare,
+    complement,
+    intersection,
+)
 
-# Clauses that a predicate may have while it is multiplied out: more are no use to anybody, and take minutes.
+# The most clauses of a predicate while it is multiplied out: more take minutes, and nobody needs them.
 BUDGET = 10_000
-
-_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def boxes(condition: Expr, budget: int = BUDGET) -> list[Box]:
-    """Boxes whose union is where `condition` is true: not false and not NULL.
+    """Boxes whose union is the set where `condition` is true: neither false nor NULL.
 
-    Raises `RefusedError` past `budget` clauses, naming how many there were, and for a condition that isn't
-    made of comparisons of one attribute with a constant, or of two attributes with a constant offset.
+    Raises `RefusedError` past `budget` clauses, with their number, and for a condition that doesn't consist
+    of comparisons of one attribute with a constant, or of two attributes with a constant offset.
     """
     return _Reader(budget).read(condition, negated=False)
 
 
 class _Reader:
-    """De Morgan's laws hold in three-valued logic too, so a NOT is carried down to the comparisons."""
+    """Reads a condition. A NOT is moved inwards to the comparisons: De Morgan's laws also hold in
+    three-valued logic.
+    """
 
     def __init__(self, budget: int) -> None:
         self._budget = budget
@@ -55,7 +63,7 @@ class _Reader:
             case Call("is_null", (Call("-", (Column() as x, Column() as y)),)) if (
                 negated and x.name != y.name
             ):
-                return list(known(x, y))
+                return list(not_null(x, y))
             case Column(name=name, type=Type.BOOLEAN):
                 return _where(name, compare("=", not negated, Type.BOOLEAN))
             case Literal(value=bool(value)):
@@ -81,7 +89,7 @@ class _Reader:
         out: list[Box] = [EVERYTHING]
         for part in sorted(_by_attribute(parts), key=len):
             self._check(len(out) * len(part))
-            out = merged(both for one in out for other in part if (both := meet(one, other)) is not None)
+            out = merged(both for one in out for other in part if (both := intersect(one, other)) is not None)
         return out
 
     def _check(self, count: int) -> None:
@@ -93,7 +101,7 @@ class _Reader:
 
 
 def _by_attribute(parts: Iterable[list[Box]]) -> list[list[Box]]:
-    """The same, with all parts about one attribute met at once: a NOT IN has hundreds."""
+    """The same parts, where all parts about one attribute are intersected at once: a NOT IN has hundreds."""
     unions: dict[str, list[list[Range]]] = {}
     out: list[list[Box]] = []
     for part in parts:
@@ -118,7 +126,7 @@ def _comparison(op: str, one: Expr, other: Expr, negated: bool) -> list[Box] | N
         case Column(), Literal():
             return _with_constant(op, one, other, negated)
         case Literal(), Column():
-            return _with_constant(_TURNED.get(op, op), other, one, negated)
+            return _with_constant(FLIPPED[op], other, one, negated)
     found = comparison(op, one, other, negated)
     return None if found is None else list(found)
 
@@ -132,7 +140,7 @@ def _with_constant(op: str, column: Column, constant: Literal, negated: bool) ->
 
 
 def _folded(expr: Expr) -> Expr:
-    """The same with whatever has no attributes in it as the constant that it is: `2 * 3`, `1 = 1`."""
+    """The expression with each part that has no attributes replaced by its value: `2 * 3`, `1 = 1`."""
     if not isinstance(expr, Call) or expr.op in ("and", "or", "not", OPAQUE):
         return expr
     args = tuple(map(_folded, expr.args))

@@ -1,4 +1,4 @@
-"""A predicate from SQL text."""
+"""Parsing of a predicate from SQL text."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from tamis.query.condition import read_condition
 
 
 def parse(sql: str, types: Mapping[str, Type] | None = None) -> Predicate:
-    """The predicate that `sql` says: AND, OR, NOT, IN, BETWEEN, IS [NOT] NULL and comparisons of attributes
-    with constants. `types` has the types of all columns; without it they follow from the constants.
+    """The predicate in `sql`: AND, OR, NOT, IN, BETWEEN, IS [NOT] NULL and comparisons of attributes with
+    constants.
 
-    Raises `SqlErrors` for mistakes and `RefusedError` for what has too many clauses.
+    `types` has the types of all columns; without it they follow from the constants. Raises `SqlErrors` for
+    mistakes and `RefusedError` for a predicate with too many clauses.
 
     >>> parse("NOT (a < 5 OR b BETWEEN 1 AND 2)").sql()
     'a >= 5 AND b < 1 OR a >= 5 AND b > 2'

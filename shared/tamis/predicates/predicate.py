@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
+from tamis.expressions.nodes import LARGEST_EXACT_INTEGER, Call, Column, Expr, Literal, Type
 from tamis.expressions.sql_text import to_sql
 from tamis.predicates.boxes import EVERYTHING, Box, merged
 from tamis.predicates.columns import checked
 from tamis.predicates.cover import covered, possible
-from tamis.predicates.difference_text import conditions
+from tamis.predicates.difference_sql import difference_conditions
 from tamis.predicates.differences import Difference
 from tamis.predicates.evaluation import Dispatcher
 from tamis.predicates.normal_form import BUDGET, boxes
@@ -26,7 +26,8 @@ Columns = Mapping[str, npt.NDArray[np.generic]]
 
 @dataclass(frozen=True)
 class Predicate:
-    """A union of boxes. Equal predicates may differ in their boxes: `implies` in both directions tells.
+    """A union of boxes. Equal predicates may have different boxes: `implies` in both directions shows that
+    they are equal.
 
     `types` has the type of each attribute that was named, also of those that turned out not to matter.
     """
@@ -44,16 +45,16 @@ class Predicate:
 
     @property
     def never(self) -> bool:
-        """It is a contradiction."""
+        """True for a contradiction."""
         return not self.boxes
 
     @property
     def always(self) -> bool:
-        """It is a tautology: it holds for every tuple, NULLs too."""
+        """True for a tautology: it is true for every tuple, also for one with NULLs."""
         return any(not box for box in self.boxes)
 
     def either(self, other: Predicate) -> Predicate:
-        """What satisfies one of the two."""
+        """The union with another predicate."""
         return Predicate(tuple(merged((*self.boxes, *other.boxes))), {**other.types, **self.types})
 
     def expression(self) -> Expr:
@@ -69,10 +70,11 @@ class Predicate:
         return to_sql(self.expression(), qualify=False)
 
     def holds(self, columns: Columns) -> Bools:
-        """Which rows satisfy it, of shape (n,). `columns`: arrays of shape (n,) by attribute, at least those
-        that its boxes name; what is masked, NaN, NaT, an infinity or None is NULL. Times are datetime64 or
-        int64 microseconds. Raises `KeyError` for an attribute that is missing, `InputError` for columns of
-        other lengths or types.
+        """The rows that satisfy it, of shape (n,).
+
+        `columns`: arrays of shape (n,) by attribute, at least those that its boxes name. Masked values, NaN,
+        NaT, infinities and None are NULL. Times are datetime64, or int64 microseconds. Raises `KeyError` for
+        a missing attribute, `InputError` for columns of other lengths or types.
         """
         return self._dispatcher.any(checked(columns, self.types, self._dispatcher.read))
 
@@ -84,7 +86,7 @@ class Predicate:
         out: list[Expr] = []
         for name, found in sorted(box.items()):
             if isinstance(name, Difference):
-                out += conditions(name, found, box, self.types)
+                out += difference_conditions(name, found, box, self.types)
                 continue
             kind = self.types[name]
             column = Column("", name, kind)
@@ -104,8 +106,8 @@ class Predicate:
 
 
 def _constant(value: Value, kind: Type) -> Literal:
-    """As people write it: 5, not 5.0."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**53:
+    """The constant as people write it: 5, not 5.0."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_EXACT_INTEGER:
         return Literal(int(value), Type.BIGINT)
     return Literal(value, kind)
 

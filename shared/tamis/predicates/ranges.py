@@ -1,13 +1,13 @@
-"""Ranges of one attribute: half-open intervals between cuts in the order of its values, NULL below them all.
+"""Ranges of one attribute: half-open intervals between cuts in the order of its values, with NULL below all.
 
-Every type of column has finitely many values, DOUBLE too, and each value a next one. So `a > 5` is `a >= `
-the next value after 5, an open end is a closed one at the next value, and two ranges touch where the end of
-one is the beginning of the other: no epsilon, and one form for all types (kuntschke-2006, section 2.1, has
-open and closed ends).
+Every type of column has finitely many values, DOUBLE too, and each value has a next one. So `a > 5` is `a >=
+` the next value after 5, an open end is a closed end at the next value, and two ranges touch if one ends
+where the other begins. No epsilon is needed, and there is one form for all types (kuntschke-2006, section
+2.1, has open and closed ends).
 
-A cut stands just below a value: `(0, value)`. `NULL` is below NULL, `LOW` below the least value, `HIGH` above
-the greatest. The range of an attribute without any condition is [NULL, HIGH), which NULL satisfies; `IS NOT
-NULL` is [LOW, HIGH), `IS NULL` is [NULL, LOW).
+A cut lies just below a value: `(0, value)`. `NULL` is below NULL, `LOW` below the least value, `HIGH` above
+the greatest. An attribute without conditions has the range [NULL, HIGH), which NULL satisfies. `IS NOT NULL`
+is [LOW, HIGH), `IS NULL` is [NULL, LOW).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ IS_NULL: Range = (NULL, LOW)
 _INT64 = (-(2**63), 2**63 - 1)
 _GREATEST_DOUBLE = sys.float_info.max
 _SECOND = 1_000_000
-_YEAR_10000 = 253_402_300_800 * _SECOND  # which no text of a time says
+_YEAR_10000 = 253_402_300_800 * _SECOND  # the first time that can't be written as text
 
 
 def below(value: Value, kind: Type) -> Cut:
@@ -96,7 +96,7 @@ def _first_integer_from(bound: float) -> int:
 
 
 def compare(op: str, value: Value, kind: Type) -> tuple[Range, ...]:
-    """Where `attribute op value` is true, as disjoint ranges in ascending order.
+    """The ranges where `attribute op value` is true: disjoint, in ascending order.
 
     >>> compare("!=", 5, Type.INT)
     (((-1,), (0, 5)), ((0, 6), (1,)))
@@ -124,12 +124,12 @@ def compare(op: str, value: Value, kind: Type) -> tuple[Range, ...]:
 
 
 def complement(found: Iterable[Range]) -> tuple[Range, ...]:
-    """The values that aren't in a union of ranges, NULL not among them; disjoint, ascending."""
+    """The values outside of a union of ranges, without NULL; disjoint, ascending."""
     return _gaps((IS_NULL, *found))
 
 
 def intersection(unions: Iterable[Iterable[Range]]) -> tuple[Range, ...]:
-    """What each of some unions of ranges has; disjoint, ascending.
+    """The intersection of unions of ranges; disjoint, ascending.
 
     >>> intersection([compare("!=", 1, Type.INT), compare("!=", 2, Type.INT), compare("<", 3, Type.INT)])
     (((-1,), (0, 1)),)
@@ -138,7 +138,7 @@ def intersection(unions: Iterable[Iterable[Range]]) -> tuple[Range, ...]:
 
 
 def _gaps(found: Iterable[Range]) -> tuple[Range, ...]:
-    """What is outside of a union of ranges."""
+    """The values outside of a union of ranges."""
     out, at = [], NULL
     for lower, upper in sorted(found):
         if at < lower:
@@ -148,7 +148,7 @@ def _gaps(found: Iterable[Range]) -> tuple[Range, ...]:
 
 
 def bounds_text(found: Range, kind: Type) -> tuple[tuple[str, Value], ...]:
-    """The comparisons that say that a value is in a range, written with the shorter of two equal constants.
+    """The comparisons that put a value into a range, each with the shorter of two equivalent constants.
 
     >>> bounds_text(((0, 6), (0, 9)), Type.INT)
     (('>=', 6), ('<', 9))
@@ -173,7 +173,9 @@ def bounds_text(found: Range, kind: Type) -> tuple[tuple[str, Value], ...]:
 
 
 def _end(value: Value, kind: Type, past: str, at: str) -> tuple[str, Value]:
-    """`past` the value before `value`, or `at` it, whichever is shorter."""
+    """The operator and constant of an end: `past` the value before `value`, or `at` the value, whichever is
+    shorter.
+    """
     before: Value | None = None
     if kind is Type.VARCHAR and isinstance(value, str) and value.endswith("\0"):
         before = value[:-1]

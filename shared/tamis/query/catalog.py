@@ -1,11 +1,10 @@
-"""How a statement changes the catalogue: the one place, for parsing and for the registry alike."""
+"""Changes of the catalogue by statements, for the parser and for the registry alike."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tamis.errors import Position, SqlError
-from tamis.query.context import suggest
 from tamis.query.model import (
     AlertDef,
     Catalog,
@@ -18,13 +17,14 @@ from tamis.query.model import (
     StreamDef,
     TableDef,
 )
+from tamis.query.names import suggest
 
 
 def apply(catalog: Catalog, statement: Statement) -> None:
-    """Carry out `statement` on `catalog`. Raises `SqlError` where a name is taken, missing or in use.
+    """Carry out `statement` on `catalog`. Raises `SqlError` if a name is taken, missing or in use.
 
-    Names of streams, raw and derived, and of tables are one set; those of functions another; those of
-    alerts a third, which shares no name with derived streams, since both are queries.
+    Streams, raw and derived, and tables share one namespace. Functions have another one, and alerts a
+    third. An alert and a derived stream can't have the same name, since both are queries.
     """
     match statement:
         case StreamDef():
@@ -43,10 +43,10 @@ def apply(catalog: Catalog, statement: Statement) -> None:
             catalog.functions[statement.name] = statement
         case AlertDef():
             if statement.name in catalog.derived:
-                raise _taken("a stream that a query makes", statement.name, statement.position)
+                raise _taken("a derived stream", statement.name, statement.position)
             if statement.name in catalog.alerts and not statement.replace:
                 hint = f"write CREATE OR REPLACE ALERT {statement.name}, or choose another name"
-                raise SqlError(f"there is an alert '{statement.name}' already", statement.position, hint)
+                raise SqlError(f"there is already an alert '{statement.name}'", statement.position, hint)
             catalog.alerts[statement.name] = statement
         case Drop():
             _drop(catalog, statement)
@@ -59,8 +59,10 @@ def apply(catalog: Catalog, statement: Statement) -> None:
                 raise SqlError(f"there is no query '{name}'", statement.position, hint)
 
 
-def readers(catalog: Catalog, kind: str, name: str) -> Iterator[str]:
-    """What reads a stream or calls a function, as "alert 'q'", "stream 's'" or "function 'f'"."""
+def dependents(catalog: Catalog, kind: str, name: str) -> Iterator[str]:
+    """The definitions that read a stream or call a function, as "alert 'q'", "stream 's'" or "function
+    'f'".
+    """
     if kind == "alert":
         return
     definitions: list[tuple[str, StreamDef | TableDef | DerivedDef | AlertDef | FunctionDef]] = [
@@ -83,10 +85,10 @@ def readers(catalog: Catalog, kind: str, name: str) -> Iterator[str]:
 def _drop(catalog: Catalog, statement: Drop) -> None:
     name = statement.name
     _exists(catalog, statement.kind, name, statement.position)
-    users = list(readers(catalog, statement.kind, name))
+    users = list(dependents(catalog, statement.kind, name))
     if users:
         what = f"{statement.kind} '{name}' is used by {', '.join(users)}"
-        raise SqlError(what, statement.position, "drop what uses it first")
+        raise SqlError(what, statement.position, "drop these first")
     if statement.kind == "alert":
         del catalog.alerts[name]
         catalog.paused.discard(name)
@@ -116,7 +118,7 @@ def _free(catalog: Catalog, kind: str, name: str, position: Position) -> None:
     for taken in ("stream", "table") if kind in ("stream", "table") else (kind,):
         if name in _names(catalog, taken):
             hint = f"choose another name, or write DROP {taken.upper()} {name} first"
-            raise SqlError(f"there is a {taken} '{name}' already", position, hint)
+            raise SqlError(f"there is already a {taken} '{name}'", position, hint)
 
 
 def _taken(by: str, name: str, position: Position) -> SqlError:

@@ -1,6 +1,4 @@
-"""A condition that stands alone: over the columns of a declared stream, or over columns that are known by
-their use only.
-"""
+"""Parser of a condition outside of a query, such as the predicate of a lease or of `tamis match`."""
 
 from __future__ import annotations
 
@@ -11,22 +9,24 @@ from sqlglot.errors import SqlglotError
 
 from tamis.errors import Position, SqlError, SqlErrors
 from tamis.expressions.nodes import Expr, Type
-from tamis.query.context import Context, name_of
-from tamis.query.cursor import Cursor
-from tamis.query.dialect import tokenize
-from tamis.query.limits import LARGEST_PREDICATE, check_limits
-from tamis.query.literals import time_text
+from tamis.query.context import Context
 from tamis.query.model import Catalog
-from tamis.query.reading import Reader
-from tamis.query.syntax import BareNames, parsed_expression
-from tamis.query.text import LARGEST_TEXT, Text
+from tamis.query.scalars.literals import time_text
+from tamis.query.scalars.resolution import ExpressionResolver
+from tamis.query.scalars.unqualified import UnqualifiedNames
+from tamis.query.syntax.cursor import Cursor
+from tamis.query.syntax.dialect import tokenize
+from tamis.query.syntax.identifiers import name_of
+from tamis.query.syntax.limits import LARGEST_PREDICATE, check_limits
+from tamis.query.syntax.parser import expression_tree
+from tamis.query.syntax.text import LARGEST_TEXT, Text
 
 
 def read_condition(text: str, types: Mapping[str, Type] | None = None, file: str | None = None) -> Expr:
-    """The condition of `text` over bare column names. `types` has the columns that there are; without it any
-    name is a column: VARCHAR, BOOLEAN or TIMESTAMP where it is compared with such a constant, else DOUBLE.
+    """The condition of `text` over unqualified column names. `types` has the columns that exist. Without it
+    any name is a column: VARCHAR, BOOLEAN or TIMESTAMP if it is compared with such a constant, else DOUBLE.
 
-    Raises `SqlErrors` with all the mistakes of the text.
+    Raises `SqlErrors` with all mistakes of the text.
 
     >>> read_condition("a > 5").args[0].type, read_condition("a = 'x'").args[0].type
     (<Type.DOUBLE: 'DOUBLE'>, <Type.VARCHAR: 'VARCHAR'>)
@@ -38,25 +38,26 @@ def read_condition(text: str, types: Mapping[str, Type] | None = None, file: str
     try:
         tokens = tokenize(text)
     except SqlglotError:
-        context.error("this predicate can't be read", 0, "look for characters that don't belong in SQL")
+        context.error("this predicate can't be read as SQL", 0, "look for characters that SQL doesn't allow")
         raise SqlErrors(context.errors) from None
     cursor = Cursor(context.text, tokens, tokens[-1].end + 1 if tokens else 0)
     try:
         check_limits(cursor, LARGEST_PREDICATE)
+        tree = expression_tree(cursor)
     except SqlError as error:
         raise SqlErrors([error]) from None
-    tree = parsed_expression(context, cursor)
-    expr = None
-    if tree is not None:
-        names = BareNames("column", dict(types) if types is not None else _inferred(tree))
-        expr = Reader(context, names, largest=LARGEST_PREDICATE).condition(tree, "predicate")
+    scope = UnqualifiedNames("column", dict(types) if types is not None else _inferred_types(tree))
+    resolver = ExpressionResolver(context, scope, largest=LARGEST_PREDICATE)
+    expr = resolver.condition(tree, "the predicate")
     if context.errors or expr is None:
         raise SqlErrors(context.errors)
     return expr
 
 
-def _inferred(tree: exp.Expr) -> dict[str, Type]:
-    """The types of all names, by the constants that they are compared with, directly or by way of others."""
+def _inferred_types(tree: exp.Expr) -> dict[str, Type]:
+    """The types of all names, from the constants that they are compared with, directly or through other
+    names.
+    """
     found: dict[str, Type] = {}
     names = {name_of(column.this).text for column in tree.find_all(exp.Column)}
     sets = [_compared(node) for node in tree.walk() if isinstance(node, exp.Predicate | exp.In | exp.Between)]
@@ -77,7 +78,7 @@ def _inferred(tree: exp.Expr) -> dict[str, Type]:
 
 
 def _compared(node: exp.Expr) -> tuple[list[str], Type | None]:
-    """The names that are operands of a comparison, and the type that its constants give them."""
+    """The names among the operands of a comparison, and the type of its constants."""
     operands = [bare for child in node.iter_expressions() for bare in (child.unnest(),)]
     names = [name_of(operand.this).text for operand in operands if isinstance(operand, exp.Column)]
     for operand in operands:

@@ -1,82 +1,84 @@
-"""What the readers of one text share: the text, the catalogue so far, and the mistakes found."""
+"""Shared state of the resolution of one text: the text, the catalogue so far, and the mistakes found."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
+from typing import Literal
 
 from sqlglot import exp
 
 from tamis.errors import Position, SqlError
-from tamis.query.dialect import span
 from tamis.query.model import Catalog
-from tamis.query.text import Text
+from tamis.query.syntax.dialect import span
+from tamis.query.syntax.text import Text
 
+Namespace = Literal["stream", "function", "alert"]
+"""The kinds of names. Tables are in the namespace of streams, since both can be in FROM."""
 
-@dataclass(frozen=True)
-class Name:
-    """A name as it counts (folded to lower case unless quoted) and where it stands."""
-
-    text: str
-    offset: int
+_NOWHERE = Position(0, 0)
 
 
 @dataclass
 class Context:
-    """One text being read. A reader that meets a mistake reports it here and goes on to find the others."""
+    """One text being resolved. Code that finds a mistake reports it here and goes on to find the others."""
 
     text: Text
     catalog: Catalog
     errors: list[SqlError] = field(default_factory=list)
-    # Names whose own definition has a mistake: what reads them is left alone; one mistake is told once.
+    # Names whose definition has a mistake, and unknown names that were reported. Mistakes that may follow
+    # from them are not reported, so that a user sees each mistake once.
     broken_streams: set[str] = field(default_factory=set)
     broken_functions: set[str] = field(default_factory=set)
     broken_alerts: set[str] = field(default_factory=set)
+    # Namespaces with a definition whose name could not be read: an unknown name may be the missing one.
+    incomplete: set[Namespace] = field(default_factory=set)
+    failed_drops: set[str] = field(default_factory=set)  # streams and tables whose DROP has a mistake
+    missing_watermarks: set[str] = field(default_factory=set)  # streams for which one was reported missing
+    # Index in `errors` of each mistake that `error_once` reported in the current statement.
+    reported: dict[str, int] = field(default_factory=dict)
+    recovered: bool = False  # a part of the current SELECT was dropped because of a syntax error
     later_functions: set[str] = field(default_factory=set)  # defined further down in the text
-    used_functions: set[str] = field(default_factory=set)  # called by the statement being read
-    unnamed_queries: set[str] = field(default_factory=set)  # what those without a name were called
+    called_functions: set[str] = field(default_factory=set)  # by the current statement
+    anonymous_names: set[str] = field(default_factory=set)  # given to queries without a name
 
     def error(self, what: str, place: int | exp.Expr, hint: str) -> None:
-        """Report a mistake at an offset or an expression."""
+        """Report a mistake at an offset or at an expression."""
         offset = place if isinstance(place, int) else span(place)[0]
         self.errors.append(self.text.error(what, offset, hint))
 
-    def unnamed(self, position: Position) -> str:
-        """What a query without a name is called: by its line, and behind another of that line by its column,
-        too. No alert and no stream can be called so.
+    def error_once(self, what: str, place: int | exp.Expr, hint: str, key: str | None = None) -> None:
+        """Report a mistake once in a statement, at its first position, such as an unknown name that the
+        statement repeats. Mistakes with the same `key` are one mistake; by default the message is the key.
+        """
+        key = what if key is None else key
+        if key not in self.reported:
+            self.reported[key] = len(self.errors)
+            self.error(what, place, hint)
+            return
+        self.error(what, place, hint)
+        other, index = self.errors.pop(), self.reported[key]
+        if (other.position or _NOWHERE) < (self.errors[index].position or _NOWHERE):
+            self.errors[index] = other
+
+    def broken(self, namespace: Namespace) -> set[str]:
+        """The broken names of a namespace."""
+        return {
+            "stream": self.broken_streams,
+            "function": self.broken_functions,
+            "alert": self.broken_alerts,
+        }[namespace]
+
+    def anonymous_name(self, position: Position) -> str:
+        """A name for a query without one: its line, and its column if another query is on the same line. No
+        alert and no stream can have such a name.
         """
         name = f"line {position.line}"
-        if name in self.unnamed_queries:
+        if name in self.anonymous_names:
             name += f", column {position.column}"
-        self.unnamed_queries.add(name)
+        self.anonymous_names.add(name)
         return name
 
     def source(self, node: exp.Expr) -> str:
-        """The text of an expression, with runs of white space as one blank."""
+        """The text of an expression, with each run of white space as one blank."""
         start, end = span(node)
         return " ".join(self.text.text[start : end + 1].split())
-
-
-def name_of(identifier: exp.Expr) -> Name:
-    """The name that an identifier stands for, as in Postgres: folded to lower case unless quoted."""
-    text = identifier.name
-    return Name(text if identifier.args.get("quoted") else text.lower(), span(identifier)[0])
-
-
-def suggest(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
-    """What may have been meant by a name that isn't known.
-
-    >>> suggest("tmep", ["temp", "rh"])
-    "did you mean 'temp'?"
-    >>> suggest("x", ["temp", "rh"])
-    'known are: rh, temp'
-    """
-    names = sorted(set(known))
-    folded = {known.lower(): known for known in names}
-    close = get_close_matches(name.lower(), folded, n=1)
-    if close:
-        return f"did you mean '{folded[close[0]]}'?"
-    if otherwise is not None:
-        return otherwise
-    return f"known are: {', '.join(names)}" if names else "none is defined yet"

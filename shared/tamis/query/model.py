@@ -1,17 +1,20 @@
-"""The typed query model: what SQL means once it is parsed and resolved, with positions for messages.
+"""The typed query model: definitions and queries with resolved names, and positions for messages.
 
-`tamis.query.parse` makes it; planning, EXPLAIN, `tamis run` and the DuckDB reference read it. Names are
-resolved: every `Column` in an `AlertDef` or `DerivedDef` names a source alias of its query and a column of
-that alias's *base* stream (derived filters are inlined, functions too).
+`tamis.query.parse` makes it; planning, EXPLAIN, `tamis run` and the DuckDB reference read it. Every
+`Column` in an `AlertDef` or `DerivedDef` has the alias of a source of its query and the name of a column of
+that source's *base* stream, because derived streams and functions are inlined.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from tamis.errors import Position
 from tamis.expressions.nodes import Call, Column, Expr, Type
-from tamis.query.reach import ANYWHERE, Reach
+from tamis.identity_cache import IdentityCache
+from tamis.query.defaults import MAX_AHEAD, MAX_STALL
+from tamis.query.file_access import UNRESTRICTED, FileAccess
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,8 @@ class Rate:
 
 @dataclass(frozen=True)
 class StreamDef:
-    """CREATE STREAM s (…): a raw stream. Durations are microseconds; `time` is None for a stream without
-    watermark.
+    """CREATE STREAM s (…): a raw stream. Durations are in microseconds. `time` is None for a stream without
+    a watermark, `max_ahead` None if event times may be any time ahead of the clock.
     """
 
     name: str
@@ -45,17 +48,21 @@ class StreamDef:
     delay: int  # WATERMARK FOR time AS time - delay
     keys: int | None = None
     rate: Rate | None = None
-    max_stall: int = 3_600_000_000
+    max_stall: int = MAX_STALL
     idle_timeout: int | None = None
-    max_ahead: int | None = None
+    max_ahead: int | None = MAX_AHEAD
+    max_ahead_given: bool = False  # declared, so that it holds for replayed recordings, too
     finite: bool = False
     until: int | None = None
-    functions: tuple[str, ...] = ()  # called by its text, here and below: they can't be dropped before it
+    value_format: Literal["json", "avro", "protobuf"] = "json"  # of the values in its topics
+    functions: tuple[
+        str, ...
+    ] = ()  # called by the statement, here and below; they can't be dropped before it
     sql: str = ""
     position: Position = field(default=Position(1, 1), compare=False)
 
     def column(self, name: str) -> ColumnDef | None:
-        """The column of that name, if there is one."""
+        """The column with that name; None if there is none."""
         return next((c for c in self.columns if c.name == name), None)
 
     @property
@@ -80,7 +87,7 @@ class TableDef:
 
 @dataclass(frozen=True)
 class FunctionDef:
-    """CREATE FUNCTION: kept for SHOW and DROP; calls are already inlined wherever they stand."""
+    """CREATE FUNCTION, for SHOW and DROP; its calls are inlined."""
 
     name: str
     parameters: tuple[tuple[str, Type], ...]
@@ -97,8 +104,8 @@ WINDOW_COLUMNS = (WINDOW_START, WINDOW_END)
 
 @dataclass(frozen=True)
 class Window:
-    """HOP or TUMBLE over event time, in microseconds: [k * slide, k * slide + size) for every whole number
-    k, counted from 1970 in UTC. The slide divides the size, and is the size for TUMBLE.
+    """HOP or TUMBLE over event time, in microseconds: [k * slide, k * slide + size) for every integer k,
+    counted from 1970 in UTC. The size is a multiple of the slide; for TUMBLE the two are equal.
     """
 
     slide: int
@@ -107,9 +114,9 @@ class Window:
 
 @dataclass(frozen=True)
 class Source:
-    """One occurrence of a stream, or of a table, in FROM. `via` names the derived streams that were inlined
-    on the way to the base `stream`. With a `window` it has a row for every tuple and window that holds it,
-    and the columns `window_start` and `window_end` besides the stream's.
+    """One occurrence of a stream, or of a table, in FROM. `via` has the names of the derived streams
+    between it and the base `stream`. With a `window` it has a row for each pair of a tuple and a window that
+    contains it, and the additional columns `window_start` and `window_end`.
     """
 
     alias: str
@@ -119,7 +126,9 @@ class Source:
 
 
 def same_window(expr: Expr, windowed: frozenset[str]) -> frozenset[str] | None:
-    """The two sources whose windows `expr` says to be the same; `windowed` are the aliases with windows."""
+    """The two sources whose windows `expr` equates, None for another expression; `windowed` are the aliases
+    with windows.
+    """
     if isinstance(expr, Call) and expr.op == "=":
         left, right = expr.args
         if isinstance(left, Column) and isinstance(right, Column) and left.name == right.name:
@@ -131,7 +140,7 @@ def same_window(expr: Expr, windowed: frozenset[str]) -> frozenset[str] | None:
 
 @dataclass(frozen=True)
 class Conjunct:
-    """One conjunct of WHERE and ON, or of an inlined derived stream's WHERE."""
+    """One conjunct of WHERE or ON, or of the WHERE of an inlined derived stream."""
 
     expr: Expr
     text: str
@@ -148,8 +157,8 @@ class Output:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """`function` (count, sum, avg, min, max, median) of a column; of no column for COUNT(*). `distinct`: each
-    value once.
+    """An aggregate (count, sum, avg, min, max, median) of a column; `column` is None for COUNT(*). With
+    `distinct`, each value counts once.
     """
 
     function: str
@@ -169,24 +178,25 @@ class Grouping:
     having: Expr | None = None
 
     def value(self, number: int) -> Column:
-        """The column that stands for an aggregate's value."""
+        """The column that stands for the value of an aggregate."""
         return Column("", str(number), self.aggregates[number].type)
 
 
 @dataclass(frozen=True)
 class Query:
-    """A conjunctive query over sources. What Tamis can't execute yet is refused at parsing, by name and
-    position.
+    """A conjunctive query over sources. The parser refuses what Tamis doesn't support.
 
-    Either no source has a window, or all have the same one and conjuncts equate `window_start` (or
-    `window_end`) of all of them; no other conjunct has these columns.
+    Either no source has a window, or all have the same window, and conjuncts equate the `window_start` or
+    `window_end` of all of them. No other conjunct has these columns.
 
-    Either all its streams have event time or, where it is `timeless`, none; or it is evaluated `in_time`:
-    then it may mix these and join tables, and has neither windows nor a grouping. Only a timeless query or
-    one in time may be `distinct`, each row once, when it first holds, or be the union of `members`, whose
-    sources it then has all, and conjuncts none; its names are the first one's. A timeless query with a
-    `grouping` has a row per change of a group's; one over the windows of one stream, grouped by them, a row
-    per window and group.
+    There are three kinds of queries. In a join by time all streams have event time. In a `timeless` query no
+    stream has. A query `in_time` is evaluated in application time: it may mix both kinds of streams and join
+    tables, and has neither windows nor a grouping.
+
+    Only a timeless query or one in time may be `distinct` (each row once, when it first holds) or a union.
+    A union has `members`, all of their sources, and no conjuncts; its columns have the names of the first
+    member. A timeless query with a `grouping` has a row for each change of a group's row. A grouping over
+    the windows of one stream has a row for each window and group.
     """
 
     sources: tuple[Source, ...]
@@ -200,13 +210,13 @@ class Query:
 
     @property
     def window(self) -> Window | None:
-        """The window that all tuples of a combination share, if the query has one."""
+        """The window that all tuples of a combination share; None if the query has none."""
         return self.sources[0].window
 
 
 @dataclass(frozen=True)
 class AlertOptions:
-    """WITH (…) of an alert. Durations are microseconds."""
+    """WITH (…) of an alert. Durations are in microseconds."""
 
     max_delay: int | None = None
     gap: int | None = None
@@ -232,8 +242,8 @@ class AlertDef:
 
 @dataclass(frozen=True)
 class DerivedDef:
-    """CREATE STREAM s AS SELECT … FROM … WHERE …: a filter and projection of one stream as a stream of its
-    own; or a join, which is inlined where it is read and nothing else.
+    """CREATE STREAM s AS SELECT … FROM … WHERE …: a filter and projection of one stream, which is a stream
+    of its own; or a join, which is only inlined into the queries that read it.
     """
 
     name: str
@@ -244,7 +254,7 @@ class DerivedDef:
 
     @property
     def joins(self) -> bool:
-        """Is it a join?"""
+        """Tell if it is a join."""
         return len(self.query.sources) > 1
 
 
@@ -276,7 +286,7 @@ class Show:
 
 @dataclass(frozen=True)
 class Explain:
-    """EXPLAIN q, or EXPLAIN SELECT … as an alert that is called by its place (`line 3`)."""
+    """EXPLAIN q, or EXPLAIN SELECT … as an alert whose name is its place (`line 3`)."""
 
     target: str | AlertDef
     position: Position = field(default=Position(1, 1), compare=False)
@@ -287,9 +297,7 @@ Statement = StreamDef | TableDef | FunctionDef | AlertDef | DerivedDef | Drop | 
 
 @dataclass
 class Catalog:
-    """What is defined so far, by name. `parse` resolves against it; `apply` is the only way in which it
-    changes.
-    """
+    """The definitions so far, by name. `parse` resolves names in it, and only `apply` changes it."""
 
     streams: dict[str, StreamDef] = field(default_factory=dict)
     derived: dict[str, DerivedDef] = field(default_factory=dict)
@@ -297,7 +305,9 @@ class Catalog:
     alerts: dict[str, AlertDef] = field(default_factory=dict)
     paused: set[str] = field(default_factory=set)
     tables: dict[str, TableDef] = field(default_factory=dict)
-    reach: Reach = ANYWHERE  # of the paths of tables
+    file_access: FileAccess = UNRESTRICTED  # to the files of tables
+    # Results of analyses of its definitions (verdicts, explanations), shared with copies.
+    results: IdentityCache[Any] = field(default_factory=IdentityCache, compare=False, repr=False)
 
     def copy(self) -> Catalog:
         """An independent copy; definitions themselves are immutable."""
@@ -308,5 +318,6 @@ class Catalog:
             dict(self.alerts),
             set(self.paused),
             dict(self.tables),
-            self.reach,
+            self.file_access,
+            self.results,
         )

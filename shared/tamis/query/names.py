@@ -1,17 +1,36 @@
-"""Names of streams and queries where they are typed outside SQL: on the command line, in addresses."""
+"""Names of streams, columns and queries: suggestions for unknown names, and names typed outside SQL."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
+from difflib import get_close_matches
 
 
-def meant(name: str, known: Container[str]) -> str:
-    """The name that one stands for, as in SQL: folded to lower case unless in double quotes. One of `known`
-    needs no quotes, as shells and addresses would have them quoted again.
+def normalized_name(name: str, known: Container[str]) -> str:
+    """The name that a command line or an address means, as in SQL: folded to lower case unless in double
+    quotes. A name in `known` needs no quotes, because shells and addresses would need them quoted again.
 
-    >>> meant("Air", {"air"}), meant('"Air"', {"air"}), meant("Air", {"air", "Air"})
+    >>> normalized_name("Air", {"air"}), normalized_name('"Air"', {"air"}), normalized_name("Air", {"Air"})
     ('air', 'Air', 'Air')
     """
     if len(name) > 2 and name[0] == name[-1] == '"':
         return name[1:-1].replace('""', '"')
     return name if name in known else name.lower()
+
+
+def suggest(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
+    """A hint for an unknown name: the closest known name, else `otherwise`, else all known names.
+
+    >>> suggest("tmep", ["temp", "rh"])
+    "did you mean 'temp'?"
+    >>> suggest("x", ["temp", "rh"])
+    'known names: rh, temp'
+    """
+    names = sorted(set(known))
+    folded = {known.lower(): known for known in names}
+    close = get_close_matches(name.lower(), folded, n=1)
+    if close:
+        return f"did you mean '{folded[close[0]]}'?"
+    if otherwise is not None:
+        return otherwise
+    return f"known names: {', '.join(names)}" if names else "none is defined yet"

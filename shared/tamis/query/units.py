@@ -1,4 +1,4 @@
-"""Durations, rates and times as people write them, to whole microseconds; no clock, no floating point."""
+"""Durations, rates and times: from text to integers of microseconds, without floating point."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MICROSECONDS = {
 }
 UNITS = {name: size for names, size in _MICROSECONDS.items() for name in names}
 
-# A time plus or minus a duration must stay within 64 bits: 200 years from 1970 and 100 more are far inside.
+# A time plus or minus a duration must fit into 64 bits; a hundred years leave much room.
 LONGEST = 100 * 366 * 86_400_000_000
 
 _PART = re.compile(r"\s*(?P<number>[0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})\s*(?P<unit>[A-Za-zµμΜ]*)\s*")
@@ -30,10 +30,9 @@ _HINT = "write a number and a unit, such as '250 ms', '30s', '5 minutes' or '1 h
 
 
 def parse_duration(text: str) -> int:
-    """A duration in microseconds; several parts add up, a leading minus counts for all of them.
+    """A duration in microseconds, the sum of its parts; a leading minus is the sign of all of them.
 
-    Raises `InputError` for what isn't a duration, isn't a whole number of microseconds, or is longer than a
-    hundred years.
+    Raises `InputError` for another text, for fractions of microseconds, and for more than a hundred years.
 
     >>> parse_duration("5 seconds"), parse_duration("250ms"), parse_duration("1 hour 30 minutes")
     (5000000, 250000, 5400000000)
@@ -62,7 +61,7 @@ def parse_duration(text: str) -> int:
 
 
 def parse_rate(text: str) -> Rate:
-    """A rate: a count, a slash, and a unit or duration.
+    """A rate from its text: a count, a slash, and a unit or a duration.
 
     >>> parse_rate("10/s"), parse_rate("5 / minute"), parse_rate("3/10s")
     (Rate(count=10, per=1000000), Rate(count=5, per=60000000), Rate(count=3, per=10000000))
@@ -82,7 +81,7 @@ def parse_rate(text: str) -> Rate:
 
 
 def parse_timestamp(text: str) -> int:
-    """An ISO 8601 time in microseconds since 1970-01-01 UTC; UTC where no zone is given.
+    """An ISO 8601 time in microseconds since 1970-01-01 UTC; UTC is the default zone.
 
     >>> parse_timestamp("1970-01-01T00:00:01.5"), parse_timestamp("1970-01-01 01:00:00+01:00")
     (1500000, 0)

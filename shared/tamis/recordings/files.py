@@ -1,4 +1,4 @@
-"""Rows from and to CSV, NDJSON and Parquet, by extension; `-` is standard input or output."""
+"""Read and write rows of CSV, NDJSON and Parquet files; `-` is standard input or output."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ EXTENSIONS: dict[str, Format] = {
 
 
 def format_of(path: str, form: Format | None = None) -> Format:
-    """The format that the file's extension says; `form` is that of standard input and output, and of names
-    that say nothing.
+    """The format by the file's extension; `form` is the format of standard input and output, and of names
+    without a known extension.
     """
     known = EXTENSIONS.get(Path(path).suffix.lower()) or form
     if known is None:
         raise InputError(
-            "the format can't be told from the name",
-            where=_named(path),
-            hint="name it with --format csv, ndjson or parquet",
+            "the format can't be determined from the name",
+            where=_display_name(path),
+            hint="give it by --format csv, ndjson or parquet",
         )
     return known
 
 
 def read_rows(path: str, form: Format | None = None) -> Rows:
-    """The rows of a file. Raises InputError where it can't be read or isn't of its format."""
-    known, where = format_of(path, form), _named(path)
+    """The rows of a file. Raises InputError if it can't be read or isn't of its format."""
+    known, where = format_of(path, form), _display_name(path)
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
@@ -60,20 +60,20 @@ def read_rows(path: str, form: Format | None = None) -> Rows:
 
 
 def write_rows(rows: Rows, path: str, form: Format | None = None) -> None:
-    """Write rows of a file to another. NDJSON keeps its lines, and CSV the text of its cells."""
+    """Write rows of one file to another. NDJSON keeps its lines, and CSV the text of its cells."""
     known = format_of(path, form)
     if known == "ndjson" and isinstance(rows, JsonRows):
         data = b"".join(line + b"\n" for line in rows.lines)
-        _sink(path, lambda sink: sink.write(data))
+        _write_to(path, lambda sink: sink.write(data))
     else:
         table = rows.table()
         if rows.textual and known != "csv":
-            table = pa.table({name: _numbers(table[name]) for name in table.column_names})
+            table = pa.table({name: _as_numbers(table[name]) for name in table.column_names})
         write_table(table, path, known)
 
 
-def _numbers(cells: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text as numbers where all of it are."""
+def _as_numbers(cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text cells as numbers, if all of them are numbers."""
     for target in (pa.int64(), pa.float64()):
         try:
             return cells.cast(target)
@@ -83,13 +83,13 @@ def _numbers(cells: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def write_table(table: pa.Table, path: str, form: Format | None = None) -> None:
-    """Write a table. CSV quotes only where it must."""
+    """Write a table. CSV is quoted only where necessary."""
     known = format_of(path, form)
-    _sink(path, lambda sink: _write(table, sink, known))
+    _write_to(path, lambda sink: _write(table, sink, known))
 
 
 def _csv(data: bytes, where: str) -> Rows:
-    # Cells stay text: 007 is to go out as it came in. One thread, or messages would not name the row.
+    # Cells stay text, so that 007 is written as it was read. One thread, or messages wouldn't name the row.
     read = pyarrow.csv.ReadOptions(use_threads=False)
     parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
     with pyarrow.csv.open_csv(io.BytesIO(data), read_options=read, parse_options=parse) as beginning:
@@ -103,11 +103,11 @@ def _csv(data: bytes, where: str) -> Rows:
     return ArrowRows(table, where, textual=True)
 
 
-def _named(path: str) -> str:
+def _display_name(path: str) -> str:
     return "standard input" if path == "-" else path
 
 
-def _sink(path: str, write: Callable[[BinaryIO], object]) -> None:
+def _write_to(path: str, write: Callable[[BinaryIO], object]) -> None:
     if path == "-":
         write(sys.stdout.buffer)
         sys.stdout.buffer.flush()
@@ -160,8 +160,8 @@ def _write_csv(table: pa.Table, sink: BinaryIO) -> None:
 
 
 def _plain_csv(table: pa.Table) -> bytes | None:
-    """The rows in Arrow's quick way; None where a cell needs quotes, since Arrow would then quote all text,
-    or where NULL alone would be an empty line.
+    """The rows by Arrow's fast writer; None if a cell needs quotes, since Arrow would then quote all text,
+    or where a single NULL would be an empty line.
     """
     if len(table.column_names) == 1:
         return None

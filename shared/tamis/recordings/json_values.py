@@ -1,8 +1,7 @@
-"""One column's values, as JSON has them, to a vector of the declared type; offenders become NULL and are
-named.
+"""Convert one column of JSON values to a vector of its declared type, and report values that don't fit.
 
-Edges decode by it, and recordings of JSON are read by it: what either takes the other takes, too. No value
-is judged by those around it.
+Edges and recordings of JSON use the same code, so both accept the same values. A value that doesn't fit
+becomes NULL. Each value is judged alone, not by its neighbours.
 """
 
 from __future__ import annotations
@@ -10,29 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.records import END_OF_TIME
-
-TimeUnit = Literal["s", "ms", "us", "ns"]
-_PER_SECOND: dict[TimeUnit, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+from tamis.recordings.time_units import PER_SECOND, TimeUnit, plausible_unit
 
 _NONE = type(None)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Offence:
-    """Why the reading in place `row` of its batch can't be used."""
+    """The reason why the reading at position `row` of its batch can't be used."""
 
     row: int
     reason: Reason
@@ -91,40 +84,18 @@ def _fast(values: Sequence[Any], type_: Type, unit: TimeUnit) -> Vector | None:
 
 
 def _iso(values: Sequence[str]) -> Vector | None:
-    try:
-        data = iso_ticks(pa.array(values)).to_numpy()
-    except pa.ArrowInvalid:
-        return None
-    return Vector(data) if _within(data, END_OF_TIME) else None
+    # Arrow takes 30 MB, which an edge without such times can do without.
+    from tamis.recordings.iso_times import column_ticks
 
-
-def iso_ticks(texts: Any) -> Any:
-    """Arrow's texts of ISO 8601 as microseconds, where all have a zone or none has.
-
-    Raises ArrowInvalid for all else.
-    """
-    try:
-        ticks = texts.cast(pa.timestamp("us", "UTC"))
-    except pa.ArrowInvalid:
-        ticks = texts.cast(pa.timestamp("us"))
-    return ticks.cast(pa.int64())
-
-
-def iso_time(text: str) -> int:
-    """A time of ISO 8601 in microseconds, UTC where no zone is given. Raises ValueError for what is none."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        # It has no year 0, which Arrow takes where all texts are alike.
-        return int(iso_ticks(pa.array([text]))[0].as_py())
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _TICK
+    data = column_ticks(values)
+    return Vector(data) if data is not None and _within(data, END_OF_TIME) else None
 
 
 def _ticks(values: Sequence[int], unit: TimeUnit) -> Vector | None:
     if max(values) >= 2**63 or min(values) < -(2**63):
         return None
     data = np.array(values, np.int64)
-    per_second = _PER_SECOND[unit]
+    per_second = PER_SECOND[unit]
     if per_second > 1_000_000:
         data = data // (per_second // 1_000_000)
     else:
@@ -155,31 +126,35 @@ def _one(value: Any, type_: Type, unit: TimeUnit) -> Any:
             return int(value)
     elif (type_ is Type.VARCHAR and kind is str) or (type_ is Type.BOOLEAN and kind is bool):
         return value
-    raise _Misfit(Reason.WRONG_TYPE, f"{_shown(value)} is not of type {type_}")
+    raise _Misfit(Reason.WRONG_TYPE, f"{_excerpt(value)} is not of type {type_}")
 
 
 def _time(value: Any, unit: TimeUnit) -> int:
     if type(value) is str:
+        from tamis.recordings.iso_times import iso_time
+
         try:
             time = iso_time(value)
         except ValueError:
-            raise _Misfit(Reason.WRONG_TYPE, f"{_shown(value)} is not an ISO 8601 time") from None
+            raise _Misfit(Reason.WRONG_TYPE, f"{_excerpt(value)} is not an ISO 8601 time") from None
         if abs(time) >= END_OF_TIME:
-            raise _Misfit(Reason.OUT_OF_DOMAIN, f"{value} is beyond what event time can be")
+            raise _Misfit(Reason.OUT_OF_DOMAIN, f"{value} is outside of the range of event times")
         return time
     if type(value) not in (int, float):
         raise _Misfit(
-            Reason.WRONG_TYPE, f"{_shown(value)} is not a TIMESTAMP: ISO 8601 or a number of {unit}"
+            Reason.WRONG_TYPE, f"{_excerpt(value)} is not a TIMESTAMP: ISO 8601 or a number of {unit}"
         )
     if type(value) is float:
         _check_finite(value)
-    per_second = _PER_SECOND[unit]
+    per_second = PER_SECOND[unit]
     exact = type(value) is int
     ticks: int = value * 1_000_000 // per_second if exact else round(value * 1_000_000 / per_second)
     if abs(ticks) >= END_OF_TIME:
+        fits = plausible_unit(ticks, unit)
+        asked = f"is it in {unit}?" if fits is None else f"it would fit in {fits}: set the time unit"
         raise _Misfit(
             Reason.OUT_OF_DOMAIN,
-            f"{_shown(value)} {unit} since 1970 is beyond what event time can be; is it in {unit}?",
+            f"{_excerpt(value)} {unit} since 1970 is outside of the range of event times; {asked}",
         )
     return ticks
 
@@ -191,9 +166,9 @@ def _check_finite(value: float) -> None:
         finite = False
     if not finite:
         raise _Misfit(
-            Reason.NOT_A_NUMBER, f"{_shown(value)} is not a finite number; leave it out where there is none"
+            Reason.NOT_A_NUMBER, f"{_excerpt(value)} is not a finite number; leave it out where there is none"
         )
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     return repr(value)[:80]

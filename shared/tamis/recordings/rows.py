@@ -1,4 +1,4 @@
-"""The rows of a file as the file has them, whatever its format: what is retained goes out unchanged."""
+"""Rows of a file in its own format, so that retained rows are written unchanged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tamis.errors import InputError
 
 
 class Rows(Protocol):
-    """Rows in the order of the file. `textual`: cells are text, and what they mean is the reader's to say."""
+    """Rows in the order of the file. `textual`: cells are text, which the reader converts."""
 
     textual: bool
     where: str
@@ -25,13 +25,13 @@ class Rows(Protocol):
     def __len__(self) -> int: ...
 
     def place(self, column: str, row: int) -> str:
-        """What messages call a value; `row` from 0."""
+        """The position of a value, for messages; `row` counts from 0."""
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """One column. Raises InputError where there is none, or its values are of several types."""
+        """One column. Raises InputError if it doesn't exist, or its values are of several types."""
 
     def take(self, numbers: NDArray[np.int64]) -> Rows:
-        """The rows of these numbers (from 0), in their order."""
+        """The rows with these numbers (from 0), in this order."""
 
     def table(self) -> pa.Table:
         """All columns."""
@@ -66,7 +66,7 @@ class ArrowRows:
 
 
 class JsonRows:
-    """Objects of an NDJSON file, each with the line that it came from, and that line's number from 1."""
+    """Objects of an NDJSON file, each with its line and the number of the line, from 1."""
 
     textual = False
 
@@ -92,7 +92,7 @@ class JsonRows:
         return f"{self.where}, line {self._numbers[row]}, field {column}"
 
     def values(self, name: str) -> list[Any]:
-        """One column, as JSON has it. Raises InputError where there is none."""
+        """One column of JSON values. Raises InputError if it doesn't exist."""
         if self._objects:  # without objects there are no names either
             check_column(self, name)
         return [one.get(name) for one in self._objects]
@@ -104,7 +104,7 @@ class JsonRows:
         other = next((i for i, kind in enumerate(kinds) if kind not in (None, first)), None)
         if other is not None:
             raise InputError(
-                f"{_shown(values[other])} is of another type than the values before it",
+                f"{_excerpt(values[other])} is of another type than the values before it",
                 where=self.place(name, other),
                 hint="correct it or leave the row out",
             )
@@ -130,12 +130,12 @@ _KINDS: Mapping[type, type | None] = {type(None): None, int: float}  # JSON has 
 
 
 def check_column(rows: Rows, name: str) -> None:
-    """Raises InputError where the rows have no such column, or two of the name."""
+    """Raise InputError where the rows have no such column, or two of this name."""
     if name not in rows.names:
         raise InputError(f"no column {name}", where=rows.where, hint=f"it has {', '.join(rows.names)}")
     if list(rows.names).count(name) > 1:
         raise InputError(f"two columns {name}", where=rows.where, hint="rename one of them")
 
 
-def _shown(value: object) -> str:
+def _excerpt(value: object) -> str:
     return f"{value!r:.60}"

@@ -1,4 +1,4 @@
-"""A recording of one stream as typed columns, checked as an edge would check it."""
+"""Recording of one stream as typed columns, with the checks of an edge."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tamis.analysis.domains import domain_check
 from tamis.errors import InputError
-from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Type
+from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Columns, Mask, Vector
-from tamis.planning.domains import domain_check
 from tamis.query.model import StreamDef
 from tamis.recordings.files import Format, read_rows
+from tamis.recordings.implausible_times import implausibility
+from tamis.recordings.late_readings import LateCause, late_cause
 from tamis.recordings.rows import Rows
+from tamis.recordings.time_units import PER_SECOND, TimeUnit
 from tamis.recordings.values import Values, iso_text, values_of
 
 # The column by which the tuples of several streams without time are interleaved.
@@ -27,9 +30,9 @@ ORDER = "_order"
 class Recording:
     """The usable tuples of a stream's recording in the order of its files.
 
-    `columns` are by name; `late` marks tuples behind the watermark of those before them in their file, which
-    stands for one shard; `given` has the TIMESTAMP columns as the files write them; `refused` counts the rows
-    that an edge would put to the dead letters.
+    `columns`: by name. `late`: the mask of tuples behind the watermark of those before them in their file; a
+    file stands for one shard. `given`: the TIMESTAMP columns as the files write them. `refused`: the number
+    of rows that an edge would put to the dead letters.
     """
 
     stream: StreamDef
@@ -38,34 +41,42 @@ class Recording:
     given: Mapping[str, pa.ChunkedArray]
     refused: int
     order: NDArray[np.int64] | None = None  # the column `_order`, where the files have one
-    files: tuple[int, ...] = ()  # how many tuples each file has; () where there is one
+    files: tuple[int, ...] = ()  # the number of tuples of each file; () for a single file
+    unit: TimeUnit = "us"  # of times that the files write as numbers
+    implausible_times: tuple[str, ...] = ()  # descriptions of implausible event times, by file
+    late_causes: tuple[
+        LateCause, ...
+    ] = ()  # for each file with late tuples, the reading that made most of them late
 
     def __len__(self) -> int:
         return len(self.late)
 
     @property
     def reached(self) -> NDArray[np.int64]:
-        """Of each tuple the greatest event time of its file so far. Only of a stream with time."""
+        """For each tuple the greatest event time of its file so far. Only for a stream with event time."""
         assert self.stream.time is not None
         times = self.columns[self.stream.time].data
         parts = np.split(times, np.cumsum(self.files)[:-1]) if self.files else [times]
         return np.concatenate([np.maximum.accumulate(part) for part in parts])
 
     def under(self, alias: str) -> dict[tuple[str, str], Vector]:
-        """The columns as a source of a query sees them."""
+        """The columns by alias and name, as a source of a query has them."""
         return {(alias, name): vector for name, vector in self.columns.items()}
 
 
-def read_recording(stream: StreamDef, paths: Sequence[str], form: Format | None = None) -> Recording:
-    """Read the files of one stream, one after the other.
+def read_recording(
+    stream: StreamDef, paths: Sequence[str], form: Format | None = None, unit: TimeUnit = "us"
+) -> Recording:
+    """Read the files of one stream, one after the other; `unit` is the unit of times that are numbers.
 
-    Raises InputError for what is wrong with a file as a whole: a missing column, a value that isn't of its
-    column's type. A row outside the domain, with a number that isn't finite, or with NULL where none may be
-    is left out and counted.
+    Raises InputError for a missing column, or a value that isn't of its column's type. A row outside the
+    domain, with a number that isn't finite, or with NULL in a NOT NULL column is left out and counted.
     """
-    parts = [_read(stream, path, form) for path in paths]
+    parts = [_read(stream, path, form, unit) for path in paths]
     columns = {c.name: Vector.concat([part.columns[c.name] for part in parts]) for c in stream.columns}
-    given = {name: _together([part.given[name] for part in parts], columns[name]) for name in parts[0].given}
+    given = {
+        name: _concat_given([part.given[name] for part in parts], columns[name]) for name in parts[0].given
+    }
     late = np.concatenate([part.late for part in parts])
     orders = [part.order for part in parts if part.order is not None]
     if orders and any(part.order is None and len(part) for part in parts):
@@ -73,31 +84,73 @@ def read_recording(stream: StreamDef, paths: Sequence[str], form: Format | None 
         raise InputError(f"some files have a column {ORDER} and some have none", where=paths[0], hint=hint)
     order = np.concatenate(orders) if orders else None
     files = tuple(len(part) for part in parts)
-    return Recording(stream, columns, late, given, sum(part.refused for part in parts), order, files)
+    return Recording(
+        stream,
+        columns,
+        late,
+        given,
+        sum(part.refused for part in parts),
+        order,
+        files,
+        unit,
+        tuple(one for part in parts for one in part.implausible_times),
+        tuple(one for part in parts for one in part.late_causes),
+    )
 
 
-def _read(stream: StreamDef, path: str, form: Format | None) -> Recording:
+def _read(stream: StreamDef, path: str, form: Format | None, unit: TimeUnit) -> Recording:
     rows = read_rows(path, form)
-    found = {column.name: values_of(rows, column.name, column.type) for column in stream.columns}
+    found = {column.name: values_of(rows, column.name, column.type, unit) for column in stream.columns}
     keep = _usable(stream, found, len(rows))
     columns = {name: values.vector.take(keep) for name, values in found.items()}
     given = {name: v.given.filter(pa.array(keep)) for name, v in found.items() if v.given is not None}
     order = _order(rows, keep) if ORDER in rows.names else None
-    return Recording(stream, columns, _late(stream, columns), given, int((~keep).sum()), order)
+    said = None if stream.time is None else _implausibility(found[stream.time], unit)
+    implausible_times = () if said is None else (f"{rows.where}: {said}",)
+    late, refused = _late(stream, columns), int((~keep).sum())
+    late_causes = _late_causes(stream, columns, late, rows, np.flatnonzero(keep))
+    return Recording(stream, columns, late, given, refused, order, (), unit, implausible_times, late_causes)
+
+
+def _late_causes(
+    stream: StreamDef, columns: Mapping[str, Vector], late: Mask, rows: Rows, numbers: NDArray[np.int64]
+) -> tuple[LateCause, ...]:
+    """The reading that made most of a file's late tuples late; `numbers`: the rows of the tuples in the
+    file.
+    """
+    if stream.time is None:
+        return ()
+    times = columns[stream.time].data
+    found = late_cause(times, late)
+    if found is None:
+        return ()
+    row, ahead, count = found
+    return (LateCause(rows.place(stream.time, int(numbers[row])), int(times[row]), ahead, count),)
+
+
+def _implausibility(times: Values, unit: TimeUnit) -> str | None:
+    """A description of a file's implausible event times, including those that are out of range."""
+    given = times.given
+    if given is not None and (pa.types.is_integer(given.type) or pa.types.is_floating(given.type)):
+        numbers = given.drop_null().cast(pa.float64(), safe=False).to_numpy()
+        return implausibility(numbers[np.isfinite(numbers)] * (1_000_000 / PER_SECOND[unit]), unit)
+    known = ~times.unusable if times.vector.null is None else ~times.unusable & ~times.vector.null
+    return implausibility(times.vector.data[known], None)
 
 
 def _order(rows: Rows, keep: Mask) -> NDArray[np.int64]:
     found = values_of(rows, ORDER, Type.BIGINT).vector
     if found.null is not None:
         raise InputError(
-            "no place in the order",
+            f"a row has no value in column {ORDER}",
             where=rows.place(ORDER, int(np.argmax(found.null))),
+            hint="number every row",
         )
     return np.asarray(found.data[keep], np.int64)
 
 
-def _together(parts: Sequence[pa.ChunkedArray], ticks: Vector) -> pa.ChunkedArray:
-    """One column of several files; in ISO 8601 where they don't agree on how times are written."""
+def _concat_given(parts: Sequence[pa.ChunkedArray], ticks: Vector) -> pa.ChunkedArray:
+    """One column of several files; in ISO 8601 where the files write times differently."""
     if len({part.type for part in parts}) == 1:
         return pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
     return pa.chunked_array([iso_text(pa.array(ticks.data, mask=ticks.null))])
@@ -114,7 +167,7 @@ def _usable(stream: StreamDef, found: Mapping[str, Values], rows: int) -> Mask:
         check = domain_check(column)
         if check is not None:
             verdict = evaluate(check, columns, rows)
-            # A CHECK is broken only where it is false: NULL is admitted, as in SQL.
+            # A CHECK fails only where it is false: NULL passes, as in SQL.
             keep &= verdict.data if verdict.null is None else verdict.data | verdict.null
     return keep
 

@@ -1,4 +1,4 @@
-"""One column of a file to a vector of its declared type, as strict as an edge is about types."""
+"""Convert one column of a file to a vector of its declared type, as strictly as an edge does."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +17,10 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Mask, Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.records import END_OF_TIME
-from tamis.recordings.json_values import convert, iso_ticks, iso_time
+from tamis.recordings.iso_times import iso_ticks, iso_time
+from tamis.recordings.json_values import convert
 from tamis.recordings.rows import JsonRows, Rows
+from tamis.recordings.time_units import PER_SECOND, TimeUnit
 
 _ARROW = {
     Type.VARCHAR: pa.string(),
@@ -30,8 +33,8 @@ _ARROW = {
 
 @dataclass(frozen=True)
 class Values:
-    """A column. `unusable` marks what an edge would put to the dead letters; `given` are times as the file
-    writes them: text, whole numbers, or Arrow's timestamps.
+    """A column. `unusable`: the mask of values that an edge would put to the dead letters. `given`: times as
+    the file writes them: text, whole numbers, or Arrow's timestamps.
     """
 
     vector: Vector
@@ -39,13 +42,15 @@ class Values:
     given: pa.ChunkedArray | None = None
 
 
-def values_of(rows: Rows, name: str, type_: Type) -> Values:
-    """The values of one column. Raises InputError, with the place, for the first that isn't of the type."""
+def values_of(rows: Rows, name: str, type_: Type, unit: TimeUnit = "us") -> Values:
+    """The values of one column; `unit` is the unit of times that are numbers. Raises InputError, with the
+    position, for the first value that isn't of the type.
+    """
     if isinstance(rows, JsonRows):
-        return _of_json(rows, name, type_)
+        return _of_json(rows, name, type_, unit)
     cells, place = rows.column(name), partial(rows.place, name)
     if type_ is Type.TIMESTAMP:
-        return _times(cells, rows.textual, place)
+        return _times(cells, rows.textual, place, unit)
     typed = _typed(cells, type_, rows.textual, place)
     null = np.asarray(typed.is_null().to_numpy(), np.bool_)
     if type_ is Type.VARCHAR:
@@ -59,12 +64,12 @@ def values_of(rows: Rows, name: str, type_: Type) -> Values:
     return Values(_vector(data, null), unusable)
 
 
-def _of_json(rows: JsonRows, name: str, type_: Type) -> Values:
-    """As an edge decodes them, but for fractions of microseconds: no configuration says what they count."""
+def _of_json(rows: JsonRows, name: str, type_: Type, unit: TimeUnit) -> Values:
+    """The values as an edge decodes them; but fractions of microseconds are errors."""
     values = rows.values(name)
-    vector, offences = convert(name, values, type_, "us")
+    vector, offences = convert(name, values, type_, unit)
     wrong = {one.row for one in offences if one.reason is Reason.WRONG_TYPE}
-    if type_ is Type.TIMESTAMP:
+    if type_ is Type.TIMESTAMP and unit == "us":
         wrong |= {row for row, v in enumerate(values) if type(v) is float and isfinite(v) and v != int(v)}
     if wrong:
         raise _misfit(values[min(wrong)], type_, rows.place(name, min(wrong)))
@@ -76,7 +81,13 @@ def _of_json(rows: JsonRows, name: str, type_: Type) -> Values:
     kinds = {type(value) for value in values if value is not None}
     if kinds == {str}:
         return Values(vector, unusable, pa.chunked_array([pa.array(values, pa.string())]))
-    return Values(vector, unusable, pa.chunked_array([iso_text(ticks)]) if str in kinds else ticks)
+    if str in kinds:
+        return Values(vector, unusable, pa.chunked_array([iso_text(ticks)]))
+    if unit == "us" and not unusable.any():
+        return Values(vector, unusable, ticks)
+    whole = kinds <= {int} and all(v is None or -(2**63) <= v < 2**63 for v in values)
+    kind = pa.int64() if whole else pa.float64()
+    return Values(vector, unusable, pa.chunked_array([pa.array(values, kind)]))
 
 
 def _vector(data: np.ndarray, null: Mask) -> Vector:
@@ -88,7 +99,7 @@ def _typed(
 ) -> pa.ChunkedArray:
     if pa.types.is_null(cells.type):
         return cells.cast(_ARROW[type_])
-    if not (textual or _suits(cells.type, type_)):
+    if not (textual or _is_accepted(cells.type, type_)):
         row = int(np.flatnonzero(cells.is_valid().to_numpy())[0])
         raise _misfit(cells[row].as_py(), type_, place(row))
     try:
@@ -101,7 +112,7 @@ def _typed(
 
 
 def _whole(cells: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Integers; 5.0 is one."""
+    """Cells as integers; 5.0 is an integer."""
     try:
         return cells.cast(pa.int64())
     except pa.ArrowInvalid:
@@ -116,7 +127,7 @@ def _converts(one: pa.ChunkedArray, type_: Type) -> bool:
     return True
 
 
-def _suits(kind: pa.DataType, type_: Type) -> bool:
+def _is_accepted(kind: pa.DataType, type_: Type) -> bool:
     if type_ is Type.VARCHAR:
         return bool(_is_text(kind))
     if type_ is Type.BOOLEAN:
@@ -139,40 +150,66 @@ def _misfit(value: object, type_: Type, where: str) -> InputError:
     )
 
 
-def _times(cells: pa.ChunkedArray, textual: bool, place: Callable[[int], str]) -> Values:
-    """ISO 8601 (UTC where no zone is given), or numbers of microseconds."""
+def _times(cells: pa.ChunkedArray, textual: bool, place: Callable[[int], str], unit: TimeUnit) -> Values:
+    """Times from ISO 8601 (UTC where no zone is given), or from numbers of `unit`; whole ones if
+    microseconds.
+    """
     if pa.types.is_timestamp(cells.type):
         data = cells.cast(pa.timestamp("us", cells.type.tz), safe=False).cast(pa.int64())
         return _ticks(data, cells)
     if not _is_text(cells.type):
-        whole = _typed(cells, Type.BIGINT, False, place)
-        return _ticks(whole, whole)
+        number = Type.DOUBLE if _fractional(cells.type) and unit != "us" else Type.BIGINT
+        return _from_numbers(_typed(cells, number, False, place), unit)
     text = cells.cast(pa.string())
-    if textual:
+    for kind in (pa.int64(), pa.float64())[: (1 if unit == "us" else 2) if textual else 0]:
         try:
-            whole = text.cast(pa.int64())
+            return _from_numbers(text.cast(kind), unit)
         except pa.ArrowInvalid:
-            pass
-        else:
-            return _ticks(whole, whole)
+            continue
     try:
         return _ticks(iso_ticks(text), text)
     except pa.ArrowInvalid:
         one_by_one = [
-            None if cell is None else _time(cell, textual, partial(place, row))
+            None if cell is None else _time(cell, textual, partial(place, row), unit)
             for row, cell in enumerate(text.to_pylist())
         ]
         return _ticks(pa.chunked_array([pa.array(one_by_one, pa.int64())]), text)
 
 
-def _time(cell: str, textual: bool, place: Callable[[], str]) -> int:
+def _time(cell: str, textual: bool, place: Callable[[], str], unit: TimeUnit) -> int:
     # As an edge reads cells: 20260101 is a number, also where the cells around it are dates.
     if textual and _converts(number := pa.chunked_array([[cell]]), Type.BIGINT):
-        return int(_whole(number)[0].as_py())
+        return int(_scaled(int(_whole(number)[0].as_py()), unit))
     try:
         return iso_time(cell)
     except ValueError:
         raise _misfit(cell, Type.TIMESTAMP, place()) from None
+
+
+def _fractional(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _from_numbers(numbers: pa.ChunkedArray, unit: TimeUnit) -> Values:
+    """Numbers of `unit` as microseconds, rounded to whole ones."""
+    if unit == "us":
+        return _ticks(numbers, numbers)
+    null = np.asarray(numbers.is_null().to_numpy(), np.bool_)
+    data = np.asarray(numbers.fill_null(0).to_numpy())
+    if data.dtype.kind == "f":
+        exact = data * (1_000_000 / PER_SECOND[unit])
+        beyond = ~(np.abs(exact) < END_OF_TIME)  # NaN too
+        return Values(_vector(np.rint(np.where(beyond, 0, exact)).astype(np.int64), null), beyond, numbers)
+    per = PER_SECOND[unit]
+    most = END_OF_TIME * per // 1_000_000
+    beyond = (data >= most) | (data <= -most)
+    return Values(_vector(_scaled(np.where(beyond, 0, data), unit), null), beyond, numbers)
+
+
+def _scaled(number: Any, unit: TimeUnit) -> Any:
+    """Whole numbers of `unit` as microseconds."""
+    per = PER_SECOND[unit]
+    return number // (per // 1_000_000) if per > 1_000_000 else number * (1_000_000 // per)
 
 
 def _ticks(whole: pa.ChunkedArray, given: pa.ChunkedArray) -> Values:
@@ -183,6 +220,6 @@ def _ticks(whole: pa.ChunkedArray, given: pa.ChunkedArray) -> Values:
 
 
 def iso_text(ticks: pa.Array) -> pa.Array:
-    """Microseconds since 1970 as ISO 8601 in UTC, with as many digits as there are."""
+    """Microseconds since 1970 as ISO 8601 in UTC, with as many fractional digits as needed."""
     text = pc.strftime(ticks.cast(pa.timestamp("us", "UTC")), format="%Y-%m-%dT%H:%M:%S")
     return pc.binary_join_element_wise(pc.replace_substring_regex(text, r"\.?0+$", ""), "Z", "")

@@ -1,39 +1,31 @@
-"""Where the files of tables lie that a fleet reads: the same for its registry and its joiner."""
+"""Setting for the directories with the files of tables, shared by registry and joiner."""
 
 from __future__ import annotations
 
-import ipaddress
-
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from tamis.query.reach import ANYWHERE, Reach
+from tamis.query.file_access import UNRESTRICTED, FileAccess
+from tamis.web.addresses import is_loopback
 
 
 class TableSettings(BaseSettings):
-    """`TAMIS_TABLES`: directories with the system's separator of paths between them. Whoever may apply
-    statements can have every CSV and Parquet file in them read.
+    """`TAMIS_TABLES`: directories, with the system's path separator between them. Everybody who may apply
+    statements can read every CSV and Parquet file in them.
     """
 
     model_config = SettingsConfigDict(env_prefix="TAMIS_", frozen=True)
 
     tables: str = ""
 
-    def registry(self, host: str, names: str) -> Reach:
-        """The files that tables may name in statements that come to `host`. Unless it is set: all where they
-        come from this machine only, none where others may send them, directly or, where it has other `names`,
-        by way of a proxy.
+    def registry(self, host: str, names: str) -> FileAccess:
+        """The files that tables in statements may name, if the registry listens on `host`. Without
+        TAMIS_TABLES these are all files if only this machine can send statements, and none if others can:
+        directly, or through a proxy that uses other `names`.
         """
-        alone = _is_loopback(host) and not names.strip(" ,")
-        return ANYWHERE if alone and not self.tables else Reach.of(self.tables)
+        alone = is_loopback(host) and not names.strip(" ,")
+        return UNRESTRICTED if alone and not self.tables else FileAccess.from_setting(self.tables)
 
     @property
-    def joiner(self) -> Reach:
-        """The files that tables may name in plans, all unless it is set: a registry has let them pass."""
-        return Reach.of(self.tables) if self.tables else ANYWHERE
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    def joiner(self) -> FileAccess:
+        """The files that tables in plans name; all without TAMIS_TABLES, since the registry checks them."""
+        return FileAccess.from_setting(self.tables) if self.tables else UNRESTRICTED

@@ -1,4 +1,9 @@
-"""Metrics, structured logs and health of every service."""
+"""Telemetry of all services: metrics, structured logs, health and readiness.
+
+`metric_catalogue` lists every metric and `metrics` exports those of one service; `health` collects the
+checks of a service, and `server` answers `/metrics`, `/healthz` and `/readyz`. `essential_threads` ends a
+service when a thread that it needs has died.
+"""
 
 from tamis.telemetry.health import Health
 from tamis.telemetry.logs import configure_logs, get_logger

@@ -1,4 +1,4 @@
-"""Health of a service: alive while its loop turns, ready once it can do its work."""
+"""Health of a service: alive while its main loop runs, ready while it can do its work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class Health:
-    """Set by the service's loop, read by `/healthz` and `/readyz`."""
+    """State that the main loop sets, and that `/healthz` and `/readyz` show."""
 
     def __init__(self, stale_after: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._lock = threading.Lock()
@@ -16,30 +16,40 @@ class Health:
         self._stale_after = stale_after
         self._beat = clock()
         self._not_ready = "starting"
+        self._failing: dict[str, str] = {}
         self._failed: str | None = None
+        self._detail = ""
 
     def beat(self) -> None:
-        """The loop has turned once more."""
+        """Note that the main loop has run once more."""
         with self._lock:
             self._beat = self._clock()
 
-    def ready(self) -> None:
-        """The service does its work."""
+    def ready(self, detail: str = "") -> None:
+        """The service does its work; `detail` is a remark for the operator."""
         with self._lock:
-            self._not_ready = ""
+            self._not_ready, self._detail = "", detail
 
     def not_ready(self, reason: str) -> None:
-        """The service can't do its work; `reason` says why."""
+        """The service can't do its work, for this reason."""
         with self._lock:
             self._not_ready = reason
 
+    def check(self, name: str, reason: str | None) -> None:
+        """Set the result of a check (Kafka, the disk, the plan): the reason of its failure, or None."""
+        with self._lock:
+            if reason is None:
+                self._failing.pop(name, None)
+            else:
+                self._failing[name] = reason
+
     def failed(self, reason: str) -> None:
-        """The service can't go on and is about to end."""
+        """The service can't continue and is about to end."""
         with self._lock:
             self._failed = self._not_ready = reason
 
     def liveness(self) -> tuple[bool, str]:
-        """Whether the loop has turned lately and nothing has failed for good, and a sentence."""
+        """True if the main loop has run lately and nothing has failed permanently, with a text."""
         with self._lock:
             if self._failed is not None:
                 return False, self._failed
@@ -47,6 +57,11 @@ class Health:
         return age <= self._stale_after, f"last turn of the loop {age:.1f} s ago"
 
     def readiness(self) -> tuple[bool, str]:
-        """Whether the service is ready, and why not."""
+        """True if the service is ready, with a text: a line for each check that fails, or else the operator's
+        remark.
+        """
         with self._lock:
-            return not self._not_ready, self._not_ready or "ready"
+            reasons = [self._not_ready] if self._not_ready else []
+            reasons += [f"{name}: {reason}" for name, reason in sorted(self._failing.items())]
+            ready = f"ready; {self._detail}" if self._detail else "ready"
+        return not reasons, "\n".join(reasons) or ready

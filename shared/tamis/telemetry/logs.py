@@ -1,5 +1,6 @@
-"""Structured logs on stderr: text for people, JSON lines for machines. Values of settings that are secret
-never reach them.
+"""Structured logs on standard error: text for people, or JSON lines for programs.
+
+Secrets of settings are never logged.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Literal
 
 import structlog
 
-# Whether this process writes nothing but JSON on standard error.
+# Whether this process writes only JSON to standard error.
 _json = False
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
@@ -23,12 +24,12 @@ def configure_logs(
     level: Literal["debug", "info", "warning", "error"] = "info",
     form: Literal["text", "json"] = "text",
 ) -> None:
-    """Set up structlog, and the standard library's loggers with it, once at the start of a process."""
+    """Set up structlog and the loggers of the standard library, once at the start of a process."""
 
     def name_service(
         _: structlog.typing.WrappedLogger, __: str, event: structlog.typing.EventDict
     ) -> structlog.typing.EventDict:
-        # Not a context variable: threads that libraries start don't inherit those.
+        # A context variable would not do: threads that libraries start don't inherit it.
         return {"service": service, **event}
 
     shared: list[structlog.typing.Processor] = [
@@ -57,7 +58,7 @@ def configure_logs(
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    # Libraries speak up only when something is wrong, whatever the service's own level.
+    # Libraries log only warnings and errors, whatever the level of the service.
     root.setLevel(max(_LEVELS[level], logging.WARNING))
     logging.getLogger("tamis").setLevel(_LEVELS[level])
     logging.captureWarnings(True)
@@ -69,17 +70,15 @@ def configure_logs(
 
 
 def in_json() -> bool:
-    """Whether all that this process says on standard error has to be JSON."""
+    """True if everything that this process writes to standard error has to be JSON."""
     return _json
 
 
 def _died(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
-    get_logger("died").error(
-        "ended by an exception that nothing handles", exc_info=(kind, error or kind(), trace)
-    )
+    get_logger("died").error("ended by an unhandled exception", exc_info=(kind, error or kind(), trace))
 
 
 def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
-    """A logger under `tamis.`; events are short phrases, facts are keyword arguments."""
+    """A logger under `tamis.`. Events are short phrases; their facts are keyword arguments."""
     logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(f"tamis.{name}")
     return logger

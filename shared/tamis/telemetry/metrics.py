@@ -1,29 +1,30 @@
-"""The catalogue's metrics of one service as Prometheus collectors; a name or label that isn't in the
-catalogue is an error.
-"""
+"""Metrics of one service as Prometheus collectors; a name or label outside the catalogue is an error."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 
 import numpy as np
 import numpy.typing as npt
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
-from tamis.telemetry.catalogue import CATALOGUE
+from tamis.telemetry.metric_catalogue import CATALOGUE
 
 
 class Metrics:
-    """All metrics of `service` in a registry of their own, so that tests can have several services in one
-    process.
-    """
+    """All metrics of `service`, in a registry of their own: tests run several services in one process."""
 
     def __init__(self, service: str) -> None:
         self.service = service
         self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)  # memory, CPU, open files and start time: process_*
         self._counters: dict[str, Counter] = {}
         self._gauges: dict[str, Gauge] = {}
         self._histograms: dict[str, Histogram] = {}
+        self._labels: dict[str, set[tuple[str, ...]]] = {}  # of each gauge, the values of its label sets
+        self._set_now: dict[str, set[tuple[str, ...]]] = {}  # those that were set since `replacing` began
         for metric in CATALOGUE:
             if metric.service not in (service, "all"):
                 continue
@@ -35,6 +36,7 @@ class Metrics:
                 self._gauges[metric.name] = Gauge(
                     metric.name, metric.help, metric.labels, registry=self.registry
                 )
+                self._labels[metric.name] = set()
             else:
                 self._histograms[metric.name] = Histogram(
                     metric.name, metric.help, metric.labels, registry=self.registry, buckets=metric.buckets
@@ -49,7 +51,14 @@ class Metrics:
     def set(self, name: str, value: float, **labels: str) -> None:
         """Set a gauge."""
         gauge = self._gauges[name]
-        (gauge.labels(**labels) if labels else gauge).set(value)
+        if not labels:
+            gauge.set(value)
+            return
+        gauge.labels(**labels).set(value)
+        values = tuple(labels[label] for label in gauge._labelnames)
+        self._labels[name].add(values)
+        if name in self._set_now:
+            self._set_now[name].add(values)
 
     def observe(self, name: str, value: float, **labels: str) -> None:
         """Count one observation in a histogram."""
@@ -57,20 +66,34 @@ class Metrics:
         (histogram.labels(**labels) if labels else histogram).observe(value)
 
     def observe_many(self, name: str, values: npt.NDArray[np.float64], **labels: str) -> None:
-        """Count many observations of the same labels in a histogram; not NaN."""
+        """Count many observations with the same labels in a histogram; none may be NaN."""
         histogram = self._histograms[name]
         child = histogram.labels(**labels) if labels else histogram
-        # The client takes them one by one only, for more than it takes to publish a tuple each.
+        # The client library only takes single values, which costs more per tuple than publishing it.
         first = np.searchsorted(child._upper_bounds, values)
         counts = np.bincount(first, minlength=len(child._upper_bounds)).tolist()
         child._sum.inc(float(values.sum()))
         for bucket, count in zip(child._buckets, counts, strict=True):
             bucket.inc(count)
 
-    def clear(self, name: str) -> None:
-        """Forget all label sets of a gauge, so that what is gone doesn't stay on show."""
-        self._gauges[name].clear()
+    @contextmanager
+    def replacing(self, *names: str) -> Iterator[None]:
+        """Remove the label sets of these gauges that the block does not set, for example those of streams
+        that no longer exist. They are removed at the end of the block and the others keep their old values
+        until they are set: a scrape during the block finds no gap.
+        """
+        for name in names:
+            self._set_now[name] = set()
+        try:
+            yield
+            for name in names:
+                for values in self._labels[name] - self._set_now[name]:
+                    self._gauges[name].remove(*values)
+                self._labels[name] = set(self._set_now[name])
+        finally:
+            for name in names:
+                del self._set_now[name]
 
     def exposition(self) -> bytes:
-        """The text that Prometheus scrapes."""
+        """The text for a scrape by Prometheus."""
         return generate_latest(self.registry)

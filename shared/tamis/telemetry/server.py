@@ -1,6 +1,4 @@
-"""The HTTP server of `/metrics`, `/healthz` and `/readyz`, in a thread of its own; loopback unless told
-otherwise.
-"""
+"""HTTP server of `/metrics`, `/healthz` and `/readyz` in its own thread, by default on loopback."""
 
 from __future__ import annotations
 
@@ -14,13 +12,16 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from tamis.errors import UnavailableError
+from tamis.telemetry.essential_threads import WorkerThread
 from tamis.telemetry.health import Health
 from tamis.telemetry.metrics import Metrics
-from tamis.telemetry.threads import WorkerThread
+from tamis.web.connection_limits import Limits, limited
+from tamis.web.tls import Certificates
+from tamis.web.tls_handshake import limited_tls
 
 
 def telemetry_routes(metrics: Metrics, health: Health) -> list[Route]:
-    """The three routes, for services that have an HTTP server anyway."""
+    """The three routes, for services that already have an HTTP server."""
 
     async def show_metrics(_: Request) -> Response:
         return Response(metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
@@ -39,7 +40,15 @@ def telemetry_routes(metrics: Metrics, health: Health) -> list[Route]:
 class HttpServer:
     """A Starlette (or FastAPI) application on uvicorn in a daemon thread."""
 
-    def __init__(self, application: Starlette, host: str, port: int) -> None:
+    def __init__(
+        self,
+        application: Starlette,
+        host: str,
+        port: int,
+        limits: Limits | None = None,
+        certificates: Certificates | None = None,
+    ) -> None:
+        """With `certificates` the server speaks HTTPS."""
         self._socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -53,34 +62,40 @@ class HttpServer:
             ) from error
         self.host, self.port = self._socket.getsockname()[:2]
         config = uvicorn.Config(
-            application, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=3
+            application,
+            http=limited(limits) if certificates is None else limited_tls(certificates.current, limits),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=3,
         )
+        self._scheme = "http" if certificates is None else "https"
         self._server = uvicorn.Server(config)
         self._thread = WorkerThread("http", lambda: self._server.run(sockets=[self._socket]))
 
     @property
     def url(self) -> str:
-        """Where the server answers."""
-        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+        """The address of the server."""
+        return f"{self._scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def start(self) -> None:
-        """Serve in the background; who comes before the thread is up waits."""
+        """Serve in the background; clients that connect before the thread runs wait."""
         self._socket.listen()
         self._thread.start()
 
     def check(self) -> None:
-        """Raises DeadThreadError where it serves no longer though nobody stopped it."""
+        """Raises DeadThreadError if the server has ended without `stop`."""
         self._thread.check()
 
     def stop(self) -> None:
-        """Finish the requests under way, for at most some seconds."""
+        """Finish the requests in progress, within a few seconds, and stop."""
         self._server.should_exit = True
         self._thread.join(timeout=5)
         self._socket.close()
 
 
 class TelemetryServer(HttpServer):
-    """The telemetry routes alone."""
+    """A server with the telemetry routes only."""
 
     def __init__(self, metrics: Metrics, health: Health, host: str = "127.0.0.1", port: int = 0) -> None:
         super().__init__(Starlette(routes=telemetry_routes(metrics, health)), host, port)

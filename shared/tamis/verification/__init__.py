@@ -1,19 +1,7 @@
-"""The same alarms with and without Tamis? The plain join by DuckDB over unfiltered input, and the
-comparison.
+"""The check behind `tamis verify`: the same alarms and rows with Tamis as without it.
+
+`reference` runs the plain join in DuckDB over the unfiltered recordings, with joins that DuckDB can hash
+(`hash_joins`). `compare` compares its alarms with those of Tamis. `standing` and `aggregates` do both for the
+rows of standing queries. The reference shares with the rest of Tamis the parsed SQL and the recordings, and
+nothing else.
 """
-
-from tamis.verification.aggregates import compare_grouped, keyed
-from tamis.verification.compare import Alarms, Verdict, compare
-from tamis.verification.reference import Reference, plain_join
-from tamis.verification.standing import compare_standing
-
-__all__ = [
-    "Alarms",
-    "Reference",
-    "Verdict",
-    "compare",
-    "compare_grouped",
-    "compare_standing",
-    "keyed",
-    "plain_join",
-]

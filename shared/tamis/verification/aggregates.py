@@ -1,12 +1,12 @@
-"""Aggregates by DuckDB, and whether the rows of Tamis are the same.
+"""Compute aggregates by DuckDB, and compare them with the rows of Tamis.
 
-As in `reference`, the SQL and the recordings are all that is shared. Over windows a tuple counts in those
-that the watermark of its file hadn't passed when it came.
+As in `reference`, only the SQL and the recordings are shared. A tuple counts in the windows that the
+watermark of its file hadn't passed when it came.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -16,16 +16,26 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tamis.expressions.duckdb_sql import to_duckdb
-from tamis.expressions.nodes import Call, Column, Expr, Type
+from tamis.expressions.exact.rounding import certain
+from tamis.expressions.nodes import Column, Expr, Type
 from tamis.query.model import WINDOW_END, Aggregate, Output, Query
 from tamis.recordings.typed import Recording
 from tamis.verification.compare import Verdict
 from tamis.verification.database import session
-from tamis.verification.reference import NEAR, attribute, column_sql, connect, quote, windowed
+from tamis.verification.reference import attribute, column_sql, connect, quote, windowed_sql
+
+# Values of rows may differ by this share, since sums may be computed in another order.
+NEAR = 1e-9
+# The error of DuckDB's compensated sums is little more than 2^-52 of the sum of absolute values; that of
+# averages and medians is less.
+_SUMMED = 2.0**-50
+
+
+_ERRORS = "errors"  # the alias of the error bounds of aggregates
 
 
 class Values(Protocol):
-    """A column of rows, as vectors are."""
+    """A column of rows, with the interface of vectors."""
 
     @property
     def data(self) -> NDArray[Any]:
@@ -33,11 +43,11 @@ class Values(Protocol):
 
     @property
     def null(self) -> NDArray[np.bool_] | None:
-        """Which of them are NULL, if any."""
+        """The mask of NULL values; None if no value is NULL."""
 
 
-def grouped(query: Query, recording: Recording) -> pa.Table:
-    """The groups of each window, as of `groups`."""
+def windowed_groups(query: Query, recording: Recording) -> pa.Table:
+    """The groups of each window, with the columns of `groups`."""
     (source,) = query.sources
     stream = recording.stream
     assert stream.time is not None
@@ -56,7 +66,7 @@ def grouped(query: Query, recording: Recording) -> pa.Table:
         where = [f"({to_duckdb(c.expr, column_sql)})" for c in query.conjuncts]
         where.append(f"coalesce({alias}.{attribute(WINDOW_END)} > mark, TRUE)")
         joined = (
-            f"{windowed(source.stream, stream.time, source.window)} AS {alias}"
+            f"{windowed_sql(source.stream, stream.time, source.window)} AS {alias}"
             f" JOIN marks ON marks._row = {alias}._row WHERE {' AND '.join(where)}"
         )
         return groups(connection, query, joined, "TRUE", "FALSE")
@@ -65,31 +75,36 @@ def grouped(query: Query, recording: Recording) -> pa.Table:
 def groups(
     connection: duckdb.DuckDBPyConnection, query: Query, joined: str, holds: str, near: str
 ) -> pa.Table:
-    """A row for each group of what `joined`, a FROM and WHERE, has: `k…` the columns of GROUP BY, `v…` of
-    SELECT, `holds` whether HAVING does, `near` whether that is a matter of rounding, and `doubtful` whether
-    it is one which rows count. `holds` and `near`: conditions on these rows.
+    """A row for each group of the rows of `joined`, which is a FROM and WHERE.
+
+    Arguments: `holds` is the condition under which a row counts, and `near` that under which rounding decides
+    whether it counts. Columns: `k…` of GROUP BY, `v…` of SELECT; `holds`: HAVING is true; `near`: rounding
+    decides HAVING, by the error of the group's own aggregates; `doubtful`: rounding decides which rows count.
     """
     assert query.grouping is not None
     by, having = query.grouping.by, query.grouping.having
     only = "" if holds == "TRUE" else f" FILTER (WHERE {holds})"
     shown = [f"{column_sql(column)} AS k{i}" for i, column in enumerate(by)]
-    shown += [f"{_aggregate(one, only)} AS a{i}" for i, one in enumerate(query.grouping.aggregates)]
+    errors: dict[Expr, Expr] = {}
+    for i, one in enumerate(query.grouping.aggregates):
+        shown.append(f"{_aggregate(one, only)} AS a{i}")
+        if (error := _error(one, only)) is not None:
+            shown.append(f"{error} AS e{i}")
+            errors[query.grouping.value(i)] = Column(_ERRORS, str(i), Type.DOUBLE)
     shown += [f"count(*){only} > 0 AS counted", f"coalesce(bool_or({near}), FALSE) AS doubtful"]
     of = f" GROUP BY {', '.join(column_sql(column) for column in by)}" if by else ""
 
     def place(column: Column) -> str:
+        if column.alias == _ERRORS:
+            return f"e{column.name}"
         return f"k{by.index(column)}" if column.alias else f"a{column.name}"
 
     outputs = [f"k{i}" for i in range(len(by))]
     outputs += [f"{to_duckdb(one.expr, place)} AS v{i}" for i, one in enumerate(query.select)]
     kept = "TRUE" if having is None else f"coalesce({to_duckdb(having, place)}, FALSE)"
-    close = [
-        f"coalesce(abs(({a}) - ({b})) <= {NEAR!r} * greatest(abs({a}), abs({b})), FALSE)"
-        for a, b in (
-            (to_duckdb(left, place), to_duckdb(right, place)) for left, right in _comparisons(having)
-        )
-    ]
-    outputs += [f"counted AND {kept} AS holds", f"({' OR '.join(close) or 'FALSE'}) AS near", "doubtful"]
+    sure = None if having is None else certain(having, errors=errors)
+    near_having = "FALSE" if sure is None else f"NOT coalesce({to_duckdb(sure, place)}, FALSE)"
+    outputs += [f"counted AND {kept} AS holds", f"{near_having} AS near", "doubtful"]
     inner = f"SELECT {', '.join(shown)} FROM {joined}{of}"
     return (
         connection.sql(f"SELECT {', '.join(outputs)} FROM ({inner}) WHERE counted OR doubtful")
@@ -99,7 +114,7 @@ def groups(
 
 
 def _aggregate(one: Aggregate, only: str) -> str:
-    """An aggregate of DuckDB with the value that Tamis gives, up to rounding; `only` filters its rows."""
+    """SQL of an aggregate with the value that Tamis gives, up to rounding; `only` filters its rows."""
     if one.column is None:
         return f"count(*){only}"
     column = column_sql(one.column)
@@ -124,44 +139,47 @@ def _finite(text: str) -> str:
     return f"CASE WHEN isfinite({text}) THEN {text} END"
 
 
-def _comparisons(expr: Expr | None) -> Iterator[tuple[Expr, Expr]]:
-    """The comparisons of DOUBLEs in a condition."""
-    if isinstance(expr, Call):
-        compares = expr.op in ("<", "<=", ">", ">=", "=", "!=")
-        if compares and Type.DOUBLE in (expr.args[0].type, expr.args[1].type):
-            yield expr.args[0], expr.args[1]
-        for arg in expr.args:
-            yield from _comparisons(arg)
+def _error(one: Aggregate, only: str) -> str | None:
+    """SQL of an upper bound of the error of `_aggregate`; None if it is exact."""
+    if one.column is None or one.function not in ("sum", "avg", "median"):
+        return None
+    if one.function == "sum" and one.column.type is not Type.DOUBLE:
+        return None
+    size = f"abs({column_sql(one.column)}::DOUBLE)"
+    most = {"sum": f"sum({size})", "avg": f"avg({size})", "median": f"max({size})"}[one.function]
+    return f"{_SUMMED!r} * {most}{only}"
 
 
-def keyed(query: Query) -> Query:
-    """The query with the columns of GROUP BY as `k…`, and those of its SELECT as `v…`."""
+def with_group_keys(query: Query) -> Query:
+    """The query that selects the columns of GROUP BY as `k…`, and those of its SELECT as `v…`."""
     assert query.grouping is not None
     by = (Output(f"k{i}", column) for i, column in enumerate(query.grouping.by))
     shown = (Output(f"v{i}", one.expr) for i, one in enumerate(query.select))
     return replace(query, select=(*by, *shown))
 
 
-def compare_grouped(name: str, query: Query, recording: Recording, rows: Mapping[str, Values]) -> Verdict:
-    """Compare the rows of `keyed(query)` over windows with DuckDB's.
+def compare_windowed_groups(
+    name: str, query: Query, recording: Recording, rows: Mapping[str, Values]
+) -> Verdict:
+    """Compare the rows of `with_group_keys(query)` over windows with DuckDB's.
 
-    *Missed*: rows that DuckDB has and Tamis hasn't, or with another value; *extra*: the other way round.
+    *Missed*: rows of DuckDB that Tamis doesn't have or has with another value. *Extra*: the reverse.
     """
-    return compare_groups(name, query, grouped(query, recording), table_of(rows), len(recording))
+    return compare_groups(name, query, windowed_groups(query, recording), table_of(rows), len(recording))
 
 
 def table_of(rows: Mapping[str, Values]) -> pa.Table:
-    """Rows as Arrow."""
+    """The rows as an Arrow table."""
     return pa.table(
         {name: pa.array(one.data, mask=one.null, from_pandas=False) for name, one in rows.items()}
     )
 
 
 def compare_groups(name: str, query: Query, expected: pa.Table, given: pa.Table, tuples: int) -> Verdict:
-    """The same for what `groups` expects."""
+    """Compare given rows with those that `groups` expects."""
     assert query.grouping is not None
     alike = [f"x.k{i} IS NOT DISTINCT FROM y.k{i}" for i in range(len(query.grouping.by))]
-    same = " AND ".join([*alike, *(_alike(i, one.expr.type) for i, one in enumerate(query.select))])
+    same = " AND ".join([*alike, *(_equal_sql(i, one.expr.type) for i, one in enumerate(query.select))])
     with session() as connection:
         connection.register("expected", expected)
         connection.register("given", given)
@@ -186,7 +204,7 @@ def compare_groups(name: str, query: Query, expected: pa.Table, given: pa.Table,
         )
 
 
-def _alike(number: int, kind: Type) -> str:
+def _equal_sql(number: int, kind: Type) -> str:
     a, b = f"x.v{number}", f"y.v{number}"
     if kind is not Type.DOUBLE:
         return f"{a} IS NOT DISTINCT FROM {b}"

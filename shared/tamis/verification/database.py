@@ -1,4 +1,4 @@
-"""DuckDB in memory. Opening a database takes far longer than a small join, so one serves the process."""
+"""Sessions of one DuckDB database in memory, since opening one takes far longer than a small join."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 
 from tamis.expressions.duckdb_sql import function_name
 from tamis.expressions.nodes import Call
-from tamis.expressions.opaque import MOST, installed, name_of
+from tamis.expressions.python_functions import MOST, installed, name_of
 
 
 def session() -> duckdb.DuckDBPyConnection:
-    """A session with temporary tables, registered Arrow tables and macros of its own; close it."""
+    """A session with its own temporary tables, registered Arrow tables and macros. The caller closes it."""
     return _database().cursor()
 
 
 def register(call: Call) -> None:
-    """Make a function of Python known to every session, row by row. Raises FunctionError where it isn't
-    installed.
+    """Register a function of Python with every session, called row by row. Raises FunctionError if it
+    isn't installed.
     """
     name, count = function_name(call), len(call.args) - 2
     if _known.get(name) == count:
@@ -35,7 +35,7 @@ def register(call: Call) -> None:
         _database().remove_function(name)
     _database().create_function(name, of_row, [duckdb.sqltypes.DOUBLE] * count, duckdb.sqltypes.DOUBLE)
     if not _known:
-        atexit.register(_forget)  # DuckDB's binding complains of functions that outlive it
+        atexit.register(_forget)  # DuckDB reports errors for functions that outlive it
     _known[name] = count
 
 
@@ -46,7 +46,7 @@ def _forget() -> None:
     _database().close()
 
 
-_known: dict[str, int] = {}  # how many numbers each takes
+_known: dict[str, int] = {}  # the number of arguments of each
 
 
 @lru_cache(maxsize=1)

@@ -1,13 +1,13 @@
-"""The reference: an alert's full, unfiltered join, run by DuckDB as the SQL stands.
+"""Reference of `tamis verify`: an alert's full join over unfiltered recordings, run by DuckDB.
 
-It shares the parsed SQL with the rest of Tamis and nothing else: no analysis of conjuncts, no omission, no
-join of ours.
+It shares only the parsed SQL with the rest of Tamis, and not the analysis of conjuncts, the omission or the
+temporal join.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import duckdb
 import numpy as np
@@ -15,34 +15,42 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tamis.expressions.duckdb_sql import to_duckdb
-from tamis.expressions.nodes import Call, Column, Expr, Type, aliases
-from tamis.expressions.opaque import calls
-from tamis.query.model import WINDOW_END, WINDOW_START, Query, Window
+from tamis.expressions.exact.conditions import TRUE, outcomes
+from tamis.expressions.exact.rounding import Margin, certain
+from tamis.expressions.nodes import Column, Expr, aliases, columns, conjunction
+from tamis.expressions.python_functions import calls
+from tamis.query.model import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, Query, Window
 from tamis.recordings.typed import Recording
 from tamis.verification.database import register, session
-from tamis.verification.prune import windows
-
-# Two ways of rounding may differ for a combination this close (relative) to its threshold.
-NEAR = 1e-9
+from tamis.verification.hash_joins import join_windows
 
 _ROW, _LATE, _BUCKET, _START = "_row", "_late", "_bucket", "_start"
 
 
 @dataclass(frozen=True)
 class Reference:
-    """The alarms of the plain join: per source the row of its recording; all arrays of one length.
+    """The alarms of the plain join: for each source the rows of its recording; all arrays of one length.
 
-    `starts`: of the windows, where the query has any; a combination is an alarm in each that it lies in.
-    `late`: a tuple of the combination was late; `near`: a comparison of several sources is within `NEAR`.
+    `starts`: the starts of the windows, where the query has windows; a combination is an alarm in each window
+    that contains it. `late`: a tuple of the combination was late. `near`: the condition may hold only because
+    of rounding. `exact_only`: combinations for which it fails only because of rounding, and holds in exact
+    arithmetic.
     """
 
     rows: Mapping[str, NDArray[np.int64]]
     late: NDArray[np.bool_]
     near: NDArray[np.bool_]
     starts: NDArray[np.int64] | None = None
+    exact_only: Reference | None = None
 
     def __len__(self) -> int:
         return len(self.late)
+
+    def pick(self, which: NDArray[np.bool_]) -> Reference:
+        """The combinations of a mask, without those in `exact_only`."""
+        starts = None if self.starts is None else self.starts[which]
+        rows = {alias: numbers[which] for alias, numbers in self.rows.items()}
+        return Reference(rows, self.late[which], self.near[which], starts)
 
 
 def plain_join(query: Query, recordings: Mapping[str, Recording]) -> Reference:
@@ -51,23 +59,68 @@ def plain_join(query: Query, recordings: Mapping[str, Recording]) -> Reference:
     with connect(query, recordings) as connection:
         times = {name: recording.stream.time for name, recording in recordings.items()}
         found = connection.sql(_full_join(query, times)).fetchnumpy()
-    return Reference(
+    computed = np.asarray(found["computed"], np.bool_)
+    all_of = Reference(
         rows={a: np.asarray(found[f"r{i}"], np.int64) for i, a in enumerate(names)},
         late=np.asarray(found["late"], np.bool_),
         near=np.asarray(found["near"], np.bool_),
         starts=np.asarray(found["start"], np.int64) if query.window is not None else None,
     )
+    rounded = ~_hold_exactly(query, recordings, all_of)
+    return replace(replace(all_of, near=rounded).pick(computed), exact_only=all_of.pick(~computed & ~rounded))
+
+
+def _hold_exactly(query: Query, recordings: Mapping[str, Recording], found: Reference) -> NDArray[np.bool_]:
+    """The mask of combinations that certainly hold in exact arithmetic over their readings."""
+    exactly = ~found.near
+    doubtful = np.flatnonzero(found.near)
+    condition = conjunction(tuple(c for c in _join_conditions(query) if certain(c) is not None))
+    if condition is not None and len(doubtful):
+        given = {
+            (c.alias, c.name): recordings[source.stream].columns[c.name].take(found.rows[c.alias][doubtful])
+            for source in query.sources
+            for c in dict.fromkeys(columns(condition))
+            if c.alias == source.alias
+        }
+        exactly[doubtful] = outcomes(condition, given, len(doubtful)) == TRUE
+    return exactly
+
+
+def _join_conditions(query: Query) -> list[Expr]:
+    """The conjuncts over several sources. Those over one source have their computed value by definition."""
+    return [c.expr for c in query.conjuncts if len(aliases(c.expr)) > 1]
 
 
 def _full_join(query: Query, times: Mapping[str, str | None]) -> str:
-    """The query as it stands, and equal buckets of time for DuckDB to hash (`prune`). `times`: by stream."""
+    """The query with equalities of time buckets (`hash_joins`). `times`: the event time of each stream."""
     names = [source.alias for source in query.sources]
-    tied = windows([c.expr for c in query.conjuncts], names)
-    tables, where = [], [f"({_sql(c.expr)})" for c in query.conjuncts]
+    conditions = [c.expr for c in query.conjuncts]
+    tables, ties = bucketed_tables(query, conditions, times)
+    where = [*map(_possibly_sql, conditions), *ties]
+    rows = ", ".join(f"{quote(a)}.{_ROW} AS r{i}" for i, a in enumerate(names))
+    late = " OR ".join(f"{quote(a)}.{_LATE}" for a in names)
+    near = near_threshold_sql(_join_conditions(query))
+    if query.window is not None:
+        rows += f", {quote(names[0])}.{attribute(WINDOW_START)} AS start"
+    return (
+        f"SELECT {rows}, {late} AS late, {_computed_sql(query)} AS computed, {near} AS near"
+        f" FROM {', '.join(tables)}"
+        f" WHERE {' AND '.join(where) or 'TRUE'}"
+    )
+
+
+def bucketed_tables(
+    query: Query, conditions: Sequence[Expr], times: Mapping[str, str | None]
+) -> tuple[list[str], list[str]]:
+    """The tables of FROM, and the equalities of time buckets that follow from `conditions`; the WHERE must
+    contain all of these. `times`: the event time of each stream, needed for those that are read in windows.
+    """
+    tied = join_windows(conditions, [source.alias for source in query.sources])
+    tables, ties = [], []
     for source in query.sources:
-        stream, at = quote(source.stream), times[source.stream]
+        stream, at = quote(source.stream), times.get(source.stream)
         if source.window is not None and at is not None:
-            stream = windowed(source.stream, at, source.window)
+            stream = windowed_sql(source.stream, at, source.window)
         window = tied.get(source.alias)
         if window is None:
             tables.append(f"{stream} AS {quote(source.alias)}")
@@ -80,19 +133,12 @@ def _full_join(query: Query, times: Mapping[str, str | None]) -> str:
             f"(SELECT *, unnest(range({first}, {last} + 1)) AS {_BUCKET} FROM {stream})"
             f" AS {quote(source.alias)}"
         )
-        where.append(f"floor_div({column_sql(window.x)}, {size}) = {quote(source.alias)}.{_BUCKET}")
-    rows = ", ".join(f"{quote(a)}.{_ROW} AS r{i}" for i, a in enumerate(names))
-    late = " OR ".join(f"{quote(a)}.{_LATE}" for a in names)
-    if query.window is not None:
-        rows += f", {quote(names[0])}.{attribute(WINDOW_START)} AS start"
-    return (
-        f"SELECT {rows}, {late} AS late, {near_sql(query)} AS near FROM {', '.join(tables)}"
-        f" WHERE {' AND '.join(where) or 'TRUE'}"
-    )
+        ties.append(f"floor_div({column_sql(window.x)}, {size}) = {quote(source.alias)}.{_BUCKET}")
+    return tables, ties
 
 
-def windowed(stream: str, time: str, window: Window) -> str:
-    """The stream with a row for each tuple and each window that holds it."""
+def windowed_sql(stream: str, time: str, window: Window) -> str:
+    """SQL of the stream with a row for each tuple and each window that contains it."""
     at, slide, size = attribute(time), window.slide, window.size
     first = f"floor_div({at}, {slide}) * {slide} - {size - slide}"
     each = f"SELECT *, unnest(range({first}, {at} + 1, {slide})) AS {_START} FROM {quote(stream)}"
@@ -100,14 +146,35 @@ def windowed(stream: str, time: str, window: Window) -> str:
     return f"(SELECT *, {_START} AS {start}, {_START} + {size} AS {end} FROM ({each}))"
 
 
+def _possibly_sql(condition: Expr, margins: tuple[Margin, ...] = ()) -> str:
+    """SQL that is true where a conjunct holds, or may hold in exact arithmetic."""
+    near = near_threshold_sql([condition] if len(aliases(condition)) > 1 else [], margins)
+    return f"({_sql(condition)})" if near == "FALSE" else f"({_sql(condition)} OR {near})"
+
+
+def _computed_sql(query: Query) -> str:
+    """SQL that is true where the conjuncts hold for which the WHERE also admits rounding."""
+    doubtful = [f"({_sql(c)})" for c in _join_conditions(query) if certain(c) is not None]
+    return f"coalesce({' AND '.join(doubtful)}, FALSE)" if doubtful else "TRUE"
+
+
 def near_threshold(
-    query: Query, recordings: Mapping[str, Recording], rows: Mapping[str, NDArray[np.int64]]
+    query: Query,
+    recordings: Mapping[str, Recording],
+    rows: Mapping[str, NDArray[np.int64]],
+    margins: tuple[Margin, ...] = (),
 ) -> NDArray[np.bool_]:
-    """Which of the given combinations are within `NEAR` of a threshold."""
+    """The mask of the given combinations that depend on rounding: of the plain join, or of the values that
+    omission compares.
+    """
     names = [source.alias for source in query.sources]
     count = len(rows[names[0]])
     if count == 0:
         return np.zeros(0, np.bool_)
+    tests = [near_threshold_sql(_join_conditions(query), margins)]
+    for conjunct in query.conjuncts:
+        if all(c.name not in WINDOW_COLUMNS for c in columns(conjunct.expr)):
+            tests.append(_possibly_sql(conjunct.expr, margins))
     with connect(query, recordings) as connection:
         wanted = pa.table({"n": np.arange(count), **{f"r{i}": rows[a] for i, a in enumerate(names)}})
         connection.register("wanted", wanted)
@@ -115,35 +182,17 @@ def near_threshold(
             f"JOIN {quote(s.stream)} AS {quote(s.alias)} ON {quote(s.alias)}.{_ROW} = wanted.r{i}"
             for i, s in enumerate(query.sources)
         )
-        found = connection.sql(f"SELECT n, {near_sql(query)} AS near FROM wanted {joins}").fetchnumpy()
+        holds = f"coalesce({' AND '.join(tests)}, FALSE)"
+        found = connection.sql(f"SELECT n, {holds} AS near FROM wanted {joins}").fetchnumpy()
     near = np.zeros(count, np.bool_)
     near[np.asarray(found["n"], np.int64)] = np.asarray(found["near"], np.bool_)
     return near
 
 
-def near_sql(query: Query) -> str:
-    """SQL that holds where a comparison of DOUBLEs over several sources is within `NEAR` of equality."""
-    return near_of([c.expr for c in query.conjuncts])
-
-
-def near_of(conditions: Sequence[Expr]) -> str:
-    """The same for some conditions."""
-    tests = []
-    for left, right in _comparisons(conditions):
-        a, b = _sql(left), _sql(right)
-        tests.append(f"coalesce(abs(({a}) - ({b})) <= {NEAR!r} * greatest(abs({a}), abs({b})), FALSE)")
-    return f"({' OR '.join(tests)})" if tests else "FALSE"
-
-
-def _comparisons(conjuncts: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
-    for expr in conjuncts:
-        if not isinstance(expr, Call):
-            continue
-        ordered = expr.op in ("<", "<=", ">", ">=")
-        if ordered and len(aliases(expr)) > 1 and Type.DOUBLE in (expr.args[0].type, expr.args[1].type):
-            yield expr.args[0], expr.args[1]
-        else:
-            yield from _comparisons(expr.args)
+def near_threshold_sql(conditions: Sequence[Expr], margins: tuple[Margin, ...] = ()) -> str:
+    """SQL that is true where exact arithmetic might decide some conditions differently."""
+    tests = [_sql(test) for c in conditions if (test := certain(c, margins)) is not None]
+    return f"(NOT coalesce({' AND '.join(tests)}, FALSE))" if tests else "FALSE"
 
 
 def _sql(expr: Expr) -> str:
@@ -151,12 +200,12 @@ def _sql(expr: Expr) -> str:
 
 
 def column_sql(column: Column) -> str:
-    """A column of a source."""
+    """SQL of a column of a source."""
     return f"{quote(column.alias)}.{attribute(column.name)}"
 
 
 def attribute(name: str) -> str:
-    """A column of a recording; the dot keeps it apart from the columns that are ours."""
+    """SQL of a column of a recording; the dot distinguishes it from the columns that are added here."""
     return quote(f"c.{name}")
 
 
@@ -166,11 +215,11 @@ def quote(name: str) -> str:
 
 
 def connect(query: Query, recordings: Mapping[str, Recording]) -> duckdb.DuckDBPyConnection:
-    """A session with the streams of a query as tables, the number of each row as `_row`."""
+    """A session with the streams of a query as tables; `_row` is the number of each row."""
     connection = session()
     for called in calls(*(conjunct.expr for conjunct in query.conjuncts)):
         register(called)
-    # Whole numbers rounded down, also below zero; times are within 2^53, so nothing overflows.
+    # Division of integers, rounded down also below zero. Times are within 2^53, so nothing overflows.
     connection.execute("CREATE TEMP MACRO floor_div(a, b) AS (a - ((a % b) + b) % b) // b")
     for name in {source.stream for source in query.sources}:
         recording = recordings[name]
@@ -180,6 +229,6 @@ def connect(query: Query, recordings: Mapping[str, Recording]) -> duckdb.DuckDBP
         }
         table = pa.table({_ROW: np.arange(len(recording)), _LATE: recording.late, **arrays})
         connection.register(f"_input_{name}", table)
-        # A table of DuckDB's own: a registered Arrow table would be scanned anew for each use.
+        # Copied to a table of DuckDB, since a registered Arrow table would be scanned again for each use.
         connection.execute(f"CREATE TEMP TABLE {quote(name)} AS SELECT * FROM {quote(f'_input_{name}')}")
     return connection

@@ -1,8 +1,7 @@
-"""The rows of a query that keeps synopses, by DuckDB over all tuples at once, and whether those of Tamis are
-the same.
+"""Compute the rows of a standing query by DuckDB over all tuples at once, and compare those of Tamis.
 
-As in `reference`, the SQL and the recordings are all that is shared. Once all has come, the order and the
-time in which it came play no part.
+As in `reference`, only the SQL and the recordings are shared. Once all tuples have come, the result doesn't
+depend on their order of arrival.
 """
 
 from __future__ import annotations
@@ -16,14 +15,21 @@ import duckdb
 import pyarrow as pa
 
 from tamis.expressions.duckdb_sql import to_duckdb
-from tamis.expressions.nodes import Type
-from tamis.expressions.opaque import calls
+from tamis.expressions.nodes import Type, aliases
+from tamis.expressions.python_functions import calls
 from tamis.query.model import Query
 from tamis.recordings.typed import Recording
-from tamis.verification.aggregates import Values, compare_groups, groups, table_of
+from tamis.verification.aggregates import NEAR, Values, compare_groups, groups, table_of
 from tamis.verification.compare import Verdict
 from tamis.verification.database import register, session
-from tamis.verification.reference import NEAR, attribute, column_sql, connect, near_of, quote
+from tamis.verification.reference import (
+    attribute,
+    bucketed_tables,
+    column_sql,
+    connect,
+    near_threshold_sql,
+    quote,
+)
 
 WITHDRAWN = "_withdrawn"
 _TYPES = {Type.VARCHAR: "VARCHAR", Type.BOOLEAN: "BOOLEAN", Type.DOUBLE: "DOUBLE"}  # all others are BIGINT
@@ -33,11 +39,11 @@ Row = tuple[Any, ...]
 def compare_standing(
     name: str, query: Query, recordings: Mapping[str, Recording], rows: Mapping[str, Values]
 ) -> Verdict:
-    """Compare all rows that Tamis gave, in their order, with DuckDB's; with aggregates these are of
-    `keyed(query)`, of which the last row of each group counts.
+    """Compare all rows that Tamis gave, in order, with DuckDB's. Rows with aggregates must be those of
+    `with_group_keys(query)`; the last row of each group counts.
 
-    `recordings` are of streams and tables. *Missed*: rows that DuckDB has and Tamis hasn't, each as often as
-    it has it; *extra*: the other way round.
+    `recordings` are those of streams and tables. *Missed*: rows of DuckDB that Tamis doesn't have, counted as
+    often as they are missing. *Extra*: the reverse.
     """
     read = {source.stream for source in query.sources}
     tuples = sum(len(recordings[one]) for one in read)
@@ -51,36 +57,38 @@ def compare_standing(
         if query.grouping is not None:
             joined, holds, near = _joined(query)
             expected = groups(connection, query, joined, holds, near)
-            return compare_groups(name, query, expected, _last(query, rows), tuples)
+            return compare_groups(name, query, expected, _last_rows(query, rows), tuples)
         return _compare(connection, name, query, table_of(rows), tuples)
 
 
 def _joined(query: Query) -> tuple[str, str, str]:
-    """FROM and WHERE of all that passes up to rounding; what holds where it passes, and where that is a
-    matter of rounding.
+    """FROM and WHERE of all rows that pass up to rounding; the condition under which a row passes as
+    computed; and the condition under which rounding decides.
     """
     for called in calls(*(c.expr for c in query.conjuncts), *(one.expr for one in query.select)):
         register(called)
-    tables = [f"{quote(source.stream)} AS {quote(source.alias)}" for source in query.sources]
     conditions = [f"coalesce({to_duckdb(c.expr, column_sql)}, FALSE)" for c in query.conjuncts]
-    close = [near_of([c.expr]) for c in query.conjuncts]
+    close = [near_threshold_sql([c.expr] if len(aliases(c.expr)) > 1 else []) for c in query.conjuncts]
+    # A condition that passes only by rounding needn't hold, so nothing follows from it.
+    held = [c.expr for c, near in zip(query.conjuncts, close, strict=True) if near == "FALSE"]
+    tables, ties = bucketed_tables(query, held, {})
     near = " OR ".join(dict.fromkeys(one for one in close if one != "FALSE")) or "FALSE"
     either = [c if n == "FALSE" else f"({c} OR {n})" for c, n in zip(conditions, close, strict=True)]
     holds = " AND ".join(conditions) if near != "FALSE" else "TRUE"
-    return f"{', '.join(tables)} WHERE {' AND '.join(either) or 'TRUE'}", holds, near
+    return f"{', '.join(tables)} WHERE {' AND '.join([*either, *ties]) or 'TRUE'}", holds, near
 
 
 def _selected(query: Query) -> str:
-    """The rows of a query without aggregates as `v…`, and whether each is `sure`."""
+    """SQL of the rows of a query without aggregates as `v…`; `sure`: rounding doesn't decide the row."""
     if query.members:
         every = " UNION ALL ".join(f"({_selected(member)})" for member in query.members)
     else:
         joined, holds, near = _joined(query)
-        shown = [
+        columns_sql = [
             f"CAST({to_duckdb(one.expr, column_sql)} AS {_TYPES.get(one.expr.type, 'BIGINT')}) AS v{i}"
             for i, one in enumerate(query.select)
         ]
-        every = f"SELECT {', '.join(shown)}, ({holds}) AND NOT ({near}) AS sure FROM {joined}"
+        every = f"SELECT {', '.join(columns_sql)}, ({holds}) AND NOT ({near}) AS sure FROM {joined}"
     if not query.distinct:
         return every
     names = ", ".join(f"v{i}" for i in range(len(query.select)))
@@ -93,14 +101,14 @@ def _compare(
     names = [f"v{i}" for i in range(len(query.select))]
     connection.register("given", given.rename_columns(names))
     connection.execute(f"CREATE TEMP TABLE expected AS {_selected(query)}")
-    shown = ", ".join(names)
+    columns_sql = ", ".join(names)
 
     def rows(what: str) -> list[Row]:
         return connection.sql(what).fetchall()
 
-    missed = rows(f"SELECT {shown} FROM expected WHERE sure EXCEPT ALL SELECT {shown} FROM given")
-    extra = rows(f"SELECT {shown} FROM given EXCEPT ALL SELECT {shown} FROM expected")
-    alike = _alike(missed, extra)
+    missed = rows(f"SELECT {columns_sql} FROM expected WHERE sure EXCEPT ALL SELECT {columns_sql} FROM given")
+    extra = rows(f"SELECT {columns_sql} FROM given EXCEPT ALL SELECT {columns_sql} FROM expected")
+    alike = _count_equal(missed, extra)
     ((all_of, sure),) = rows("SELECT count(*), count(*) FILTER (WHERE sure) FROM expected")
     return Verdict(
         query=name,
@@ -115,8 +123,8 @@ def _compare(
     )
 
 
-def _alike(missed: list[Row], extra: list[Row]) -> int:
-    """How many rows of both are the same but for the rounding of DOUBLEs."""
+def _count_equal(missed: list[Row], extra: list[Row]) -> int:
+    """The number of rows that both have, up to the rounding of DOUBLEs."""
     known: dict[Row, list[Row]] = defaultdict(list)
     for row in extra:
         known[_exact(row)].append(row)
@@ -139,8 +147,8 @@ def _close(one: Row, other: Row) -> bool:
     return all(isclose(a, b, rel_tol=NEAR) for a, b in pairs)
 
 
-def _last(query: Query, rows: Mapping[str, Values]) -> pa.Table:
-    """The last row of each group, unless it was withdrawn."""
+def _last_rows(query: Query, rows: Mapping[str, Values]) -> pa.Table:
+    """The last row of each group, if it wasn't withdrawn."""
     assert query.grouping is not None
     keys = ", ".join(f"k{i}" for i in range(len(query.grouping.by)))
     table = table_of(rows)

@@ -1,4 +1,4 @@
-"""A request's body, within limits of size and of time."""
+"""Body of a request, with limits of size and time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-# Whoever sends slower than this keeps a place from others on purpose, or is as good as gone.
+# A client that needs longer blocks others on purpose, or has a broken connection.
 SECONDS = 30.0
 
 
@@ -15,7 +15,7 @@ async def read_body(request: Request, limit: int) -> bytes:
     """The whole body, at most `limit` bytes.
 
     Raises:
-        HTTPException: it is larger (413), takes too long (408), or its sender has gone (400).
+        HTTPException: the body is too large (413) or too slow (408), or its sender has gone (400).
     """
     body = bytearray()
     try:

@@ -1,7 +1,8 @@
-"""Whom an HTTP server answers, and how much at once.
+"""Guard of an HTTP server: rejects requests from other sites, and limits concurrent requests.
 
-A page from elsewhere in somebody's browser must not reach a server on that machine's loopback or network: it
-sends its own Origin, or, with a name that its owner lets point here (DNS rebinding), a Host that isn't ours.
+A page of another site in a user's browser must not reach a server on that machine's loopback or network.
+The requests of such a page have its Origin. With DNS rebinding (the site's own name points to this machine)
+they have a Host that isn't ours. Requests without an Origin, such as those for images, have Sec-Fetch-Site.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from tamis.web.problems import problem
 
 MOST_REQUESTS = 256
-MOST_BYTES = 128 * 2**20  # of bodies, together
+MOST_BYTES = 128 * 2**20  # of all bodies in progress
 
-# Probes and scrapes come under names that nobody configured, and have to be answered under load too; they
-# change nothing.
+# Probes and scrapes use host names that nobody configured, and must be answered under load too. They change
+# nothing.
 _OPEN = {"/healthz", "/readyz", "/metrics"}
 
 
 class Guard:
-    """ASGI middleware in front of an application."""
+    """ASGI middleware that rejects requests before the application sees them."""
 
     def __init__(
         self,
@@ -38,8 +39,8 @@ class Guard:
         most_requests: int = MOST_REQUESTS,
         most_bytes: int = MOST_BYTES,
     ) -> None:
-        """`body_limit`: bytes that a body of unknown length may have; `hosts`: names of this server besides
-        those that no stranger can claim.
+        """`body_limit`: the greatest size of a body, in bytes. `hosts`: names of this server, besides those
+        that no other site can use.
         """
         self._app = app
         self._hosts = {name.lower().rstrip(".") for name in (*hosts, socket.gethostname())}
@@ -53,7 +54,7 @@ class Guard:
             return
         headers = Headers(scope=scope)
         size = self._size(headers)
-        refusal = self._stranger(headers) or self._overload(size)
+        refusal = self._stranger(scope["method"], headers) or self._overload(size)
         if refusal is not None:
             await refusal(scope, receive, send)
             return
@@ -66,32 +67,46 @@ class Guard:
             self._bytes -= size
 
     def _size(self, headers: Headers) -> int:
-        """Bytes of the body, as far as it will be read."""
+        """Bytes of the body that the application will read at most."""
         if "transfer-encoding" in headers:
             return self._body_limit
         length = headers.get("content-length", "0")
         return min(int(length), self._body_limit) if length.isascii() and length.isdigit() else 0
 
-    def _stranger(self, headers: Headers) -> Response | None:
+    def _stranger(self, method: str, headers: Headers) -> Response | None:
         host, origin = headers.get("host", ""), headers.get("origin")
         if host and not is_ours(host, self._hosts):
-            detail = f"{host!r} is not a name of this server; configure it as one if it is"
+            detail = f"{host!r} is not a name of this server; if it is, add it to the configured names"
             return problem(HTTPStatus.MISDIRECTED_REQUEST, "wrong-host", "Wrong host", detail)
         if origin is not None and urlsplit(origin).netloc != host:
             detail = f"a page of {origin} may not use this API"
+            return problem(HTTPStatus.FORBIDDEN, "forbidden", "Forbidden", detail)
+        if _is_from_another_site(method, headers):
+            detail = "a page of another site may not use this API (the header Sec-Fetch-Site says so)"
             return problem(HTTPStatus.FORBIDDEN, "forbidden", "Forbidden", detail)
         return None
 
     def _overload(self, size: int) -> Response | None:
         if self._requests < self._most_requests and self._bytes + size <= self._most_bytes:
             return None
-        detail = f"{self._requests} requests of {self._bytes} bytes are under way; try again later"
+        detail = f"{self._requests} requests of {self._bytes} bytes are in progress; try again later"
         return problem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", "Busy", detail)
 
 
+def _is_from_another_site(method: str, headers: Headers) -> bool:
+    """True if a browser says that a page of another site made the request. A link that a person follows is
+    answered: the other page can't read the answer, and the request changes nothing. Only browsers send the
+    header.
+    """
+    if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
+        return False
+    opened = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return not (opened and method in ("GET", "HEAD"))
+
+
 def is_ours(host: str, names: Iterable[str] = ()) -> bool:
-    """Whether a Host header names this server: by address, by one of `names` (lower case), or by a name that
-    public DNS can't have: localhost, or one without a dot, as within a container network.
+    """True if a Host header names this server: by an address, by one of `names` (lower case), or by a name
+    that public DNS can't have (localhost, or a name without a dot, as in a container network).
 
     >>> [is_ours(h) for h in ("127.0.0.1:8181", "[::1]:80", "localhost", "registry:8181", "evil.example")]
     [True, True, True, True, False]
@@ -100,7 +115,7 @@ def is_ours(host: str, names: Iterable[str] = ()) -> bool:
     """
     try:
         name = (urlsplit(f"//{host}").hostname or "").lower().rstrip(".")
-    except ValueError:  # brackets around what is no address
+    except ValueError:  # brackets around a text that is no address
         return False
     if name in names or "." not in name.removesuffix(".localhost"):
         return True

@@ -1,4 +1,4 @@
-"""Errors over HTTP as problem documents (RFC 9457)."""
+"""Problem documents (RFC 9457): errors of HTTP servers as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEDIA_TYPE = "application/problem+json"
 
 
 def problem(status: HTTPStatus, kind: str, title: str, detail: str, **more: Any) -> Response:
-    """One problem document; `kind` ends its type's URN, `more` are its extension members."""
+    """One problem document. `kind` is the end of its type's URN; `more` are extension members."""
     document = {
         "type": f"urn:tamis:problem:{kind}",
         "title": title,
@@ -29,22 +29,22 @@ def problem(status: HTTPStatus, kind: str, title: str, detail: str, **more: Any)
 
 
 def answer_with_problems(app: Starlette, log: structlog.typing.FilteringBoundLogger) -> None:
-    """Have the application say also as problem documents what nobody else does: no such path, another
-    method, a fault of ours.
+    """Let the application answer with problem documents also for unknown paths, wrong methods, and internal
+    errors.
     """
 
     async def http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         status, detail = HTTPStatus(error.status_code), error.detail
-        if detail == status.phrase:  # the router's
+        if detail == status.phrase:  # set by the router
             detail = f"there is no {request.method} {request.url.path}"
         answer = problem(status, status.phrase.lower().replace(" ", "-"), status.phrase, detail)
-        answer.headers.update(error.headers or {})  # which methods are allowed
+        answer.headers.update(error.headers or {})  # such as the allowed methods
         return answer
 
     async def internal(_: Request, error: Exception) -> Response:
         log.error("request failed", error=repr(error))
-        status, detail = HTTPStatus.INTERNAL_SERVER_ERROR, "it failed on this request; the log says how"
+        status, detail = HTTPStatus.INTERNAL_SERVER_ERROR, "the request failed; the log has the reason"
         return problem(status, "internal", "Internal error", detail)
 
     app.add_exception_handler(HTTPException, http_error)

@@ -13,14 +13,18 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from tamis.messaging.compacted import CompactedReader
 from tamis.messaging.records import Ack, Frontier, ShardState, StreamState
+from tamis.messaging.topic_reader import Record, TopicReader
 from tamis.messaging.topics import ACKS, FRONTIERS
+from tamis.query.file_access import NO_ACCESS
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics
 from tamis.telemetry.server import HttpServer
-from tamis_registry.http_api import application
+from tamis_registry.http.api import application
 from tamis_registry.planning import PLANNER
+from tamis_registry.proving.messages import Settings
+from tamis_registry.proving.pool import Provers
+from tamis_registry.proving.prover import Prover
 from tamis_registry.worker import Worker
 
 SQL = """
@@ -34,14 +38,19 @@ CREATE ALERT hot AS SELECT a.k, a.v FROM air a JOIN surface s ON a.k = s.k
 """
 
 
+# One process for all registries: it is told what each of them has, and to start one takes seconds.
+PROVER = Prover(Settings(NO_ACCESS, 20, 2 << 30))
+
+
 class Running:
     """A registry in this process: its loop and its HTTP server in threads."""
 
     def __init__(self, bootstrap: str, partitions: int | None = 2) -> None:
         self.bootstrap = bootstrap
         metrics, health = Metrics("registry"), Health()
+        self.prover, self.provers = PROVER, Provers([PROVER])
         self.worker = Worker(KafkaSettings(bootstrap=bootstrap), partitions, PLANNER, metrics, health)
-        self.server = HttpServer(application(self.worker, metrics, health), "127.0.0.1", 0)
+        self.server = HttpServer(application(self.worker, self.provers, metrics, health), "127.0.0.1", 0)
         self.error: Exception | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -77,10 +86,15 @@ class Running:
         assert answer.status_code == httpx.codes.OK, answer.text
         return answer.json()
 
-    def call_with(self, path: str, **parameters: str | int) -> Any:
-        answer = httpx.get(f"{self.server.url}/v1/{path}", params=parameters, timeout=40)
+    def lease(self, stream: str, **parameters: str | int) -> Any:
+        url = f"{self.server.url}/v1/streams/{stream}/topic"
+        answer = httpx.post(url, params=parameters, timeout=40)
         assert answer.status_code == httpx.codes.OK, answer.text
         return answer.json()
+
+    def topics(self) -> set[str]:
+        """The topics that there are on the broker."""
+        return set(AdminClient({"bootstrap.servers": self.bootstrap}).list_topics(timeout=10).topics)
 
     def plan(self) -> Any:
         """The newest plan as it was written."""
@@ -112,25 +126,33 @@ class Hand:
         ack = Ack(shard, stream, edge, plan, activation, state, time.time_ns() // 1000)
         self._send(ACKS, shard.encode(), ack.to_bytes())
 
-    def frontier(self, partition: int, plan: int, topics: dict[str, int]) -> None:
-        states = {name: StreamState(value, 0, 0, False) for name, value in topics.items()}
-        frontier = Frontier(partition, plan, states, {}, {}, 0, 0, time.time_ns() // 1000)
+    def frontier(
+        self, partition: int, plan: int, topics: dict[str, int], waiting: dict[str, int] | None = None
+    ) -> None:
+        states = {name: StreamState(value, 0, 0, False, obeyed=plan) for name, value in topics.items()}
+        now = time.time_ns() // 1000
+        frontier = Frontier(partition, plan, states, {}, {}, 0, 0, now, waiting=waiting or {})
         self._send(FRONTIERS, str(partition).encode(), frontier.to_bytes())
 
-    def garbage(self, topic: str, value: bytes) -> None:
-        self._send(topic, b"?", value)
+    def garbage(self, topic: str, value: bytes, key: bytes = b"?", partition: int = 0) -> None:
+        self._send(topic, key, value, partition)
+
+    def records(self, topic: str) -> list[Record]:
+        """Every record as it is."""
+        with TopicReader(self._config, (topic,)) as reader:
+            return list(reader.snapshot())
 
     def read(self, topic: str) -> list[tuple[int, Any]]:
         """Partition and document of every record."""
-        with CompactedReader(self._config, (topic,)) as reader:
+        with TopicReader(self._config, (topic,)) as reader:
             return [
                 (record.partition, orjson.loads(record.value))
                 for record in reader.snapshot()
                 if record.value is not None
             ]
 
-    def _send(self, topic: str, key: bytes, value: bytes) -> None:
-        self._producer.produce(topic, value, key)
+    def _send(self, topic: str, key: bytes, value: bytes, partition: int = 0) -> None:
+        self._producer.produce(topic, value, key, partition)
         self._producer.flush(10)
 
 

@@ -19,8 +19,8 @@ QUERY = "CREATE ALERT e AS SELECT k FROM air WHERE x > 49;"
 def test_readings_change_where_a_query_is_served(fresh: str, start: Any, hand: Any, tmp_path: Any) -> None:
     registry = start(fresh).ready()
     registry.sql(STREAM)
-    first = registry.call_with("streams/air/topic", predicate="x < 50")
-    own = registry.call_with("streams/air/topic", predicate="x > 49")
+    first = registry.lease("air", predicate="x < 50")
+    own = registry.lease("air", predicate="x > 49")
     assert own["topic"] != first["topic"]
     assert registry.call("DELETE", f"/v1/leases/{own['lease']['id']}").is_success
     bench = Bench(cast(Any, SimpleNamespace(bootstrap=fresh)), tmp_path)
@@ -42,6 +42,6 @@ def test_readings_change_where_a_query_is_served(fresh: str, start: Any, hand: A
         bench.close()
     after = sharing()
     assert before["share"] < 0.6 < after["share"]
-    assert registry.call_with("streams/air/topic", predicate="x > 49")["topic"] == first["topic"]
+    assert registry.lease("air", predicate="x > 49")["topic"] == first["topic"]
     ((_, told),) = hand(fresh).read(SKETCHES)
     assert set(told["sketch"]["values"]) == {"x"} and told["sketch"]["count"] == LEAST

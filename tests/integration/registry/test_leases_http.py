@@ -18,16 +18,16 @@ def test_leases_over_http(fresh: str, start: Any) -> None:
     registry = start(fresh).ready()
     registry.sql(SQL)
 
-    def ask(stream: str = "air", **parameters: Any) -> httpx.Response:
+    def ask(stream: str = "air", verb: str = "POST", **parameters: Any) -> httpx.Response:
         url = f"{registry.server.url}/v1/streams/{stream}/topic"
-        return httpx.get(url, params=parameters, timeout=40)
+        return httpx.request(verb, url, params=parameters, timeout=40)
 
     plans = registry.get("plans")
     for refused, status, word in (
         (ask("nowhere"), 404, "no stream 'nowhere'"),
         (ask("s" * 300), 400, "name"),
         (ask("still"), 422, "no event time"),
-        (ask(predicate="x >"), 400, "at the end"),
+        (ask(predicate="x >"), 400, "something is missing here"),
         (ask(predicate="y > 1"), 400, "y"),
         (ask(predicate="x > 1; DROP STREAM air"), 400, ""),
         (ask(predicate="x > 1 AND x < 0"), 422, "no tuple at all"),
@@ -43,13 +43,26 @@ def test_leases_over_http(fresh: str, start: Any) -> None:
     ):
         assert word in str(problem(refused, status)), refused.text
     problem(registry.call("DELETE", "/v1/leases/nobody"), 404)
-    problem(registry.call("POST", "/v1/streams/air/topic"), 405)
+    assert "must have no body" in str(
+        problem(registry.call("POST", "/v1/streams/air/topic", "predicate=x"), 400)
+    )
+    problem(registry.call("POST", "/v1/streams/air/topic", **{"sec-fetch-site": "cross-site"}), 403)
     assert registry.get("plans") == plans
+
+    look = ask(verb="GET", predicate="x > 5", consumer="report").json()
+    assert (look["topic"], look["exists"], look["lease"]) == ("tamis.stream.air.01", False, None)
+    assert look["plan"] is None and look["activations"] == {} and look["filter"] == "x > 5"
+    problem(ask(verb="GET", predicate="x >"), 400)
+    assert registry.get("plans") == plans and registry.get("streams/air")["subscribers"] == []
+    assert "tamis.stream.air.01" not in registry.topics()
 
     told = ask(predicate="x > 5", consumer="report", lease=600).json()
     assert told["topic"] == "tamis.stream.air.01" and told["filter"] == "x > 5" and told["activations"] == {}
     assert told["lease"]["seconds"] == 600 and 0 < told["lease"]["expires_in"] <= 600
     assert ask(predicate="x > 5", consumer="report", lease=600).json()["plan"] == told["plan"]
+    look = ask(verb="GET", predicate="x > 5", consumer="report", lease=900).json()
+    assert (look["plan"], look["lease"]["seconds"]) == (told["plan"], 600)  # as it is held, and no longer
+    assert ask(verb="GET", predicate="x > 6").json()["exists"] is True
     derived = ask("hot", predicate="x < 90").json()
     assert derived["topic"] == "tamis.stream.hot.01"
     (reader,) = registry.get("streams/air")["subscribers"]

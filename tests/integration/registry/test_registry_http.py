@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import signal
+import socket
 from typing import Any
 
 import httpx
@@ -103,6 +105,18 @@ def test_mistakes_are_problem_documents(fresh: str, start: Any, sql: Any) -> Non
     assert registry.sql(UNBOUNDED.format("WITH (allow_unbounded = true) "))[0]["verdict"] == "unbounded"
 
 
+def test_what_is_in_service_is_kept_where_that_is_asked_for(fresh: str, start: Any, sql: Any) -> None:
+    registry = start(fresh).ready()
+    registry.sql(sql())
+    made = registry.call(
+        "POST", "/v1/statements?existing=keep&file=a.sql", CHANGED.format("OR REPLACE ")
+    ).json()
+    assert (made[0]["result"], made[0]["where"]) == ("kept", "a.sql:1:25")
+    assert made[0]["asked"] + ";" == CHANGED.format("OR REPLACE ")
+    assert made[0]["in_service"] == registry.get("alerts/hot")["sql"] != made[0]["asked"]
+    problem(registry.call("POST", "/v1/statements?existing=drop", "SHOW ALERTS"), 400)
+
+
 def test_the_page_of_the_api_loads_nothing_from_elsewhere(fresh: str, start: Any) -> None:
     registry = start(fresh).ready()
     page = registry.call("GET", "/docs").text
@@ -157,3 +171,28 @@ def test_the_command_line(fresh: str, start: Any, sql: Any, tmp_path: Any, sourc
     assert "alert hot dropped (plan 3)" in tamis("drop", "alert", "hot")
     registry.stop()
     assert "does not answer" in tamis("get", code=2)
+
+
+def test_the_registry_answers_while_a_text_is_read_and_drops_it_with_its_client(
+    fresh: str, start: Any, sql: Any
+) -> None:
+    """The process that reads a text is stopped, as if the text took for ever."""
+    registry = start(fresh).ready()
+    registry.sql(sql())
+    reader = registry.prover.running
+    assert reader is not None
+    reader.send_signal(signal.SIGSTOP)
+    address = registry.server.url.removeprefix("http://").split(":")
+    client = socket.create_connection((address[0], int(address[1])))
+    text = b";" * 1000
+    head = "POST /v1/statements HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: "
+    client.sendall(f"{head}{len(text)}\r\n\r\n".encode() + text)
+    registry.until(lambda: registry.provers.busy)
+    for path in ("/healthz", "/readyz", "/metrics", "/v1/alerts", "/v1/plans", "/v1/streams/air"):
+        assert registry.call("GET", path).status_code == httpx.codes.OK, path
+    assert registry.call("DELETE", "/v1/alerts/hot").status_code == httpx.codes.OK
+    assert registry.lease("air", predicate="v > 3")["topic"]
+    assert reader.poll() is None and registry.provers.busy
+    client.close()
+    registry.until(lambda: reader.poll() is not None)
+    assert [row["statement"] for row in registry.sql("SHOW ALERTS;")] == ["show alerts"]

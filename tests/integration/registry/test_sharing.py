@@ -1,6 +1,8 @@
-"""Random queries come and go over twenty minutes of event time, on a real Kafka with a registry and two edges
-that are killed and started again. Of each query, from its activation on, the rows that its filter leaves of
-its topic are those that DuckDB selects by the same filter from the raw readings.
+"""Shared topics on a real Kafka against DuckDB, with a registry and two edges that are killed and restarted.
+
+Random queries come and go over twenty minutes of event time. The rows that the filter of a query leaves of
+its topic, from the activation of the query on, are the rows that DuckDB selects by this filter from the raw
+readings.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import pytest
 from tests.integration.edges import Bench, RunningEdge
 from tests.integration.registry.conftest import Running
 
-from tamis.messaging.compacted import CompactedReader
+from tamis.messaging.topic_reader import TopicReader
 
 SEED = int(os.environ.get("TAMIS_SEED", "1"))
 SECOND = 1_000_000
@@ -142,7 +144,7 @@ class Fleet:
             self.lease(filter_)
 
     def lease(self, filter_: str, before: Query | None = None) -> None:
-        answer = self.registry.call_with("streams/air/topic", predicate=filter_, lease=TERM)
+        answer = self.registry.lease("air", predicate=filter_, lease=TERM)
         known = before or next(
             (q for q in self.queries if q.subscriber and q.version == answer["plan"] and not q.gone), None
         )
@@ -340,7 +342,7 @@ class Fleet:
 
 def read(bootstrap: str, topics: list[str]) -> list[tuple[str, dict[str, Any]]]:
     """Every record of some topics, with its partition."""
-    with CompactedReader({"bootstrap.servers": bootstrap}, topics) as reader:
+    with TopicReader({"bootstrap.servers": bootstrap}, topics) as reader:
         return [
             (record.topic, orjson.loads(record.value) | {"partition": record.partition})
             for record in reader.snapshot()

@@ -1,4 +1,4 @@
-"""Records of the alarms topic: the joiner's are taken, and what others send stops nothing."""
+"""Records of the alarms topic: alarms of the joiner are read, other records are skipped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from tamis.messaging.records import END_OF_TIME, canonical_key
-from tamis_alerts.app import read_alarm
+from tamis_alerts.application.alarm_records import read_alarm
 from tamis_alerts.core.episodes import Alarm
 
 GOOD: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Episodes are the same whatever the order and repetition of alarms; each is opened once and closed once."""
+"""Episodes don't depend on the order and repetition of alarms; each opens once and closes once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,17 @@ import hypothesis.strategies as st
 import orjson
 from hypothesis import given
 
-from tamis.planning.plan import Definition, Input, Plan, TimeBound
-from tamis_alerts.core.episodes import MOST, Alarm, Episode, KeyState, advance, take
+from tamis.plan.model import Definition, Input, Plan, TimeBound
+from tamis_alerts.core.alarm_ids import CHUNK, MOST_CHUNKS
+from tamis_alerts.core.episodes import (
+    ID_DIGITS,
+    Alarm,
+    Episode,
+    KeyState,
+    Step,
+    advance,
+    take,
+)
 from tamis_alerts.core.rules import DEFAULT_GAP, Rule, rules_of
 
 END = 10**9
@@ -27,15 +36,33 @@ def alarm(time: int, number: int = 0) -> Alarm:
 
 def through(alarms: Sequence[Alarm], what: Rule) -> list[Episode]:
     """All events of a stream of alarms that ends."""
-    state = KeyState()
+    records: dict[int | None, bytes | None] = {}
     events: list[Episode] = []
     for one in alarms:
-        step = take(KeyState.from_bytes(state.to_bytes()), [one], what)
-        state = step.state
-        events += step.events
+        state = restored(records)
+        events += take(state, [one], what).events
+        write(state, records)
     last = advance("hot", ("k",), state, END, what)
-    assert last.state == KeyState(), "nothing is remembered for ever"
+    write(state, records)
+    assert not state and set(records.values()) == {None}, "nothing is remembered for ever"
     return [*events, *last.events]
+
+
+def write(state: KeyState, records: dict[int | None, bytes | None]) -> None:
+    """The records of a state, as the changelog has them: those of closed chunks by number, and its own."""
+    records.update(state.alarm_ids.changes())
+    records[None] = state.to_bytes()
+
+
+def restored(records: dict[int | None, bytes | None]) -> KeyState:
+    state = KeyState()
+    for number, record in records.items():
+        if number is None:
+            state.restore(record)
+        else:
+            state.alarm_ids.restore_closed(number, record)
+    state.alarm_ids.restored()
+    return state
 
 
 def test_the_page_on_topics_has_every_field_of_an_episode() -> None:
@@ -98,26 +125,55 @@ def test_a_lasting_episode_is_told_about_once_a_gap() -> None:
 
 
 def test_only_the_frontier_closes() -> None:
-    state = take(KeyState(), [alarm(0)], rule(gap=10)).state
-    assert advance("hot", ("k",), state, 10, rule(gap=10)).events == ()
+    state = KeyState()
+    take(state, [alarm(0)], rule(gap=10))
+    assert advance("hot", ("k",), state, 10, rule(gap=10)) == Step((), changed=False)
     (closed,) = advance("hot", ("k",), state, 11, rule(gap=10)).events
     assert (closed.event, closed.severity, closed.labels) == ("closed", "critical", {"team": "north"})
 
 
 def test_an_alarm_that_comes_again_after_its_episode_closed_opens_none() -> None:
-    what = rule(gap=10, memory=100)
-    state = take(KeyState(), [alarm(0)], what).state
-    state = advance("hot", ("k",), state, 50, what).state
-    step = take(state, [alarm(0)], what)
-    assert step.new == (False,) and step.events == ()
+    what, state = rule(gap=10, memory=100), KeyState()
+    take(state, [alarm(0)], what)
+    advance("hot", ("k",), state, 50, what)
+    assert take(state, [alarm(0)], what) == Step((), new=0, changed=False)
 
 
-def test_what_is_remembered_of_a_key_is_limited() -> None:
-    state = take(KeyState(), [alarm(t) for t in range(MOST + 100)], rule()).state
-    assert len(state.seen) == MOST
-    assert len(state.to_bytes()) < 1_000_000
-    step = take(state, [alarm(MOST + 50), alarm(MOST + 200)], rule())
-    assert step.new == (False, True)
+def test_what_is_remembered_of_a_key_is_limited_and_so_is_what_a_batch_writes() -> None:
+    state, records = KeyState(), dict[int | None, bytes | None]()
+    most = CHUNK * (MOST_CHUNKS + 1)
+    for start in range(0, most + 3 * CHUNK, 100):
+        take(state, [alarm(t) for t in range(start, start + 100)], rule())
+        before = dict(records)
+        write(state, records)
+        written = [len(record or b"") for number, record in records.items() if record != before.get(number)]
+        assert sum(written) < 3 * CHUNK * 40
+    assert most - CHUNK < len(state.alarm_ids) <= most
+    found = restored(records)
+    assert len(found.alarm_ids) == len(state.alarm_ids) and found.runs == state.runs
+    assert take(found, [alarm(most), alarm(most + 10_000)], rule()).new == 1
+
+
+def test_a_crash_between_the_records_of_a_batch_leaves_no_alarm_out() -> None:
+    """Closed chunks are written before the runs: without these they don't count."""
+    state, records = KeyState(), dict[int | None, bytes | None]()
+    alarms = [alarm(t) for t in range(CHUNK + 10)]
+    take(state, alarms[: CHUNK - 1], rule())
+    write(state, records)
+    take(state, alarms[CHUNK - 1 :], rule())
+    ((number, chunk),) = state.alarm_ids.changes()
+    records[number] = chunk
+    found = restored(records)
+    assert take(found, alarms, rule()).new == 11
+    assert found.runs[0].alarms == len(alarms)
+
+
+def test_the_record_of_an_older_version_is_read() -> None:
+    run = {"start": 0, "end": 5, "alarms": 2, "row": {}, "episode": "e", "told": 5}
+    old = {"runs": [run], "seen": {alarm(0).id[:ID_DIGITS]: 0, alarm(5).id[:ID_DIGITS]: 5}}
+    state = restored({None: orjson.dumps(old)})
+    assert take(state, [alarm(0), alarm(5), alarm(6)], rule()).new == 1
+    assert state.runs[0].alarms == 3
 
 
 def test_rules_follow_the_plan() -> None:

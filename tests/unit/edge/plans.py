@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
-from tamis.planning.plan import Entry, Plan, StreamColumn, StreamPlan, TopicPlan
+from tamis.plan.model import Entry, Plan, StreamColumn, StreamPlan, TopicPlan
 
 TEMP = Column("", "temp", Type.DOUBLE)
 TOPIC = "tamis.stream.air.1"

@@ -12,16 +12,17 @@ import pytest
 from tests.unit.edge.plans import air, entry, plan, topic
 
 from tamis.settings import KafkaSettings
+from tamis.telemetry.essential_threads import DeadThreadError
 from tamis.telemetry.metrics import Metrics
-from tamis.telemetry.threads import DeadThreadError
-from tamis_edge.config import EdgeConfig, Http, HttpSource
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.records import Record
-from tamis_edge.decode.decoder import Decoder, FieldMap
-from tamis_edge.journal import Journal
-from tamis_edge.service import Edge
+from tamis_edge.core.messages.records import Record
+from tamis_edge.decode.decoder import Decoder
+from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.edge import Edge
+from tamis_edge.settings import EdgeConfig, Http, HttpSource
 from tamis_edge.sources.base import Payloads, payloads
-from tamis_edge.spool import Spool
+from tamis_edge.storage.journal import Journal
+from tamis_edge.storage.spool import Spool
 
 ROWS = 100
 
@@ -29,7 +30,7 @@ ROWS = 100
 class Partition:
     """A Kafka partition, as the loop sees it, of `left` readings; each poll gives at most `at_once`."""
 
-    topic, movable, declared, caught_up, ended = "raw", False, True, False, False
+    topic, movable, replayed, declared, caught_up, ended = "raw", False, False, True, False, False
     stream, fields = "air", FieldMap()
 
     def __init__(self, number: int, left: int, at_once: int) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.planning.catalogs import NEAR, TWO
+from tests.unit.certificates.catalogs import NEAR, TWO
 
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr
 from tamis.expressions.sql_text import to_sql
-from tamis.planning.build import Built, Retiring, build_plan
-from tamis.planning.plan import Plan, TopicPlan
+from tamis.plan.model import Plan, TopicPlan
+from tamis.planning.build import Retiring, build_plan
+from tamis.planning.incremental import Built
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of
 

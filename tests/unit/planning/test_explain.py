@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 from click.testing import CliRunner, Result
-from tests.unit.planning.catalogs import NEAR, TWO
+from tests.unit.certificates.catalogs import NEAR, TWO
 
 from tamis.cli import main
 

@@ -9,7 +9,8 @@ import pytest
 from benchmarks.predicates.evaluators import EVALUATORS, Evaluator, Paper
 from benchmarks.predicates.generators import covering, items, names, of_bounds, predicate
 
-from tamis.predicates import Predicate, parse
+from tamis.predicates import Predicate
+from tamis.predicates.parse import parse
 
 Make = Callable[[Predicate], Evaluator]
 

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from tamis.cli import main
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
-from tamis.predicates import implies, match, parse
-from tamis.predicates.matching import METHODS
+from tamis.predicates.matching import METHODS, implies, match
+from tamis.predicates.parse import parse
 
 # kuntschke-2006, section 3.1: p2 lies in the union of p1's boxes and in none of them.
 P1 = (
@@ -76,7 +76,7 @@ def test_the_command_says_yes_no_or_what_is_wrong(tmp_path: Path) -> None:
     code, text = run("a > 1", "a + b > 1")
     assert code == 2 and "QUERY_PREDICATE: 'a + b > 1' is not a comparison" in text
     code, text = run("(" * 50 + "a > 1" + ")" * 50, "a > 1")
-    assert code == 2 and "STREAM_PREDICATE:1:17: this nests deeper" in text
+    assert code == 2 and "STREAM_PREDICATE:1:17: the expression is nested deeper" in text
     assert run("-5 < a", "-4 < a")[0] == 0
     assert run("a > 1", "a > 2", "--jsno")[0] == 2
     assert run("a < b + 5", "a < b + 3 AND b > 0")[0] == 0

@@ -1,4 +1,4 @@
-"""What SQL becomes: canonical boxes, and SQL again."""
+"""Parsing of SQL to canonical boxes, and back to SQL."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from tamis.errors import RefusedError, SqlErrors
-from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Type
+from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Vector
-from tamis.predicates import match, parse
+from tamis.predicates.matching import match
+from tamis.predicates.parse import parse
 from tamis.query.condition import read_condition
 
 
@@ -113,7 +114,7 @@ def test_mistakes_have_places() -> None:
         parse("rh > 5\nOR tmep < 3", types)
     with pytest.raises(SqlErrors, match="expression"):
         parse("")
-    with pytest.raises(SqlErrors, match=r"line 1, column 6: ';' stands where it doesn't belong"):
+    with pytest.raises(SqlErrors, match=r"line 1, column 6: unexpected ';'"):
         parse("a < 5; b > 3")
     assert parse("a < 5; ; -- that's all").sql() == "a < 5"
     with pytest.raises(
@@ -149,7 +150,9 @@ def test_thousands_of_clauses_are_read() -> None:
     ],
 )
 def test_what_nests_too_deeply_is_refused_with_its_place(sql: str) -> None:
-    with pytest.raises(SqlErrors, match=r"line 1, column \d+: this nests deeper than 16 levels"):
+    with pytest.raises(
+        SqlErrors, match=r"line 1, column \d+: the expression is nested deeper than 16 levels"
+    ):
         parse(sql)
 
 

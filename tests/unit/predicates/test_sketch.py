@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pytest
 
 from tamis.errors import InputError
-from tamis.predicates import parse
+from tamis.predicates.parse import parse
 from tamis.predicates.selectivity import Sketch, Uniform, merge, observe, selectivity
-from tamis.predicates.selectivity.sketch import SIZE
+from tamis.predicates.selectivity.sample import SIZE
 
 Columns = dict[str, npt.NDArray[np.generic]]
 CONDITIONS = (

@@ -1,4 +1,4 @@
-"""Statements as short lines, so that a case of good.sql shows what SQL means on a few lines."""
+"""Statements as a few short lines, which the cases of good.sql contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How statements change the catalogue, and which they can't."""
+"""Changes of the catalogue by statements, and refused changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.unit.query.test_mistakes import base
 
 from tamis.errors import SqlError, SqlErrors
-from tamis.query.catalog import apply, readers
+from tamis.query.catalog import apply, dependents
 from tamis.query.model import AlertDef, Catalog
 from tamis.query.parse import catalog_of, parse
 
@@ -27,10 +27,10 @@ def test_readers_are_found_through_derived_streams_and_functions() -> None:
     catalog = run(
         "CREATE ALERT q AS SELECT f FROM warm; CREATE FUNCTION g() RETURNS DOUBLE AS fahrenheit(1);", base()
     )
-    assert list(readers(catalog, "stream", "air")) == ["stream 'warm'", "alert 'hot'", "alert 'q'"]
-    assert list(readers(catalog, "stream", "warm")) == ["alert 'q'"]
-    assert list(readers(catalog, "stream", "surface")) == []
-    assert list(readers(catalog, "function", "fahrenheit")) == ["stream 'warm'", "function 'g'"]
+    assert list(dependents(catalog, "stream", "air")) == ["stream 'warm'", "alert 'hot'", "alert 'q'"]
+    assert list(dependents(catalog, "stream", "warm")) == ["alert 'q'"]
+    assert list(dependents(catalog, "stream", "surface")) == []
+    assert list(dependents(catalog, "function", "fahrenheit")) == ["stream 'warm'", "function 'g'"]
 
 
 def test_a_function_called_by_a_check_is_in_use() -> None:

@@ -1,4 +1,4 @@
-"""Whatever the text, parsing ends soon, and raises `SqlErrors` or nothing."""
+"""Parsing of random texts ends soon, and raises only `SqlErrors`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import duckdb
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.oracle.brackets import SEED
+from tests.oracle.random_cases import SEED
 from tests.unit.query.test_mistakes import CASES as MISTAKES
 from tests.unit.query.test_mistakes import base
 from tests.unit.query.test_parse import CASES as GOOD
 
 from tamis.errors import SqlError, SqlErrors
-from tamis.query.dialect import tokenize
 from tamis.query.model import Catalog
 from tamis.query.parse import parse
+from tamis.query.syntax.dialect import tokenize
 
 BASE = base()
 TEXTS = [sql for _, sql, _ in GOOD]
@@ -99,7 +99,7 @@ def test_mutated_texts_shrink(words: list[str], chance: random.Random) -> None:
 
 
 def is_sql(text: str) -> bool:
-    """Whether DuckDB's parser takes it, or stumbles over a unit of time, which only it reserves."""
+    """Tell if DuckDB's parser accepts a text, or refuses only a unit of time as a name, which it reserves."""
     try:
         duckdb.extract_statements(text)
     except duckdb.ParserException as error:

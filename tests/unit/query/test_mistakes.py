@@ -1,6 +1,7 @@
-"""Every mistake is reported with its place and what to do; cases are in tests/fixtures/sql/mistakes.
+"""Mistakes in SQL are reported with position and hint.
 
-A case is a title (`---- title`), SQL, and a line `--! line:column text` for each mistake to report, in order.
+The cases are in tests/fixtures/sql/mistakes. A case has a title (`---- title`), SQL, and a line `--!
+line:column text` for each expected mistake, in order.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What SQL means, case by case (tests/fixtures/sql/good.sql), and what holds of every text.
+"""The meaning of SQL, case by case, and properties of every text.
 
-A case is a title (`---- title`), SQL, and what it means as `rendering` writes it, each line behind `--= `.
+The cases are in tests/fixtures/sql/good.sql. A case has a title (`---- title`), SQL, and its meaning as
+`rendering` writes it, each line behind `--= `.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from tests.unit.query.test_mistakes import base
 
 from tamis.errors import Position, SqlErrors
 from tamis.query.catalog import apply
-from tamis.query.limits import MOST_TOKENS
 from tamis.query.model import AlertDef, Catalog, Drop, Explain, SetPaused, Show, StreamDef
-from tamis.query.parse import MOST_ERRORS, parse
-from tamis.query.syntax import MOST_MENDED, MOST_REREAD
-from tamis.query.text import LARGEST_TEXT
+from tamis.query.parse import parse
+from tamis.query.syntax.limits import MOST_TOKENS
+from tamis.query.syntax.parser import MOST_RECOVERIES, MOST_REPARSED_TOKENS
+from tamis.query.syntax.text import LARGEST_TEXT, MOST_ERRORS
 
 SQL = Path(__file__).parents[2] / "fixtures" / "sql"
 
@@ -108,7 +109,7 @@ def test_a_text_has_a_largest_size() -> None:
 
 def test_a_statement_has_a_largest_length() -> None:
     values = ", ".join(str(n) for n in range(MOST_TOKENS // 2))
-    with pytest.raises(SqlErrors, match="more than 20000 words"):
+    with pytest.raises(SqlErrors, match="more than 20000 tokens"):
         parse(f"CREATE ALERT q AS SELECT n FROM air WHERE n IN ({values})", base())
 
 
@@ -117,21 +118,29 @@ def test_many_syntax_errors_in_a_large_select_are_told_in_time() -> None:
     conditions = " AND ".join("rh 5" if n % 150 == 0 else f"rh > {n}" for n in range(4500))
     with pytest.raises(SqlErrors) as raised:
         parse(f"CREATE ALERT q AS SELECT n FROM air WHERE {conditions}", base())
-    assert len(raised.value.errors) == 1 + MOST_REREAD // (4 * 4500)
+    assert len(raised.value.errors) == 1 + MOST_REPARSED_TOKENS // (4 * 4500)
     with pytest.raises(SqlErrors) as raised:
         parse(
             f"CREATE ALERT q AS SELECT n FROM air WHERE {conditions[:1200]} AND {'rh 5 AND ' * 40} rh > 5",
             base(),
         )
-    assert len(raised.value.errors) == 1 + MOST_MENDED
+    assert len(raised.value.errors) == 1 + MOST_RECOVERIES
     assert time.monotonic() - began < 20
 
 
 def test_a_file_of_noise_gives_a_message_that_ends() -> None:
     with pytest.raises(SqlErrors) as raised:
-        parse("NOISE;" * 20_000, Catalog())
+        parse("NOISE;" * 9_000, Catalog())
     assert len(raised.value.errors) == MOST_ERRORS + 1
-    assert "the rest wasn't read" in str(raised.value)
+    assert "the rest of the text was not read" in str(raised.value)
+
+
+@pytest.mark.parametrize("noise", ["\0" * 300_000, "#;" * 9_000])
+def test_characters_without_a_meaning_give_a_message_that_ends(noise: str) -> None:
+    with pytest.raises(SqlErrors) as raised:
+        parse(noise, Catalog())
+    assert len(raised.value.errors) == MOST_ERRORS + 1
+    assert "the rest of the text was not read" in str(raised.value.errors[-1])
 
 
 @pytest.mark.parametrize(
@@ -151,16 +160,16 @@ def test_wide_conditions_are_read(condition: str) -> None:
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
-        ("n" + " + n" * 5000 + " > 0", "nests deeper"),
+        ("n" + " + n" * 5000 + " > 0", "nested deeper"),
         ("n > 0" + " AND n > 1" * 4000, None),
-        ("n = " + "- " * 400 + "1", "nests deeper"),
+        ("n = " + "- " * 400 + "1", "nested deeper"),
         ("n IN (" + ", ".join(map(str, range(9000))) + ")", "more than 10000 parts"),
-        ("(" * 5000 + "n > 0" + ")" * 5000, "nests deeper"),
-        ("CASE WHEN " * 500 + "open" + " THEN open END" * 500, "nests deeper"),
-        ("NOT " * 5000 + "open", "nests deeper"),
-        ("n" + "::INT" * 2000 + " > 0", "nests"),
-        ("n > 0" + " IS NULL" * 3000, "nests"),
-        ("n" + " > n" * 3000, "nests"),
+        ("(" * 5000 + "n > 0" + ")" * 5000, "nested deeper"),
+        ("CASE WHEN " * 500 + "open" + " THEN open END" * 500, "nested deeper"),
+        ("NOT " * 5000 + "open", "nested deeper"),
+        ("n" + "::INT" * 2000 + " > 0", "nested"),
+        ("n > 0" + " IS NULL" * 3000, "nested"),
+        ("n" + " > n" * 3000, "nested"),
     ],
 )
 def test_deep_conditions_are_refused_and_quickly(condition: str, message: str | None) -> None:

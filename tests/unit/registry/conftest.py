@@ -1,6 +1,4 @@
-"""A registry's core under a planner that is simple enough to foresee, and shorthand for what the fleet
-says.
-"""
+"""Fixtures: the registry's core with a simple planner, and helpers for the messages of the fleet."""
 
 from __future__ import annotations
 
@@ -10,18 +8,20 @@ from typing import Any
 
 import pytest
 
-from tamis.messaging.records import NOTHING_LEFT, Ack, Frontier, ShardState, StreamState
+from tamis.messaging.records import Ack, Frontier, ShardState, StreamState
 from tamis.messaging.topics import stream_topic
-from tamis.planning.build import Built, TopicKey
-from tamis.planning.plan import Definition, Input, Plan, StreamPlan, TimeBound, TopicPlan
-from tamis.planning.seats import Asking
-from tamis.planning.traffic import Estimate
+from tamis.plan.model import Definition, Input, Plan, StreamPlan, TimeBound, TopicPlan
+from tamis.planning.incremental import Built
+from tamis.planning.topic_readers import ReaderSource
 from tamis.query.model import AlertDef, Catalog, DerivedDef
-from tamis_registry.core.change import Change
-from tamis_registry.core.planner import Planner
+from tamis.sharing.selectivity import StreamStatistics
+from tamis.sharing.topic_load import TopicKey
+from tamis_registry.core.plan.change import Change
+from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.registry import Registry
-from tamis_registry.core.state import State, recover
-from tamis_registry.core.statements import Outcome
+from tamis_registry.core.state.model import State
+from tamis_registry.core.state.records import recover
+from tamis_registry.core.statements.outcomes import Outcome
 
 SECOND = 1_000_000
 # Every definition of the simple planner: |difference of times| <= SPAN, omission interval L.
@@ -29,7 +29,7 @@ SPAN, L = 10 * SECOND, 5 * SECOND
 
 
 def explain(
-    made: AlertDef | DerivedDef, catalog: Catalog, readings: Mapping[str, Estimate] | None = None
+    made: AlertDef | DerivedDef, catalog: Catalog, readings: Mapping[str, StreamStatistics] | None = None
 ) -> dict[str, Any]:
     """An alert called `unbounded…` isn't bounded; all others are."""
     bounded = not made.name.startswith("unbounded")
@@ -42,7 +42,7 @@ def explain(
 def build(
     version: int,
     catalog: Catalog,
-    asking: Sequence[Asking],
+    sources: Sequence[ReaderSource],
     *,
     partitions: int,
     topic_numbers: Mapping[TopicKey, tuple[int, ...]],
@@ -50,12 +50,12 @@ def build(
     retiring: Mapping[str, int],
     since: Mapping[str, int],
     shard_streams: Mapping[str, str],
-    estimates: Mapping[str, Estimate],
+    statistics: Mapping[str, StreamStatistics],
     before: Built | None,
 ) -> Built:
     """One topic per stream, read by every definition whole."""
-    asked = [one.asked for one in asking]
-    running = [(a.origin, a.made) for a in asked if a is not None and isinstance(a.origin, AlertDef)]
+    readers = [source.as_reader for source in sources]
+    running = [(r.origin, r.version) for r in readers if r is not None and isinstance(r.origin, AlertDef)]
     keys = {name: stream.key for name, stream in catalog.streams.items()}
     numbers = dict(topic_numbers)
     for name in sorted({source.stream for alert, _ in running for source in alert.query.sources}):
@@ -185,14 +185,22 @@ class Fleet:
         void: bool = False,
         plan: int | None = None,
         shards: tuple[str, ...] = (),
-        left: int = NOTHING_LEFT,
+        *,
+        obeyed: int | None = None,
+        waiting: int = 0,
     ) -> None:
-        """The joiner's frontiers of all topics are there in all partitions, and it lists these shards."""
+        """The joiner's frontiers of all topics are there in all partitions, and it lists these shards, which
+        have told progress under plan `obeyed`; of old tuples so many are `waiting` for each old definition.
+        """
+        newest = self.version if plan is None else plan
+        told = newest if obeyed is None else obeyed
         for partition in range(self.partitions):
-            topics = {topic: StreamState(value, 0, 0, void, shards, left) for topic in self.topics}
-            self.registry.follow(
-                Frontier(partition, self.version if plan is None else plan, topics, {}, {}, 0, 0, self.now)
-            )
+            topics = {
+                topic: StreamState(value, 0, 0, void, shards, obeyed=None if void else told)
+                for topic in self.topics
+            }
+            waits = dict.fromkeys(self.plan.retiring, waiting)
+            self.registry.follow(Frontier(partition, newest, topics, {}, {}, 0, 0, self.now, waiting=waits))
 
     @property
     def version(self) -> int:
@@ -220,9 +228,3 @@ def fleet() -> Fleet:
 def new_fleet() -> type[Fleet]:
     """For tests that make many."""
     return Fleet
-
-
-@pytest.fixture
-def horizon() -> int:
-    """How far a frontier must pass the greatest activation before an old definition may end."""
-    return SPAN + L

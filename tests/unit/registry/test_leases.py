@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from tamis.errors import InputError, RefusedError, SqlErrors, TamisError
-from tamis_registry import documents
-from tamis_registry.core.change import Change
 from tamis_registry.core.errors import MissingError
 from tamis_registry.core.leases import new_lease
+from tamis_registry.core.plan.change import Change
 from tamis_registry.core.registry import Registry
-from tamis_registry.core.state import Lease, State, records, recover
+from tamis_registry.core.state.model import Lease, State
+from tamis_registry.core.state.records import records, recover
+from tamis_registry.http import documents
 from tamis_registry.planning import PLANNER
 
 SECOND = 1_000_000
@@ -50,12 +51,12 @@ def ask(registry: Registry, predicate: str, consumer: str = "", now: int = 0, st
     [
         ("water", "x > 1", 60, MissingError, "no stream 'water'"),
         ("air", "y > 1", 60, SqlErrors, "y"),
-        ("air", "x >", 60, SqlErrors, "missing at the end"),
+        ("air", "x >", 60, SqlErrors, "something is missing here"),
         ("air", "x > 5 AND x < 3", 60, RefusedError, "holds for no tuple"),
         ("air", "x > 1" + " OR x > 1" * 1000, 60, InputError, "characters"),
-        ("air", "x > 1; x < 5", 60, SqlErrors, "';' stands where"),
+        ("air", "x > 1; x < 5", 60, SqlErrors, "unexpected ';'"),
         ("air", MANY, 60, RefusedError, "clauses"),
-        ("air", "(" * 1900 + "x > 1" + ")" * 1900, 60, SqlErrors, "nests deeper"),
+        ("air", "(" * 1900 + "x > 1" + ")" * 1900, 60, SqlErrors, "nested deeper"),
         ("air", "x > 1", 5, InputError, "a lease of 5 s"),
         ("still", "x > 1", 60, RefusedError, "no event time"),
     ],

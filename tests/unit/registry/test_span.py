@@ -1,11 +1,11 @@
-"""How far apart the tuples of one combination of a definition can lie."""
+"""The longest time between two tuples of one combination of a definition."""
 
 from __future__ import annotations
 
 import pytest
 
-from tamis.planning.plan import Definition, Input, TimeBound
-from tamis_registry.core.retirement import span
+from tamis.plan.model import Definition, Input, TimeBound
+from tamis_registry.core.plan.retirement import span
 
 
 def definition(*bounds: TimeBound, aliases: str = "abc") -> Definition:

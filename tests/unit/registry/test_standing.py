@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tamis.errors import RefusedError
+from tamis.errors import InputError, RefusedError
 from tamis.messaging.records import Ack, Frontier, StreamState
-from tamis.planning.plan import StandingQuery
-from tamis.query.reach import ANYWHERE, NOWHERE, Reach
+from tamis.plan.model import StandingQuery
+from tamis.query.file_access import NO_ACCESS, UNRESTRICTED, FileAccess
 from tamis_registry.core.errors import UnboundedError
+from tamis_registry.core.plan.retirement import unproven
 from tamis_registry.core.registry import Registry
-from tamis_registry.core.retirement import unproven
-from tamis_registry.core.state import State, records, recover
-from tamis_registry.documents import alert_documents
+from tamis_registry.core.state.model import State
+from tamis_registry.core.state.records import records, recover
+from tamis_registry.http.documents import alert_documents
 from tamis_registry.planning import PLANNER
 
 STREAMS = """
@@ -30,8 +31,8 @@ SECOND = 1_000_000
 BIDS, ASKS = "tamis.stream.bids.1", "tamis.stream.asks.1"
 
 
-def started(state: State | None = None, reach: Reach = ANYWHERE) -> Registry:
-    planner = replace(PLANNER, reach=reach)
+def started(state: State | None = None, file_access: FileAccess = UNRESTRICTED) -> Registry:
+    planner = replace(PLANNER, file_access=file_access)
     registry = Registry(planner, state.draft() if state else State(2), state, 0, 0)
     registry.done(registry.begin(0), 0)
     return registry
@@ -202,10 +203,10 @@ def test_tables_are_read_from_where_the_setting_says_alone(tmp_path: Path) -> No
     (inside / "way-out.csv").symlink_to(outside)
     (tmp_path / "tables-beside").symlink_to(tmp_path)
     for path in (inside / "lots.csv", inside / "link.csv", Path(os.path.relpath(inside / "lots.csv"))):
-        registry = started(reach=Reach.of(f"/nowhere:{inside}"))
+        registry = started(file_access=FileAccess.from_setting(f"/nowhere:{inside}"))
         say(registry, graded(path))
         assert [query.alert for query in registry.plan.standing] == ["graded"]
-    registry = started(reach=Reach.of(str(inside)))
+    registry = started(file_access=FileAccess.from_setting(str(inside)))
     refused = [
         outside,
         inside / ".." / "private.csv",
@@ -215,11 +216,25 @@ def test_tables_are_read_from_where_the_setting_says_alone(tmp_path: Path) -> No
     ]
     for path in refused:
         for take in (lambda sql: registry.apply(sql, 0), registry.explain):
-            with pytest.raises(RefusedError, match="leads out of the directories in TAMIS_TABLES"):
+            with pytest.raises(RefusedError, match="is outside of the directories in TAMIS_TABLES"):
                 take(graded(path))
     with pytest.raises(RefusedError, match="TAMIS_TABLES isn't set") as raised:
-        started(reach=Reach.of("")).apply(graded(inside / "lots.csv"), 0)
+        started(file_access=FileAccess.from_setting("")).apply(graded(inside / "lots.csv"), 0)
     assert str(raised.value).startswith("line 2, column 22: table lots: ")
+    assert not registry.state.catalog.tables
+
+
+def test_a_table_is_no_device_and_no_address(registry: Registry, tmp_path: Path) -> None:
+    (tmp_path / "zero.csv").symlink_to("/dev/zero")
+    for path, word in (
+        ("/dev/zero.csv", "No such file"),
+        (str(tmp_path / "zero.csv"), "isn't a regular file"),
+        ("http://127.0.0.1:1/lots.csv", "is an address"),
+    ):
+        sql = f"CREATE TABLE lots (id INT) WITH (path = '{path}');"
+        for take in (lambda sql: registry.apply(sql, 0), registry.explain):
+            with pytest.raises(InputError, match=word):
+                take(sql)
     assert not registry.state.catalog.tables
 
 
@@ -233,7 +248,7 @@ def test_a_registry_starts_where_a_table_is_out_of_reach_by_now(registry: Regist
     again = "CREATE OR REPLACE ALERT graded AS SELECT q.item FROM quotes q, lots l WHERE q.item = l.id;"
     say(registry, again)
     assert len([query for query in registry.plan.standing if query.alert == "graded"]) == 2
-    after = started(recover(records(registry.state)), NOWHERE)
+    after = started(recover(records(registry.state)), NO_ACCESS)
     assert [query.alert for query in after.plan.standing] == ["crossed"]
     refusal = after.state.statements["alert/graded"].refusal
     assert refusal is not None and "TAMIS_TABLES isn't set" in refusal

@@ -1,4 +1,4 @@
-"""What SQL texts do to the registry: all or nothing, again and again, and what is refused."""
+"""SQL texts in the registry: applied whole or not at all, applied again, and refused."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from tamis.cli import main
 from tamis.errors import SqlErrors
 from tamis.query.model import Drop
-from tamis_registry.core.carry import Conflict
 from tamis_registry.core.errors import MissingError, UnboundedError
-from tamis_registry.core.state import recover
+from tamis_registry.core.state.records import recover
+from tamis_registry.core.statements.catalog_changes import Conflict
 
 AIR = "CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, v DOUBLE, WATERMARK FOR ts AS ts);"
 
@@ -74,6 +74,25 @@ def test_a_changed_alert_needs_or_replace(fleet: Any) -> None:
     with pytest.raises(SqlErrors, match="OR REPLACE") as error:
         fleet.sql(alert("q", 6))
     assert conflicts(error)
+
+
+def test_what_is_in_service_is_kept_where_that_is_asked_for(fleet: Any) -> None:
+    """As `tamis up` does with the directory of a fleet that was changed while it ran."""
+    fleet.sql(alert("q") + alert("r") + alert("s"))
+    fleet.sql(replace("q", 6) + "PAUSE ALERT r; DROP ALERT s;")
+    before = fleet.version
+    text = AIR + alert("q") + replace("q", 7) + "RESUME ALERT r;" + alert("new")
+    outcomes, change = fleet.registry.apply(text, 0, "alerts.sql", keep=True)
+    fleet.perform(change)
+    assert [o.result for o in outcomes] == ["unchanged", "kept", "kept", "kept", "created"]
+    kept = outcomes[1].kept
+    assert "> 6" in kept.in_service and "> 5" in kept.asked and kept.where == "alerts.sql:1:96"
+    assert (outcomes[3].kept.in_service, outcomes[3].kept.asked) == ("PAUSE ALERT r", "RESUME ALERT r")
+    assert [(d.alert, d.version) for d in fleet.plan.definitions if d.alert == "new"] == [("new", before + 1)]
+    assert fleet.registry.state.retiring.keys() == {"q@3"} and fleet.registry.state.catalog.paused == {"r"}
+    again, change = fleet.registry.apply("DROP ALERT q; DROP ALERT s;", 0, "alerts.sql", keep=True)
+    assert [(o.result, o.name) for o in again] == [("kept", "q"), ("unchanged", "s")]
+    assert change.built is None
 
 
 def test_a_changed_stream_must_be_dropped_first(fleet: Any) -> None:

@@ -1,4 +1,4 @@
-"""What `get` says of alerts, streams and edges, and why; and what the durable records must look like."""
+"""Status of alerts, streams and edges with its reasons, and the form of the durable records."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tamis.errors import InputError
-from tamis.planning.plan import Definition, Input, TimeBound
-from tamis_registry.core.retirement import span
-from tamis_registry.core.state import recover
+from tamis.plan.model import Definition, Input, TimeBound
+from tamis_registry.core.plan.retirement import span
+from tamis_registry.core.state.records import recover
 from tamis_registry.core.status import alert_status
-from tamis_registry.documents import edge_documents, stream_documents
+from tamis_registry.http.documents import edge_documents, stream_documents
 
 SECOND = 1_000_000
 Q = (

@@ -1,4 +1,4 @@
-"""What of a shard survives its edge."""
+"""The durable commit of a shard: the state that survives its edge."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from tamis.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A shard's durable commit (protocol.md, rule 3); the defaults are a shard that was never read.
+    """A shard's durable commit (protocol.md, rule 3). The defaults are those of a shard that was never
+    read.
 
-    Every offset before `done` is done with. `high`: greatest event time read, microseconds, -1 before the
-    first tuple. `version`: the plan version obeyed, 0 before the first; `activation`: the event time from
-    which it holds. `born`: wall clock, microseconds, at which the shard was first read; tuples that are
-    counted have it plus their offset as their place. So places rise even where all of this is lost and the
-    source is read anew, and what comes then is not taken for doubles.
+    All readings before the offset `done` are published or dropped. `high`: greatest event time read,
+    microseconds, -1 before the first tuple. `version`: the plan version under which the shard works, 0 before
+    the first. `activation`: the event time from which that version applies.
+
+    `born`: wall clock, microseconds, when the shard was first read. The position of a counted tuple is `born`
+    plus the tuple's offset. Therefore positions increase even if the commit is lost and the source is read
+    again from its beginning, and the tuples are not taken for duplicates. `read`: the offset up to which the
+    shard had read. Readings from `done` to `read` are delivered again after a restart.
     """
 
     done: int = 0
@@ -25,12 +29,13 @@ class Commit:
     version: int = 0
     activation: int = 0
     born: int = 0
+    read: int = 0
 
     def to_metadata(self) -> str:
-        """The text that travels with a Kafka offset; `done` is the offset itself.
+        """The text that is stored with a Kafka offset; `done` is the offset itself.
 
-        >>> Commit(7, 1_700_000, 3, 1_600_000, 1_500_000).to_metadata()
-        '{"high":1700000,"version":3,"activation":1600000,"born":1500000}'
+        >>> Commit(7, 1_700_000, 3, 1_600_000, 1_500_000, 9).to_metadata()
+        '{"high":1700000,"version":3,"activation":1600000,"born":1500000,"read":9}'
         """
         fields = asdict(self)
         del fields["done"]
@@ -38,7 +43,8 @@ class Commit:
 
     @staticmethod
     def from_metadata(done: int, metadata: str | None) -> Commit:
-        """The commit of an offset and its metadata; without metadata it was not an edge that wrote it.
+        """The commit of an offset and its metadata. An offset without metadata was committed by another
+        program.
 
         Raises:
             InputError: the metadata isn't an edge's.
@@ -48,9 +54,11 @@ class Commit:
         try:
             fields = orjson.loads(metadata)
             high, version, activation = (int(fields[name]) for name in ("high", "version", "activation"))
-            return Commit(done, high, version, activation, int(fields.get("born", 0)))
+            # Releases before these two fields wrote neither.
+            born, read = (int(fields.get(name, 0)) for name in ("born", "read"))
+            return Commit(done, high, version, activation, born, read)
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(
-                f"the committed offset {done} carries foreign metadata: {error!r}",
+                f"the metadata of the committed offset {done} was not written by an edge: {error!r}",
                 hint="give the source a consumer group of its own",
             ) from error

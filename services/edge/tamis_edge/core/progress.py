@@ -1,32 +1,36 @@
-"""Which progress of a shard has been said already."""
+"""Progress of a shard: the event times that it has passed, and the progress records that it has sent."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-# Microseconds after which progress is repeated though unchanged, so that it outlives the topic's retention.
+START_OF_TIME = -(2**62)  # before every event time, and far enough from int64's end to subtract from
+
+# Microseconds after which unchanged progress is sent again, so that it outlives the topic's retention.
 REFRESH = 30_000_000
 
 Progress = Mapping[tuple[str, int], int]
 """By topic and output partition, the least event time that can still be published there."""
 
 
-class Said:
-    """Tells news from what was said. Only where records were sent in order and none was taken back."""
+class SentProgress:
+    """The progress that was sent. Records must be sent in order, or be reported by `forget`."""
 
     def __init__(self) -> None:
-        self._said: dict[tuple[str, int], tuple[int, int]] = {}  # plan version and event time
+        self._sent: dict[tuple[str, int], tuple[int, int]] = {}  # plan version and event time
         self._at = 0
 
-    def news(self, progress: Progress, version: int, now: int) -> Iterator[tuple[str, int, int]]:
-        """What is to be said under a plan version: topic, partition, event time."""
+    def changed(self, progress: Progress, version: int, now: int) -> Iterator[tuple[str, int, int]]:
+        """The progress to send under a plan version: topic, partition and event time. From then on it counts
+        as sent.
+        """
         if now - self._at >= REFRESH:
-            self._said, self._at = {}, now
+            self._sent, self._at = {}, now
         for place, time in progress.items():
-            if self._said.get(place) != (version, time):
-                self._said[place] = version, time
+            if self._sent.get(place) != (version, time):
+                self._sent[place] = version, time
                 yield *place, time
 
-    def take_back(self) -> None:
-        """Something was not sent after all: everything is news again."""
-        self._said.clear()
+    def forget(self) -> None:
+        """Some record was not sent, so all progress must be sent again."""
+        self._sent.clear()

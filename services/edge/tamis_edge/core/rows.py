@@ -1,4 +1,4 @@
-"""The tuples that some entry has not decided yet, in columns, by the handle that the shard gave them."""
+"""Columns of the tuples that some entry has not decided on yet, found by their ids."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Self
 import numpy as np
 
 from tamis.expressions.vectors import Columns, Vector
-from tamis_edge.core.keys import Int64s
+from tamis_edge.core.messages.keys import Int64s
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Decoded tuples of one shard in the order of their offsets, which need not be without gaps.
+    """Decoded tuples of one shard in the order of their offsets, which may have gaps.
 
-    `columns`: by name, all of the stream's; `times`: event times; `arrivals`: wall clock; both in
+    `columns`: all columns of the stream, by name. `times`: event times. `arrivals`: wall clock. Both are in
     microseconds.
     """
 
@@ -28,7 +28,7 @@ class Batch:
         return len(self.offsets)
 
     def view(self) -> Columns:
-        """The columns as expressions of entries and checks name them."""
+        """The columns by the names that expressions of entries and checks use."""
         return {("", name): column for name, column in self.columns.items()}
 
     def take(self, rows: np.ndarray) -> Batch:
@@ -39,8 +39,10 @@ class Batch:
 
 @dataclass(slots=True)
 class Chunk:
-    """Rows of a batch: `ids` ascending; `codes`: their partition key by topic's serial number; `published`:
-    to any topic.
+    """Tuples of a batch, with ascending `ids`.
+
+    `codes` has the code of each tuple's partition key by the serial number of a topic. `published` is true
+    for a tuple that was sent to at least one topic.
     """
 
     ids: Int64s
@@ -55,7 +57,10 @@ class Chunk:
 
     @classmethod
     def concat(cls, chunks: list[Chunk]) -> Self:
-        """One after the other. A row from before a topic has the code -1 there, where nothing looks it up."""
+        """The tuples of several chunks, in order.
+
+        A tuple that arrived before a topic existed has the code -1 for that topic. Nothing reads this code.
+        """
         batches = [chunk.batch for chunk in chunks]
         columns = {name: Vector.concat([b.columns[name] for b in batches]) for name in batches[0].columns}
         topics = set().union(*(chunk.codes for chunk in chunks))
@@ -78,7 +83,7 @@ class Chunk:
 
 
 class Rows:
-    """Chunks in the order of their ids; `retain` melts what is still needed into one."""
+    """Chunks in the order of their ids. `retain` merges the tuples that are still needed into one chunk."""
 
     def __init__(self) -> None:
         self._chunks: list[Chunk] = []
@@ -87,11 +92,13 @@ class Rows:
         return sum(len(chunk.ids) for chunk in self._chunks)
 
     def append(self, chunk: Chunk) -> None:
-        """Add rows whose ids are greater than all before."""
+        """Add tuples whose ids are greater than all stored ids."""
         self._chunks.append(chunk)
 
     def find(self, ids: Int64s) -> list[tuple[Chunk, Int64s]]:
-        """Where rows lie: chunks with the places in them. `ids` ascending, all of them stored."""
+        """The chunks that contain the given tuples, with their rows in each. `ids` ascend, and all of them
+        are stored.
+        """
         found = []
         start = 0
         for chunk in self._chunks:
@@ -104,12 +111,14 @@ class Rows:
         return found
 
     def codes(self, topic: int) -> list[Int64s]:
-        """The codes of the partition keys of all rows in a topic, by its serial number."""
+        """The codes of the partition keys of all tuples in a topic, given by its serial number."""
         found = [chunk.codes[topic] for chunk in self._chunks if topic in chunk.codes]
         return [codes[codes >= 0] for codes in found]
 
     def retain(self, ids: Int64s) -> int:
-        """Forget all rows but these (ascending); returns how many of the others were never published."""
+        """Forget all other tuples than these (ids ascend); returns how many of the forgotten tuples were
+        never published.
+        """
         omitted = 0
         kept = []
         for chunk in self._chunks:

@@ -1,7 +1,8 @@
-"""What a shard's readings are like, told to the registry now and then: samples of numbers and truth values.
+"""Samples of a shard's numbers and booleans, which are reported to the registry at intervals.
 
-Texts and times are never told, and a reading can't be put together again: each column's values are shuffled
-apart from the others'. The sample is that of `tamis.predicates.selectivity.sketch`, kept in columns.
+Texts and times are never in a sample. The values of each column are shuffled separately, so that nobody can
+put a reading together again from a sample. The samples are defined in `tamis.predicates.selectivity.sample`;
+this module keeps them in columns.
 """
 
 from __future__ import annotations
@@ -13,35 +14,35 @@ import numpy.typing as npt
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
-from tamis.planning.plan import StreamPlan
-from tamis.predicates.selectivity.sketch import SIZE, Sketch
+from tamis.plan.model import StreamPlan
+from tamis.predicates.selectivity.sample import SIZE, Sketch
 
-# Columns of which a sample is kept: with as many it has some 300 KB at most.
+# Columns in a sample: with this many it has at most some 300 KB.
 MOST = 32
-# Readings before the first word: less is no sample.
+# Readings before the first report: a sample of fewer says little.
 LEAST = SIZE
 
 
 class Sampler:
-    """Keeps the rows with the least of random numbers, and says when they are worth telling: each time that
-    there are twice as many readings as the last.
+    """Draws a random number for each row and keeps the rows with the smallest numbers. A report is due each
+    time the number of readings has doubled.
     """
 
     def __init__(self, stream: StreamPlan, random: np.random.Generator) -> None:
         self._random = random
-        told = [c.name for c in stream.columns if c.type.numeric or c.type is Type.BOOLEAN]
-        self._columns: dict[str, Vector] = dict.fromkeys(told[:MOST], Vector(np.empty(0)))
+        sampled = [c.name for c in stream.columns if c.type.numeric or c.type is Type.BOOLEAN]
+        self._columns: dict[str, Vector] = dict.fromkeys(sampled[:MOST], Vector(np.empty(0)))
         self._numbers = np.empty(0)
         self._count = 0
         self._next = LEAST
 
     @property
     def due(self) -> bool:
-        """Whether there is something to tell."""
+        """True if a report is due."""
         return bool(self._columns) and self._count >= self._next
 
     def take(self, columns: Mapping[str, Vector], count: int) -> None:
-        """A batch of `count` readings."""
+        """Take a batch of `count` readings."""
         self._count += count
         drawn = self._random.random(count)
         rows = np.flatnonzero(drawn < self._numbers[-1]) if len(self._numbers) == SIZE else np.arange(count)
@@ -55,8 +56,8 @@ class Sampler:
             new = columns[name].take(rows)
             self._columns[name] = (new if first else Vector.concat([before, new])).take(kept)
 
-    def tell(self) -> bytes:
-        """The sketch; there is nothing more to tell until there are twice as many readings."""
+    def report(self) -> bytes:
+        """The sketch to report. The next one is due after twice as many readings."""
         self._next = 2 * self._count
         values = {
             name: tuple(map(_known, column.take(self._shuffled()).to_list()))

@@ -1,63 +1,52 @@
-"""One edge at work on one shard, from the shard's commit on (`Run` in the protocol's model).
+"""One edge's work on one shard, beginning at the shard's commit (`Run` in the protocol's model).
 
-All it does is by the plan and what it is handed: tuples in the order of their offsets, the clock, and word of
-what is safe. Losing it at any moment loses nothing: another run on the same commit gets the same tuples
-again.
+It depends only on the plan and on its input: tuples in the order of their offsets, the clock, and reports of
+records that are safe. It may be lost at any moment without loss of data: another run from the same commit
+receives the same tuples again.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tamis.evaluation.dispatch import Dispatch
+from tamis.evaluation.entries.matches import Matches
 from tamis.messaging.dead_letters import DeadLetter
-from tamis.messaging.records import END_OF_TIME, final_record, progress_record
-from tamis.messaging.topics import DEAD_LETTERS
+from tamis.messaging.records import progress_envelope
+from tamis.messaging.schemas.tuple_encoding import encode_alone
 from tamis.omission.ticks import NEVER
-from tamis.planning.plan import Plan, StreamPlan
-from tamis.telemetry.logs import get_logger
+from tamis.plan.model import Plan, StreamPlan
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.counts import Counts
-from tamis_edge.core.keys import Int64s
-from tamis_edge.core.progress import Progress, Said
-from tamis_edge.core.records import (
-    ANY_PARTITION,
-    Record,
-    encode,
-    message_columns,
-    placed_tails,
-    records,
-    tail,
-)
-from tamis_edge.core.rows import Batch, Chunk, Rows
-from tamis_edge.core.shedding import Shedder, Spans
+from tamis_edge.core.max_ahead import limit
+from tamis_edge.core.messages.keys import Int64s
+from tamis_edge.core.outbox import Origin, Outbox
+from tamis_edge.core.progress import START_OF_TIME, Progress, SentProgress
+from tamis_edge.core.rows import Batch
+from tamis_edge.core.served_topics import ServedTopics
+from tamis_edge.core.shedding import Shedder
 from tamis_edge.core.topic_run import TopicRun
-
-_log = get_logger("edge.dispatch")
-
-START_OF_TIME = -(2**62)  # before every event time, and far enough from int64's end to subtract from
 
 
 @dataclass(frozen=True, slots=True)
-class _Snapshot:
-    """What a commit in the making promises: progress by topic and output partition, before which place all
-    is there, and whether the source had ended.
+class _PendingCommit:
+    """A commit that isn't durable yet, and the records that may be sent once it is: progress, positions, and
+    final records.
     """
 
     commit: Commit
     progress: Progress
-    place: int
-    final: bool
+    place: int  # the progress covers every tuple before this position
+    final: bool  # the source had ended
 
 
 class ShardRun:
     """Rules 1 to 6 of the protocol, for one shard. Event times and the clock are microseconds.
 
-    The caller must hand over tuples from the commit's `done` on, send `out` in order, report what is safe,
-    make commits durable one at a time, and stop the run when a plan no longer lists its shard.
+    The caller must give it the tuples from the commit's `done` on, send `out` in order, and report the
+    records that are safe. It makes commits durable one at a time, and stops the run when a plan no longer
+    lists its shard.
     """
 
     def __init__(
@@ -69,10 +58,11 @@ class ShardRun:
         shedder: Shedder | None = None,
         *,
         now: int = 0,
+        replayed: bool = False,
     ) -> None:
         """`plan` must list the shard and be as new as the commit (`listed_only`, `takeover_plan`).
 
-        `shedder` drops retained tuples while its `share` is above 0.
+        `shedder` drops retained tuples while its `share` is above 0. `replayed`: see `core.max_ahead`.
         """
         if shard not in plan.since or plan.version < commit.version:
             raise ValueError(f"plan {plan.version} can't take up {shard} at {commit}")
@@ -83,366 +73,327 @@ class ShardRun:
         self.version, self.activation, self.high = commit.version, commit.activation, commit.high
         # Rebuilt from the replay, never taken from the commit: `wm_anew`.
         self.watermark = START_OF_TIME
-        self.next_offset = self._behind = commit.done
+        self.next_offset = self._expected = commit.done
         self.ended = False
-        self.final_version = 0
         self.acknowledged: tuple[int, int] | None = None
-        self.out: deque[Record] = deque()
-        self.counts = Counts()
-        self._now = 0
+        self._outbox = Outbox(shedder)
+        self.out = self._outbox.records
+        self._now, self._replayed = now, replayed
         self._next_id = 0
-        self._tokens = 0
-        self._rows = Rows()
-        self._topics: dict[str, TopicRun] = {}
-        self._dispatch = Dispatch(())
-        self._unsafe: dict[int, int] = {}  # token -> source offset
-        self._finals: set[int] = set()
-        self._finals_version = 0
-        self._making: _Snapshot | None = None
-        self._said = Said()
+        self._served = ServedTopics(plan.partitions)
+        self._pending: _PendingCommit | None = None
+        self._sent_progress = SentProgress()
         self._reached: Progress = {}  # of the last commit
-        self._shedder, self._spans = shedder, Spans()
-        self._stream: StreamPlan | None = None
-        self._partitions = plan.partitions
-        self.obey(plan)
+        self._retiring = False
+        self._reread_end = self._end_of_reread(commit, plan)
+        if self._reread_end:
+            self._serve(plan, whole=True)
+        else:
+            self.obey(plan)
 
     # ---- the plan
 
-    def obey(self, plan: Plan) -> None:
-        """Take up a plan: new and changed entries start without brackets, ended ones publish what they hold.
+    def obey(self, plan: Plan, now: int = 0) -> None:
+        """Start to use a plan. New and changed entries start without brackets; ended entries publish the
+        tuples that they hold.
 
-        The shard sets its own activation: one tick after the greatest event time that it has read.
+        The shard sets its own activation: one tick after the greatest event time that it has read. If the
+        plan retires a definition of the stream, all held tuples are first published under the previous plan
+        (`publish_held`): the version of the definition that counts a combination is the least version of its
+        tuples.
+        """
+        self._now = max(self._now, now)
+        self._retiring = self._retires_definition(plan)
+        if self._retiring:
+            for topic in self._served.topics.values():
+                self._publish(topic, topic.release())
+        stream, latest = plan.stream(self.stream_name), self.high
+        if stream is not None and stream.anew > self.version:
+            latest = self._begin_anew(stream)
+        self._serve(plan)
+        if plan.version != self.version:
+            self.version, self.activation = plan.version, latest + 1
+
+    @property
+    def rereading(self) -> bool:
+        """True if readings after the commit must be read again before the shard uses another plan."""
+        return self.next_offset < self._reread_end
+
+    def _end_of_reread(self, commit: Commit, plan: Plan) -> int:
+        """The offset up to which readings belong to the commit's plan although they are read again
+        (`replay_version`); 0 if there are none. A definition that `plan` retires may have to count them.
         """
         stream = plan.stream(self.stream_name)
-        before = self._stream
-        if before is not None and (
-            stream is None or (before.columns, before.time) != (stream.columns, stream.time)
-        ):
-            # Another stream of the same name: nothing held is of the new one's shape.
-            for topic in self._topics.values():
-                self._publish(topic, topic.end())
-            self._topics, self._rows, self._dispatch = {}, Rows(), Dispatch(())
-        plans = {} if stream is None else {topic.name: topic for topic in stream.topics}
-        filters = (entry.filter for topic in plans.values() for entry in topic.entries)
-        self._dispatch = Dispatch(filters, self._dispatch)
-        for name, topic in list(self._topics.items()):
-            new = plans.get(name)
-            if new is None or new.partition_key != topic.plan.partition_key:
-                self._publish(topic, topic.end())
-                del self._topics[name]
-            else:
-                self._publish(topic, topic.obey(new, self._dispatch.row))
-        for name, new in plans.items():
-            if name not in self._topics:
-                topic = self._topics[name] = TopicRun(new, plan.partitions)
-                topic.obey(new, self._dispatch.row)
-        self._stream, self._partitions = stream, plan.partitions
-        if plan.version != self.version:
-            self.version, self.activation = plan.version, self.high + 1
+        if stream is not None and stream.anew > commit.version:
+            return 0  # no definition counts readings from before the restart of its time
+        return commit.read if commit.done < commit.read and self._retires_definition(plan) else 0
+
+    def _retires_definition(self, plan: Plan) -> bool:
+        """True if the plan retires a definition of the stream that was in use under the commit's plan."""
+        old = {name for name, successor in plan.retiring.items() if successor > self.durable.version}
+        return bool(old) and any(
+            f"{definition.alert}@{definition.version}" in old
+            for definition in plan.definitions
+            if any(source.stream == self.stream_name for source in definition.inputs)
+        )
+
+    def _serve(self, plan: Plan, *, whole: bool = False) -> None:
+        """Give the topics the plan's entries. `whole`: nothing is omitted."""
+        self._served.serve(plan, plan.stream(self.stream_name), self._publish, whole=whole)
+
+    def _begin_anew(self, stream: StreamPlan) -> int:
+        """Forget the event time that was reached, because a reading from the future has moved it. Returns the
+        greatest event time that other readings may have reached.
+        """
+        latest, most = self.high, limit(stream, self._replayed)
+        # Tuples are sent to new topics from now on: later activations count from their first tuple on.
+        self.high = -1
+        if not self.ended:
+            self.watermark = START_OF_TIME
+        return latest if most is None else min(latest, self._now + most)
 
     # ---- tuples
 
     def take(self, batch: Batch, now: int) -> None:
         """Take tuples in order; `batch.offsets` ascend and are at least `next_offset`."""
-        assert self._stream is not None
+        stream, n = self._served.stream, len(batch)
+        assert stream is not None
         self._now = now
-        n = len(batch)
         if n == 0:
             return
-        if int(batch.offsets[0]) < self._behind:
-            # Its source was made anew: what comes now is no double of what came before.
-            self._born = max(now, self._born + self._behind)
-        if self._stream.time is None:
-            # Its places are the time of a stream that has none.
-            batch = replace(batch, times=self._born + batch.offsets)
+        batch = self._positioned(batch, stream)
         ids = np.arange(self._next_id, self._next_id + n, dtype=np.int64)
         self._next_id += n
-        self.next_offset = self._behind = int(batch.offsets[-1]) + 1
         # The watermark as each tuple met it: a tuple is late behind those before it, in its batch or not.
-        reached = np.maximum.accumulate(np.append(self.watermark, batch.times - self._stream.delay))
+        reached = np.maximum.accumulate(np.append(self.watermark, batch.times - stream.delay))
         late = batch.times < reached[:-1]
-        concerned = np.zeros(n, np.bool_)
-        codes: dict[int, Int64s] = {}
-        work = []
-        passing, failed = self._dispatch.over(batch.columns, n)
-        for error in failed.values():
-            _log.error("a filter can't be evaluated: every tuple passes", error=str(error))
-        for topic in self._topics.values():
-            wanted = topic.passes(batch, passing)
-            any_entry = wanted.any()
-            rows = np.flatnonzero(any_entry)
-            code = np.full(n, -1, np.int64)
-            key = [batch.columns[name].take(rows) for name in topic.plan.partition_key]
-            code[rows] = topic.keys.codes(key, len(rows))
-            codes[topic.serial] = code
-            concerned |= any_entry
-            work.append((topic, wanted, any_entry))
-        self.counts.filtered += n - int(np.count_nonzero(concerned))
-        self.counts.late += int(np.count_nonzero(concerned & late))
-        if concerned.any():
-            chunk = Chunk(ids, batch, codes, np.zeros(n, np.bool_))
-            self._rows.append(chunk if concerned.all() else chunk.take(concerned))
-        for topic, wanted, any_entry in work:
+        matched = self._served.match(batch)
+        counts = self._outbox.counts
+        counts.filtered += n - int(np.count_nonzero(matched.concerned))
+        counts.late += int(np.count_nonzero(matched.concerned & late))
+        self._served.keep(ids, batch, matched)
+        for topic, matches, any_entry in matched.topics:
             behind = ids[any_entry & late]
-            if not topic.plan.counted:
-                self._publish(topic, behind, late=behind)
-            in_time = wanted.only(~late) if late.any() else wanted
-            kept = topic.offer(ids, batch, codes[topic.serial], in_time, now)
-            if topic.plan.counted and len(behind):
-                # Places must rise.
-                self._publish(topic, np.union1d(kept, behind), late=behind)
-            else:
-                self._publish(topic, kept)
+            in_time = matches.only(~late) if late.any() else matches
+            self._offer(topic, ids, batch, codes=matched.codes[topic.serial], in_time=in_time, late=behind)
         self.watermark = int(reached[-1])
         self.high = max(self.high, int(batch.times.max()))
         self.settle(now)
 
-    def bury(self, letter: DeadLetter, arrival: int) -> None:
-        """Set a reading aside whole; its offset isn't done before the dead letter is safe.
+    def _positioned(self, batch: Batch, stream: StreamPlan) -> Batch:
+        """The batch with the times that omission uses. The next offset moves behind the batch."""
+        if int(batch.offsets[0]) < self._expected:
+            # Its source was made anew: its tuples are no duplicates of those before.
+            self._born = max(self._now, self._born + self._expected)
+            self._reread_end = 0
+        self.next_offset = self._expected = int(batch.offsets[-1]) + 1
+        if stream.time is None:
+            # The position of a tuple is its time where a stream has none.
+            return replace(batch, times=self._born + batch.offsets)
+        return batch
 
-        Offsets of `take` and `bury` may interleave within what the source handed over at once.
+    def _offer(
+        self, topic: TopicRun, ids: Int64s, batch: Batch, *, codes: Int64s, in_time: Matches, late: Int64s
+    ) -> None:
+        """Offer tuples to a topic's entries, and publish the late ones, whose ids are given."""
+        if not topic.plan.counted:
+            self._publish(topic, late, late)
+        kept = topic.offer(ids, batch, codes, in_time, self._now)
+        if topic.plan.counted and len(late):
+            # Positions must rise.
+            self._publish(topic, np.union1d(kept, late), late)
+        else:
+            self._publish(topic, kept)
+
+    def add_dead_letter(self, letter: DeadLetter, arrival: int) -> None:
+        """Send a reading to the dead letters. Its offset is done when the dead letter is safe.
+
+        Offsets of `take` and `add_dead_letter` may interleave within one delivery of the source.
         """
         self.next_offset = max(self.next_offset, letter.offset + 1)
-        self.counts.dead += 1
-        token = self._token()
-        self._unsafe[token] = letter.offset
-        self.out.append(
-            Record(token, DEAD_LETTERS, ANY_PARTITION, None, letter.payload, arrival, letter.headers())
-        )
+        self._outbox.add_dead_letter(letter, arrival)
 
     def skip(self, offset: int) -> None:
-        """Everything before `offset` has been handed over, though no tuple may have come of it."""
+        """All readings before `offset` were delivered, even if no tuple was among them."""
         self.next_offset = max(self.next_offset, offset)
 
     def idle(self, now: int) -> None:
-        """The source has nothing to say: the watermark follows the clock where the stream asks for that."""
-        stream = self._stream
+        """The source has no readings now. The watermark follows the clock if the stream declares that."""
+        self._reread_end = 0  # the source doesn't have these readings any more
+        stream = self._served.stream
         if stream is None or stream.time is None or self.ended:
             return
         if stream.idle_timeout is not None:
             self.watermark = max(self.watermark, now - stream.idle_timeout - stream.delay)
 
     def finish(self) -> None:
-        """The source has ended: no tuple can come any more."""
+        """The source has ended: no more tuples can arrive."""
+        self._reread_end = 0
         self.ended = True
         self.watermark = int(NEVER)
 
     def settle(self, now: int) -> None:
-        """Decide what watermark and clock allow."""
+        """Decide on all tuples for which watermark and clock allow it."""
         self._now = now
-        for topic in self._topics.values():
+        for topic in self._served.topics.values():
             self._publish(topic, topic.decide(self.watermark, now))
 
     def next_deadline(self) -> int | None:
-        """When `settle` has to be called even if nothing comes."""
-        deadlines = [topic.next_deadline() for topic in self._topics.values()]
+        """The time at which `settle` has to be called even if no tuple arrives."""
+        deadlines = [topic.next_deadline() for topic in self._served.topics.values()]
         return min((at for at in deadlines if at is not None), default=None)
 
-    # ---- what is safe
+    # ---- records that are safe, and commits
 
     def safe(self, token: int) -> None:
-        """The record of this token can't be lost any more: delivered, or spooled where the shard is bound to
-        this edge.
+        """The record of this token can't be lost any more: it is delivered, or it is in the spool and the
+        shard can't move to another edge.
         """
-        if self._unsafe.pop(token, None) is None and token in self._finals:
-            self._finals.discard(token)
-            if not self._finals:
-                self.final_version = self._finals_version
+        self._outbox.safe(token)
 
     def carries_tuple(self, token: int) -> bool:
-        """Whether the record is of readings, and not progress or a final record, which can be made again."""
-        return token in self._unsafe
+        """True if the record has readings. Progress and final records, which have none, can be made again."""
+        return token in self._outbox.unsafe
 
     def place(self, token: int) -> int:
-        """Where in its source the record's readings stood, the first of them; not for other records."""
-        return self._born + self._unsafe[token]
+        """The position in the source of the first reading in a record of readings."""
+        return self._born + self._outbox.unsafe[token]
 
     def retract(self, token: int) -> None:
-        """This progress or final record was not sent: another has to be made."""
-        self._said.take_back()
-        self._finals.clear()
+        """This progress or final record was not sent and must be made again."""
+        self._sent_progress.forget()
+        self._outbox.forget_finals()
 
     def commit(self) -> Commit | None:
-        """What may now be made durable, None where a commit is in the making; progress of this moment goes
-        with it.
+        """The commit that may now be made durable. None if there is none, or if a commit is already in
+        progress.
+
+        The progress of this moment is sent when the commit is durable.
         """
-        if self._making is not None:
+        unsafe = self._outbox.unsafe
+        if self._pending is not None or (self.settling and self._retiring and unsafe):
             return None
-        held = self._held()
+        held = self._served.held()
         ids = np.unique(np.concatenate([np.empty(0, np.int64), *(ids for ids, _ in held.values())]))
-        self.counts.omitted += self._rows.retain(ids)
-        for topic in self._topics.values():
-            topic.forget_keys(self._rows)
-        first = [min(self._unsafe.values())] if self._unsafe else []
+        self._outbox.counts.omitted += self._served.forget_decided(ids)
+        first = [min(unsafe.values())] if unsafe else []
         if len(ids):
-            chunk, places = self._rows.find(ids[:1])[0]
-            first.append(int(chunk.batch.offsets[places[0]]))
+            first.append(self._served.offset(ids[:1]))
         done = min(first, default=self.next_offset)
-        commit = Commit(done, self.high, self.version, self.activation, self._born)
+        read = max(self.next_offset, self._reread_end)
+        commit = Commit(done, self.high, self.version, self.activation, self._born, read)
+        place = self._born + self.next_offset
+        progress = self._served.progress(held, self.watermark, place)
         final = self.ended and done == self.next_offset
-        self._making = _Snapshot(commit, self._progress(held), self._born + self.next_offset, final)
+        self._pending = _PendingCommit(commit, progress, place, final)
         return commit
 
     def committed(self, now: int) -> None:
         """The last `commit()` is durable: the plan may be acknowledged, and progress sent."""
-        making, self._making = self._making, None
-        assert making is not None
-        commit = self.durable = making.commit
+        pending, self._pending = self._pending, None
+        assert pending is not None
+        commit = self.durable = pending.commit
         self.acknowledged = (commit.version, commit.activation)
-        self._reached = making.progress
-        timed = self._stream is not None and self._stream.time is not None
-        for topic, partition, time in self._said.news(making.progress, commit.version, now):
-            counted = topic in self._topics and self._topics[topic].plan.counted
-            value = progress_record(
+        self._retiring &= commit.version != self.version
+        self._reached = pending.progress
+        stream, topics = self._served.stream, self._served.topics
+        timed = stream is not None and stream.time is not None
+        for topic, partition, time in self._sent_progress.changed(pending.progress, commit.version, now):
+            known = topics.get(topic)
+            envelope = progress_envelope(
                 self.shard,
                 commit.version,
                 commit.activation,
-                time if timed else None,
-                place=making.place if counted else None,
+                time if timed and time != START_OF_TIME else None,
+                place=pending.place if known is not None and known.plan.counted else None,
             )
-            self.out.append(Record(self._token(), topic, partition, None, value, now // 1000))
-        if making.final and not self._finals and self.final_version < commit.version == self.version:
-            self._send_finals(now)
+            value = encode_alone(self._served.schemas.get(topic), envelope)
+            self._outbox.add(topic, partition, value, now)
+        if pending.final and commit.version == self.version:
+            self._outbox.add_finals(topics.values(), self._served.partitions, self._origin, now)
 
     def commit_failed(self) -> None:
         """The last `commit()` was not made durable."""
-        self._making = None
+        self._pending = None
 
-    # ---- what there is to see
+    # ---- state, for metrics and the worker
 
     def take_counts(self) -> Counts:
-        """What was counted since this was last called."""
-        counts, self.counts = self.counts, Counts()
+        """The counts since the last call."""
+        outbox = self._outbox
+        counts, outbox.counts = outbox.counts, Counts()
         return counts
 
     @property
+    def final_version(self) -> int:
+        """The plan version under which the final records were sent; 0 before that."""
+        return self._outbox.final_version
+
+    @property
     def settling(self) -> bool:
-        """Nothing may be read before the plan is committed: of what a standing query counts under a plan
-        nothing may be read again under an older one, or it would count some and lose what lies between.
+        """True if nothing may be read before the plan is committed.
+
+        Tuples that a standing query counts under a plan must not be read again under an older plan: it
+        would count some of them and miss those between. Tuples that were read under the plan before must
+        not be read again under a plan that retires a definition (`settled_first`).
         """
-        counted = any(topic.plan.counted for topic in self._topics.values())
-        return counted and self.durable.version != self.version
+        counted = any(topic.plan.counted for topic in self._served.topics.values())
+        return (counted or self._retiring) and self.durable.version != self.version
+
+    @property
+    def reached(self) -> int | None:
+        """The greatest event time by which readings have advanced the shard; None if the clock doesn't limit
+        event times.
+        """
+        stream = self._served.stream
+        if stream is None or self.ended or limit(stream, self._replayed) is None:
+            return None
+        return max(self.high, self.watermark)
+
+    def ahead(self, now: int) -> int:
+        """The microseconds by which `reached` is ahead of the clock, if that is more than the stream allows;
+        otherwise 0.
+        """
+        if self.reached is None or self._served.stream is None or self._served.stream.max_ahead is None:
+            return 0
+        far = self.reached - now
+        return far if far > self._served.stream.max_ahead else 0
 
     @property
     def held(self) -> int:
-        """How many tuples are undecided."""
-        return sum(len(ids) for ids, _ in self._held().values())
+        """The number of undecided tuples."""
+        return sum(len(ids) for ids, _ in self._served.held().values())
 
     @property
     def remembered(self) -> int:
-        """How many tuples omission remembers, counted once for each entry."""
-        return sum(topic.size() for topic in self._topics.values())
+        """The number of tuples that omission remembers, counted once for each entry."""
+        return sum(topic.size() for topic in self._served.topics.values())
 
     @property
     def unsafe(self) -> int:
-        """How many records are on their way."""
-        return len(self._unsafe)
+        """The number of records of readings that are not safe yet."""
+        return len(self._outbox.unsafe)
 
     # ---- inside
 
-    def _held(self) -> dict[TopicRun, tuple[Int64s, Int64s]]:
-        return {topic: topic.held() for topic in self._topics.values()}
-
-    def _progress(self, held: dict[TopicRun, tuple[Int64s, Int64s]]) -> Progress:
-        """The least event time that can still be published, by topic and output partition."""
-        if self._stream is not None and self._stream.time is None:
-            everywhere = range(self._partitions)
-            place = self._born + self.next_offset
-            return {(topic.plan.name, p): place for topic in held for p in everywhere}
-        if self.watermark == START_OF_TIME:
-            return {}
-        progress = {}
-        for topic, (ids, times) in held.items():
-            least = np.full(self._partitions, min(self.watermark, END_OF_TIME), np.int64)
-            if len(ids):
-                codes = [chunk.codes[topic.serial][places] for chunk, places in self._rows.find(ids)]
-                np.minimum.at(least, topic.keys.partitions(np.concatenate(codes)), times)
-            for partition, time in enumerate(least.tolist()):
-                progress[topic.plan.name, partition] = time
-        return progress
+    @property
+    def _origin(self) -> Origin:
+        return Origin(self.shard, self.version, self.activation, self._born)
 
     def _publish(self, topic: TopicRun, ids: Int64s, late: Int64s | None = None) -> None:
         """Send tuples on; `ids` and those among them that are `late` ascend."""
         if len(ids) == 0:
             return
-        assert self._stream is not None
-        stamp = self.shard, self.version, self.activation
-        for chunk, retained in self._rows.find(ids):
-            places = self._shed(topic, chunk, retained)
-            if len(places) == 0:
-                continue
-            behind = np.isin(chunk.ids[places], late) if late is not None else np.zeros(len(places), np.bool_)
-            # Late ones are counted apart.
-            self.counts.published += int(np.count_nonzero(~chunk.published[places] & ~behind))
-            chunk.published[places] = True
-            batch = chunk.batch
-            # A reading may have come since this turn began, and the clock may be set back.
-            self.counts.holds.append(np.maximum(self._now - batch.arrivals[places], 0))
-            codes = chunk.codes[topic.serial][places]
-            encoded = topic.keys.encoded
-            keys = [encoded[code] for code in codes.tolist()]
-            if topic.plan.counted:
-                ends = placed_tails(*stamp, (self._born + batch.offsets[places]).tolist(), behind.tolist())
-            else:
-                ends = [tail(*stamp, late is not None)] * len(places)
-            values = encode(message_columns(batch, places, self._stream, topic.plan), ends)
-            self.counts.published_bytes += sum(map(len, keys)) + sum(map(len, values))
-            tokens = range(self._tokens + 1, self._tokens + 1 + len(keys))
-            self._tokens = tokens[-1]
-            self._unsafe.update(zip(tokens, batch.offsets[places].tolist(), strict=True))
-            self.out.extend(
-                records(
-                    tokens,
-                    topic.plan.name,
-                    partitions=topic.keys.partitions(codes).tolist(),
-                    keys=keys,
-                    values=values,
-                    arrivals=(batch.arrivals[places] // 1000).tolist(),
-                )
+        stream = self._served.stream
+        assert stream is not None
+        for chunk, rows in self._served.rows.find(ids):
+            self._outbox.add_tuples(
+                topic,
+                chunk,
+                rows,
+                stream=stream,
+                origin=self._origin,
+                late=late,
+                now=self._now,
+                reached=self._reached,
             )
-
-    def _shed(self, topic: TopicRun, chunk: Chunk, places: Int64s) -> Int64s:
-        """Drop what the shedder picks; returns what is left.
-
-        The span goes out in the tuples' place, and their offsets are done only when it is safe.
-        """
-        # What is counted can't be made up for by a mark: it waits instead.
-        spared = self._shedder is None or topic.plan.counted
-        kept = None if spared or self._shedder is None else self._shedder.kept(len(places))
-        if kept is None or kept.all():
-            return places
-        gone = places[~kept]
-        self.counts.shed += len(gone)
-        chunk.published[gone] = True  # it is not omission that dropped them
-        partitions = topic.keys.partitions(chunk.codes[topic.serial][gone])
-        for partition in np.unique(partitions).tolist():
-            rows = gone[partitions == partition]
-            offset = int(chunk.batch.offsets[rows].min())
-            found = self._spans.add(topic.plan.name, partition, chunk.batch.times[rows])
-            if isinstance(found, int):
-                if found in self._unsafe:
-                    self._unsafe[found] = min(self._unsafe[found], offset)
-                continue
-            token = self._token()
-            self._spans.said(topic.plan.name, partition, found, token)
-            self._unsafe[token] = offset
-            reached = self._reached.get((topic.plan.name, partition))
-            value = progress_record(self.shard, self.version, self.activation, reached, found)
-            self.out.append(Record(token, topic.plan.name, partition, None, value, self._now // 1000))
-        left: Int64s = places[kept]
-        return left
-
-    def _send_finals(self, now: int) -> None:
-        self._finals_version = self.version
-        value = final_record(self.shard, self.version)
-        for topic in self._topics.values():
-            for partition in range(self._partitions):
-                token = self._token()
-                self._finals.add(token)
-                self.out.append(Record(token, topic.plan.name, partition, None, value, now // 1000))
-        if not self._finals:
-            self.final_version = self.version
-
-    def _token(self) -> int:
-        self._tokens += 1
-        return self._tokens

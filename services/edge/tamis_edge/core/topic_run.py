@@ -1,4 +1,4 @@
-"""One shared topic of a stream, as one shard serves it: its entries, and the union of what they retain."""
+"""One shared topic of a stream at one shard: its entries, and the union of the tuples that they retain."""
 
 from __future__ import annotations
 
@@ -9,143 +9,121 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tamis.evaluation.dispatch import Bools
-from tamis.expressions.evaluate import evaluate
+from tamis.evaluation.entries.key_table import KeyTable
+from tamis.evaluation.entries.matches import Matches, matches
+from tamis.evaluation.entries.omission_order import Offer, compared
+from tamis.evaluation.entries.rule import OmissionRule
+from tamis.evaluation.filter_dispatch import Bools
 from tamis.expressions.nodes import Expr
-from tamis.expressions.opaque import FunctionError
-from tamis.expressions.vectors import Columns, Vector
-from tamis.omission.columns import Floats, Sides
-from tamis.omission.stream import OmissionState
-from tamis.omission.window_stream import WindowState
-from tamis.planning.plan import Entry, TopicPlan
-from tamis.planning.remembered import same_ends
-from tamis.query.model import Window
+from tamis.identity_diff import identity_diff
+from tamis.messaging.schemas.tuple_schema import ValueSchema
+from tamis.omission.columns import Floats
+from tamis.omission.exact_ranks import ExactRanks
+from tamis.plan.model import Entry, TopicPlan
 from tamis.telemetry.logs import get_logger
-from tamis_edge.core.keys import Int64s, KeyTable, MessageKeys
+from tamis_edge.core.messages.keys import Int64s, MessageKeys
 from tamis_edge.core.rows import Batch, Rows
 
 _log = get_logger("edge.topic")
 
-# Integers beyond it aren't exact as DOUBLE: two that differ could look equal to omission.
-EXACT = 2**53
-
-
-# A key of an entry: the entry's number, and behind it in so many bits the code of the key.
+# The key of an entry is the entry's number, followed by the code of the key in this many bits.
 CODE_BITS = 32
 
-# Interval, sides, greatest delay and window of an entry: those that agree in them are decided together.
-Rule = tuple[int, Sides, int | None, Window | None]
+# A value, and whether its exact values are compared.
+_Compared = tuple[Expr | None, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
-    """An entry with omission. No other entry in the topic's life has its `number`; `value` and `key` are the
-    numbers of its value and its omission key.
+class _RunningEntry:
+    """An entry with omission. Its `number` is never given to another entry of the topic. `value` and `key`
+    are the numbers of its value and its omission key.
     """
 
-    rule: Rule
+    rule: OmissionRule
     number: int
     value: int
     key: int
 
 
-class _Together:
-    """What holds the tuples of all entries of one rule: each key of each entry is a key of its own. `places`:
-    of its entries among all.
+class _Group:
+    """The omission state of all entries with the same rule. Each key of each entry is a separate key in it.
+    `positions`: the positions of these entries among all entries.
     """
 
-    def __init__(self, rule: Rule) -> None:
-        interval, sides, max_delay, window = rule
-        self.places: Int64s = np.empty(0, np.int64)
-        self.state: OmissionState | WindowState
-        if window is None:
-            self.state = OmissionState(interval, sides, max_delay)
-        else:
-            self.state = WindowState(window.slide, window.size, sides, max_delay)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which tuples of a batch a topic is concerned with: `whole`, those of which all go out at once, and for
-    each entry with omission those that it has to decide, of shape (entries, n).
-    """
-
-    whole: Bools
-    deciding: Bools
-
-    def any(self) -> Bools:
-        """Those that the topic is concerned with at all."""
-        found: Bools = self.whole | self.deciding.any(axis=0)
-        return found
-
-    def only(self, rows: Bools) -> Wanted:
-        """The same for some rows."""
-        return Wanted(self.whole & rows, self.deciding & rows)
+    def __init__(self, rule: OmissionRule) -> None:
+        self.interval = rule.interval
+        # A tuple before this event time can't replace any tuple that comes.
+        self.alive = -(2**63)
+        self.values = ExactRanks()
+        self.positions: Int64s = np.empty(0, np.int64)
+        self.state = rule.state()
 
 
 class TopicRun:
-    """Omission state of one topic. Ids are the shard's handles of tuples, int64 and ascending wherever they
-    come in arrays.
+    """Omission state of one topic. Tuples have ids, which the shard gives them: int64, and ascending in every
+    array.
     """
 
     _serials = itertools.count()
 
-    def __init__(self, plan: TopicPlan, partitions: int) -> None:
+    def __init__(self, plan: TopicPlan, partitions: int, schema: ValueSchema | None = None) -> None:
+        """`schema`: that of the topic's values; None for JSON."""
         self.serial = next(self._serials)
+        self.schema = schema
         self.plan = replace(plan, entries=())
         self.keys = MessageKeys(partitions)
         self._next = 0
-        self._runs: dict[Entry, _Run] = {}
-        self._together: dict[Rule, _Together] = {}
-        self._values: dict[Expr | None, int] = {}
+        self._runs: dict[Entry, _RunningEntry] = {}
+        self._groups: dict[OmissionRule, _Group] = {}
+        self._values: dict[_Compared, int] = {}
         self._keys: dict[tuple[str, ...], int] = {}
         self._tables: dict[int, KeyTable] = {}
         self._arrange(lambda _: 0)
 
     def obey(self, plan: TopicPlan, row: Callable[[Expr | None], int]) -> Int64s:
-        """Take up the topic's new entries, without brackets, and end those that are gone; what the latter
-        hold is to be published. `row`: where a filter's tuples are in what `passes` gets.
+        """Use the topic's part of a plan; returns the tuples to publish.
+
+        New entries start without brackets. Entries that the plan no longer has end, and the tuples that they
+        held are published. `row`: the row of a filter in the argument of `matches`.
         """
         before, now = self.plan.entries, plan.entries
-        # Of thousands of entries most are the same objects.
-        first, last = same_ends(before, now)
-        came = [entry for entry in now[first : len(now) - last] if entry.interval > 0]
+        # Most of thousands of entries are the same objects as before.
+        change = identity_diff(before, now)
+        came = [entry for entry in change.added(now) if entry.interval > 0]
         still = set(came)
-        gone = [
-            entry for entry in before[first : len(before) - last] if entry.interval > 0 and entry not in still
-        ]
+        gone = [entry for entry in change.removed(before) if entry.interval > 0 and entry not in still]
         ended = [self._runs.pop(entry) for entry in gone]
         for entry in came:
             if entry not in self._runs:
                 self._begin(entry)
         left = Counter(run.rule for run in self._runs.values())
         published = [self._end(run, alone=not left[run.rule]) for run in ended]
-        self._together = {rule: group for rule, group in self._together.items() if left[rule]}
+        self._groups = {rule: group for rule, group in self._groups.items() if left[rule]}
         self.plan = plan
         self._arrange(row)
-        return self._noted(published)
+        return self._note_published(published)
 
     def _begin(self, entry: Entry) -> None:
-        rule = entry.interval, entry.sides, entry.max_delay, entry.window
-        self._together.setdefault(rule, _Together(rule))
-        value = self._values.setdefault(entry.value, self._next)
+        rule = OmissionRule.of(entry)
+        self._groups.setdefault(rule, _Group(rule))
+        value = self._values.setdefault((entry.value, entry.exact), self._next)
         key = self._keys.setdefault(entry.omission_key, self._next)
         if key not in self._tables:
             self._tables[key] = self.keys if entry.omission_key == self.plan.partition_key else KeyTable()
-        self._runs[entry] = _Run(rule, self._next, value, key)
+        self._runs[entry] = _RunningEntry(rule, self._next, value, key)
         self._next += 1
 
-    def _end(self, run: _Run, *, alone: bool) -> Int64s:
-        """End an entry. `alone`: no other of its rule is left."""
-        state = self._together[run.rule].state
+    def _end(self, run: _RunningEntry, *, alone: bool) -> Int64s:
+        """End an entry. `alone`: no other entry with its rule is left."""
+        state = self._groups[run.rule].state
         if alone:
             return np.unique(state.flush())
         return state.end(run.number << CODE_BITS, (run.number + 1) << CODE_BITS)
 
     def _arrange(self, row: Callable[[Expr | None], int]) -> None:
-        """Put what is asked of all entries into columns."""
+        """Put the numbers of all entries into columns."""
         runs = list(self._runs.values())
-        # Of entries without omission only the union matters: none of them ever holds anything.
+        # Entries without omission hold no tuples, so only their union matters.
         whole = {row(entry.filter) for entry in self.plan.entries if entry.interval == 0}
         self._whole = np.array(sorted(whole), np.int64)
         self._filters = np.array([row(entry.filter) for entry in self._runs], np.int64)
@@ -156,67 +134,67 @@ class TopicRun:
         self._values = {expr: number for expr, number in self._values.items() if number in values}
         self._keys = {names: number for names, number in self._keys.items() if number in keys}
         self._tables = {number: self._tables[number] for number in keys}
-        places: dict[Rule, list[int]] = {rule: [] for rule in self._together}
+        places: dict[OmissionRule, list[int]] = {rule: [] for rule in self._groups}
         for at, run in enumerate(runs):
             places[run.rule].append(at)
-        for rule, group in self._together.items():
-            group.places = np.array(places[rule], np.int64)
+        for rule, group in self._groups.items():
+            group.positions = np.array(places[rule], np.int64)
+
+    def release(self) -> Int64s:
+        """Stop deciding on the held tuples and return them; the caller publishes them. The brackets stay."""
+        return self._note_published([self.held()[0]])
 
     def end(self) -> Int64s:
-        """End all entries; what they hold is to be published."""
-        held = [np.unique(group.state.flush()) for group in self._together.values()]
-        self._runs, self._together = {}, {}
-        return self._noted(held)
+        """End all entries and return the tuples that they held; the caller publishes them."""
+        held = [np.unique(group.state.flush()) for group in self._groups.values()]
+        self._runs, self._groups = {}, {}
+        return self._note_published(held)
 
-    def passes(self, batch: Batch, passing: Bools) -> Wanted:
-        """The tuples that pass the filters of its entries. `passing`: by filter, where it holds.
+    def matches(self, batch: Batch, passing: Bools) -> Matches:
+        """The tuples that concern the entries. `passing`: the rows that pass each filter."""
+        return matches(self.plan.partition_key, batch.columns, passing[self._whole], passing[self._filters])
 
-        A tuple with NULL in the partition key joins nothing, so entries with omission, which serve joins, do
-        without it. Without omission it may be the result of an alert over this stream alone.
+    def offer(self, ids: Int64s, batch: Batch, codes: Int64s, matches: Matches, now: int) -> Int64s:
+        """Offer tuples that aren't late to the entries that they match; returns those to publish at once.
+
+        `codes`: the codes of the partition key, for tuples that concern the topic. A tuple whose value is
+        NULL, or isn't an exact DOUBLE, has no place in the order of omission and is published at once.
         """
-        whole = np.logical_or.reduce(passing[self._whole], axis=0)
-        deciding = passing[self._filters]
-        for name in self.plan.partition_key:
-            null = batch.columns[name].null
-            if null is not None:
-                deciding &= ~null
-        return Wanted(whole, deciding)
-
-    def offer(self, ids: Int64s, batch: Batch, codes: Int64s, wanted: Wanted, now: int) -> Int64s:
-        """Show tuples that aren't late to the entries that want them; returns those to be published whatever
-        omission says. `codes`: of the partition key, where the topic is concerned.
-
-        Some have no place in an order: their value is NULL, or not exact as DOUBLE.
-        """
-        at_once = [ids[wanted.whole]]
-        for group in self._together.values():
-            # One row for each entry that wants a tuple, tuple by tuple.
-            mine = wanted.deciding if len(group.places) == len(self._runs) else wanted.deciding[group.places]
+        at_once = [ids[matches.published]]
+        for group in self._groups.values():
+            # One row for each match of a tuple and an entry, tuple by tuple.
+            mine = (
+                matches.offered
+                if len(group.positions) == len(self._runs)
+                else matches.offered[group.positions]
+            )
             rows, which = np.nonzero(mine.T)
             if not len(rows):
                 continue
-            entries = group.places[which]
-            values, outside = self._compared(batch, rows, entries)
+            entries = group.positions[which]
+            keys = (self._numbers[entries] << CODE_BITS) + self._codes(batch, codes, rows, entries)
+            values, outside = self._compared(batch, rows, entries, keys, group)
             if outside.any():
                 at_once.append(ids[rows[outside]])
-                rows, entries, values = rows[~outside], entries[~outside], values[~outside]
-            keys = (self._numbers[entries] << CODE_BITS) + self._codes(batch, codes, rows, entries)
+                rows, keys, values = rows[~outside], keys[~outside], values[~outside]
             group.state.offer(keys, batch.times[rows], values, ids[rows], now)
-        return self._noted(at_once)
+        return self._note_published(at_once)
 
-    def _compared(self, batch: Batch, rows: Int64s, entries: Int64s) -> tuple[Floats, Bools]:
-        """What omission compares, and which of it has no place in an order."""
+    def _compared(
+        self, batch: Batch, rows: Int64s, entries: Int64s, keys: Int64s, group: _Group
+    ) -> tuple[Floats, Bools]:
+        """The numbers that omission compares, and the tuples that have no place in the order."""
         values, outside = np.zeros(len(rows), np.float64), np.zeros(len(rows), np.bool_)
         columns = batch.view()
         known = {number: expr for expr, number in self._values.items()}
         for number, at in _by_number(self._value_of[entries]):
-            expr = known[number]
-            if expr is not None:
-                value = _value(expr, columns, len(batch)).take(rows[at])
-                beyond = np.zeros(len(at), np.bool_) if value.null is None else value.null
-                if value.data.dtype.kind == "i":
-                    beyond = beyond | (value.data > EXACT) | (value.data < -EXACT)
-                values[at], outside[at] = value.data, beyond
+            expr, exact = known[number]
+            alive = np.full(len(at), group.alive, np.int64)
+            offer = Offer(rows[at], keys[at], batch.times[rows[at]], alive)
+            found = compared(expr, columns, len(batch), exact=exact, ranks=group.values, offer=offer)
+            values[at], outside[at] = found.numbers, found.outside
+            if found.error is not None:
+                _log.error("a value can't be computed: every tuple is kept", error=str(found.error))
         return values, outside
 
     def _codes(self, batch: Batch, codes: Int64s, rows: Int64s, entries: Int64s) -> Int64s:
@@ -234,78 +212,72 @@ class TopicRun:
         return found
 
     def decide(self, watermark: int, now: int) -> Int64s:
-        """Decide what can be decided; returns what is to be published, each tuple once.
+        """Decide on all tuples for which watermark and clock allow it; returns those to publish, each once.
 
-        What one entry publishes can settle ties in another, so all are asked until none publishes.
+        When one entry publishes a tuple, this can settle a tie in another entry. Therefore all entries are
+        asked again until none of them publishes.
         """
         published: list[Int64s] = []
         again = True
         while again:
             again = False
-            for group in self._together.values():
+            for group in self._groups.values():
+                group.alive = max(group.alive, watermark - group.interval)
+                group.values.forget(group.alive)
                 ids = np.unique(group.state.decide(watermark, now).published)
                 if len(ids):
                     published.append(ids)
-                    for other in self._together.values():
-                        if other is not group or len(group.places) > 1:
+                    for other in self._groups.values():
+                        if other is not group or len(group.positions) > 1:
                             other.state.note_published(ids)
                     again = len(self._runs) > 1
         return _union(published)
 
     def held(self) -> tuple[Int64s, Int64s]:
-        """Ids and event times of the undecided tuples; one that several entries hold comes once, ids
-        ascending.
+        """Ids and event times of the undecided tuples, ascending by id. A tuple that several entries hold is
+        listed once.
         """
-        held = [group.state.held() for group in self._together.values()]
+        held = [group.state.held() for group in self._groups.values()]
         if not held:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         ids, first = np.unique(np.concatenate([ids for ids, _ in held]), return_index=True)
         return ids, np.concatenate([times for _, times in held])[first]
 
     def forget_keys(self, rows: Rows) -> None:
-        """Let go of keys of which neither an entry nor any of the shard's rows knows any more."""
+        """Forget the keys that no entry and no stored tuple uses any more."""
         for table in {id(one): one for one in (self.keys, *self._tables.values())}.values():
             if table.grown:
                 numbers = [number for number, one in self._tables.items() if one is table]
                 mine = self._numbers[np.isin(self._key_of, numbers)]
-                known = [group.state.key_codes() for group in self._together.values()]
+                known = [group.state.key_codes() for group in self._groups.values()]
                 live = [keys[np.isin(keys >> CODE_BITS, mine)] & ((1 << CODE_BITS) - 1) for keys in known]
                 table.forget(live + rows.codes(self.serial) if table is self.keys else live)
 
     def next_deadline(self) -> int | None:
-        """When on the caller's clock `decide` has to be called even if nothing comes."""
-        deadlines = [group.state.next_deadline() for group in self._together.values()]
+        """The time on the caller's clock at which `decide` must be called, even if no tuple arrives."""
+        deadlines = [group.state.next_deadline() for group in self._groups.values()]
         return min((at for at in deadlines if at is not None), default=None)
 
     def size(self) -> int:
-        """How many tuples all entries remember, counted once for each entry."""
-        return sum(group.state.size() for group in self._together.values())
+        """The number of tuples that all entries remember; a tuple counts once for each entry."""
+        return sum(group.state.size() for group in self._groups.values())
 
-    def _noted(self, groups: list[Int64s]) -> Int64s:
+    def _note_published(self, groups: list[Int64s]) -> Int64s:
         ids = _union(groups)
         if len(ids):
-            for group in self._together.values():
+            for group in self._groups.values():
                 group.state.note_published(ids)
         return ids
 
 
 def _by_number(numbers: Int64s) -> Iterator[tuple[int, Int64s]]:
-    """Each number, and where it stands."""
+    """Each distinct number and the positions at which it occurs."""
     if (numbers == numbers[:1]).all():
         yield from ((number, np.arange(len(numbers))) for number in numbers[:1].tolist())
         return
     order = np.argsort(numbers, kind="stable")
     found, first = np.unique(numbers[order], return_index=True)
     yield from zip(found.tolist(), np.split(order, first[1:]), strict=True)
-
-
-def _value(expr: Expr, columns: Columns, count: int) -> Vector:
-    """What omission compares; NULL, which keeps every tuple, where a function of Python fails."""
-    try:
-        return evaluate(expr, columns, count)
-    except FunctionError as error:
-        _log.error("a value can't be computed: every tuple is kept", error=str(error))
-        return Vector(np.zeros(count), np.ones(count, np.bool_))
 
 
 def _union(groups: list[Int64s]) -> Int64s:

@@ -1,22 +1,24 @@
-"""Compile omission's kernels before the first tuple has to wait for them."""
+"""Compilation of the kernels for omission and filters, before the first tuple needs them."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tamis.evaluation.dispatch import WORTH_IT, Dispatch
+from tamis.evaluation.filter_dispatch import MIN_INDEXED, Dispatch
+from tamis.expressions.nodes import Column, Literal, Type
+from tamis.expressions.signatures import call
 from tamis.expressions.vectors import Vector
 from tamis.omission.stream import OmissionState
-from tamis.omission.window_stream import WindowState
-from tamis.predicates import parse
+from tamis.omission.window_extremes.stream import WindowState
 
 
 def warm_up() -> None:
-    """Take a few tuples through every kernel; what is compiled is kept on disk for the next start."""
+    """Run every kernel with a few tuples. Compiled kernels are kept on disk for the next start."""
     for state in (OmissionState(2), WindowState(1, 2)):
         _warm_up(state)
-    # As many filters as the index is worth its while for.
-    filters = [parse(f"a > {bound}").expression() for bound in range(WORTH_IT)]
+    # From this many filters on, the index is used.
+    a = Column("", "a", Type.DOUBLE)
+    filters = [call(">", a, Literal(float(bound), Type.DOUBLE)) for bound in range(MIN_INDEXED)]
     Dispatch(filters).over({"a": Vector(np.zeros(2))}, 2)
 
 

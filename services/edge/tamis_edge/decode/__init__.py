@@ -1,1 +1,1 @@
-"""From the bytes that sources hand over to checked columns; what can't be used is named, row by row."""
+"""Decoding: from bytes of sources to checked columns; reports each reading that can't be used."""

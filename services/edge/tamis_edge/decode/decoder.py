@@ -1,46 +1,41 @@
-"""A stream's decoder: payloads or raw columns to checked tuples, and the offenders apart."""
+"""Decoder of a stream: payloads or raw columns to checked tuples, and the readings that can't be used."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Type
+from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
-from tamis.planning.plan import StreamPlan
-from tamis.recordings.json_values import Offence, TimeUnit, convert
-from tamis_edge.core.keys import Int64s
+from tamis.plan.model import StreamPlan
+from tamis.recordings.json_values import Offence, convert
+from tamis.recordings.time_units import TimeUnit
+from tamis_edge.core.max_ahead import limit, too_far
+from tamis_edge.core.messages.keys import Int64s
+from tamis_edge.decode.by_schema.logical_types import WantedColumn
+from tamis_edge.decode.by_schema.rows import SchemaRows, Schemas
+from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.decode.json_rows import parse
 
-# Payloads parsed at a time: their objects stay in the processor's cache until their values are taken out.
+# Payloads parsed at a time: few enough that their objects stay in the processor's cache.
 SLICE = 500
 
 # Bytes of a reading, for a table's row characters of its texts. A tuple goes out with its key, and an alarm
-# with the tuples of all its streams: together they must stay below what a topic takes (`MAX_RECORD_BYTES`).
+# with the tuples of all its streams: together they must stay below the limit of a topic (`MAX_RECORD_BYTES`).
 MAX_READING = 900_000
-
-
-@dataclass(frozen=True)
-class FieldMap:
-    """How a source's readings become a stream's columns.
-
-    `fields`: the path of a column's value in a reading (`"data.temp"`), the column's own name where it isn't
-    given; `unit`: what TIMESTAMPs that are numbers count.
-    """
-
-    fields: Mapping[str, str] = field(default_factory=dict)
-    unit: TimeUnit = "us"
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """`rows`: places in the batch of the tuples that are good; `columns` and `times` are of these alone."""
+    """Valid tuples and mistakes of a batch. `rows`: positions of the valid tuples in the batch; `columns`
+    and `times` have only these.
+    """
 
     rows: Int64s
     columns: dict[str, Vector]
@@ -49,10 +44,12 @@ class Decoded:
 
 
 class Decoder:
-    """Decodes micro-batches for one stream and one way of mapping."""
+    """Decodes micro-batches of one stream with one field map."""
 
-    def __init__(self, stream: StreamPlan, mapping: FieldMap) -> None:
+    def __init__(self, stream: StreamPlan, mapping: FieldMap, *, replayed: bool = False) -> None:
+        """`replayed`: the readings are those of a recording (see `core.max_ahead`)."""
         self.stream = stream
+        self._most = limit(stream, replayed)
         self.mapping = mapping
         self._paths = {
             column.name: tuple(mapping.fields.get(column.name, column.name).split("."))
@@ -61,13 +58,14 @@ class Decoder:
         # All columns in one go where all are fields of the reading itself; a getter of one gives no tuple.
         flat = len(self._paths) > 1 and all(len(path) == 1 for path in self._paths.values())
         self._flat = itemgetter(*(path[0] for path in self._paths.values())) if flat else None
+        self._schema_rows: SchemaRows | None = None
 
     def path(self, column: str) -> tuple[str, ...]:
         """The steps to a column's value in a reading."""
         return self._paths[column]
 
     def payloads(self, payloads: Sequence[bytes], now: int) -> Decoded:
-        """JSON objects, one a payload. `now`: wall clock, microseconds."""
+        """Decode JSON objects, one in each payload. `now`: wall clock, microseconds."""
         raw: dict[str, list[Any]] = {name: [] for name in self._paths}
         offences: list[Offence] = []
         for start in range(0, len(payloads), SLICE):
@@ -75,10 +73,24 @@ class Decoder:
             offences += [Offence(start + fault.row, fault.reason, fault.error) for fault in faults]
             for name, values in zip(self._paths, self._extract(rows), strict=True):
                 raw[name] += values
-        return self._check(raw, len(payloads), offences, now)
+        return self._check(raw, len(payloads), offences, now, self.mapping.unit)
+
+    def with_schemas(self, payloads: Sequence[bytes], schemas: Schemas, now: int) -> Decoded:
+        """Values of Avro or Protobuf in the wire format of a schema registry. `schemas` has the schemas that
+        they name.
+        """
+        if self._schema_rows is None:
+            wanted = [
+                WantedColumn(column.name, column.type, self._paths[column.name], self.mapping.unit)
+                for column in self.stream.columns
+            ]
+            self._schema_rows = SchemaRows(wanted, MAX_READING)
+        raw, offences = self._schema_rows.read(payloads, schemas)
+        # Times come as microseconds from there, whatever they were.
+        return self._check(raw, len(payloads), offences, now, "us")
 
     def _extract(self, rows: Sequence[dict[str, Any]]) -> Iterable[Sequence[Any]]:
-        """The values of each column, None where a row lacks it."""
+        """The values of each column, None if a row lacks it."""
         if self._flat is not None:
             try:
                 return list(zip(*map(self._flat, rows), strict=True))
@@ -87,9 +99,7 @@ class Decoder:
         return [_follow(rows, path) for path in self._paths.values()]
 
     def columns(self, raw: Mapping[str, Sequence[Any]], rows: int, now: int) -> Decoded:
-        """Columns of Python values, by the names that the mapping's paths give; a column that isn't there is
-        NULL.
-        """
+        """Decode columns of Python values, named as the mapping's paths say. A missing column is NULL."""
         named = {name: raw.get(".".join(path)) or [None] * rows for name, path in self._paths.items()}
         texts = [named[column.name] for column in self.stream.columns if column.type is Type.VARCHAR]
         offences = []
@@ -98,9 +108,12 @@ class Decoder:
             if size > MAX_READING:
                 error = f"texts of {size} characters; the limit is {MAX_READING}"
                 offences.append(Offence(row, Reason.TOO_LARGE, error))
-        return self._check(named, rows, offences, now)
+        return self._check(named, rows, offences, now, self.mapping.unit)
 
-    def _check(self, raw: Mapping[str, Sequence[Any]], n: int, offences: list[Offence], now: int) -> Decoded:
+    def _check(
+        self, raw: Mapping[str, Sequence[Any]], n: int, offences: list[Offence], now: int, unit: TimeUnit
+    ) -> Decoded:
+        """Check raw columns; `unit` is that of TIMESTAMPs that are numbers."""
         stream = self.stream
         bad = np.zeros(n, np.bool_)
         bad[[offence.row for offence in offences]] = True
@@ -114,7 +127,7 @@ class Decoder:
         columns: dict[str, Vector] = {}
         for column in stream.columns:
             values = raw[column.name]
-            vector, misfits = convert(column.name, values, column.type, self.mapping.unit)
+            vector, misfits = convert(column.name, values, column.type, unit)
             for misfit in misfits:
                 if not bad[misfit.row]:
                     bad[misfit.row] = True
@@ -144,15 +157,14 @@ class Decoder:
                     ),
                 )
         times = np.zeros(n, np.int64) if stream.time is None else columns[stream.time].data
-        if stream.max_ahead is not None:
-            accuse(
-                np.flatnonzero((times > now + stream.max_ahead) & ~bad),
-                Reason.AHEAD_OF_CLOCK,
-                lambda row: (
-                    f"{stream.time}: {(int(times[row]) - now) / 1e6:.3f} s ahead of this edge's clock; "
-                    f"max_ahead is {(stream.max_ahead or 0) / 1e6:g} s"
-                ),
-            )
+        accuse(
+            np.flatnonzero(too_far(times, now, self._most) & ~bad),
+            Reason.AHEAD_OF_CLOCK,
+            lambda row: (
+                f"{stream.time}: {(int(times[row]) - now) / 1e6:.3f} s ahead of this edge's clock; "
+                f"max_ahead is {(self._most or 0) / 1e6:g} s"
+            ),
+        )
         good = np.flatnonzero(~bad)
         if len(good) < n:
             columns = {name: vector.take(good) for name, vector in columns.items()}

@@ -1,4 +1,4 @@
-"""JSON payloads of a whole micro-batch to Python objects, with one call of the parser where all is well."""
+"""JSON payloads of a micro-batch to Python objects, by a single call of the parser if all are valid."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tamis.recordings.json_values import Offence
 
 
 def parse(payloads: Sequence[bytes], limit: int) -> tuple[list[dict[str, Any]], list[Offence]]:
-    """The object of each payload, `{}` for offenders: what isn't a JSON object, or is longer than `limit`
-    bytes.
+    """The object of each payload, and the mistakes. The object is `{}` for a payload that isn't a JSON
+    object, or has more than `limit` bytes.
     """
     rows: list[Any] | None = None
     if max(map(len, payloads), default=0) <= limit:
@@ -82,7 +82,9 @@ def _parse_one(payload: bytes, limit: int) -> Any:
 
 
 def _refuse_nan(payload: bytes) -> None:
-    """Many senders write NaN and Infinity, which JSON lacks; naming that helps more than "not JSON"."""
+    """Raises an error that names NaN or Infinity, which many senders write although JSON doesn't have them.
+    This helps the sender more than "not JSON".
+    """
 
     def refuse(constant: str) -> None:
         raise _Refused(Reason.NOT_A_NUMBER, f"{constant} is no JSON number; leave the field out or send null")

@@ -1,5 +1,6 @@
-"""Text of a CSV cell to the value that JSON would have had; what doesn't fit stays text, for the type check
-to name.
+"""Text of CSV cells to the values that JSON would have had.
+
+Text that doesn't fit the column's type remains text. The type check then reports it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from tamis.expressions.nodes import Type
 
 
 def values(cells: Sequence[str | None], type_: Type) -> Sequence[Any]:
-    """The values of one column; an empty cell is None already.
+    """The values of one column. The caller has already replaced empty cells by None.
 
     >>> values(["1.5", None, "x"], Type.DOUBLE)
     [1.5, None, 'x']

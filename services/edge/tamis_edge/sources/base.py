@@ -1,4 +1,4 @@
-"""What the edge asks of a source."""
+"""Interfaces of sources and of their shards, and the readings that they deliver."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.keys import Int64s
-from tamis_edge.decode.decoder import Decoded, Decoder, FieldMap
+from tamis_edge.core.messages.keys import Int64s
+from tamis_edge.decode.decoder import Decoded, Decoder
+from tamis_edge.decode.field_map import FieldMap
 
 READ_BYTES = 32 * 2**20  # of readings that are decoded at once, or wait in memory for that
 
@@ -30,17 +31,19 @@ class Delivery(Protocol):
     def size(self) -> int: ...
 
     def decode(self, decoder: Decoder, now: int) -> Decoded:
-        """The tuples, and the offenders by their place in this delivery."""
+        """The tuples and the mistakes, by their position in this delivery."""
         ...
 
     def payload(self, row: int) -> bytes:
-        """One reading whole, for a dead letter."""
+        """One complete reading, for a dead letter."""
         ...
 
 
 @dataclass(frozen=True)
 class Payloads:
-    """Readings as the bytes that were sent. `streams`: what each was sent for, where that differs."""
+    """Readings as the bytes that were sent. `streams`: for readings of unknown streams, the stream name that
+    the sender gave.
+    """
 
     offsets: Int64s
     arrivals: Int64s
@@ -49,17 +52,22 @@ class Payloads:
 
     @classmethod
     def concat(cls, parts: Sequence[Payloads]) -> Payloads:
-        """One after the other."""
+        """The readings of deliveries of one shard, in order."""
         return cls(
             np.concatenate([part.offsets for part in parts]),
             np.concatenate([part.arrivals for part in parts]),
             [payload for part in parts for payload in part.payloads],
+            [stream for part in parts for stream in part.streams],
         )
 
+    def part(self, start: int, end: int) -> Payloads:
+        """The readings from `start` to before `end`."""
+        rows = slice(start, end)
+        return Payloads(self.offsets[rows], self.arrivals[rows], self.payloads[rows], self.streams[rows])
+
     def split(self, rows: int) -> tuple[Payloads, Payloads]:
-        """The first so many readings, and the others."""
-        first = Payloads(self.offsets[:rows], self.arrivals[:rows], self.payloads[:rows])
-        return first, Payloads(self.offsets[rows:], self.arrivals[rows:], self.payloads[rows:])
+        """The first `rows` readings, and the others."""
+        return self.part(0, rows), self.part(rows, len(self.offsets))
 
     @property
     def size(self) -> int:
@@ -74,7 +82,7 @@ class Payloads:
 
 @dataclass(frozen=True)
 class RawColumns:
-    """Readings of a file that has columns, by the file's names for them."""
+    """Readings of a file that has columns. The columns have the names of the file."""
 
     offsets: Int64s
     arrivals: Int64s
@@ -85,8 +93,8 @@ class RawColumns:
         return decoder.columns(self.columns, len(self.offsets), now)
 
     def payload(self, row: int) -> bytes:
-        # A row of a table has no bytes of its own: JSON says what it held.
-        # Not by orjson, which has no NaN and no integers beyond 64 bits: often just these are the fault.
+        # A row of a table has no bytes of its own, so a dead letter has it as JSON. orjson can't write NaN
+        # and integers beyond 64 bits, which are often the mistake.
         row_of = {name: values[row] for name, values in self.columns.items()}
         return json.dumps(row_of, default=str, ensure_ascii=False).encode()
 
@@ -102,20 +110,21 @@ class SourceShard(Protocol):
 
     name: str  # the shard's id
     stream: str
-    topic: str  # what dead letters name as the origin
+    topic: str  # the origin that dead letters name
     partition: int
     fields: FieldMap
-    movable: bool  # another edge may take it up: only what is published is done with
+    movable: bool  # another edge may take it up: its readings are done only once they are published
     declared: bool  # the configuration names its stream, which may be created later
+    replayed: bool  # a recording, whose event times have nothing to do with the clock
 
     @property
     def caught_up(self) -> bool:
-        """All that there is to read was polled."""
+        """True if the source has no more readings now and all were polled."""
         ...
 
     @property
     def ended(self) -> bool:
-        """Nothing more will ever come, and all was polled."""
+        """True if the source will never have more readings and all were polled."""
         ...
 
     def committed(self) -> tuple[Commit, bool] | None:
@@ -123,56 +132,58 @@ class SourceShard(Protocol):
         ...
 
     def start(self, offset: int, decoder: Decoder) -> None:
-        """Deliver from `offset` on. `decoder` is the one that deliveries will be decoded by."""
+        """Deliver readings from `offset` on, which will be decoded by `decoder`."""
         ...
 
     def stop(self) -> None:
-        """Deliver nothing until started again."""
+        """Deliver nothing until the next start."""
         ...
 
     def poll(self, limit: int, now: int) -> Delivery | None:
-        """What has come, at most `limit` readings and about `READ_BYTES`; None for nothing. Never waits."""
+        """The readings that have arrived: at most `limit` readings, and about `READ_BYTES`; None if there are
+        none. It never waits.
+        """
         ...
 
     def commit(self, commit: Commit, final: bool) -> Future[None]:
-        """Make a commit durable; the future fails where that is not possible."""
+        """Make a commit durable. The future fails if that is not possible."""
         ...
 
 
 class Source(Protocol):
-    """A way in for readings."""
+    """A source of readings, with a shard for each stream or partition."""
 
     def start(self) -> None:
-        """Open it. What can't be reached is tried again, not an error."""
+        """Open the source. A source that can't be reached is tried again later."""
         ...
 
     def shards(self) -> Sequence[SourceShard]:
-        """The shards that this edge serves now; called at each turn of the loop, and does the source's own
-        work in it.
+        """The shards that this edge serves now. The loop calls it in each turn, and the source does its own
+        work in this call.
         """
         ...
 
     @property
     def behind(self) -> bool:
-        """More is at hand than its shards were last asked for."""
+        """True if the source has more readings than its shards returned at the last poll."""
         ...
 
     def troubles(self) -> Mapping[str, str | None]:
-        """By the name of each source in the configuration why nothing can be had of it now; None: it can."""
+        """The problem of each configured source, by its name; None if the source has no problem."""
         ...
 
     def check(self) -> None:
-        """Raises DeadThreadError where a thread of the source has died."""
+        """Raises DeadThreadError if a thread of the source has died."""
         ...
 
     def refuse(self, full: bool) -> None:
-        """Turn readings away while the spool is full."""
+        """Refuse readings while the spool is full."""
         ...
 
     def stop(self) -> None:
-        """Take nothing more from outside."""
+        """Take no more readings."""
         ...
 
     def close(self) -> None:
-        """Let go of everything, after the last commit."""
+        """Close everything, after the last commit."""
         ...

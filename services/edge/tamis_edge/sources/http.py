@@ -19,27 +19,55 @@ from starlette.routing import Route
 
 from tamis.errors import UnavailableError
 from tamis.messaging.topics import is_stream_name
-from tamis.planning.plan import Plan
+from tamis.plan.model import Plan
+from tamis.settings.http_security import HttpSecurity
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.server import HttpServer
+from tamis.web.authentication import Authentication, Reason
 from tamis.web.body import read_body
 from tamis.web.guard import Guard
 from tamis.web.problems import answer_with_problems, problem
-from tamis_edge.config import Http, HttpSource
+from tamis.web.tokens import Token
 from tamis_edge.decode.decoder import MAX_READING
-from tamis_edge.journal import Journal
-from tamis_edge.sources.journalled import MOST_UNPLANNED, JournalShard
+from tamis_edge.settings import Http, HttpSource
+from tamis_edge.sources.journal_shard import MOST_UNPLANNED, JournalShard
+from tamis_edge.storage.journal import Journal
 
 _log = get_logger("edge.http")
 
-RETRY_AFTER = 5  # seconds; about what Kafka needs to come back from a restart
+RETRY_AFTER = 5  # seconds; Kafka takes about as long to restart
+PATH = "/v1/streams/"
+UNPROTECTED = HttpSecurity()
+# Readings are found one by one: of so many that takes about a second, in which no other sender is answered.
+MOST_READINGS = 100_000
+
+
+class EdgeRules:
+    """The rights that requests to an edge need: a writer's, of the stream."""
+
+    def is_open(self, path: str) -> bool:
+        """False: an edge's probes have a port of their own."""
+        return False
+
+    def missing(self, token: Token, method: str, path: str) -> str | None:
+        """The right that a token lacks."""
+        if token.role != "writer":
+            return f"to send readings: that needs the role 'writer', and it has {token.role!r}"
+        stream = path.removeprefix(PATH)
+        if token.streams is None or stream in token.streams:
+            return None
+        return f"to write to the stream {stream!r:.250}; its streams: {', '.join(sorted(token.streams))}"
+
+    def is_logged(self, method: str, path: str) -> bool:
+        """False: an edge gets too many requests."""
+        return False
 
 
 class HttpSources:
     """All HTTP sources of an edge behind one server.
 
-    A stream that only the default source takes must be in the plan; one that a source names may be created
-    later: its readings wait in the journal.
+    A stream that only the default source accepts must be in the plan. A stream that a source names may be
+    created later: its readings wait in the journal.
     """
 
     behind = False  # a full micro-batch says so
@@ -53,7 +81,10 @@ class HttpSources:
         journal: Journal,
         plan: Callable[[], Plan | None],
         wake: Callable[[], None],
+        security: HttpSecurity = UNPROTECTED,
+        count_refused: Callable[[Reason], None] = lambda _: None,
     ) -> None:
+        """`count_refused` gets the reason of each request that has no right to be answered."""
         self._edge, self._journal, self._plan, self._wake = edge, journal, plan, wake
         self._limit = http.body_limit
         self._named = {stream: source for source in sources for stream in source.streams or ()}
@@ -61,26 +92,34 @@ class HttpSources:
         self._names = [source.name for source in sources]
         self._shards: dict[str, JournalShard] = {}
         self._full = False
+        self._security = security
+        middleware = [Middleware(Guard, body_limit=self._limit, hosts=[http.host, *http.hosts])]
+        if security.tokens is not None:
+            tokens, rules = security.tokens.current, EdgeRules()
+            middleware.append(
+                Middleware(Authentication, tokens=tokens, rules=rules, count=count_refused, log=_log)
+            )
         application = Starlette(
-            routes=[Route("/v1/streams/{stream}", self._post, methods=["POST"])],
-            middleware=[Middleware(Guard, body_limit=self._limit, hosts=[http.host, *http.hosts])],
+            routes=[Route(f"{PATH}{{stream}}", self._post, methods=["POST"])], middleware=middleware
         )
         answer_with_problems(application, _log)
-        self._server = HttpServer(application, http.host, http.port)
+        self._server = HttpServer(application, http.host, http.port, certificates=security.certificates)
 
     @property
     def url(self) -> str:
-        """Where the source answers."""
+        """The address at which the source answers."""
         return self._server.url
 
     def start(self) -> None:
+        self._security.watch()
         self._server.start()
 
     def shards(self) -> list[JournalShard]:
         plan = self._plan()
         wanted = dict(self._named)
         if self._open is not None:
-            # What came before there was a plan, or before the stream was dropped, still has to be looked at.
+            # Readings from before the first plan, or from before the stream was dropped, are still in the
+            # journal.
             suffix = f":{self._edge}/{self._open.name}"
             old = [name.removesuffix(suffix) for name in self._journal.shards() if name.endswith(suffix)]
             known = [stream.name for stream in plan.streams] if plan is not None else []
@@ -106,7 +145,7 @@ class HttpSources:
         self._server.check()
 
     def refuse(self, full: bool) -> None:
-        """Whether to turn readings away since the spool is full."""
+        """Pass True to refuse readings because the spool is full."""
         self._full = full
 
     def stop(self) -> None:
@@ -124,7 +163,7 @@ class HttpSources:
         return None
 
     def _unplanned(self, stream: str) -> bool:
-        """Whether the stream is one too many of those that wait for the first plan."""
+        """True if too many streams already wait for the first plan."""
         if stream in self._named or self._open is None or self._plan() is not None:
             return False
         suffix = f":{self._edge}/{self._open.name}"
@@ -154,6 +193,9 @@ class HttpSources:
             return problem(status, "body", status.phrase, error.detail)
         try:
             readings = split(body, request.headers.get("content-type", ""))
+        except TooManyError:
+            detail = f"the limit of one request is {MOST_READINGS} readings; send them in parts"
+            return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body", "Too many readings", detail)
         except ValueError as error:
             detail = f"{error}; send a JSON object, an array of objects, or NDJSON"
             return problem(HTTPStatus.BAD_REQUEST, "body", "The body can't be parsed", detail)
@@ -171,13 +213,18 @@ class HttpSources:
         return JSONResponse({"accepted": len(readings)}, status_code=202)
 
 
+class TooManyError(Exception):
+    """A request has more than `MOST_READINGS` readings."""
+
+
 def split(body: bytes, content_type: str) -> list[bytes]:
     """The readings of a request's body: one JSON object, an array, or NDJSON.
 
-    A line that isn't JSON among lines that are stays as it is, and becomes a dead letter later.
+    A line that isn't JSON, among lines that are JSON, is kept unchanged and becomes a dead letter later.
 
     Raises:
         ValueError: nothing in it can be parsed.
+        TooManyError: there are more than `MOST_READINGS`.
     """
     if "ndjson" not in content_type and "jsonlines" not in content_type:
         try:
@@ -193,6 +240,8 @@ def split(body: bytes, content_type: str) -> list[bytes]:
             raise ValueError("a JSON value that is neither object nor array")
     lines = [line.strip() for line in body.split(b"\n")]
     readings = [line for line in lines if line]
+    if len(readings) > MOST_READINGS:
+        raise TooManyError
     if readings and not any(map(_is_json, readings)):
         raise ValueError("none of its lines is JSON")
     return readings
@@ -203,17 +252,19 @@ _DECODER = json.JSONDecoder()
 
 
 def _items(array: str) -> list[bytes]:
-    """The items of a JSON array as they stand in it: a dead letter has to be what was sent.
+    """The items of a JSON array as they were sent, because a dead letter must be unchanged.
 
-    Raises ValueError where one nests too deeply.
+    Raises ValueError if one nests too deeply, TooManyError if there are too many.
     """
-    items = []
+    items: list[bytes] = []
     at = array.index("[") + 1
     while array[at := _BETWEEN.match(array, at).end()] != "]":  # type: ignore[union-attr]
         try:
             _, end = _DECODER.raw_decode(array, at)
         except RecursionError:
             raise ValueError("an item of the array nests too deeply") from None
+        if len(items) == MOST_READINGS:
+            raise TooManyError
         items.append(array[at:end].encode())
         at = end
     return items

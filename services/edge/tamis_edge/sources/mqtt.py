@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import sys
 import threading
 import time
@@ -16,23 +17,37 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
 from tamis.messaging.topics import is_stream_name
+from tamis.telemetry.essential_threads import DeadThreadError
 from tamis.telemetry.logs import get_logger
-from tamis.telemetry.threads import DeadThreadError
-from tamis_edge.config import STREAM, MqttSource
-from tamis_edge.journal import Journal, JournalFullError
-from tamis_edge.sources.journalled import MOST_UNPLANNED, STRAY, JournalShard, StrayShard
+from tamis.web.addresses import is_loopback
+from tamis.web.tls import client_context
+from tamis_edge.settings import STREAM, MqttSource, MqttTls
+from tamis_edge.sources.journal_shard import MOST_UNPLANNED, STRAY, JournalShard, StrayShard
+from tamis_edge.storage.journal import Journal, JournalFullError
 
 _log = get_logger("edge.mqtt")
 
-# With a session that outlives the connection the broker keeps what came meanwhile.
+# The session outlives the connection, so that the broker keeps messages meanwhile.
 SESSION_SECONDS = 7 * 24 * 3600
 ROOM_TO_RESUME = (
     0.1  # of the journal's limit: reconnecting at the first free byte would only disconnect again
 )
 
 
+# Reasons of MQTT 3.1.1 and 5 for a wrong user name or password.
+_REFUSED = ("Bad user name or password", "Not authorized")
+_CREDENTIALS = "check `username` and `password` of the source"
+_TRUST = "check `tls.ca` of the source, and that `host` is a name or address that the certificate has"
+
+
+def _tls(source: MqttSource) -> ssl.SSLContext:
+    """The TLS context of a source. Raises InputError if its files can't be used."""
+    files = source.tls if isinstance(source.tls, MqttTls) else MqttTls()
+    return client_context(files.ca, where=f"source {source.name}: tls.ca", certificate=files.own)
+
+
 class MqttShards:
-    """One subscription; a shard for each stream that its messages are of."""
+    """One subscription, with a shard for each stream of its messages."""
 
     behind = False  # a full micro-batch says so
 
@@ -46,8 +61,8 @@ class MqttShards:
         planned: Callable[[str], bool | None],
         wake: Callable[[], None],
     ) -> None:
-        """`limit`: the journal's; `planned`: whether the plan has a stream, None while there is no plan that
-        could tell.
+        """`limit`: the limit of the journal. `planned`: tells whether the plan has a stream; None while there
+        is no plan.
         """
         self._source, self._edge, self._journal, self._wake = source, edge, journal, wake
         self._planned = planned
@@ -76,11 +91,14 @@ class MqttShards:
             password = source.password.get_secret_value() if source.password else None
             self._client.username_pw_set(source.username, password)
         if source.tls:
-            self._client.tls_set()
+            self._client.tls_set_context(_tls(source))
+        elif source.password is not None and not is_loopback(source.host):
+            _log.warning("a password is sent to an MQTT broker without TLS", source=source.name)
         self._client.reconnect_delay_set(1, 10)
         self._client.on_connect = self._connected
         self._client.on_connect_fail = self._unreachable
         self._client.on_disconnect = self._disconnected
+        self._client.on_subscribe = self._subscribed
         self._client.on_message = self._message
 
     def start(self) -> None:
@@ -96,7 +114,7 @@ class MqttShards:
     def shards(self) -> list[JournalShard]:
         if self._unplanned and self._planned(STRAY) is not None:
             self._unplanned = False
-        waits = self._held_back or self._unplanned or self._stopped
+        waits = self._held_back or self._unplanned or self._stopped or self._journal.refused
         if self._refusing and not waits and self._journal.room >= self._room:
             # The broker sends again, in order, what was not acknowledged. With the old thread still there
             # the client would start none.
@@ -117,7 +135,7 @@ class MqttShards:
             raise DeadThreadError(name, None)
 
     def refuse(self, full: bool) -> None:
-        """Whether to take nothing since the spool is full."""
+        """Take no messages while the spool is full."""
         self._held_back = full
         if full and not self._refusing:
             self._refuse("the spool is full")
@@ -149,25 +167,41 @@ class MqttShards:
         self, client: paho.Client, _: Any, __: paho.ConnectFlags, reason: ReasonCode, ___: Properties | None
     ) -> None:
         if reason.is_failure:
-            self._trouble = f"the MQTT broker refuses the connection: {reason}"
-            _log.warning(
-                "the MQTT broker refuses the connection", source=self._source.name, reason=str(reason)
-            )
+            hint = f"; {_CREDENTIALS}" if str(reason) in _REFUSED else ""
+            self._refused(f"the MQTT broker refuses the connection: {reason}{hint}")
+            return
+        client.subscribe(self._filter, qos=1)
+
+    def _subscribed(
+        self, _: paho.Client, __: Any, ___: int, reasons: list[ReasonCode], ____: Properties | None
+    ) -> None:
+        failure = next((reason for reason in reasons if reason.is_failure), None)
+        if failure is not None:
+            self._refused(f"the MQTT broker refuses to send {self._filter!r}: {failure}")
             return
         self._trouble = None
-        client.subscribe(self._filter, qos=1)
         _log.info("subscribed", source=self._source.name, topic=self._filter)
+
+    def _refused(self, trouble: str) -> None:
+        self._trouble = trouble
+        _log.warning("the MQTT broker refuses", source=self._source.name, reason=trouble)
 
     def _unreachable(self, _: paho.Client, __: Any) -> None:
         # Called where the client handles the error, which it doesn't hand over.
-        error = str(sys.exception())
+        error = sys.exception()
         self._trouble = f"can't reach the MQTT broker: {error}"
-        _log.warning("can't reach the MQTT broker", source=self._source.name, error=error)
+        if isinstance(error, ssl.SSLCertVerificationError):
+            why = f"certificate verify failed: {error.verify_message}"
+            self._trouble = f"the certificate of the MQTT broker is not trusted ({why}); {_TRUST}"
+        elif isinstance(error, ssl.SSLError):
+            self._trouble = f"no TLS with the MQTT broker: {error.reason or error}; check its port, and `tls`"
+        _log.warning("can't reach the MQTT broker", source=self._source.name, error=self._trouble)
 
     def _disconnected(
         self, _: paho.Client, __: Any, ___: paho.DisconnectFlags, reason: ReasonCode, ____: Properties | None
     ) -> None:
-        if reason.is_failure and not self._stopped:
+        # A broker that has refused also closes the connection. The trouble is then its reason for that.
+        if reason.is_failure and not self._stopped and self._trouble is None:
             self._trouble = f"lost the MQTT broker: {reason}"
             _log.warning("lost the MQTT broker", source=self._source.name, reason=str(reason))
 
@@ -196,7 +230,9 @@ class MqttShards:
         safe.add_done_callback(acknowledge)
 
     def _placed(self, message: paho.MQTTMessage) -> tuple[str | None, bytes]:
-        """The stream of the shard that takes a message, and what to journal there; None: no shard yet."""
+        """The stream of the shard that takes a message, None if there is none yet, and the row for the
+        journal.
+        """
         payload = bytes(message.payload)
         if self._source.stream is not None:
             return self._source.stream, payload

@@ -1,7 +1,7 @@
-"""Shards and frontiers of one output partition: `protocol.md`, rules 9 and 12.
+"""Shards and frontiers of the topics in one output partition: `protocol.md`, rules 9 and 12.
 
-In the design's model a stream has one topic; here each topic of a stream has its own records of progress, and
-so its own frontier.
+The protocol's model has one topic for each stream. In the fleet, each topic of a stream has its own progress
+records, and therefore its own frontier.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from tamis.messaging.records import END_OF_TIME, NOTHING_LEFT
-from tamis.planning.plan import Plan
-from tamis_joiner.core.decode import NOTHING_YET, Mark
+from tamis.plan.model import Plan
+from tamis_joiner.core.records.envelopes import BEGINNING_OF_TIME, ProgressRecord
 
 
 @dataclass
 class Listing:
-    """One shard on one topic. `version` is the plan version that lists it, `listed` false once it has left;
-    `progress` is the least event time that it can still publish, `obeyed` the plan version under which it
-    said so.
+    """A shard that a plan lists for a topic. `version` is the version of that plan; `listed` is false once
+    the shard has left. `progress` is the least event time that it can still publish, `obeyed` the plan
+    version under which it reported that.
     """
 
     version: int
     listed: bool = True
-    progress: int = NOTHING_YET
+    progress: int = BEGINNING_OF_TIME
     obeyed: int = 0
 
 
@@ -38,38 +38,38 @@ class Frontiers:
         self._left: dict[str, int] = {}
 
     def of(self, topic: str) -> int:
-        """The least event time that can still come on `topic`."""
-        return self._reached.get(topic, NOTHING_YET)
+        """The frontier of `topic`: the least event time of tuples that can still arrive."""
+        return self._reached.get(topic, BEGINNING_OF_TIME)
 
     def listed(self, topic: str) -> tuple[str, ...]:
         """The shards of `topic` that have not left."""
         return tuple(name for name, shard in self._shards.get(topic, {}).items() if shard.listed)
 
     def void(self, topic: str) -> bool:
-        """Whether no shard is listed for the stream of `topic`."""
+        """True if no shard is listed for the stream of `topic`."""
         return not self.listed(topic)
 
     def obeyed(self, topic: str) -> int | None:
-        """The least plan version under which a shard of `topic` has last told its progress: all of its tuples
-        of older plans are there. None without shards.
+        """The least plan version under which the shards of `topic` have last reported progress. All of their
+        tuples of older plans have arrived. None if no shard is listed.
         """
         return min(
             (shard.obeyed for shard in self._shards.get(topic, {}).values() if shard.listed), default=None
         )
 
     def left(self, topic: str) -> int:
-        """No tuple of a shard that has left `topic` is later than this event time."""
+        """The greatest event time that tuples of shards that have left `topic` may have."""
         return self._left.get(topic, NOTHING_LEFT)
 
-    def saw(self, topic: str, event_time: int) -> None:
-        """Note the greatest event time of tuples that are taken."""
-        self._greatest[topic] = max(self._greatest.get(topic, NOTHING_YET), event_time)
+    def note_tuples(self, topic: str, event_time: int) -> None:
+        """Note the greatest event time of tuples that have arrived."""
+        self._greatest[topic] = max(self._greatest.get(topic, BEGINNING_OF_TIME), event_time)
 
     def obey(self, plan: Plan) -> None:
-        """List what the plan lists anew; a shard leaves by a final record, never by a plan.
+        """List the shards that are new in the plan. A shard leaves by a final record, never by a plan.
 
-        What is forgotten can't be asked for again: topics that the plan doesn't have, and shards that have
-        left and that the plan doesn't list, since a later one lists them under a greater version.
+        Topics that the plan doesn't have are removed. Shards that have left and that the plan doesn't list
+        are removed, too: a later plan lists them under a greater version.
         """
         named = {topic.name for stream in plan.streams for topic in stream.topics}
         for table in (self._shards, self._reached, self._greatest, self._left):
@@ -87,26 +87,28 @@ class Frontiers:
                     if shard not in shards or version > shards[shard].version:
                         shards[shard] = Listing(version)
 
-    def take(self, topic: str, mark: Mark, partners: Mapping[str, frozenset[str]]) -> None:
-        """Take a progress or a final record that is not above the plan's version."""
-        shard = self._shards.get(topic, {}).get(mark.shard)
-        if shard is None or not shard.listed or mark.version < shard.version:
+    def take(self, topic: str, record: ProgressRecord, partners: Mapping[str, frozenset[str]]) -> None:
+        """Take a progress or a final record whose version is not above the plan's. `partners` as in
+        `advance`.
+        """
+        shard = self._shards.get(topic, {}).get(record.shard)
+        if shard is None or not shard.listed or record.version < shard.version:
             return
-        if mark.kind == "progress":
-            shard.progress = max(shard.progress, mark.event_time)
-            shard.obeyed = max(shard.obeyed, mark.version)
+        if record.kind == "progress":
+            shard.progress = max(shard.progress, record.event_time)
+            shard.obeyed = max(shard.obeyed, record.version)
         else:
-            # What the shard reported until now must count before it leaves.
+            # The frontier must include what the shard has reported before it leaves.
             self.advance(partners)
             shard.listed = False
             self._left[topic] = self._greatest.get(topic, NOTHING_LEFT)
 
     def advance(self, partners: Mapping[str, frozenset[str]]) -> None:
-        """Raise the frontiers to what the shards have reported. `partners` are the topics that each topic is
-        joined with.
+        """Raise the frontiers to what the shards have reported. `partners` has, by topic, the topics that
+        it is joined with.
 
-        A topic without shards follows its partners: the furthest of those that go on, since the end of a
-        partner that has ended for good would shut the topic to all others too.
+        A topic without shards follows the furthest of its partners that still continue. It doesn't follow a
+        partner to the end of time, because it would then be closed for its other partners, too.
         """
         for topic, shards in self._shards.items():
             progress = [shard.progress for shard in shards.values() if shard.listed]
@@ -119,7 +121,7 @@ class Frontiers:
                 if self.void(topic):
                     others = [self.of(partner) for partner in partners.get(topic, ()) if partner != topic]
                     going = [frontier for frontier in others if frontier < END_OF_TIME] or others
-                    moved |= self._raise(topic, max(going, default=NOTHING_YET))
+                    moved |= self._raise(topic, max(going, default=BEGINNING_OF_TIME))
 
     def _raise(self, topic: str, frontier: int) -> bool:
         if frontier <= self.of(topic):
@@ -128,7 +130,7 @@ class Frontiers:
         return True
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, for `from_json`."""
+        """All of the state, for `from_json`."""
         return {
             "reached": self._reached,
             "greatest": self._greatest,
@@ -141,7 +143,7 @@ class Frontiers:
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> Frontiers:
-        """The frontiers that `to_json` wrote down."""
+        """The frontiers that `to_json` described."""
         self = Frontiers()
         self._reached = dict(document["reached"])
         self._greatest = dict(document["greatest"])
@@ -151,13 +153,3 @@ class Frontiers:
             for topic, shards in document["shards"].items()
         }
         return self
-
-
-def partners(plan: Plan | None) -> dict[str, frozenset[str]]:
-    """The topics that each topic is joined with by some query of the plan, those with time."""
-    found: dict[str, set[str]] = {}
-    for definition in plan.queries if plan else ():
-        topics = {source.topic for source in definition.inputs if source.time}
-        for topic in topics:
-            found.setdefault(topic, set()).update(topics)
-    return {topic: frozenset(others - {topic}) for topic, others in found.items()}

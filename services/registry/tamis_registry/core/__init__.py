@@ -1,6 +1,6 @@
-"""The registry's decisions, pure: statements, acknowledgements, frontiers and times in; plans and records
-out.
+"""Decisions of the registry, without I/O: statements, reports and times in; plans and records out.
 
-The rules and their names are those of the fleet's protocol (docs/architecture.md); nothing here knows
-Kafka, HTTP or a clock. `Registry` is the way in.
+`registry.Registry` is the entry point. It changes nothing when it decides: it returns a `Change`, which the
+caller performs and then reports as done. The rules are the rules of the fleet's protocol
+(docs/protocol.md).
 """

@@ -1,4 +1,4 @@
-"""What the registry refuses, beyond mistakes in SQL."""
+"""Errors with which the registry refuses requests, except mistakes in SQL."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tamis.errors import NotAcceptedError, RefusedError
 
 
 class MissingError(RefusedError):
-    """There is nothing of that name."""
+    """There is nothing with that name."""
 
 
 class UnboundedError(NotAcceptedError):
-    """No proof that the query's memory is bounded. `document` is its part of EXPLAIN's document."""
+    """The query's memory isn't proven to be bounded. `document` is the query's part of EXPLAIN's document."""
 
     def __init__(self, what: str, *, where: str, hint: str, document: dict[str, Any]) -> None:
         self.document = document

@@ -1,7 +1,9 @@
-"""Subscriptions from outside the fleet: asked for by predicate, counted as queries while they are asked for.
+"""Leases: subscriptions of consumers outside the fleet.
 
-A lease over a raw stream is a reader of one of its shared topics. Over a derived stream it reads that
-stream's own topic, which carries all of its tuples in any case.
+A consumer requests a lease for a predicate. The lease counts as a query until it expires.
+
+A lease over a raw stream is a reader of one of its shared topics. A lease over a derived stream reads the
+stream's own topic, which always has all of its tuples.
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ from typing import Literal as Word
 from tamis.errors import InputError, RefusedError
 from tamis.expressions.nodes import Expr, Literal, Type
 from tamis.expressions.sql_text import to_sql
-from tamis.planning.build import Subscription
 from tamis.predicates import Predicate
 from tamis.query.condition import read_condition
 from tamis.query.model import Catalog
+from tamis.sharing.subscriptions import Subscription
 from tamis_registry.core.errors import MissingError
-from tamis_registry.core.seen import Seen
-from tamis_registry.core.state import Lease, State
+from tamis_registry.core.shards.fleet_reports import FleetReports
+from tamis_registry.core.state.model import Lease, State
 
 # Each is an entry of a plan.
 MOST = 10_000
@@ -33,10 +35,10 @@ SECOND = 1_000_000
 
 
 def new_lease(stream: str, predicate: str, consumer: str, seconds: int, catalog: Catalog) -> Lease:
-    """The lease that is asked for, of version 0. The same stream, predicate and consumer have the same id.
+    """The requested lease, with version 0. The same stream, predicate and consumer give the same id.
 
-    Raises MissingError for a stream that there isn't, SqlErrors for mistakes in the predicate, InputError and
-    RefusedError for what is beyond the limits or can never hold.
+    Raises MissingError for an unknown stream, SqlErrors for mistakes in the predicate, and InputError and
+    RefusedError for a predicate that is beyond the limits or never true.
     """
     if stream not in catalog.streams and stream not in catalog.derived:
         raise MissingError(f"there is no stream '{stream}'", hint="GET /v1/streams lists what there is")
@@ -64,16 +66,16 @@ def new_lease(stream: str, predicate: str, consumer: str, seconds: int, catalog:
 
 
 def understood(lease: Lease, catalog: Catalog) -> Lease:
-    """A lease with what it means to planning; its predicate is parsed. Raises what `new_lease` raises."""
+    """A lease with its parsed predicate, as planning needs it. Raises the same errors as `new_lease`."""
     if lease.stream not in catalog.streams:
         return lease
     filter_ = _filter(lease.predicate, lease.stream, catalog)
-    meaning = Subscription(lease.reader, lease.stream, filter_, lease.version)
+    meaning = Subscription(lease.reader_id, lease.stream, filter_, lease.version)
     return replace(lease, subscription=meaning)
 
 
 def take(draft: State, lease: Lease, n: int) -> tuple[Lease, Word["new", "changed", "known"]]:
-    """Take a lease up, or the term of one that there is. Raises RefusedError where there are too many."""
+    """Add a lease, or set the term of an existing one. Raises RefusedError if there are too many."""
     known = draft.leases.get(lease.id)
     if known is not None and known.seconds == lease.seconds:
         return known, "known"
@@ -92,21 +94,23 @@ def take(draft: State, lease: Lease, n: int) -> tuple[Lease, Word["new", "change
 
 
 def end(draft: State, lease: str) -> Lease:
-    """Take a lease away. Raises MissingError where there is none."""
+    """Remove a lease. Raises MissingError if there is none."""
     if lease not in draft.leases:
         raise MissingError(
             f"there is no lease '{lease}'",
-            hint="it may have run out; GET /v1/streams/NAME lists those there are",
+            hint="it may have expired; GET /v1/streams/NAME lists the leases of a stream",
         )
     return draft.leases.pop(lease)
 
 
-def expired(state: State, seen: Seen, now: int) -> list[Lease]:
-    """The leases that nobody has asked for within their term, while they could have been asked for."""
+def expired(state: State, seen: FleetReports, now: int) -> list[Lease]:
+    """The leases that nobody has renewed within their term, not counting times when the registry did
+    not run.
+    """
     return [lease for lease in state.leases.values() if left(lease, seen, now) <= 0]
 
 
-def left(lease: Lease, seen: Seen, now: int) -> int:
+def left(lease: Lease, seen: FleetReports, now: int) -> int:
     """Microseconds until the lease expires."""
     asked = max(seen.asked.get(lease.id, seen.floor), seen.floor)
     return asked + lease.seconds * SECOND - now

@@ -1,6 +1,4 @@
-"""The registry as a pure machine: what is said to it changes nothing until the change that it answers is
-`done`.
-"""
+"""The registry as a pure state machine: a decision changes nothing until its change is reported `done`."""
 
 from __future__ import annotations
 
@@ -8,89 +6,143 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tamis.errors import TamisError
+from tamis.errors import TamisError, UnavailableError
+from tamis.identity_cache import IdentityCache
 from tamis.messaging.records import Ack, Frontier, Observation
-from tamis.planning.build import Built
-from tamis.planning.plan import Plan
-from tamis.planning.plan_text import Written
-from tamis.planning.seats import Asking
-from tamis.query.model import AlertDef, DerivedDef, FunctionDef, SetPaused, Statement, StreamDef, TableDef
+from tamis.plan.document import PlanDocument
+from tamis.plan.model import Plan
+from tamis.planning.incremental import Built
+from tamis.query.model import (
+    AlertDef,
+    Catalog,
+    DerivedDef,
+    FunctionDef,
+    SetPaused,
+    Statement,
+    StreamDef,
+    TableDef,
+)
 from tamis.query.parse import parse
-from tamis_registry.core import estimates, membership, topics
-from tamis_registry.core.carry import carry_out
-from tamis_registry.core.change import Change, Final
 from tamis_registry.core.leases import end, expired, take, understood
-from tamis_registry.core.planner import Planner
-from tamis_registry.core.retirement import still_needed
-from tamis_registry.core.seen import Seen
-from tamis_registry.core.state import Lease, State, Stored, difference
-from tamis_registry.core.statements import Fold, Outcome, explain_text, tell, verdict
+from tamis_registry.core.plan import shared_topics, stream_statistics
+from tamis_registry.core.plan.change import Change, Final
+from tamis_registry.core.plan.draft_plan import plan_draft
+from tamis_registry.core.plan.planner import Planner, knowing
+from tamis_registry.core.plan.retirement import still_needed
+from tamis_registry.core.plan.topic_schemas import check_stream, with_schemas
+from tamis_registry.core.shards import membership
+from tamis_registry.core.shards.fleet_reports import FleetReports
+from tamis_registry.core.shards.time_restart import restart_times
+from tamis_registry.core.snapshot import Snapshot
+from tamis_registry.core.state.model import Lease, State, definitions
+from tamis_registry.core.state.records import difference
+from tamis_registry.core.statements.application import TextApplication
+from tamis_registry.core.statements.catalog_changes import carry_out
+from tamis_registry.core.statements.outcomes import Outcome, tell, verdict
+from tamis_registry.core.statements.reading import (
+    OutdatedError,
+    Read,
+    parsed,
+    same_definitions,
+)
 from tamis_registry.core.status import View
 
 
 class Registry:
-    """Statements, acknowledgements and frontiers in; `Change`s out. Times are microseconds of the wall clock.
+    """The state machine: it takes statements, acknowledgements and frontiers, and returns `Change`s. Times
+    are microseconds of the wall clock.
 
-    A change is performed by the caller and then told to `done`. Where performing it fails, nobody knows
-    how much of it happened: this object is thrown away and another made from what the topics hold, as
-    after a crash.
+    The caller performs a change and then reports it as `done`. If that fails, nobody knows how much of it was
+    done. The caller then drops this object and makes another one from the content of the topics, as after a
+    crash.
     """
 
     def __init__(self, planner: Planner, state: State, found: State | None, greatest: int, now: int) -> None:
-        """`found` is what the topics hold of `state` (None at the fleet's first start), `greatest` the
+        """Start from the state that the topics hold.
+
+        `found`: the state as the topics hold it (None at the first start of the fleet); `greatest`: the
         greatest plan version in any partition of the plan topic (`fresh_version`).
         """
         self._planner = planner
         self._found = found
         self.state = state
         self.state.version = max(state.version, greatest)
-        self.state.catalog.reach = planner.reach
-        self.seen = Seen(floor=now)
+        self.state.catalog.file_access = planner.file_access
+        self.seen = FleetReports(floor=now)
         self.plan = Plan(version=0, partitions=state.partitions)
         self.published = now
         self._made: set[str] = set()
         self._finals: set[Final] = set()
         self._built: Built | None = None
-        self._written: Written | None = None
+        self._written: PlanDocument | None = None
+        self._unproven = IdentityCache[bool]()
         self._parse_all()
 
     # ---- what the fleet says
 
     def hear(self, ack: Ack, now: int | None) -> None:
-        """A shard's acknowledgement; `now` None for one from before this process started."""
+        """Take a shard's acknowledgement. `now` is None for an acknowledgement from before this process
+        started.
+        """
         self.seen.hear(ack)
         if now is not None:
             self.seen.heard[ack.shard] = now
 
     def follow(self, frontier: Frontier) -> None:
-        """The joiner's frontiers of one output partition."""
+        """Take the joiner's frontiers of one output partition."""
         self.seen.frontiers[frontier.partition] = frontier
 
     def observe(self, told: Observation) -> None:
-        """What a shard's readings are like."""
+        """Take the sample of a shard's readings."""
         self.seen.observe(told)
 
     def listen_anew(self, now: int) -> None:
-        """Nobody could be heard until now: no shard's silence counts from before."""
+        """Count the silence of shards from now on, because no shard could be heard until now."""
         self.seen.floor = now
 
     # ---- decisions
 
     def begin(self, now: int) -> Change:
-        """The first change after a start: the plan again, under a new version, and all final records."""
+        """The first change after a start: the same plan under a new version, and all final records."""
         return self._change(self.state.draft(), now, ("start",), always=True)
 
-    def apply(self, text: str, now: int, file: str | None = None) -> tuple[list[Outcome], Change]:
-        """One SQL text, all of it or nothing; raises TamisError with the mistakes or the refusal, which call
-        the text `file`.
-        """
-        return self.take(parse(text, self.state.catalog, carry_out, file), now)
+    def apply(
+        self, text: str, now: int, file: str | None = None, *, keep: bool = False
+    ) -> tuple[list[Outcome], Change]:
+        """Apply one SQL text, all of it or nothing.
 
-    def take(self, statements: Sequence[Statement], now: int) -> tuple[list[Outcome], Change]:
-        """Statements that are parsed already."""
+        `keep`: existing definitions stay as they are, and only missing ones are created. Raises TamisError
+        with the mistakes or the refusal; their positions are in the text `file`.
+        """
+        return self.take(parsed(text, self.state.catalog, file, keep=keep), now, keep=keep)
+
+    def apply_read(
+        self, text: Read, by: Catalog, now: int, *, keep: bool = False
+    ) -> tuple[list[Outcome], Change]:
+        """Apply a text that another process has read with the catalogue `by`.
+
+        Raises OutdatedError if the definitions have changed since.
+        """
+        if not same_definitions(by, self.state.catalog):
+            raise OutdatedError
+        return self.take(text.statements, now, keep=keep, planner=knowing(self._planner, text.known))
+
+    def take(
+        self,
+        statements: Sequence[Statement],
+        now: int,
+        *,
+        keep: bool = False,
+        planner: Planner | None = None,
+    ) -> tuple[list[Outcome], Change]:
+        """Apply parsed statements; `planner` explains them in place of the registry's own planner."""
         draft = self.state.draft()
-        estimates.take_up(draft, self.seen)
-        fold = Fold(draft, self._planner, draft.version + 1)
+        stream_statistics.take_up(draft, self.seen)
+        before = self.state.catalog if keep else None
+        fold = TextApplication(draft, planner or self._planner, draft.version + 1, before)
+        for statement in statements:
+            if isinstance(statement, StreamDef):
+                check_stream(statement, self._planner.register)
         outcomes = [fold.take(statement) for statement in statements]
         change = self._change(draft, now, tuple(o.statement for o in outcomes))
         for outcome in outcomes:
@@ -99,18 +151,18 @@ class Registry:
         return outcomes, change
 
     def subscribe(self, wanted: Lease, now: int) -> tuple[Lease, Change]:
-        """A lease that is asked for, now or again."""
+        """Make or renew a lease."""
         draft = self.state.draft()
         lease, what = take(draft, wanted, draft.version + 1)
         self.seen.asked[wanted.id] = now
         if what == "new" and lease.subscription is not None:
-            estimates.take_up(draft, self.seen)
+            stream_statistics.take_up(draft, self.seen)
             change = self._change(draft, now, (f"lease of {lease.stream}",))
             return change.state.leases[lease.id], change
         return lease, Change(draft, difference(self._found, draft) if what != "known" else {})
 
     def renew(self, wanted: Lease, now: int) -> Lease | None:
-        """A lease that there is, asked for again for the same term: nothing has to be written."""
+        """Renew a lease for the same term, which needs no record; None if there is no such lease."""
         known = self.state.leases.get(wanted.id)
         if known is None or known.seconds != wanted.seconds:
             return None
@@ -118,35 +170,33 @@ class Registry:
         return known
 
     def release(self, lease: str, now: int) -> tuple[Lease, Change]:
-        """A lease that nobody wants any more ends at once. Raises MissingError where there is none."""
+        """End a lease at once. Raises MissingError if there is no such lease."""
         draft = self.state.draft()
         ended = end(draft, lease)
         return ended, self._change(draft, now, (f"lease of {ended.stream} was given back",))
 
-    def explain(self, text: str, file: str | None = None) -> list[dict[str, Any]]:
-        """EXPLAIN's document of every query of a text; nothing changes."""
+    def snapshot(self) -> Snapshot:
+        """A copy of the state, for questions that change nothing. The registry can continue meanwhile."""
         draft = self.state.draft()
-        estimates.take_up(draft, self.seen)
-        queries = explain_text(text, draft.catalog, self._planner, draft.estimates, file)
-        for query in queries:
-            if not query["accepted"]:
-                draft.catalog.alerts.pop(query["name"], None)
-        n, known = draft.version + 1, self.state.catalog.alerts
-        for name in known.keys() - draft.catalog.alerts.keys():
-            draft.statements.pop(f"alert/{name}", None)
-        for name, alert in draft.catalog.alerts.items():
-            if alert is not known.get(name):
-                draft.statements[f"alert/{name}"] = Stored("alert", name, alert.sql, 0, n, definition=alert)
-        built = self._build(draft, n)
-        for query in queries:
-            tell(query, draft, built)
-        return queries
+        stream_statistics.take_up(draft, self.seen)
+        return Snapshot(self._planner, draft, self._built)
+
+    def explain(self, text: str, file: str | None = None) -> list[dict[str, Any]]:
+        """EXPLAIN's document of every query of a text; the state doesn't change."""
+        return self.snapshot().explain(text, file)
 
     def tick(self, now: int) -> Change | None:
-        """What is due by itself: an old definition that may end; else shards that have ended, fell silent
-        or came.
+        """The next change that is due without a statement; None if nothing is due.
+
+        The order: plan versions that only the fleet knows, old definitions that may end, expired leases,
+        streams ahead of the clock, and last shards that ended, fell silent or are new.
         """
         draft, n, view = self.state.draft(), self.state.version + 1, self.view(now)
+        if (obeyed := self.seen.greatest_plan()) > draft.version:
+            # Kafka has lost its topics. Edges and joiner ignore plans below the one that they obey.
+            draft.version = obeyed
+            lost = f"the fleet obeys plan {obeyed}, which is newer than all plans in Kafka"
+            return self._change(draft, now, (lost,), always=True)
         ended = [
             key
             for key, old in draft.retiring.items()
@@ -163,6 +213,14 @@ class Registry:
                 del draft.leases[lease.id]
                 self.seen.asked.pop(lease.id, None)
             return self._change(draft, now, tuple(f"lease of {lease.stream} has expired" for lease in over))
+        anew = restart_times(draft, self.seen, now, n)
+        if anew:
+            why = tuple(f"the time of stream {name} is ahead of the clock, and begins anew" for name in anew)
+            try:
+                return replace(self._change(draft, now, why), anew=anew)
+            except UnavailableError:
+                # The schema registry doesn't answer, which new topics need. Shards must not wait for it.
+                draft = self.state.draft()
         left = membership.delist_ended(draft, self.seen, n)
         gone = membership.declare_gone(draft, self.seen, now, n)
         came = membership.list_waiting(draft, self.seen, now, n)
@@ -171,7 +229,7 @@ class Registry:
         return self._change(draft, now, tuple(_moves(self.state, draft)))
 
     def done(self, change: Change, now: int) -> None:
-        """The change is performed: from now on it is so."""
+        """Adopt a change that was performed."""
         self.state = change.state
         self._found = change.state
         self._made.update(change.topics)
@@ -179,22 +237,25 @@ class Registry:
         if change.built is not None:
             self._built, self._written = change.built, change.written
             self.plan, self.published = change.built.plan, now
+            self._unproven.retain(self.plan.queries)
+        self.state.catalog.results.retain(definitions(self.state))
 
     def view(self, now: int) -> View:
-        """All that a status is derived from."""
-        return View(self.state, self.seen, self.plan, self.published, now)
+        """All data from which a status is derived."""
+        return View(self.state, self.seen, self.plan, self.published, now, self._unproven)
 
     # ----
 
     def _change(self, draft: State, now: int, why: tuple[str, ...], always: bool = False) -> Change:
         n = draft.version + 1
         membership.list_waiting(draft, self.seen, now, n)
-        built = self._build(draft, n)
+        built = plan_draft(self._planner, draft, n, self._built)
+        built = with_schemas(built, draft, self._planner.register)
         plan = built.plan
         if not always and replace(plan, version=self.plan.version) == self.plan:
             return Change(draft, difference(self._found, draft), considered=built, why=why)
         draft.version = n
-        finals = topics.finals(draft, plan, self._finals, self.seen)
+        finals = shared_topics.finals(draft, plan, self._finals, self.seen)
         needed = {t.name for s in plan.streams for t in s.topics} | {f.topic for f in finals}
         return Change(
             state=draft,
@@ -203,35 +264,15 @@ class Registry:
             built=built,
             considered=built,
             # Here, since a plan that is too large to be written must fail before anything is durable.
-            written=Written(plan, self._written),
+            written=PlanDocument(plan, self._written),
             finals=finals,
             why=why,
         )
 
-    def _build(self, draft: State, n: int) -> Built:
-        listed = {name: shard for name, shard in draft.shards.items() if shard.since is not None}
-
-        def asking() -> list[Asking]:
-            return [*draft.retiring.values(), *draft.statements.values(), *draft.leases.values()]
-
-        built = self._planner.build(
-            n,
-            draft.catalog,
-            asking(),
-            partitions=draft.partitions,
-            topic_numbers=topics.numbers(draft),
-            outside={stream: known.outside for stream, known in draft.topics.items()},
-            retiring={reader: old.successor for reader, old in draft.retiring.items() if old.definition},
-            since={name: shard.since for name, shard in listed.items() if shard.since is not None},
-            shard_streams={name: shard.stream for name, shard in listed.items()},
-            estimates=draft.estimates,
-            before=self._built,
-        )
-        topics.remember(draft, built)
-        return built.known_as(asking()) if built.placed else built
-
     def _parse_all(self) -> None:
-        """Definitions are stored as SQL and parsed at each start, in the order in which they were made."""
+        """Parse all definitions. They are stored as SQL, and parsed at each start in the order in which they
+        were made.
+        """
         catalog = self.state.catalog
         for stored in self.state.of_kind("function", "stream", "table", "derived", "alert"):
             key = f"{stored.kind}/{stored.name}"

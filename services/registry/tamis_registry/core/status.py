@@ -1,4 +1,4 @@
-"""What each alert, stream and edge is doing, and why: derived from state and what was seen, never stored."""
+"""Status of alerts, streams and edges, with reasons; derived from state and reports, never stored."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from tamis.planning.build import definition_id
-from tamis.planning.plan import Definition, Plan, StandingQuery
-from tamis_registry.core.retirement import still_needed
-from tamis_registry.core.seen import Seen
-from tamis_registry.core.state import Retiring, Shard, State, Stored
+from tamis.identity_cache import IdentityCache
+from tamis.plan.model import Definition, Plan, StandingQuery
+from tamis.planning.definitions import definition_id
+from tamis_registry.core.plan.retirement import still_needed, unproven
+from tamis_registry.core.shards.fleet_reports import FleetReports
+from tamis_registry.core.state.model import Retiring, Shard, State, Stored
 
 AlertState = Literal["starting", "running", "degraded", "paused", "refused"]
 ShardState = Literal["waiting", "active", "behind", "away", "gone", "ended"]
@@ -21,7 +22,7 @@ GRACE = 10_000_000
 
 @dataclass(frozen=True)
 class Activation:
-    """From which event time a shard obeys which plan version, microseconds."""
+    """A plan version that a shard uses, and the event time from which it uses it, in microseconds."""
 
     plan: int
     since: int
@@ -29,7 +30,7 @@ class Activation:
 
 @dataclass(frozen=True)
 class AlertStatus:
-    """State of one alert, with its reasons in words; `retiring` says why an old definition still runs."""
+    """State of one alert, with its reasons; `retiring`: the reasons why old definitions still run."""
 
     state: AlertState
     why: tuple[str, ...] = ()
@@ -39,13 +40,23 @@ class AlertStatus:
 
 @dataclass(frozen=True)
 class View:
-    """All that a status is derived from. `published` is when the plan was written, microseconds."""
+    """All data from which a status is derived.
+
+    `published`: the time at which the plan was written, microseconds.
+    """
 
     state: State
-    seen: Seen
+    seen: FleetReports
     plan: Plan
     published: int
     now: int
+    _unproven: IdentityCache[bool] = field(default_factory=IdentityCache)
+
+    def unproven(self, definition: Definition | StandingQuery) -> bool:
+        """See `retirement.unproven`. It is computed once for a definition, because metrics need it for all
+        definitions.
+        """
+        return self._unproven.one(definition, lambda: unproven(definition))
 
     @cached_property
     def _definitions(self) -> dict[str, Definition | StandingQuery]:
@@ -53,7 +64,7 @@ class View:
 
     @cached_property
     def shards(self) -> dict[str, list[Shard]]:
-        """Those that are or were listed, by stream, in the order of names."""
+        """The shards that are or were listed, by stream, in the order of their names."""
         found: dict[str, list[Shard]] = {}
         for _, shard in sorted(self.state.shards.items()):
             found.setdefault(shard.stream, []).append(shard)
@@ -61,20 +72,20 @@ class View:
 
     @cached_property
     def shard_states(self) -> dict[str, list[tuple[ShardState, str]]]:
-        """Their states, and why."""
+        """The states of the shards, with reasons."""
         return {
             stream: [shard_state(self, shard) for shard in found] for stream, found in self.shards.items()
         }
 
     @cached_property
     def joined(self) -> int:
-        """The plan version that the joiner has taken up in every partition; 0 where it hasn't said so."""
+        """The plan version that the joiner uses in every partition; 0 if it hasn't reported one."""
         found = [self.seen.frontiers.get(partition) for partition in range(self.state.partitions)]
         return min((0 if one is None else one.plan for one in found), default=0)
 
     @cached_property
     def unable(self) -> dict[str, tuple[str, ...]]:
-        """Why the joiner can't evaluate an alert, of those that it can't."""
+        """By alert, the reasons why the joiner can't evaluate it."""
         reasons: dict[str, set[str]] = {}
         for frontier in self.seen.frontiers.values():
             for alert, reason in frontier.unable.items():
@@ -91,7 +102,7 @@ class View:
 
     @property
     def settled(self) -> bool:
-        """Whether everyone had time to take up the newest plan."""
+        """True if all services had time to start using the newest plan."""
         return self.now - self.published > GRACE
 
     def definition(self, alert: str, version: int) -> Definition | StandingQuery | None:
@@ -100,7 +111,7 @@ class View:
 
 
 def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
-    """State of a shard that is or was listed, and why."""
+    """State of a shard that is or was listed, with the reason."""
     if shard.since is None and shard.gone is None:
         return "waiting", f"shard {shard.name} waits: stream {shard.stream} is not defined or it fell silent"
     if shard.since is None:
@@ -145,7 +156,7 @@ def alert_status(view: View, alert: Stored) -> AlertStatus:
 
 
 def alert_state(view: View, alert: Stored) -> tuple[AlertState, tuple[str, ...]]:
-    """State of an alert, and why."""
+    """State of an alert, with the reason."""
     if alert.refusal:
         return "refused", (alert.refusal,)
     if alert.paused:
@@ -165,7 +176,7 @@ def alert_state(view: View, alert: Stored) -> tuple[AlertState, tuple[str, ...]]
 
 
 def _starting(view: View, alert: Stored, streams: list[str]) -> list[str]:
-    """What is missing before the alert's definition is obeyed by all that were listed when it was made."""
+    """The reasons why some shards that were listed when the definition was made don't use it yet."""
     shards = {stream: view.shards.get(stream, []) for stream in streams}
     why = [
         f"no shard of stream {stream} has announced itself yet"

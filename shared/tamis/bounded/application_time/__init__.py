@@ -1,13 +1,7 @@
-"""Which queries in application time need bounded memory, and their evaluation within the bound.
+"""Memory of queries in application time, where tuples come in order of event time (schiff-2020).
 
-| file | idea |
-|---|---|
-| `arrivals` | how the tuples of each occurrence come |
-| `parts` | which partial combinations are kept |
-| `decide` | the verdict |
-| `bound` | how many entries there can be |
-| `witness` | inputs on which every evaluator runs out of memory |
-| `evaluate` | the synopses of parts, results as time goes on |
-
-Source: schiff-2020, corrected where `docs/bounded.md` says so.
+`arrivals` says how tuples come, and `parts` which partial combinations must be kept until later tuples
+arrive. `decide` gives the verdict on them, `bound` counts them, and `witness` makes inputs that prove a query
+unbounded. `synopses` keeps the parts and joins new tuples with them. `docs/bounded.md` says where the paper
+is corrected.
 """

@@ -1,4 +1,4 @@
-"""How the tuples of each occurrence of a query come, and a query with that."""
+"""Arrivals: event times, static relations and declared rates of a query's occurrences."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tamis.bounded.closure import Bound, Closure
-from tamis.bounded.normal_form import Conjunction
+from tamis.bounded.conjunctive.difference_bounds import Bound, Closure
+from tamis.bounded.conjunctive.normal_form import Conjunction
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """One occurrence. `time` is the node of its event time, in microseconds, 0 where it has none; `rows`
-    how many rows a static relation has, None for a stream; `rate`: at most so many tuples, over all keys, in
-    any span of so many microseconds.
+    """The arrival of one occurrence's tuples.
+
+    `time` is the node of its event time, in microseconds, 0 if it has none. `rows` is the number of rows of a
+    static relation, None for a stream. `rate`: at most so many tuples, over all keys, in any span of so many
+    microseconds.
     """
 
     time: int = 0
     rows: int | None = None
     rate: tuple[int, int] | None = None
 
-    def most(self, span: Bound) -> Bound:
-        """How many tuples there are in a closed span of time; infinity where nobody says."""
+    def most_tuples(self, span: Bound) -> Bound:
+        """The greatest number of tuples in a closed span of time; infinity if no rate is declared."""
         if span < 0:
             return 0
         if self.rate is None or span == math.inf:
@@ -32,11 +34,11 @@ class Arrival:
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedQuery:
     """A conjunction over streams with and without application time, and static relations.
 
-    `closure` knows the limits of relations and the ends of finite streams. `values` are those of a static
-    relation's nodes, rising, without NULL.
+    `closure` includes the limits of relations and the ends of finite streams. `values` are the values of a
+    static relation's nodes, ascending, without NULL.
     """
 
     query: Conjunction
@@ -60,9 +62,9 @@ class Timed:
         return frozenset(one.time for one in self.arrivals if one.time)
 
     @property
-    def told(self) -> frozenset[int]:
+    def kept_nodes(self) -> frozenset[int]:
         """The nodes whose values are kept as they are: those of SELECT and of conditions that are no
-        differences, and event times and what isn't one where they are compared with each other.
+        differences, and both sides of a comparison between an event time and another value.
         """
         mixed = [
             one
@@ -72,13 +74,14 @@ class Timed:
         return frozenset(self.query.needed).union(*((one.left, one.right) for one in mixed))
 
     def end(self, occurrence: int) -> Bound:
-        """When the last tuple of an occurrence that matters comes: infinity for an infinite stream."""
+        """The time of the last tuple of an occurrence that matters; infinity for an infinite stream."""
         time = self.arrivals[occurrence].time
         return self.closure.upper(time) if time else math.inf
 
     def lead(self, later: int, earlier: int) -> Bound:
-        """By how much the tuple of one occurrence can be later than that of another at most; infinity where
-        only limits of each by itself say so.
+        """The greatest time by which the tuple of one occurrence can be later than that of another.
+
+        It is infinity if only the separate limits of both times bound it.
         """
         a, b = self.arrivals[later].time, self.arrivals[earlier].time
         if not a or not b:
@@ -87,5 +90,5 @@ class Timed:
         return math.inf if found >= self.closure.upper(a) - self.closure.lower(b) else found
 
     def compared(self, one: int, other: int) -> bool:
-        """Are the times of two occurrences compared, directly or by way of others?"""
+        """True if the times of two occurrences are compared, directly or through other occurrences."""
         return self.lead(one, other) != math.inf or self.lead(other, one) != math.inf

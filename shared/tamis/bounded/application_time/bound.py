@@ -1,6 +1,4 @@
-"""How many entries the parts of a query can ever have, as a formula and, where rates are declared, a
-number.
-"""
+"""The memory bound of a query in application time: entries of parts as a formula, with rates as a number."""
 
 from __future__ import annotations
 
@@ -8,48 +6,49 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from tamis.bounded.application_time.arrivals import Timed
+from tamis.bounded.application_time.arrivals import TimedQuery
 from tamis.bounded.application_time.limits import static_limits
-from tamis.bounded.application_time.parts import Part, parts
-from tamis.bounded.bound import Factor, Term, factors
-from tamis.bounded.closure import Bound
-from tamis.bounded.coordinates import cells
-from tamis.bounded.keyed import pinned, spread
+from tamis.bounded.application_time.partial_combinations import Part, parts
+from tamis.bounded.conjunctive.bound import Factor, Term, factors
+from tamis.bounded.conjunctive.bucket_coordinates import cells
+from tamis.bounded.conjunctive.difference_bounds import Bound
+from tamis.bounded.conjunctive.key_limits import pinned, spread
+from tamis.durations import seconds
 
 
-def terms(timed: Timed) -> tuple[Term, ...]:
+def terms(timed: TimedQuery) -> tuple[Term, ...]:
     """The summands: entries of parts, rows of static relations, rows that DISTINCT remembers. A count is
-    infinite where it is finite only by what isn't declared.
+    infinite if it depends on what isn't declared.
     """
     query = timed.query
     found = [Term(query.aliases[i], (Factor(timed.arrivals[i].rows or 0, "rows"),)) for i in timed.statics]
     for part in parts(timed):
         name = " with ".join(query.aliases[i] for i in part.members)
         many = tuple(_many(timed, part))
-        found += [Term(name, (*many, *one)) for one in _cold(part)]
+        found += [Term(name, (*many, *one)) for one in _unlimited(part)]
     if query.distinct:
         found.append(Term(None, tuple(_given(timed))))
     return tuple(found)
 
 
-def _cold(part: Part) -> Iterator[tuple[Factor, ...]]:
+def _unlimited(part: Part) -> Iterator[tuple[Factor, ...]]:
     for cell in cells(part.query, part.closure, 0):
         yield factors(part.query, cell, part.query.needed)
 
 
-def _many(timed: Timed, part: Part) -> Iterator[Factor]:
+def _many(timed: TimedQuery, part: Part) -> Iterator[Factor]:
     query = timed.query
-    for occurrence, span in part.hot.items():
+    for occurrence, span in part.spans.items():
         yield Factor(
-            timed.arrivals[occurrence].most(span), f"tuples of {query.aliases[occurrence]} {_in(span)}"
+            timed.arrivals[occurrence].most_tuples(span), f"tuples of {query.aliases[occurrence]} {_in(span)}"
         )
-    for occurrence, wait in part.warm.items():
+    for occurrence, wait in part.waits.items():
         if wait > 0:
-            count = timed.arrivals[occurrence].most(wait - 1)
-            yield Factor(count + 1, f"tuples of {query.aliases[occurrence]} {_in(wait - 1)}, or before")
-    yield from _few(timed, part)
+            count = timed.arrivals[occurrence].most_tuples(wait - 1)
+            yield Factor(count + 1, f"tuples of {query.aliases[occurrence]} {_in(wait - 1)}, plus one older")
+    yield from _limited(timed, part)
     for one, values in static_limits(timed, part):
-        if not all(node in part.few or query.occurrence(node) in part.hot for node, _ in one.terms):
+        if not all(node in part.limited or query.occurrence(node) in part.spans for node, _ in one.terms):
             low, high = one.floor, one.cap
             count = _distinct(values, low, high) if one.sign == 1 else _distinct(values, -high, -low)
             yield Factor(count + 1, f"limits of {query.name(one.node)}")
@@ -62,23 +61,19 @@ def _distinct(values: tuple[int, ...], low: Bound, high: Bound) -> int:
 def _in(span: Bound) -> str:
     if span == 0:
         return "at one time"
-    return (
-        f"within {format(int(span) / 1_000_000, '.6f').rstrip('0').rstrip('.')} s"
-        if span != math.inf
-        else "until the end"
-    )
+    return "until the end" if span == math.inf else f"within {seconds(int(span))}"
 
 
-def _few(timed: Timed, part: Part) -> Iterator[Factor]:
+def _limited(timed: TimedQuery, part: Part) -> Iterator[Factor]:
     """Own nodes with few values that are not of hot tuples."""
     query = timed.query
-    left = [node for node in part.few if query.occurrence(node) not in part.hot]
+    left = [node for node in part.limited if query.occurrence(node) not in part.spans]
     yield from _valued(timed, left)
 
 
-def _valued(timed: Timed, nodes: list[int]) -> Iterator[Factor]:
-    """The values of nodes with few values; those of a key are counted together, those at a fixed distance
-    once.
+def _valued(timed: TimedQuery, nodes: list[int]) -> Iterator[Factor]:
+    """The number of values of nodes with few values. Nodes of a key are counted together, nodes at a fixed
+    distance once.
     """
     query, closure = timed.query, timed.closure
     apart = pinned(query, closure)
@@ -89,7 +84,7 @@ def _valued(timed: Timed, nodes: list[int]) -> Iterator[Factor]:
             continue
         counted.append(node)
         if node in apart and all(not closure.fixed(node, other) for other in timed.values):
-            number, group = next((i, g) for i, g in enumerate(query.keyed) if apart[node] in g.nodes)
+            number, group = next((i, g) for i, g in enumerate(query.key_limits) if apart[node] in g.nodes)
             wide = spread(closure, node, apart[node])
             if wide > 1:
                 yield Factor(wide, f"values of {query.name(node)} for each key")
@@ -97,21 +92,21 @@ def _valued(timed: Timed, nodes: list[int]) -> Iterator[Factor]:
                 groups.add(number)
                 yield Factor(group.keys, f"keys of {query.alias(node)}")
             continue
-        count = _values(timed, node) + query.nodes[node - 1].besides
+        count = _values(timed, node) + query.nodes[node - 1].null_values
         if count > 1:
             yield Factor(count, f"values of {query.name(node)}")
 
 
-def _values(timed: Timed, node: int) -> Bound:
-    """How many values a node can have, NULL apart."""
+def _values(timed: TimedQuery, node: int) -> Bound:
+    """The number of values of a node, without NULL."""
     fixed = [len(values) for other, values in timed.values.items() if timed.closure.fixed(node, other)]
     rows = timed.arrivals[timed.query.occurrence(node)].rows
     return min(timed.closure.values(node), *fixed, *([] if rows is None else [rows]), math.inf)
 
 
-def _given(timed: Timed) -> Iterator[Factor]:
-    """What DISTINCT remembers: the values of SELECT, and where these have no limit, as many as a finite
-    stream has tuples.
+def _given(timed: TimedQuery) -> Iterator[Factor]:
+    """The rows that DISTINCT remembers: the values of SELECT; where these are unlimited, the number of tuples
+    of the finite stream.
     """
     query = timed.query
     apart = pinned(query, timed.closure)
@@ -121,6 +116,6 @@ def _given(timed: Timed) -> Iterator[Factor]:
         if any(node not in apart and _values(timed, node) == math.inf for node in own):
             left = [node for node in left if node not in own]
             arrival, end = timed.arrivals[occurrence], timed.end(occurrence)
-            count = arrival.most(end - timed.closure.lower(arrival.time))
+            count = arrival.most_tuples(end - timed.closure.lower(arrival.time))
             yield Factor(count, f"tuples of {query.aliases[occurrence]} until its end")
     yield from _valued(timed, left)

@@ -1,20 +1,22 @@
-"""What the tuples of a part ask of static relations, and of the times of the streams that are missing."""
+"""Limits that the tuples of a part set for static relations and for the times of missing streams."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
-from tamis.bounded.application_time.arrivals import Timed
-from tamis.bounded.application_time.parts import Part
-from tamis.bounded.coordinates import Coordinate, limit
+from tamis.bounded.application_time.arrivals import TimedQuery
+from tamis.bounded.application_time.partial_combinations import Part
+from tamis.bounded.conjunctive.bucket_coordinates import Coordinate, limit
 
 Times = tuple[tuple[int, int], ...]  # own time node, offset
 
 
-def static_limits(timed: Timed, part: Part) -> Iterator[tuple[Coordinate, tuple[int, ...]]]:
-    """The limits that own attributes set for attributes of static relations, with the values that these
-    have: a limit between two of them is as good as the one nearer by.
+def static_limits(timed: TimedQuery, part: Part) -> Iterator[tuple[Coordinate, tuple[int, ...]]]:
+    """The limits that own attributes set for attributes of static relations, with the values of those
+    attributes.
+
+    All limits between two neighbouring values are equal.
     """
     own = _plain(timed, part)
     for node, values in timed.values.items():
@@ -24,9 +26,9 @@ def static_limits(timed: Timed, part: Part) -> Iterator[tuple[Coordinate, tuple[
                 yield one, values
 
 
-def few_limits(timed: Timed, part: Part) -> Iterator[Coordinate]:
-    """The limits that the own nodes with few values set for attributes of missing streams."""
-    own = tuple(node for node in _plain(timed, part) if node not in part.cold)
+def limits_by_limited_nodes(timed: TimedQuery, part: Part) -> Iterator[Coordinate]:
+    """The limits that own nodes with few values set for attributes of missing streams."""
+    own = tuple(node for node in _plain(timed, part) if node not in part.unlimited)
     for occurrence in part.missing:
         for node in timed.query.own(occurrence):
             if node in timed.times:
@@ -37,8 +39,10 @@ def few_limits(timed: Timed, part: Part) -> Iterator[Coordinate]:
                     yield one
 
 
-def least_times(timed: Timed, part: Part) -> tuple[tuple[int, Times], ...]:
-    """For each missing stream whose tuple must be later than own ones: than which, and by how much."""
+def least_times(timed: TimedQuery, part: Part) -> tuple[tuple[int, Times], ...]:
+    """For each missing stream whose tuple must be later than own tuples: the own time nodes, and by how much
+    it must be later.
+    """
     found = []
     for y in part.missing:
         waits = [(timed.arrivals[x].time, -timed.lead(x, y)) for x in part.members]
@@ -48,8 +52,10 @@ def least_times(timed: Timed, part: Part) -> tuple[tuple[int, Times], ...]:
     return tuple(found)
 
 
-def greatest_times(timed: Timed, part: Part) -> tuple[tuple[int, Times], ...]:
-    """For each missing stream whose tuple must come within some time of own ones: of which, and the time."""
+def greatest_times(timed: TimedQuery, part: Part) -> tuple[tuple[int, Times], ...]:
+    """For each missing stream whose tuple must come within some time after own tuples: the own time nodes,
+    and that time.
+    """
     found = []
     for y in part.missing:
         leads = [(timed.arrivals[x].time, timed.lead(y, x)) for x in part.members]
@@ -59,6 +65,6 @@ def greatest_times(timed: Timed, part: Part) -> tuple[tuple[int, Times], ...]:
     return tuple(found)
 
 
-def _plain(timed: Timed, part: Part) -> tuple[int, ...]:
+def _plain(timed: TimedQuery, part: Part) -> tuple[int, ...]:
     own = [node for x in part.members for node in timed.query.own(x)]
     return tuple(node for node in own if node not in timed.times)

@@ -1,10 +1,10 @@
-"""Inputs in application time on which every evaluator must tell endlessly many states apart.
+"""Witnesses in application time: inputs that need unlimited memory in every evaluator.
 
-A part that fails a condition (see `decide`) is filled n times, each at a later time, with values in blocks
-far apart from each other; then, after all of these, the tuples that are missing come for one of them. Where
-DISTINCT has too much to remember, whole rows are filled, and come again. Any two subsets of what was filled
-must be told apart by what comes later: 2^n states. What comes of finite streams came before. `tells_apart`
-runs that by brute force.
+A part that fails a condition (see `decide`) is filled n times, each time later, with values in blocks that
+are far apart from each other. After all of these, the missing tuples come for one of them. If the rows that
+DISTINCT remembers are unlimited, whole rows are filled, and come again. The later tuples must tell any two
+subsets of the filled tuples apart: there are 2^n states. The tuples of finite streams came before.
+`tells_apart` checks all this by brute force.
 """
 
 from __future__ import annotations
@@ -14,23 +14,32 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tamis.bounded.application_time.arrivals import Timed
+from tamis.bounded.application_time.arrivals import TimedQuery
 from tamis.bounded.application_time.decide import Failure
-from tamis.bounded.closure import Closure
-from tamis.bounded.witness import Tuple, added, blocks, named_by, plain, room_of, shown_as_they_are
+from tamis.bounded.conjunctive.difference_bounds import Closure
+from tamis.bounded.conjunctive.witness import (
+    Tuple,
+    blocks,
+    equal_in_expressions,
+    new_rows,
+    nodes_of,
+    plain_join,
+    spacing,
+)
 
 Rows = Mapping[int, Sequence[Mapping[int, int]]]  # of static relations: occurrence, rows, values by node
 Named = tuple[str, Tuple]  # a stream, and a tuple of it
 
-# As many choices of rows of static relations are tried, and as many combinations in all of a witness's joins.
+# The most choices of rows of static relations, and combinations in all joins of a witness, that are tried.
 MOST_CHOICES = 20
 LARGEST_RUN = 32_000
 
 
 @dataclass(frozen=True)
 class Witness:
-    """What is `stored`, one of the n at a time, and the `completions` that come later; `relations` and
-    finite streams are there before. `key` are the nodes whose values make the difference.
+    """`stored`: n groups of tuples, one after the other; `completions`: tuples that come later. `relations`
+    has static relations and finite streams, which are there before. `key` are the nodes whose values make the
+    difference.
     """
 
     relations: tuple[Named, ...]
@@ -39,9 +48,11 @@ class Witness:
     key: tuple[int, ...]
 
 
-def witnesses(timed: Timed, failure: Failure, rows: Rows, count: int) -> Iterator[Witness]:
-    """Witnesses of a condition that fails, `count` times filled, for `tells_apart` to choose from: with
-    different rows of static relations, filled in either order.
+def witnesses(timed: TimedQuery, failure: Failure, rows: Rows, count: int) -> Iterator[Witness]:
+    """Candidate witnesses of a failing condition with `count` stored groups, with different rows of static
+    relations, and in either order.
+
+    `tells_apart` checks a candidate.
     """
     for chosen in itertools.islice(itertools.product(*rows.values()), MOST_CHOICES):
         start = timed.closure.copy()
@@ -52,23 +63,23 @@ def witnesses(timed: Timed, failure: Failure, rows: Rows, count: int) -> Iterato
                     yield replace(found, relations=(*_relations(timed, rows), *found.relations))
 
 
-def _relations(timed: Timed, rows: Rows) -> Iterator[Named]:
-    """The rows of each relation, of one that is read twice those that both of its occurrences have."""
+def _relations(timed: TimedQuery, rows: Rows) -> Iterator[Named]:
+    """The rows of each relation. For a relation that is read twice, each occurrence has its own rows."""
     for i, own in rows.items():
         for row in own:
             yield _names(timed)[i], _tuple(timed, i, row)
 
 
-def _names(timed: Timed) -> tuple[str, ...]:
-    """The streams by occurrence; the rows of each occurrence of a relation are apart."""
+def _names(timed: TimedQuery) -> tuple[str, ...]:
+    """The streams by occurrence. Each occurrence of a relation has a name of its own."""
     return tuple(
         stream if i in timed.streams else f"relation {i}" for i, stream in enumerate(timed.query.streams)
     )
 
 
-def _fill(timed: Timed, failure: Failure, start: Closure, count: int, rising: bool) -> Witness | None:
+def _fill(timed: TimedQuery, failure: Failure, start: Closure, count: int, rising: bool) -> Witness | None:
     query, part = timed.query, failure.part
-    kept = timed.streams if part is None else tuple(x for x in part.members if x not in part.hot)
+    kept = timed.streams if part is None else tuple(x for x in part.members if x not in part.spans)
     # What ends has come before, once for all.
     ended = tuple(x for x in timed.streams if timed.end(x) != math.inf)
     filled = tuple(x for x in kept if x not in ended)
@@ -80,8 +91,8 @@ def _fill(timed: Timed, failure: Failure, start: Closure, count: int, rising: bo
         streams=("filled", "rest"),
     )
     broken = replace(failure.violation, occurrence=0)
-    named = named_by(broken)
-    room = room_of(query, named, timed.times)
+    named = nodes_of(broken)
+    room = spacing(query, named, timed.times)
     stored: list[tuple[Named, ...]] = []
     completions: list[tuple[Named, ...]] = []
     before: Mapping[int, int] = {}
@@ -119,9 +130,9 @@ def _fill(timed: Timed, failure: Failure, start: Closure, count: int, rising: bo
 
 
 class _Times:
-    """Blocks of time, further apart than all offsets together."""
+    """Blocks of time that are further apart than all offsets together."""
 
-    def __init__(self, timed: Timed) -> None:
+    def __init__(self, timed: TimedQuery) -> None:
         self.timed = timed
         compared = [one for one in timed.query.differences if {one.left, one.right} <= timed.times]
         self.room = 10 + sum(abs(one.bound) for one in compared)
@@ -136,7 +147,7 @@ class _Times:
         )
 
     def by(self, closure: Closure, occurrences: Sequence[int], block: int) -> bool:
-        """Put occurrences not behind a block."""
+        """Put occurrences into a block or before it."""
         center = self.base + block * 16 * self.room
         return all(closure.add(time, 0, center + 2 * self.room) for time in self._own(occurrences))
 
@@ -144,29 +155,31 @@ class _Times:
         return (self.timed.arrivals[x].time for x in occurrences if self.timed.arrivals[x].time)
 
 
-def _tuple(timed: Timed, occurrence: int, values: Mapping[int, int]) -> Tuple:
+def _tuple(timed: TimedQuery, occurrence: int, values: Mapping[int, int]) -> Tuple:
     return {timed.query.nodes[node - 1].column: values[node] for node in timed.query.own(occurrence)}
 
 
-def tells_apart(timed: Timed, witness: Witness) -> bool:
-    """Do all subsets of what is stored differ in what some completion adds?"""
+def tells_apart(timed: TimedQuery, witness: Witness) -> bool:
+    """True if every two subsets of the stored tuples differ in the rows that some completion adds."""
     return states(timed, witness) == 1 << len(witness.stored)
 
 
-def states(timed: Timed, witness: Witness) -> int | None:
-    """How many subsets of what is stored differ so: 2^n plain joins for each. None where that is too much to
-    try, takes more keys than there are, or differs in what SELECT shows only within expressions.
+def states(timed: TimedQuery, witness: Witness) -> int | None:
+    """The number of subsets that differ in this way, by 2^n plain joins for each completion.
+
+    None if that is too much to try, if the witness has more keys than there are, or if tuples differ in
+    values that SELECT shows only within expressions.
     """
     query = replace(timed.query, streams=_names(timed))
     tuples = [*witness.relations, *itertools.chain(*witness.stored), *witness.completions[0]]
-    for group in query.keyed:
+    for group in query.key_limits:
         stream = query.streams[query.occurrence(group.nodes[0])]
         columns = [query.nodes[node - 1].column for node in group.nodes]
         keys = {tuple(one.get(c, 0) for c in columns) for name, one in tuples if name == stream}
         if len(keys) > group.keys:
             return None
     every = [*witness.relations, *itertools.chain(*witness.stored, *witness.completions)]
-    if not shown_as_they_are(query, every):
+    if not equal_in_expressions(query, every):
         return None
     tried = math.prod(sum(name == stream for name, _ in tuples) for stream in query.streams)
     if tried * 2 ** len(witness.stored) > LARGEST_RUN:
@@ -175,10 +188,10 @@ def states(timed: Timed, witness: Witness) -> int | None:
     for chosen in itertools.product((False, True), repeat=len(witness.stored)):
         picked = [one for one, taken in zip(witness.stored, chosen, strict=True) if taken]
         base = [*witness.relations, *itertools.chain(*picked)]
-        before = plain(query, base)
+        before = plain_join(query, base)
         seen.add(
             tuple(
-                frozenset(added(query, plain(query, [*base, *more]), before).items())
+                frozenset(new_rows(query, plain_join(query, [*base, *more]), before).items())
                 for more in witness.completions
             )
         )

@@ -1,4 +1,4 @@
-"""What every kind of standing query does."""
+"""Interface of the evaluators of all kinds of standing queries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tamis.expressions.vectors import Vector
 
-# The column that marks the rows of groups for which HAVING stopped to hold.
+# The column that marks the rows of groups for which HAVING no longer holds.
 WITHDRAWN = "_withdrawn"
 
 Batch = Mapping[str, Vector]  # the columns of tuples of one stream, all of one length
@@ -19,10 +19,11 @@ Batch = Mapping[str, Vector]  # the columns of tuples of one stream, all of one 
 
 @dataclass(frozen=True)
 class Rows:
-    """What tuples add to a result: the columns of SELECT, and `_withdrawn` where the query has HAVING. A row
-    that arises several times stands here as often. `completed` is, for each row, the place in the batch of
-    the tuple that completed it; places rise. Where the watermark completes rows, `times` are their event
-    times.
+    """Rows that tuples add to a result: the columns of SELECT, and `_withdrawn` if the query has HAVING.
+
+    A row that arises several times is listed as many times. For each row, `completed` has the position in the
+    batch of the tuple that completed it; positions ascend. If the watermark completes rows, `times` are their
+    event times.
     """
 
     columns: Mapping[str, Vector]
@@ -33,61 +34,79 @@ class Rows:
         return len(self.completed)
 
     def take(self, at: NDArray[np.int64]) -> Rows:
-        """The rows at some places."""
+        """The rows at these positions."""
         columns = {name: vector.take(at) for name, vector in self.columns.items()}
         return Rows(columns, self.completed[at], None if self.times is None else self.times[at])
 
     @staticmethod
     def concat(parts: Sequence[Rows]) -> Rows:
-        """One after the other: at least one, all of one query."""
+        """The rows of all parts in order; at least one part, all of one query."""
         columns = {name: Vector.concat([one.columns[name] for one in parts]) for name in parts[0].columns}
         times = [one.times for one in parts if one.times is not None]
         completed = np.concatenate([one.completed for one in parts])
         return Rows(columns, completed, np.concatenate(times) if len(times) == len(parts) else None)
 
 
-class Standing(Protocol):
+@dataclass(frozen=True)
+class RecordedRun:
+    """Result of a run over recordings.
+
+    `rows`: all rows in the order in which they arise; `completed` has positions among all tuples. `entries`:
+    the greatest number of entries after any batch. `late`: the number of tuples that are missing in a window
+    because they arrived after its end.
+    """
+
+    rows: Rows
+    entries: int
+    late: int = 0
+
+
+class StandingEvaluator(Protocol):
     """A standing query and its state. `streams` are the raw streams that it reads."""
 
     streams: frozenset[str]
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
-        """What `rows` tuples of one stream, in their order, add to the result. `batch` has at least the
-        columns that the query reads.
+        """Take `rows` tuples of one stream in order; returns the rows that they complete. `batch` has at
+        least the columns that the query reads.
         """
 
     def advance(self, stream: str, watermark: int) -> Rows:
-        """What follows from that no tuple of `stream` before `watermark`, in microseconds, will come any
-        more. Its rows were completed by no tuple: their place is -1.
+        """Take the promise that no more tuples of `stream` before `watermark` (microseconds) will arrive;
+        returns the rows that this completes. Their position is -1, because no tuple completed them.
         """
 
     def entries(self) -> int:
-        """How many synopsis entries there are now: what the bound of the query limits."""
+        """The number of synopsis entries now, which the bound of the query limits."""
 
     def dump(self) -> bytes:
         """The whole state."""
 
     def load(self, state: bytes) -> None:
-        """Go on from a state that was dumped by a standing query of the same SQL; this one must be fresh.
+        """Continue from a state that an evaluator of the same SQL dumped; this evaluator must have empty
+        state.
 
-        Raises RefusedError where the state is of another release or another query.
+        Raises RefusedError if the state belongs to another release or another query.
         """
 
 
 @runtime_checkable
 class CountsLate(Protocol):
-    """A standing query that takes tuples behind the watermark, too, as far as they still count. `late`: how
-    many came too late for some of what they belong to.
+    """An evaluator that also takes tuples behind the watermark if they can still be counted.
+
+    `late`: the number of tuples that came too late for some of their rows.
     """
 
     late: int
 
 
 @runtime_checkable
-class InTurn(Protocol):
-    """A standing query that takes batches of several streams at once, however their tuples alternate."""
+class InterleavedInput(Protocol):
+    """An evaluator that takes batches of several streams at once, with their tuples in any interleaving."""
 
-    def take_in_turn(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
-        """What tuples add to the result, as if each was taken by itself. `of` says, for each in their order,
-        the number of its batch, of which it is the next one; places in `completed` are in that order.
+    def take_interleaved(self, batches: Mapping[str, Batch], batch_of: NDArray[np.int64]) -> Rows:
+        """Take tuples as if they were taken one by one; returns the rows that they complete.
+
+        `batch_of`: for each tuple, in order, the number of its batch. The tuple is the next one of that
+        batch. Positions in `completed` are in this order.
         """

@@ -1,46 +1,53 @@
-"""Whether a union of boxes covers another box: what implication, exact matching and tautologies come to."""
+"""Covering of a box by a union of boxes.
+
+Implication, exact matching and tautologies need it. Boxes become arrays by `coordinate_compression`, and a
+strategy splits the box by the others until no part is left (`split`): the paper's three are in
+`strategies`, Tamis's own is `filtered_depth_first`. Boxes that compare attributes are decided by `zones`
+instead, which are difference-bound matrices over `zone_variables`; a `witness` shows that a box is not
+covered where the rounding of DOUBLEs leaves that open.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from tamis.errors import RefusedError
-from tamis.predicates.boxes import Box, inside, meets
-from tamis.predicates.cover.codes import Int32s, codes
-from tamis.predicates.cover.narrowing import narrowing
+from tamis.predicates.boxes import Box, inside, overlap
+from tamis.predicates.cover.coordinate_compression import Int32s, compress
+from tamis.predicates.cover.filtered_depth_first import filtered_depth_first
 from tamis.predicates.cover.split import COVERED, SPENT
 from tamis.predicates.cover.zones import compares, possible_zone, zones_cover
 
 Strategy = Callable[[Int32s, Int32s, Int32s, Int32s, int], int]
 
-# Parts that are looked at before giving up, tens of seconds: the problem is NP-hard (section 2.2).
+# The most parts that are tried, tens of seconds: the problem is NP-hard (section 2.2).
 BUDGET = 100_000_000
 
 
 def possible(box: Box) -> bool:
-    """Whether a tuple may satisfy the box; False is proved. What compares no attributes is never empty."""
+    """True if a tuple may satisfy the box; False is proved. A box is empty only if it compares attributes."""
     return not compares(box) or possible_zone(box)
 
 
 def covered(box: Box, by: Sequence[Box]) -> bool:
-    """Whether the union of `by` holds all of `box`.
+    """True if the union of `by` contains all of `box`.
 
-    Raises `RefusedError` where the answer isn't found within `BUDGET` parts, or hangs on how DOUBLEs are
-    rounded.
+    Raises `RefusedError` if the answer isn't found within `BUDGET` parts, or depends on the rounding of
+    DOUBLEs.
     """
     if any(inside(box, other) for other in by):
         return True
     if compares(box) or any(compares(other) for other in by):
         return zones_cover(box, by)
-    by = [other for other in by if meets(box, other)]
+    by = [other for other in by if overlap(box, other)]
     if len(by) <= 1:  # the one that is left doesn't hold the box
         return False
-    found = codes([box, *by])
-    return decided(narrowing, found.lower[0], found.upper[0], found.lower[1:], found.upper[1:])
+    found = compress([box, *by])
+    return decided(filtered_depth_first, found.lower[0], found.upper[0], found.lower[1:], found.upper[1:])
 
 
 def decided(strategy: Strategy, lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s) -> bool:
-    """What a strategy answers about a box and others. Raises `RefusedError` past `BUDGET` parts."""
+    """The answer of a strategy for a box and others. Raises `RefusedError` past `BUDGET` parts."""
     answer = strategy(lo, hi, lower, upper, BUDGET)
     if answer == SPENT:
         raise RefusedError(

@@ -1,29 +1,29 @@
-"""An index over boxes, for strategies of splitting (kuntschke-2006, section 3.6): which box is the next that
-meets a part? Compiled.
+"""Bitmap index for strategies of splitting: the next box that overlaps a part (kuntschke-2006, section 3.6).
 
-The index is a bitmap: for each dimension and cut, the boxes that begin before it, and those that end behind
-it. Those that meet a part are found by two look-ups a dimension and ANDing the sets. A part masks the boxes
-that it has been split by, which are all up to a number, and nothing is reorganised: what the paper asks of
-an index so that DFS and MIX gain by it, too.
+For each dimension and cut it has the boxes that begin before the cut, and those that end after it. Two
+look-ups a dimension, combined with AND, give the boxes that overlap a part. A part skips the boxes by which
+it has been split, which are all boxes up to a number; nothing is reorganised. The paper wants this of an
+index so that DFS and MIX gain from it too.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from tamis.kernels import njit
 from tamis.predicates.bits import first_bit
-from tamis.predicates.cover.split import Int32s, meets
+from tamis.predicates.cover.split import Int32s, overlap
 
 Words = npt.NDArray[np.uint64]
 
 
 class Index(NamedTuple):
-    """Boxes, and of shape (d, cuts, words) those that begin before a cut and those that end behind it;
-    without cuts where box after box is tried.
+    """Boxes, and the sets of boxes that begin before a cut, and that end after it, of shape (d, cuts, words).
+
+    There are no cuts if one box after the other is tried.
     """
 
     lower: Int32s
@@ -32,7 +32,7 @@ class Index(NamedTuple):
     open: Words
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def index(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, bitmaps: bool) -> Index:
     """The index by which parts of the box `lo` to `hi` find others."""
     boxes, dimensions = lower.shape
@@ -61,12 +61,12 @@ def index(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, bitmaps: bool) -
     return Index(lower, upper, begun, open_)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def following(lo: Int32s, hi: Int32s, box: int, by: Index) -> int:
-    """The first box from `box` on that meets a part; the number of boxes where there is none."""
+    """The first box from `box` on that overlaps a part; the number of boxes if there is none."""
     if by.begun.shape[1] == 0:
         for other in range(box, len(by.lower)):
-            if meets(lo, hi, by.lower[other], by.upper[other]):
+            if overlap(lo, hi, by.lower[other], by.upper[other]):
                 return other
         return len(by.lower)
     for word in range(box // 64, by.begun.shape[2]):

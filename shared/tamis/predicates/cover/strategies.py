@@ -1,22 +1,30 @@
-"""Is a box covered by a union of boxes? The paper's three strategies of splitting (kuntschke-2006, section
-3.5, Algorithms 10 to 12), compiled, each with an index over the boxes or without.
+"""The paper's strategies of splitting, compiled: BFS, DFS and MIX (kuntschke-2006, Algorithms 10 to 12).
 
-A part is compared with box after box, and split by those that meet it; an index leaves out the others. What
-is left of a part behind the last box ends the search.
+A part is compared with one box after the other, and split by those that overlap it; an index skips the
+others. The search ends if anything of a part is left after the last box.
 """
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from tamis.kernels import njit
 from tamis.predicates.cover.index import following, index
-from tamis.predicates.cover.split import COVERED, MOST_PARTS, OPEN, SPENT, Int32s, meets, room, split
+from tamis.predicates.cover.split import (
+    COVERED,
+    MOST_PARTS,
+    OPEN,
+    SPENT,
+    Int32s,
+    overlap,
+    split,
+    with_room,
+)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def breadth_first(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, budget: int, indexed: bool) -> int:
-    """BFS, Algorithm 10: all parts by one box each, then what is left of all by the next ones."""
+    """BFS, Algorithm 10: in each round, every remaining part is split by its next box."""
     d, boxes = len(lo), len(lower)
     by = index(lo, hi, lower, upper, indexed)
     los, his, at = np.empty((1, d), np.int32), np.empty((1, d), np.int32), np.zeros((1, 1), np.int32)
@@ -37,10 +45,10 @@ def breadth_first(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, budget: 
             if wanted > MOST_PARTS:
                 return SPENT
             if wanted > len(next_at):
-                next_los, next_his = room(next_los, wanted), room(next_his, wanted)
-                next_at = room(next_at, wanted)
+                next_los, next_his = with_room(next_los, wanted), with_room(next_his, wanted)
+                next_at = with_room(next_at, wanted)
             first = m
-            if indexed or meets(los[part], his[part], lower[box], upper[box]):
+            if indexed or overlap(los[part], his[part], lower[box], upper[box]):
                 m = split(los[part], his[part], lower[box], upper[box], next_los, next_his, m)
             else:
                 next_los[m], next_his[m] = los[part], his[part]
@@ -51,9 +59,11 @@ def breadth_first(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, budget: 
     return COVERED
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def depth_first(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, budget: int, indexed: bool) -> int:
-    """DFS, Algorithm 11, with a stack: one part by the next box that meets it, then what is left of it."""
+    """DFS, Algorithm 11, with a stack: one part is split by the next box that overlaps it, then the parts
+    that are left of it.
+    """
     d, boxes = len(lo), len(lower)
     by = index(lo, hi, lower, upper, indexed)
     los, his = np.empty((2 * d + 1, d), np.int32), np.empty((2 * d + 1, d), np.int32)
@@ -69,19 +79,19 @@ def depth_first(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, budget: in
         box = following(part_lo, part_hi, at[n, 0], by)
         if box == boxes:
             return OPEN
-        los, his, at = room(los, n + 2 * d), room(his, n + 2 * d), room(at, n + 2 * d)
+        los, his, at = with_room(los, n + 2 * d), with_room(his, n + 2 * d), with_room(at, n + 2 * d)
         m = split(part_lo, part_hi, lower[box], upper[box], los, his, n)
         at[n:m, 0] = box + 1
         n = m
     return COVERED
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def mixed(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, budget: int, indexed: bool) -> int:
-    """MIX, Algorithm 12: all parts of one split by one box each, then the parts of each.
+    """MIX, Algorithm 12: all parts that one split has made are split by one box, then the parts of each of
+    them.
 
-    A group is parts that stand together on the stack, under the number of the box from which on they are
-    compared.
+    A group is a run of parts on the stack, with the number of the box with which to continue.
     """
     d, boxes = len(lo), len(lower)
     by = index(lo, hi, lower, upper, indexed)
@@ -98,14 +108,14 @@ def mixed(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, budget: int, ind
             return SPENT
         old_los, old_his = los[begin:n].copy(), his[begin:n].copy()
         n = begin
-        begins, at = room(begins, groups + members + 1), room(at, groups + members + 1)
+        begins, at = with_room(begins, groups + members + 1), with_room(at, groups + members + 1)
         for part in range(members):
             box = following(old_los[part], old_his[part], after, by) if indexed else after
             if box == boxes:
                 return OPEN
-            los, his = room(los, n + 2 * d), room(his, n + 2 * d)
+            los, his = with_room(los, n + 2 * d), with_room(his, n + 2 * d)
             first = n
-            if indexed or meets(old_los[part], old_his[part], lower[box], upper[box]):
+            if indexed or overlap(old_los[part], old_his[part], lower[box], upper[box]):
                 n = split(old_los[part], old_his[part], lower[box], upper[box], los, his, n)
             else:
                 los[n], his[n] = old_los[part], old_his[part]

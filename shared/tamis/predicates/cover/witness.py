@@ -1,5 +1,6 @@
-"""A tuple that is in a box and in none of others, sought among very many near their ends: where DOUBLEs are
-rounded, it is what shows that they don't cover it.
+"""Witness that a box is not covered: a tuple in the box and in no other, found by random search.
+
+It is needed where sums of DOUBLEs are rounded, since zones then can't prove that a box isn't covered.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from tamis.expressions.nodes import Type
 from tamis.predicates.boxes import Box
-from tamis.predicates.cover.codes import codes
+from tamis.predicates.cover.coordinate_compression import compress
 from tamis.predicates.differences import Difference, Form
 from tamis.predicates.ranges import ANYTHING, HIGH, LOW, NULL, Cut, Range
 
@@ -20,27 +21,29 @@ Bools = npt.NDArray[np.bool_]
 Column = npt.NDArray[Any]  # of float64 or int64
 
 POINTS, ROUNDS = 4096, 24
-# Integers are sought where no difference overflows.
+# Integers are only tried where no difference overflows.
 FAR = 2**61
 
 
 def outside(box: Box, others: Sequence[Box], numeric: frozenset[str]) -> dict[str, float | int] | None:
-    """The values of `numeric`, the attributes that are compared with each other and not NULL, in a tuple
-    that satisfies `box` and none of `others`; None where none was found. Always tries the same tuples.
+    """A tuple that satisfies `box` and none of `others`, as the values of `numeric`, the compared attributes
+    that aren't NULL.
+
+    None if none was found. The same tuples are tried every time.
     """
     with np.errstate(all="ignore"):  # sums may overflow, and what follows the greatest DOUBLE is infinite
         return _Search((box, *others), numeric).run()
 
 
 class _Search:
-    """Points as columns: values of what is compared, numbers of cuts of all else."""
+    """Points as columns: values of compared attributes, numbers of cuts of all others."""
 
     def __init__(self, boxes: Sequence[Box], numeric: frozenset[str]) -> None:
         self._boxes = boxes
         names = {name for box in boxes for name in box if isinstance(name, Difference)}
         self._differences = sorted(d for d in names if d.left in numeric and d.right in numeric)
         self._kinds = {end: d.kind for d in self._differences for end in (d.left, d.right)}
-        self._cuts = {name: sorted({*cuts, *ANYTHING}) for name, cuts in codes(boxes).cuts.items()}
+        self._cuts = {name: sorted({*cuts, *ANYTHING}) for name, cuts in compress(boxes).cuts.items()}
         self._r = np.random.default_rng(1)
         self._points = {
             name: self._first(name)
@@ -49,7 +52,7 @@ class _Search:
         }
 
     def run(self) -> dict[str, float | int] | None:
-        """Let attributes follow each other, with errors, until a point is outside of the others."""
+        """Change attributes step by step until a point is outside of the others."""
         for _ in range(ROUNDS):
             self._clip()
             left = self._holds(self._boxes[0])
@@ -62,7 +65,7 @@ class _Search:
         return None
 
     def _first(self, name: str) -> Column:
-        """Ends, their neighbours, offsets and numbers of all sizes."""
+        """Starting values: ends, their neighbours, offsets and numbers of all sizes."""
         cuts = self._cuts.get(name, [])
         kind = self._kinds.get(name)
         if kind is None:
@@ -80,7 +83,9 @@ class _Search:
         return whole
 
     def _step(self) -> None:
-        """In half of the points one attribute becomes what a comparison with another says, or nearly."""
+        """In half of the points, one attribute gets the value that a comparison with another one gives, or
+        nearly.
+        """
         d = self._differences[self._r.integers(len(self._differences))]
         left, right = self._points[d.left], self._points[d.right]
         offset = d.offset
@@ -100,7 +105,7 @@ class _Search:
         self._points[name] = np.where(self._r.random(POINTS) < 0.5, old, new)
 
     def _clip(self) -> None:
-        """Into the ranges of the first box, as far as that can be."""
+        """Move the points into the ranges of the first box, as far as possible."""
         for name, (lower, upper) in self._boxes[0].items():
             if name in self._kinds:
                 column = self._points[name]
@@ -141,7 +146,7 @@ def _order(left: Column, right: Column) -> Column:
 
 
 def _in_range(values: Column, found: Range) -> Bools:
-    """Whether values are in a range; what isn't finite is NULL."""
+    """For each value, True if it is in the range. A value that isn't finite is NULL, and in no range."""
     lower, upper = found
     holds: Bools = np.isfinite(values)
     if lower not in (NULL, LOW):

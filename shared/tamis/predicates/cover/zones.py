@@ -1,13 +1,14 @@
-"""Is a box covered where boxes compare attributes, too? Differences of difference-bound matrices.
+"""Zones: covering of boxes that compare attributes, by differences of difference-bound matrices.
 
-Every type has finitely many values, each with a number in their order: so all conditions of a box, those on
-differences too, bound the difference of two whole numbers, `x - y <= k`, one of them perhaps 0. A *zone* is
-what satisfies such bounds; tightened along all paths it shows whether it is empty. What a zone has outside
-of another is cut off bound by bound, as the split algorithm does with boxes, and that is exact.
+Every type has finitely many values, each with a number in their order. So all conditions of a box, also those
+on differences, bound the difference of two whole numbers, `x - y <= k`, one of which may be 0. A *zone* is
+the set that satisfies such bounds; tightened along all paths, it shows whether it is empty. The part of a
+zone outside of another zone is cut off bound by bound, as the split algorithm does with boxes, and that is
+exact.
 
-What DOUBLEs are rounded to, `b + 3` or the greatest a with `a - b <= 2`, is a number of its own, which grows
-with b (rounding is monotone) and with the offset. That is all that a zone knows of it, so that a yes is
-proved, but a zone that isn't covered may have no tuple in it: see `witness`.
+The rounded value of `b + 3`, or the greatest a with `a - b <= 2`, is a number of its own, which grows with b
+(rounding is monotone) and with the offset. A zone knows nothing else about it. So a yes is proved, but a zone
+that isn't covered may contain no tuple: see `witness`.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tamis.errors import RefusedError
-from tamis.predicates.boxes import Box, inside, meet, meets
-from tamis.predicates.cover.numbers import Bound, Matrix, Numbers, differences
+from tamis.predicates.boxes import Box, inside, intersect, overlap
 from tamis.predicates.cover.witness import outside
+from tamis.predicates.cover.zone_variables import Bound, Matrix, ZoneVariables, differences
 from tamis.predicates.differences import Difference
 from tamis.predicates.ranges import ANYTHING, IS_NULL, NOT_NULL, NULL
 
-# Zones and choices of what is NULL that are looked at before giving up: some seconds.
+# The most zones and choices of NULLs that are tried: some seconds.
 BUDGET = 50_000
 
 
-class _Patience:
-    """What is left of the budget, for all parts of a box."""
+class _StepBudget:
+    """The steps that are left for all parts of a box."""
 
     def __init__(self, clauses: int) -> None:
         self._clauses, self._left = clauses, BUDGET
@@ -41,84 +42,96 @@ class _Patience:
 
 
 def compares(box: Box) -> bool:
-    """Whether the box compares attributes."""
+    """True if the box compares attributes."""
     return any(isinstance(name, Difference) for name in box)
 
 
 def zones_cover(box: Box, by: Sequence[Box]) -> bool:
-    """Whether the union of `by` holds all of `box`. Raises `RefusedError` where it isn't found within
-    `BUDGET` zones, or hangs on how a DOUBLE is rounded.
+    """True if the union of `by` contains all of `box`.
+
+    Raises `RefusedError` if the answer isn't found within `BUDGET` zones, or depends on the rounding of a
+    DOUBLE.
     """
     whole = _with_differences_known(box)
     if whole is None:
         return True
-    parts = [(whole, [known for other in by if (known := _with_differences_known(other)) is not None])]
-    patience = _Patience(len(by))
+    parts = [
+        (
+            whole,
+            [one for other in by if (one := _with_differences_known(other)) is not None],
+        )
+    ]
+    budget = _StepBudget(len(by))
     while parts:
         part, others = parts.pop()
-        patience.spend(1)
-        others = [other for other in others if meets(part, other)]
+        budget.spend(1)
+        others = [other for other in others if overlap(part, other)]
         if any(inside(part, other) for other in others):
             continue
-        # Whether an attribute is NULL matters only while something that compares it is left.
+        # NULL of an attribute matters only while some box compares the attribute.
         compared = {end for one in (part, *others) for d in differences(one) for end in (d.left, d.right)}
         undecided = [
             end for end in compared if part.get(end, ANYTHING)[0] == NULL and part.get(end) != IS_NULL
         ]
         if undecided:
-            halves = (meet(part, {min(undecided): side}) for side in (NOT_NULL, IS_NULL))
+            halves = (intersect(part, {min(undecided): side}) for side in (NOT_NULL, IS_NULL))
             parts += [(half, others) for half in halves if half is not None]
-        elif not _part_covered(part, others, compared, patience):
+        elif not _part_covered(part, others, compared, budget):
             return False
     return True
 
 
 def possible_zone(box: Box) -> bool:
-    """Whether a tuple may satisfy the box; False is proved."""
+    """True if a tuple may satisfy the box; False is proved."""
     whole = _with_differences_known(box)
     if whole is None:
         return False
-    numbers = Numbers([whole], frozenset(end for d in differences(whole) for end in (d.left, d.right)))
-    return numbers.zone(whole) is not None
+    variables = ZoneVariables(
+        [whole], frozenset(end for d in differences(whole) for end in (d.left, d.right))
+    )
+    return variables.zone(whole) is not None
 
 
 def _with_differences_known(box: Box) -> Box | None:
-    """What is compared isn't NULL."""
-    known: Box | None = box
+    """The box where compared attributes aren't NULL; None if it is empty."""
+    found: Box | None = box
     for d in differences(box):
-        known = meet(known, {d.left: NOT_NULL, d.right: NOT_NULL}) if known is not None else None
-    return known
+        if found is not None:
+            found = intersect(found, {d.left: NOT_NULL, d.right: NOT_NULL})
+    return found
 
 
-def _part_covered(box: Box, by: Sequence[Box], compared: set[str], patience: _Patience) -> bool:
-    """The same of a box that meets all of `by`; each attribute that is compared is NULL in it, or isn't."""
+def _part_covered(box: Box, by: Sequence[Box], compared: set[str], budget: _StepBudget) -> bool:
+    """The answer for a box that overlaps all of `by`, where each compared attribute is either always NULL or
+    never.
+    """
     numeric = frozenset(name for name in compared if box.get(name, ANYTHING) != IS_NULL)
     if not by and not compares(box):
         return False
-    numbers = Numbers([box, *by], numeric)
-    zone = numbers.zone(box)
-    if zone is None or _covered(zone, [numbers.bounds(other) for other in by], numbers, patience):
+    variables = ZoneVariables([box, *by], numeric)
+    zone = variables.zone(box)
+    if zone is None or _covered(zone, [variables.bounds(other) for other in by], variables, budget):
         return True
-    if not numbers.terms or outside(box, by, numeric) is not None:
+    if not variables.terms or outside(box, by, numeric) is not None:
         return False
     raise RefusedError(
-        "whether the one predicate implies the other hangs on how sums of DOUBLEs are rounded",
+        "whether one predicate implies the other depends on how sums of DOUBLEs are rounded",
         hint="compare attributes without offsets, or whole numbers",
     )
 
 
-def _covered(zone: Matrix, by: list[list[Bound]], numbers: Numbers, patience: _Patience) -> bool:
+def _covered(zone: Matrix, by: list[list[Bound]], variables: ZoneVariables, budget: _StepBudget) -> bool:
     stack = [(zone, by)]
-    # Bounds are tightened along all paths, and every two offsets of DOUBLEs are held against each other.
-    cost = 1 + len(zone) ** 2 // 100 + len(numbers.terms) ** 2
+    # Bounds are tightened along all paths, and all pairs of offsets of DOUBLEs are compared.
+    cost = 1 + len(zone) ** 2 // 100 + len(variables.terms) ** 2
     while stack:
         part, known = stack.pop()
-        patience.spend(cost)
+        budget.spend(cost)
         known = [bounds for bounds in known if not any(part[j][i] + k < 0 for i, j, k in bounds)]
         if any(all(part[i][j] <= k for i, j, k in bounds) for bounds in known):
             continue
         while known:
-            rests = _cut_off(part, known.pop(), numbers)
+            rests = _cut_off(part, known.pop(), variables)
             if rests is not None:
                 stack += [(rest, list(known)) for rest in rests]
                 break
@@ -127,18 +140,18 @@ def _covered(zone: Matrix, by: list[list[Bound]], numbers: Numbers, patience: _P
     return True
 
 
-def _cut_off(zone: Matrix, bounds: list[Bound], numbers: Numbers) -> list[Matrix] | None:
-    """The disjoint parts of a zone that break the first of some bounds, only the second, and so on; None if
-    that is all of it.
+def _cut_off(zone: Matrix, bounds: list[Bound], variables: ZoneVariables) -> list[Matrix] | None:
+    """The disjoint parts of a zone that violate the first of some bounds, only the second, and so on; None if
+    they are all of it.
     """
     out: list[Matrix] = []
     inside: Matrix | None = zone
     for i, j, k in bounds:
         assert inside is not None
-        broken = numbers.tightened(inside, (j, i, -k - 1))
+        broken = variables.tightened(inside, (j, i, -k - 1))
         if broken is not None:
             out.append(broken)
-        inside = numbers.tightened(inside, (i, j, k))
+        inside = variables.tightened(inside, (i, j, k))
         if inside is None:
             return None
     return out

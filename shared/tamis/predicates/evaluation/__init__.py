@@ -1,4 +1,9 @@
-"""Evaluating predicates over micro-batches of columns: does any box hold a tuple, and whose."""
+"""Evaluation of the predicates of many subscribers over micro-batches of columns.
+
+`keys` converts values of all types to int64 keys. `bitmap` is the index over all boxes, and `scan` tries one
+box after the other, which is faster where few boxes decide most tuples. `Dispatcher` chooses between them for
+each batch.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +18,8 @@ from tamis.expressions.nodes import Type
 from tamis.predicates.boxes import Box
 from tamis.predicates.differences import Difference
 from tamis.predicates.evaluation.bitmap import Bitmap, mark_owners
+from tamis.predicates.evaluation.box_orders import size, spatial_order
 from tamis.predicates.evaluation.keys import KeyOrder, differences
-from tamis.predicates.evaluation.ordered import by_place, size
 from tamis.predicates.evaluation.scan import scan
 from tamis.predicates.ranges import ANYTHING
 
@@ -22,18 +27,18 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Columns = Mapping[str, npt.NDArray[np.generic]]
 
-# Rows that are looked up at a time: their keys stay in the cache.
+# Rows that are looked up together: their keys stay in the cache.
 BLOCK = 8192
-# Rows at the head of a batch on which the way of the rest is chosen.
+# Rows at the head of a batch; they decide whether the rest is scanned or looked up.
 SAMPLE = 256
-# What the index costs for one tuple, in looks at a box of the scan. Outside of all ranges of one dimension
-# that is seen at once; else each dimension is looked up, and a few words of bits are met. Measured with 10 to
-# 5,000 boxes in one to ten dimensions; neither way may be taken where it is much slower.
+# The cost of the index for one tuple, in tests of a box by the scan. A tuple outside of all ranges of one
+# dimension is rejected at once; otherwise each dimension is looked up, and a few words of bits are combined.
+# Measured with 10 to 5,000 boxes in one to ten dimensions, so that neither is used where it is much slower.
 COST_OUTSIDE, COST_OF_DIMENSION, COST_OF_WORD, MOST_WORDS = 2.0, 10.0, 3.0, 8
 
 
 class Boxes(Protocol):
-    """A predicate: its boxes, and the type of each attribute that they name."""
+    """A predicate: its boxes, and the type of each attribute in them."""
 
     @property
     def boxes(self) -> Sequence[Box]: ...
@@ -45,8 +50,8 @@ class Boxes(Protocol):
 class Dispatcher:
     """The predicates of many subscribers of one stream, evaluated together.
 
-    `predicates` in any order; their attributes must have one type each. For a batch the boxes are tried one
-    after the other while few looks decide most tuples (a wide predicate), and by the index otherwise.
+    `predicates` are in any order; each attribute must have one type. For each batch, the boxes are scanned if
+    few tests decide most tuples (as for a wide predicate), and otherwise looked up in the index.
     """
 
     def __init__(self, predicates: Sequence[Boxes]) -> None:
@@ -61,7 +66,7 @@ class Dispatcher:
             for name in self._names
         }
         lower, upper = self._bounds([box for _, box in boxes])
-        places = by_place(lower, upper)
+        places = spatial_order(lower, upper)
         self._lower, self._upper = lower[places], upper[places]
         self._owners = np.array([boxes[place][0] for place in places.tolist()], np.int64)
         self._subscribers = len(predicates)
@@ -73,19 +78,19 @@ class Dispatcher:
 
     @property
     def read(self) -> frozenset[str]:
-        """The attributes that it looks at."""
+        """The attributes that it reads."""
         pairs = ((name.left, name.right) if isinstance(name, Difference) else (name,) for name in self._names)
         return frozenset(chain.from_iterable(pairs))
 
     def activate(self, subscriber: int, active: bool = True) -> None:
-        """Let a subscriber's predicate count or not; nothing is rebuilt."""
+        """Switch a subscriber's predicate on or off; nothing is rebuilt."""
         self._active[subscriber] = active
         for box in np.flatnonzero(self._owners == subscriber).tolist():
             self._bitmap.activate(box, active)
         self._order = self._largest_first[self._active[self._owners[self._largest_first]]]
 
     def any(self, columns: Columns) -> Bools:
-        """Which tuples some active subscriber wants. `columns`: arrays of shape (n,) by attribute."""
+        """The tuples that some active subscriber wants. `columns`: arrays of shape (n,) by attribute."""
         count = len(next(iter(columns.values()))) if columns else 0
         out = np.zeros(count, np.bool_)
         if not len(self._order):
@@ -114,9 +119,9 @@ class Dispatcher:
         return 0
 
     def which(self, columns: Columns) -> Bools:
-        """Which active subscribers want which tuples: shape (n, subscribers)."""
+        """The tuples that each active subscriber wants: shape (n, subscribers)."""
         keys = self._keys(columns, slice(None))
-        # Subscriber by subscriber in memory: what one of them wants is looked at as a column.
+        # Each subscriber's tuples are contiguous in memory, since they are read as a column.
         out = np.zeros((self._subscribers, keys.shape[1]), np.bool_)
         mark_owners(self._bitmap.which(keys), self._owners, out)
         return out.T

@@ -1,8 +1,8 @@
-"""The bitmap index: for each dimension, the sorted ends of all ranges, and for each interval between two
-of them the set of boxes that cover it, as bits. A tuple is looked up in each dimension and the sets are met.
+"""Bitmap index: for each dimension the sorted ends of all ranges, and the boxes between two ends as bits.
 
-No overlap between boxes makes it slower, as it does an R-tree (kuntschke-2006, section 4.2). A box is taken
-out or put back by one bit.
+A tuple is looked up in each dimension, and the sets of boxes are combined with AND. Overlap between boxes
+does not make it slower, as it does an R-tree (kuntschke-2006, section 4.2). One bit takes a box out or puts
+it back.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from tamis.kernels import njit
 from tamis.predicates.bits import WORD, first_bit
 
 Int64s = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
 
-# So many that a bucket has seldom more than one end.
+# With so many, a bucket seldom has more than one end.
 BUCKETS_OF_END = 16
-# Of bits: of one dimension at most 32,768 buckets.
+# In bits: a dimension has at most 32,768 buckets.
 MOST_BUCKETS = 15
 
 
 class Bitmap:
-    """Boxes as bits. `lower`, `upper`: int64 keys of shape (boxes, d), half-open; neighbours best stand
-    together, so that most words of most sets are 0.
+    """Boxes as bits. `lower`, `upper`: int64 keys of shape (boxes, d), half-open. Neighbouring boxes should
+    be adjacent, so that most words of most sets are 0.
     """
 
     def __init__(self, lower: Int64s, upper: Int64s) -> None:
@@ -50,7 +50,7 @@ class Bitmap:
         self.active = np.full(self.words, ~np.uint64(0))
 
     def activate(self, box: int, active: bool) -> None:
-        """Take a box out, or put it back: nothing is reorganised."""
+        """Take a box out, or put it back; nothing is reorganised."""
         bit = np.uint64(1) << np.uint64(box % WORD)
         if active:
             self.active[box // WORD] |= bit
@@ -69,11 +69,11 @@ class Bitmap:
 
 
 class Buckets(NamedTuple):
-    """Where to look for a key among the ends of a dimension. The outermost ends, which may be far away, are
-    left out, and the others spread over equal buckets of keys.
+    """The place of a key among the ends of a dimension. The outermost ends, which may be far away, are left
+    out; the others are spread over equal buckets of keys.
 
-    `first`, `behind`: between these ends there are buckets; `shift`: how many low bits of a key less `first`
-    are within a bucket; `starts`, of shape (d, buckets + 1): how many ends lie below each bucket.
+    There are buckets from `first` to `behind`. `shift`: the number of low bits of `key - first` within a
+    bucket. `starts`, of shape (d, buckets + 1): the number of ends below each bucket.
     """
 
     first: Int64s
@@ -103,7 +103,7 @@ class Buckets(NamedTuple):
         return Buckets(first, behind, shift, starts)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _fill(sets: Words, top: int, first: Int64s, behind: Int64s) -> None:
     for box in range(len(first)):
         word, bit = box // 64, np.uint64(1) << np.uint64(box % 64)
@@ -111,7 +111,7 @@ def _fill(sets: Words, top: int, first: Int64s, behind: Int64s) -> None:
             sets[top + row, word] |= bit
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _note_used(sets: Words, used: Words) -> None:
     for row in range(sets.shape[0]):
         for word in range(sets.shape[1]):
@@ -119,7 +119,7 @@ def _note_used(sets: Words, used: Words) -> None:
                 used[row, word // 64] |= np.uint64(1) << np.uint64(word % 64)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _row(
     key: int,
     d: int,
@@ -130,7 +130,7 @@ def _row(
     shift: npt.NDArray[np.uint64],
     starts: npt.NDArray[np.int32],
 ) -> int:
-    """How many of the ends of a dimension are at most `key`."""
+    """The number of ends of a dimension that are at most `key`."""
     begin = begins[d]
     if key < first[d]:
         at, most = np.int64(0), np.int64(starts[d, 0])
@@ -150,7 +150,7 @@ def _row(
     return int(at)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _any(
     keys: Int64s,
     ends: Int64s,
@@ -170,7 +170,7 @@ def _any(
     for i in range(keys.shape[1]):
         hit = True
         for d in range(dimensions):
-            # Outside of all ranges of one dimension: most tuples, where few satisfy the predicate.
+            # Outside of all ranges of one dimension. Most tuples are, if few satisfy the predicate.
             key = keys[d, i]
             if key < ends[begins[d]] or key >= ends[begins[d + 1] - 1]:
                 hit = False
@@ -182,7 +182,7 @@ def _any(
             rows[d] = begins[d] + d + _row(keys[d, i], d, ends, begins, first, behind, shift, starts)
         hit = False
         if words <= 4:
-            # Without branches: which word it is in is guessed wrong every other time.
+            # Without branches: the processor would mispredict every other one.
             some = np.uint64(0)
             for word in range(words):
                 found = active[word]
@@ -210,7 +210,7 @@ def _any(
         out[i] = hit
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _which(
     keys: Int64s,
     ends: Int64s,
@@ -235,7 +235,7 @@ def _which(
             out[i, word] = found
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def mark_owners(sets: Words, owners: Int64s, out: Bools) -> None:
     """Set `out`, of shape (subscribers, n), where one of a subscriber's boxes is in a tuple's set."""
     for i in range(sets.shape[0]):

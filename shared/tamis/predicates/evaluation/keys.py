@@ -1,7 +1,7 @@
-"""Values and cuts as int64 keys in the same order, so that one compiled kernel serves every type.
+"""Int64 keys of values and cuts in the same order, so that one compiled kernel serves every type.
 
-NULL is the least key. A range [first, behind the last) of cuts becomes one of keys, by the same rule for a
-cut as for the value above it.
+NULL has the least key. A range of cuts becomes a half-open range of keys, since a cut has the key of the
+value above it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from tamis.expressions.double_order import number_of, write_numbers
 from tamis.expressions.nodes import Type
 from tamis.predicates.differences import Difference, Form
-from tamis.predicates.doubles import key_of_double
 from tamis.predicates.ranges import Cut
 
 Int64s = npt.NDArray[np.int64]
@@ -26,14 +25,14 @@ Int64s = npt.NDArray[np.int64]
 NULL_KEY = np.iinfo(np.int64).min
 LOW_KEY = NULL_KEY + 1
 HIGH_KEY = np.iinfo(np.int64).max
-_SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
-_EXPONENT = np.int64(0x7FF0_0000_0000_0000)
 
 
 @dataclass(frozen=True)
 class KeyOrder:
-    """The keys of one attribute. `points`: where keys are numbers of values at which some range ends, those
-    values, ascending; what lies between two of them is all alike.
+    """The keys of one attribute.
+
+    `points`: if keys are numbers of values at which ranges end, those values, ascending. All values between
+    two of them have one key.
     """
 
     kind: Type
@@ -43,26 +42,26 @@ class KeyOrder:
     def of(kind: Type, cuts: Iterable[Cut]) -> KeyOrder:
         """The keys of an attribute whose ranges have these cuts."""
         ends = sorted({cut[1] for cut in cuts if len(cut) == 2})
-        # The outermost integers stand where NULL, LOW and HIGH do, which matters only if a range ends there.
+        # The outermost integers share keys with NULL, LOW and HIGH; that matters only if a range ends there.
         coded = kind is Type.VARCHAR or (
             kind is not Type.DOUBLE and bool(ends) and (ends[0] <= LOW_KEY or ends[-1] >= HIGH_KEY)
         )
         return KeyOrder(kind, ends if coded else None)
 
     def of_cut(self, cut: Cut) -> int:
-        """The key of a cut: that of the least value above it."""
+        """The key of a cut: the key of the least value above it."""
         if len(cut) == 1:
             return {-2: NULL_KEY, -1: LOW_KEY, 1: HIGH_KEY}[cut[0]]
         if self.points is not None:
             return bisect_right(self.points, cut[1])
         if self.kind is Type.DOUBLE:
-            return key_of_double(cut[1])
+            return number_of(cut[1])
         return int(cut[1])
 
     def of_values(self, values: npt.NDArray[np.generic], out: Int64s) -> None:
         """Write the keys of a column's values; None, NaN and infinities are NULL."""
         if self.kind is Type.DOUBLE:
-            double_keys(np.asarray(values, np.float64), out)
+            write_numbers(np.asarray(values, np.float64), NULL_KEY, out)
             return
         listed = _listed(values) if self.points is not None or values.dtype.kind in "Of" else None
         if listed is None:
@@ -96,7 +95,7 @@ def differences(
     if left.dtype.kind == right.dtype.kind == "i" and order.points is None:
         x, y = left.astype(np.int64), right.astype(np.int64)
         found = x - y
-        past = ((x < 0) != (y < 0)) & ((found < 0) != (x < 0))  # no int64: beyond all ends
+        past = ((x < 0) != (y < 0)) & ((found < 0) != (x < 0))  # an overflow: beyond all ends
         return np.where(past, np.where(x < 0, LOW_KEY, HIGH_KEY - 1), found)
     pairs = zip(_listed(left), _listed(right), strict=True)
     exact = [None if a is None or b is None else int(a) - int(b) for a, b in pairs]
@@ -107,16 +106,3 @@ def _finite(values: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
     """As DOUBLEs; None and infinities are NaN."""
     numbers = values.astype(np.float64)
     return np.where(np.isfinite(numbers), numbers, np.nan)
-
-
-@numba.njit(cache=True, nogil=True)
-def double_keys(numbers: npt.NDArray[np.float64], out: Int64s) -> None:
-    """Write integers in the order of doubles: positive bits ascend, negative ones descend."""
-    bits = numbers.view(np.int64)
-    for i in range(len(bits)):
-        found = bits[i]
-        if found & _EXPONENT == _EXPONENT:
-            found = NULL_KEY
-        elif found < 0:
-            found = -(found & _SIGN)  # -0.0 becomes 0
-        out[i] = found

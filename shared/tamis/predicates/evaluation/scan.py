@@ -1,20 +1,21 @@
-"""Standard evaluation: box after box until one holds the tuple (kuntschke-2006, section 4.1, Algorithm 5)."""
+"""Standard evaluation: one box after the other until one holds the tuple (kuntschke-2006, Algorithm 5)."""
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from tamis.kernels import njit
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def scan(keys: Int64s, lower: Int64s, upper: Int64s, boxes: Int64s, out: Bools) -> int:
-    """Set `out` where one of the boxes holds the tuple; returns how many boxes were looked at.
+    """Set `out` where one of the boxes contains the tuple. Returns the number of tests of a box.
 
-    `keys`: (d, n); `lower`, `upper`: (boxes, d), half-open; `boxes`: which to try, in this order.
+    `keys`: (d, n); `lower`, `upper`: (boxes, d), half-open; `boxes`: the boxes to try, in this order.
     """
     looked = 0
     dimensions = keys.shape[0]

@@ -1,5 +1,6 @@
-"""Matching a query's predicate with a stream's (kuntschke-2006, sections 2.2 and 3): one contract, a strategy
-a file.
+"""Matching of a query's predicate with a stream's (kuntschke-2006, sections 2.2 and 3).
+
+`exact` finds every implication, and `heuristics` compares box by box. `METHODS` has them under one signature.
 """
 
 from __future__ import annotations
@@ -37,16 +38,18 @@ METHODS: Mapping[str, Callable[[Boxes, Boxes, Mapping[str, Type]], Boxes | None]
     "dfs-unchecked": by_splitting(depth_first, check=False),
     "mix-unchecked": by_splitting(mixed, check=False),
 }
-"""Each takes the boxes of stream and query and the types of their attributes, and returns None where it finds
-that the query implies the stream, else boxes that cover both. The first three are for use; the others are the
-paper's: strategies of splitting, with an index over the stream's boxes, and all without the quick check
+"""Each takes the boxes of stream and query and the types of their attributes. It returns None if it finds
+that the query implies the stream, otherwise boxes that cover both. The first three are for use; the others
+are the paper's: strategies of splitting, with an index over the stream's boxes, or without the quick check
 (Algorithm 1).
 """
 
 
 @dataclass(frozen=True)
 class Match:
-    """Whether the query implies the stream, and what the stream must be relaxed to: itself where it does."""
+    """The result of matching: `implied` if the query implies the stream, and the predicate to which the
+    stream must be relaxed. This is the stream's own predicate if it is implied.
+    """
 
     implied: bool
     relaxed: Predicate
@@ -55,12 +58,12 @@ class Match:
 def match(stream: Predicate, query: Predicate, method: str = "exact") -> Match:
     """Match a query with a stream by one of `METHODS`.
 
-    `exact` (and `bfs`, `dfs`, `mix`) finds every implication and relaxes to the union of both. The
-    heuristics find only boxes of the query that lie in one box of the stream; `hcr` widens boxes instead
-    of adding them, so that it may cover more than both. Raises `InputError` for an unknown method and
-    where the two take an attribute for different types, `RefusedError` where an exact answer takes too long.
+    `exact` (and `bfs`, `dfs`, `mix`) finds every implication and relaxes the stream to the union of both. The
+    heuristics only find boxes of the query that lie in one box of the stream; `hcr` widens boxes instead of
+    adding them, so that the result may cover more than both. Raises `InputError` for an unknown method and
+    where an attribute has different types in the two, `RefusedError` where an exact answer takes too long.
 
-    >>> from tamis.predicates import parse
+    >>> from tamis.predicates.parse import parse
     >>> found = match(parse("a BETWEEN 1 AND 2 OR a BETWEEN 3 AND 4"), parse("a IN (1, 2, 3, 5)"))
     >>> found.implied, found.relaxed.sql()
     (False, 'a >= 1 AND a <= 2 OR a >= 3 AND a <= 4 OR a = 5')
@@ -75,7 +78,9 @@ def match(stream: Predicate, query: Predicate, method: str = "exact") -> Match:
 
 
 def implies(p: Predicate, q: Predicate) -> bool:
-    """Whether every tuple that satisfies `p` satisfies `q`: exact. Raises `InputError` as `match` does."""
+    """True if every tuple that satisfies `p` satisfies `q`. The answer is exact. Raises `InputError` as
+    `match` does.
+    """
     _common_types(q, p)
     return all(covered(box, q.boxes) for box in p.boxes)
 
@@ -97,7 +102,7 @@ def _common_types(stream: Predicate, query: Predicate) -> dict[str, Type]:
 
 
 def _matters(name: str, predicate: Predicate) -> bool:
-    """Whether the attribute is compared with a constant or another attribute, not only with NULL."""
+    """True if the attribute is compared with a constant or another attribute, not only tested for NULL."""
     return any(box[name] not in (IS_NULL, NOT_NULL) for box in predicate.boxes if name in box) or any(
         name in (d.left, d.right) for box in predicate.boxes for d in box if isinstance(d, Difference)
     )

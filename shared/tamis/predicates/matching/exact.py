@@ -5,38 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from tamis.expressions.nodes import Type
-from tamis.predicates.boxes import Box, inside, meets
+from tamis.kernels import njit
+from tamis.predicates.boxes import Box, inside, overlap
 from tamis.predicates.cover import Strategy, covered, decided
-from tamis.predicates.cover.codes import Int32s, codes
-from tamis.predicates.cover.narrowing import narrowing
+from tamis.predicates.cover.coordinate_compression import Int32s, compress
+from tamis.predicates.cover.filtered_depth_first import filtered_depth_first
 from tamis.predicates.cover.zones import compares
-from tamis.predicates.matching.coded import by_volume, coded
+from tamis.predicates.matching.measured_boxes import by_volume, measured_boxes
 
 Rows = npt.NDArray[np.intp]
 
-# Fewer boxes are dearer to number together with the stream's than each with those that it meets.
+# Fewer boxes are cheaper to decide one by one than to compress together with the stream's boxes.
 _FEW = 8
 
 
 def exact(
     stream: tuple[Box, ...], query: tuple[Box, ...], types: Mapping[str, Type]
 ) -> tuple[Box, ...] | None:
-    """Ours: by `narrowing`, where no single box of the stream holds the query's, and with those that meet it.
+    """Tamis's own method: by `filtered_depth_first`, for boxes of the query that no single box of the stream
+    contains.
 
-    A box of the query that isn't covered is added whole: overlap costs little, more boxes cost much
-    (section 3.5). Boxes of the stream that it holds go.
+    A box of the query that isn't covered is added whole: overlap costs little, more boxes cost much (section
+    3.5). Boxes of the stream inside it are dropped.
     """
     left = [box for box in query if not any(inside(box, other) for other in stream)]
     if len(left) < _FEW or any(map(compares, (*stream, *left))):
         return _one_by_one(stream, left)
-    near = [i for i, other in enumerate(stream) if any(meets(box, other) for box in left)]
-    boxes = codes([*(stream[i] for i in near), *left])
-    rows = _relaxed(narrowing, boxes.lower, boxes.upper, np.arange(len(near)), check=True)
+    near = [i for i, other in enumerate(stream) if any(overlap(box, other) for box in left)]
+    boxes = compress([*(stream[i] for i in near), *left])
+    rows = _relaxed(filtered_depth_first, boxes.lower, boxes.upper, np.arange(len(near)), check=True)
     if rows is None:
         return None
     gone = set(near) - {near[row] for row in rows if row < len(near)}
@@ -47,8 +48,8 @@ def exact(
 def by_splitting(
     strategy: Callable[..., int], *, check: bool, indexed: bool = False
 ) -> Callable[..., tuple[Box, ...] | None]:
-    """The paper's: by a strategy over the boxes of the stream, the largest first, with or without the quick
-    check first, and an index.
+    """The paper's method: by a strategy over the boxes of the stream, the largest first, with or without the
+    quick check and an index.
     """
     by: Strategy = partial(strategy, indexed=indexed)
 
@@ -57,7 +58,7 @@ def by_splitting(
     ) -> tuple[Box, ...] | None:
         if any(map(compares, (*stream, *query))):
             return _one_by_one(stream, query)  # where attributes are compared, there is one way
-        boxes = coded(stream, query, types)
+        boxes = measured_boxes(stream, query, types)
         order = by_volume(boxes.lower, boxes.upper, boxes.places, len(stream))
         rows = _relaxed(by, boxes.lower, boxes.upper, order, check)
         return None if rows is None else tuple((*stream, *query)[row] for row in sorted(rows.tolist()))
@@ -76,7 +77,9 @@ def _one_by_one(stream: tuple[Box, ...], query: Sequence[Box]) -> tuple[Box, ...
 
 
 def _relaxed(strategy: Strategy, lower: Int32s, upper: Int32s, rows: Rows, check: bool) -> Rows | None:
-    """The boxes that cover all, of the stream's `rows` and the query's behind them; None if the former do."""
+    """The rows of boxes that cover both: the stream's `rows`, and the query's after them. None if the
+    stream's boxes alone do.
+    """
     changed = False
     for row in range(len(rows), len(lower)):
         lo, hi = lower[row], upper[row]
@@ -89,9 +92,9 @@ def _relaxed(strategy: Strategy, lower: Int32s, upper: Int32s, rows: Rows, check
     return rows if changed else None
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _added(lower: Int32s, upper: Int32s, rows: Rows, new: int) -> Rows:
-    """The boxes `rows` that a new one doesn't hold, and the new one."""
+    """The boxes `rows` that a new box doesn't contain, and the new one."""
     kept = np.empty(len(rows) + 1, np.intp)
     n = 0
     for row in rows:
@@ -105,9 +108,9 @@ def _added(lower: Int32s, upper: Int32s, rows: Rows, new: int) -> Rows:
     return kept[: n + 1]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def quick_check(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, rows: Rows) -> int:
-    """Algorithm 6: 1 where one of the boxes `rows` holds a box, 0 where one meets it, -1 where none does."""
+    """Algorithm 6: 1 if one of the boxes `rows` contains a box, 0 if one overlaps it, -1 if none does."""
     found = -1
     for row in rows:
         holds, meets = True, True

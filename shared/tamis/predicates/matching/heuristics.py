@@ -1,5 +1,6 @@
-"""Matching box by box (kuntschke-2006, sections 3.2 to 3.4): quick, and blind to a box of the query that only
-several boxes of the stream cover together.
+"""Matching box by box (kuntschke-2006, sections 3.2 to 3.4).
+
+It is quick, but does not see that several boxes of the stream together cover a box of the query.
 """
 
 from __future__ import annotations
@@ -7,20 +8,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-import numba
 import numpy as np
 
 from tamis.expressions.nodes import Type
+from tamis.kernels import njit
 from tamis.predicates.boxes import Box, inside, trimmed
-from tamis.predicates.cover.codes import Int32s
-from tamis.predicates.matching.coded import Floats, by_volume, coded
+from tamis.predicates.cover.coordinate_compression import Int32s
 from tamis.predicates.matching.exact import quick_check
+from tamis.predicates.matching.measured_boxes import Floats, by_volume, measured_boxes
 
 
 def simple_relaxation(
     stream: tuple[Box, ...], query: tuple[Box, ...], types: Mapping[str, Type], *, check: bool
 ) -> tuple[Box, ...] | None:
-    """HSR (Algorithm 2): what isn't in a box of the stream is added; without the check, all is."""
+    """HSR (Algorithm 2): boxes that aren't inside a box of the stream are added; without the check, all boxes
+    are.
+    """
     added: list[Box] = []
     for box in query:
         if not check or not any(inside(box, other) for other in (*stream, *added)):
@@ -31,12 +34,12 @@ def simple_relaxation(
 def complex_relaxation(
     stream: tuple[Box, ...], query: tuple[Box, ...], types: Mapping[str, Type], *, check: bool
 ) -> tuple[Box, ...] | None:
-    """HCR (Algorithm 3): for what isn't in a box of the stream, the box is widened that then
-    has the fewest unbounded ends, and of those the one whose volume grows least.
+    """HCR (Algorithm 3): for each box that isn't inside a box of the stream, one box is widened. It is the
+    box with the fewest unbounded ends afterwards, and among these the one whose volume grows least.
     """
     if not stream:
         return query or None
-    boxes = coded(stream, query, types)
+    boxes = measured_boxes(stream, query, types)
     lower, upper = boxes.lower.copy(), boxes.upper.copy()
     changed = np.zeros(len(stream), np.bool_)
     rows = by_volume(lower, upper, boxes.places, len(stream))
@@ -63,12 +66,12 @@ def complex_relaxation(
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _cheapest(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, places: Floats) -> int:
-    """The box that is best widened to hold another; -1 where one holds it as it is.
+    """The box that is best widened to contain another; -1 if one contains it already.
 
-    A dimension that one side lacks is unbounded there (erratum of Algorithm 8), and ranges without end
-    don't grow.
+    A dimension that one side lacks is unbounded there (erratum of Algorithm 8), and unbounded ranges don't
+    grow.
     """
     boxes, dimensions = lower.shape
     best, fewest, least = 0, 2 * dimensions + 1, math.inf

@@ -1,5 +1,7 @@
-"""What share of a stream's tuples satisfies a predicate: the measure of its union of boxes, with attributes
-taken for independent.
+"""Selectivity: the estimated share of a stream's tuples that satisfies a predicate.
+
+It is the measure of the predicate's union of boxes (`measure`), by the `distributions` of attributes, which
+count as independent. Distributions come from declarations, or from a `sketch` of the stream's tuples.
 """
 
 from __future__ import annotations
@@ -8,24 +10,25 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tamis.predicates.cover.codes import codes
+from tamis.predicates.cover.coordinate_compression import compress
 from tamis.predicates.differences import Difference
 from tamis.predicates.predicate import Predicate
 from tamis.predicates.selectivity.distributions import Distribution, Observed, Uniform
 from tamis.predicates.selectivity.measure import measure
-from tamis.predicates.selectivity.sketch import Sketch, merge, observe
+from tamis.predicates.selectivity.sample import Sketch, merge, observe
 
 __all__ = ["Distribution", "Observed", "Sketch", "Uniform", "merge", "observe", "selectivity"]
 
 
 def selectivity(predicate: Predicate, distributions: Mapping[str, Distribution]) -> float:
-    """The share of tuples that satisfy `predicate`, from 0 to 1: exact for independent attributes. Where two
-    attributes are compared with each other, that comparison is taken to hold: at most so many. Of hundreds of
-    boxes in many dimensions, which nobody can measure, it is at most so many, too.
+    """The share of tuples that satisfy `predicate`, from 0 to 1. It is exact for independent attributes.
+
+    It overestimates in two cases: a comparison between two attributes counts as true, and a union of hundreds
+    of boxes in many dimensions takes too long to measure.
 
     Raises `KeyError` for an attribute without distribution.
 
-    >>> from tamis.predicates import parse
+    >>> from tamis.predicates.parse import parse
     >>> selectivity(parse("a < 5 OR b < 5"), {"a": Uniform(0, 10), "b": Uniform(0, 10)})
     0.75
     """
@@ -35,7 +38,7 @@ def selectivity(predicate: Predicate, distributions: Mapping[str, Distribution])
     ]
     if not all(boxes):
         return 1.0
-    lower, upper, cuts = codes(boxes)
+    lower, upper, cuts = compress(boxes)
     cumulative = np.zeros((len(cuts), max(map(len, cuts.values()))))
     for d, (name, ends) in enumerate(cuts.items()):
         cumulative[d, : len(ends)] = [distributions[name].below(end) for end in ends]

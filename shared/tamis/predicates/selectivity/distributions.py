@@ -1,4 +1,4 @@
-"""How an attribute's values are spread: what share lies below a cut."""
+"""Distributions of an attribute's values: the share of values below a cut."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tamis.predicates.ranges import HIGH, LOW, NULL, Cut
 
 
 class Distribution(Protocol):
-    """The values of one attribute, NULL among them."""
+    """The values of one attribute, with NULL."""
 
     def below(self, cut: Cut) -> float:
         """The share of values below `cut`, from 0 to 1."""
@@ -22,8 +22,8 @@ class Distribution(Protocol):
 
 @dataclass(frozen=True)
 class Uniform:
-    """Numbers spread evenly over [first, last]; `null` is the share of NULLs. Raises `InputError` where first
-    is behind last, or one of them isn't finite.
+    """Numbers spread evenly over [first, last]; `null` is the share of NULLs. Raises `InputError` if first is
+    greater than last, or one of them isn't finite.
     """
 
     first: float
@@ -54,7 +54,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Observed:
-    """Values that were seen, ascending: each stands for the same share of all that aren't NULL."""
+    """Observed values, ascending: each stands for the same share of all values that aren't NULL."""
 
     values: Sequence[float | int | str | bool]
     null: float = 0.0

@@ -1,30 +1,33 @@
-"""The measure of a union of boxes, where attributes are independent and each cell has a weight.
+"""The measure of a union of boxes (Klee's measure problem), with a weight for each cell.
 
-One dimension is swept. In several each box is split by those before it, the largest first: what overlaps much
-is soon covered, what overlaps little seldom split. Boxes are codes, half-open, as in `cover.codes`.
+One dimension is swept. In several dimensions each box is split by the boxes before it, the largest first: a
+box that overlaps much is soon covered, a box that overlaps little is seldom split. Boxes are compressed and
+half-open, as in `cover.coordinate_compression`.
 """
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-from tamis.predicates.cover.codes import Int32s
-from tamis.predicates.cover.split import meets, room, split
+from tamis.kernels import njit
+from tamis.predicates.cover.coordinate_compression import Int32s
+from tamis.predicates.cover.split import overlap, split, with_room
 
 Floats = npt.NDArray[np.float64]
 
-# Looks at a box, some seconds: the parts of hundreds of boxes in many dimensions are countless.
+# Tests of a box, some seconds: hundreds of boxes in many dimensions have too many parts.
 BUDGET = 200_000_000
-# Boxes with which others are compared in any case.
+# The largest boxes, with which the others are always compared.
 LARGEST = 20
 
 
 def measure(lower: Int32s, upper: Int32s, cumulative: Floats, budget: int = BUDGET) -> float:
-    """The weight of the union of boxes of shape (boxes, d), exact; where that takes more than `budget` looks
-    at a box, those that are left, the smallest, count as if they overlapped only the `LARGEST`, so that it
-    is too high. `cumulative`: of shape (d, cuts), the weight of an attribute's values below each cut.
+    """The weight of the union of boxes of shape (boxes, d).
+
+    It is exact if it takes at most `budget` tests of a box. Past that, it overestimates: the remaining boxes,
+    the smallest, only count their overlap with the `LARGEST`. `cumulative`, of shape (d, cuts): the weight of
+    an attribute's values below each cut.
     """
     boxes, dimensions = lower.shape
     if boxes == 0:
@@ -34,12 +37,14 @@ def measure(lower: Int32s, upper: Int32s, cumulative: Floats, budget: int = BUDG
     sizes = np.prod(
         [cumulative[d][upper[:, d]] - cumulative[d][lower[:, d]] for d in range(dimensions)], axis=0
     )
-    order = np.argsort(-sizes, kind="stable")  # what comes late is likely to lie in what came before
+    order = np.argsort(-sizes, kind="stable")  # a small box at the end is likely to be covered
     return float(by_parts(lower[order], upper[order], cumulative, budget))
 
 
 def by_sweep(lower: Int32s, upper: Int32s, cumulative: Floats) -> float:
-    """What each range has behind the furthest end of those that begin before it; arrays of shape (n,)."""
+    """The sum of what each range adds past the furthest end of the ranges that begin before it; arrays of
+    shape (n,).
+    """
     order = np.argsort(lower, kind="stable")
     reached = np.maximum.accumulate(upper[order])
     begin = lower[order]
@@ -47,9 +52,11 @@ def by_sweep(lower: Int32s, upper: Int32s, cumulative: Floats) -> float:
     return float(np.maximum(cumulative[reached] - cumulative[begin], 0.0).sum())
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def by_parts(lower: Int32s, upper: Int32s, cumulative: Floats, budget: int) -> float:
-    """Add what each box has outside of those before it, split into disjoint parts; see `measure`."""
+    """The sum of what each box adds outside of the boxes before it, split into disjoint parts; see
+    `measure`.
+    """
     boxes, dimensions = lower.shape
     total, looked = 0.0, 0
     los, his = (
@@ -65,7 +72,7 @@ def by_parts(lower: Int32s, upper: Int32s, cumulative: Floats, budget: int) -> f
             lo, hi, other = los[n].copy(), his[n].copy(), at[n, 0]
             looked += 1
             before = box if looked <= budget else min(box, LARGEST)
-            while other < before and not meets(lo, hi, lower[other], upper[other]):
+            while other < before and not overlap(lo, hi, lower[other], upper[other]):
                 other += 1
                 looked += 1
             if other >= before:
@@ -75,7 +82,7 @@ def by_parts(lower: Int32s, upper: Int32s, cumulative: Floats, budget: int) -> f
                 total += weight
                 continue
             wanted = n + 2 * dimensions
-            los, his, at = room(los, wanted), room(his, wanted), room(at, wanted)
+            los, his, at = with_room(los, wanted), with_room(his, wanted), with_room(at, wanted)
             m = split(lo, hi, lower[other], upper[other], los, his, n)
             at[n:m, 0] = other + 1
             n = m

@@ -1,28 +1,30 @@
-"""Which way an alternative of a query is evaluated."""
+"""Choose the evaluator of an alternative of a query."""
 
 from __future__ import annotations
 
-from tamis.bounded.closure import Closure
-from tamis.bounded.normal_form import Conjunction
-from tamis.evaluation.standing.timeless.alone import Alone
-from tamis.evaluation.standing.timeless.counting import Counting
-from tamis.evaluation.standing.timeless.distinct import Distinct
-from tamis.evaluation.standing.timeless.kept import Kept
+from tamis.bounded.conjunctive.difference_bounds import Closure
+from tamis.bounded.conjunctive.normal_form import Conjunction
+from tamis.bounded.timeless.minimised_alternatives import Minimal
+from tamis.bounded.timeless.translate import Translation
+from tamis.evaluation.standing.kept_columns import KeptColumns
+from tamis.evaluation.standing.timeless.counting import CountingAlternative
+from tamis.evaluation.standing.timeless.distinct import DistinctAlternative
 from tamis.evaluation.standing.timeless.matches import Alternative, Wanted
-from tamis.planning.timeless.minimal import Minimal
-from tamis.planning.timeless.translate import Translation
+from tamis.evaluation.standing.timeless.single_stream import SingleStreamAlternative
 
 
-def alternative(
+def compile_alternative(
     translation: Translation,
     minimal: Minimal,
-    kept: Kept,
+    kept: KeptColumns,
     wanted: Wanted,
     asked: tuple[Conjunction, Closure] | None = None,
 ) -> Alternative:
-    """An alternative, fresh; `asked` is by what tuples are kept under DISTINCT, if not by the query alone."""
+    """The evaluator of an alternative, with empty state. `asked`: with DISTINCT, a wider conjunction and its
+    closure may decide which tuples are kept; None if it is the query's own.
+    """
     if len(minimal.conjunction.streams) == 1:
-        return Alone(translation, minimal, wanted)
+        return SingleStreamAlternative(translation, minimal, wanted)
     if minimal.conjunction.distinct:
-        return Distinct(translation, minimal, kept, wanted, asked)
-    return Counting(translation, minimal, kept, wanted)
+        return DistinctAlternative(translation, minimal, kept, wanted, asked)
+    return CountingAlternative(translation, minimal, kept, wanted)

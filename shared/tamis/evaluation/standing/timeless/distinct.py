@@ -1,4 +1,4 @@
-"""An alternative over several streams with DISTINCT: tuples that a synopsis takes in, one by one."""
+"""Alternative over several streams with DISTINCT: a synopsis takes in tuples one by one."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from tamis.bounded.closure import Closure
-from tamis.bounded.evaluate.columns import Ints
-from tamis.bounded.evaluate.evaluator import Evaluator
-from tamis.bounded.evaluate.synopsis import Entry
-from tamis.bounded.normal_form import Conjunction
+from tamis.bounded.conjunctive.difference_bounds import Closure
+from tamis.bounded.conjunctive.normal_form import Conjunction
+from tamis.bounded.synopses.columns import Ints
+from tamis.bounded.synopses.evaluator import Evaluator
+from tamis.bounded.synopses.synopsis import Entry
+from tamis.bounded.timeless.minimised_alternatives import Minimal
+from tamis.bounded.timeless.translate import Translation
+from tamis.bounded.timeless.tuple_numbers import Numbers, numbers
 from tamis.evaluation.standing.contract import Batch
-from tamis.evaluation.standing.timeless.kept import Kept, Values
+from tamis.evaluation.standing.kept_columns import KeptColumns, Values
+from tamis.evaluation.standing.timeless.alternative_tuples import AlternativeTuples
 from tamis.evaluation.standing.timeless.matches import Matches, Wanted
-from tamis.evaluation.standing.timeless.sifted import Sifted
-from tamis.expressions.evaluate import holds
-from tamis.planning.timeless.minimal import Minimal
-from tamis.planning.timeless.numbers import Numbers, numbers
-from tamis.planning.timeless.translate import Translation
+from tamis.expressions.vectorized.evaluate import holds
 
 
 @dataclass(frozen=True)
-class _Arrived:
-    """Tuples of one stream of which some must be pushed: their places, what is kept of them, and for each
-    occurrence of the stream, which must be pushed there, and the numbers of all nodes.
+class _Arrivals:
+    """Tuples of one stream, some of which must be pushed: their positions, their kept values, the numbers of
+    all nodes, and for each occurrence of the stream the mask of the tuples to push there.
     """
 
     places: Ints
@@ -34,20 +34,20 @@ class _Arrived:
     pushed: Mapping[int, tuple[list[bool], list[Numbers | None]]]
 
 
-class Distinct:
-    """See `Alternative`. `asked` is the evaluator's."""
+class DistinctAlternative:
+    """See `Alternative`. `asked` is the conjunction of the evaluator."""
 
     def __init__(
         self,
         translation: Translation,
         minimal: Minimal,
-        kept: Kept,
+        kept: KeptColumns,
         wanted: Wanted,
         asked: tuple[Conjunction, Closure] | None = None,
     ) -> None:
-        self._sifted, self._wanted, self._kept = Sifted(translation, minimal), wanted, kept
+        self._tuples, self._wanted, self._kept = AlternativeTuples(translation, minimal), wanted, kept
         self._query = minimal.conjunction
-        self._stands, self._codes, self._joins = minimal.stands, translation.codes, translation.joins
+        self._stands, self._codes, self._joins = minimal.representatives, translation.codes, translation.joins
         holding = self._hold if translation.joins else None
         self._evaluator = Evaluator(self._query, minimal.closure, holding, asked)
 
@@ -76,7 +76,7 @@ class Distinct:
         return Matches.single(np.array(places, np.int64), columns, self._wanted)
 
     def _arrivals(self, batches: Mapping[str, Batch], of: Ints) -> Iterator[tuple[int, int, Numbers, Values]]:
-        """The tuples that must be pushed, in their order: place, occurrence, numbers, what is kept."""
+        """The tuples that must be pushed, in order: position, occurrence, numbers, kept values."""
         parts = [
             self._arrived(stream, batch, np.flatnonzero(of == number))
             for number, (stream, batch) in enumerate(batches.items())
@@ -93,21 +93,21 @@ class Distinct:
                 if pushed[row]:
                     yield place, occurrence, _at(columns, row), part.values[row]
 
-    def _arrived(self, stream: str, batch: Batch, places: Ints) -> _Arrived:
+    def _arrived(self, stream: str, batch: Batch, places: Ints) -> _Arrivals:
         rows, query, evaluator = len(places), self._query, self._evaluator
         moving = {
-            i: self._sifted.keeping(i, batch, rows) for i, one in enumerate(query.streams) if one == stream
+            i: self._tuples.belonging(i, batch, rows) for i, one in enumerate(query.streams) if one == stream
         }
         some = np.zeros(rows, np.bool_)
         for i, mask in moving.items():
             at = np.flatnonzero(mask)
-            told = {query.nodes[node - 1].column: node for node in evaluator.told_by(i)}
+            told = {query.nodes[node - 1].column: node for node in evaluator.insert_nodes(i)}
             own = {name: batch[name].take(at) for name in told}
-            mask[at] = evaluator.moving(i, self._sifted.columns(told.values(), own), len(at))
+            mask[at] = evaluator.inserts(i, self._tuples.columns(told.values(), own), len(at))
             some |= mask
         at = np.flatnonzero(some)
         own = {name: batch[name].take(at) for name in self._kept.names[stream]}
-        return _Arrived(
+        return _Arrivals(
             places[at],
             self._kept.values(stream, own, len(at)),
             {i: (mask[at].tolist(), self._numbers(i, own)) for i, mask in moving.items()},

@@ -1,4 +1,4 @@
-"""The changing rows of groups: after each tuple a row for every group whose row changed."""
+"""Evaluator of GROUP BY: after each tuple a row for every group whose row changed."""
 
 from __future__ import annotations
 
@@ -9,75 +9,85 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.bounded.evaluate.columns import Ints, parts_of
-from tamis.bounded.evaluate.growing import grown
-from tamis.bounded.evaluate.numbering import Numbering, firsts
+from tamis.bounded.synopses.columns import Ints, parts_of
+from tamis.bounded.synopses.growable_arrays import grown
+from tamis.bounded.synopses.row_numbering import RowNumbering, firsts
+from tamis.bounded.timeless.aggregates import Subquery, needs_all_values, subqueries
+from tamis.evaluation.standing.aggregates.accumulators import (
+    Accumulators,
+    PartialAggregates,
+    bigint,
+    measures_of,
+)
+from tamis.evaluation.standing.aggregates.kernels import touched_groups
+from tamis.evaluation.standing.aggregates.running import Sums, whole
+from tamis.evaluation.standing.aggregates.values import Values
 from tamis.evaluation.standing.contract import WITHDRAWN, Batch, Rows
-from tamis.evaluation.standing.timeless.alternatives import alternative
-from tamis.evaluation.standing.timeless.kept import kept_columns, needed
-from tamis.evaluation.standing.timeless.kernels import touched
+from tamis.evaluation.standing.kept_columns import kept_columns, needed
+from tamis.evaluation.standing.row_store import Store
+from tamis.evaluation.standing.state import (
+    number_from_text,
+    number_to_text,
+    pack_state,
+    unpack_state,
+)
+from tamis.evaluation.standing.timeless.alternatives import compile_alternative
+from tamis.evaluation.standing.timeless.group_rows import GroupRows
 from tamis.evaluation.standing.timeless.matches import Alternative, Matches, Wanted
-from tamis.evaluation.standing.timeless.running import Sums, whole
-from tamis.evaluation.standing.timeless.shown import Shown
-from tamis.evaluation.standing.timeless.sifted import Codes, as_numbers
-from tamis.evaluation.standing.timeless.state import number_of, number_text, packed, unpacked
-from tamis.evaluation.standing.timeless.store import Store
-from tamis.evaluation.standing.timeless.tallies import Tallied, Tallies, bigint, measures_of
-from tamis.evaluation.standing.timeless.values import Values
-from tamis.expressions.evaluate import evaluate, holds
+from tamis.evaluation.standing.value_numbers import TextCodes, as_numbers
+from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
-from tamis.planning.timeless.grouped import Part, parts
-from tamis.planning.timeless.grouped import whole as needs_all
 from tamis.query.model import Catalog, Grouping, Query
 
 
 class Groups:
-    """A query with aggregates. Rows under SELECT are counted in their groups, one by one in their order; a
-    tuple *touches* the groups of the rows that it completes, and after it each of them may have a new row.
+    """A query with aggregates. Rows under SELECT are counted in their groups, one by one in their order. A
+    tuple *touches* the groups of the rows that it completes; after the tuple, each of these groups may have a
+    new row.
     """
 
     def __init__(self, query: Query, grouping: Grouping, catalog: Catalog) -> None:
         self.streams = frozenset(source.stream for source in query.sources)
         self._query, self._grouping = query, grouping
         read = [(one.column, one) for one in grouping.aggregates if one.column is not None]
-        each = tuple(dict.fromkeys(column for column, one in read if needs_all(one)))
-        made = tuple(dict.fromkeys(column for column, one in read if not needs_all(one)))
+        each = tuple(dict.fromkeys(column for column, one in read if needs_all_values(one)))
+        made = tuple(dict.fromkeys(column for column, one in read if not needs_all_values(one)))
         measures = {column: measures_of(column, grouping.aggregates) for column in made}
         self._wanted = Wanted(tuple(dict.fromkeys((*grouping.by, *each))), measures)
-        asked = parts(query, grouping, catalog)
+        asked = subqueries(query, grouping, catalog)
         read_by = needed(*(one.translation for one in asked))
         self._kept = kept_columns(query, catalog, [*read_by, *grouping.by, *each, *made])
         self._runs: list[tuple[Wanted, Alternative]] = []
         for part in asked:
             wanted = self._wanted_of(part)
             for one, wider, closure in part.alternatives(grouping.aggregates):
-                run = alternative(part.translation, one, self._kept, wanted, (wider, closure))
+                run = compile_alternative(part.translation, one, self._kept, wanted, (wider, closure))
                 self._runs.append((wanted, run))
-        self._texts: Codes = {}
-        self._numbers = Numbering(2 * len(grouping.by))
+        self._texts: TextCodes = {}
+        self._numbers = RowNumbering(2 * len(grouping.by))
         self._keys = Store([one.type for one in grouping.by])
         self._seen: Ints = np.zeros(0, np.int64)
         self._rows = Sums()
-        self._tallies = {column: Tallies(column, own) for column, own in measures.items()}
+        self._accumulators = {column: Accumulators(column, own) for column, own in measures.items()}
         medians = {column for column, one in read if one.function == "median"}
         self._values = {column: Values(column, median=column in medians) for column in each}
-        self._shown = Shown([output.expr.type for output in query.select])
+        self._group_rows = GroupRows([output.expr.type for output in query.select])
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
-        """See `Standing`."""
-        return self.take_in_turn({stream: batch}, np.zeros(rows, np.int64))
+        """See `StandingEvaluator`."""
+        return self.take_interleaved({stream: batch}, np.zeros(rows, np.int64))
 
-    def take_in_turn(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
-        """See `InTurn`."""
+    def take_interleaved(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
+        """See `InterleavedInput`."""
         found = [self._filled(wanted, run.take(batches, of)) for wanted, run in self._runs]
         return self._changes(Matches.merged(found or [Matches.none(self._wanted)]))
 
     def advance(self, stream: str, watermark: int) -> Rows:
-        """See `Standing`: without time nothing follows."""
+        """See `StandingEvaluator`. A watermark has no effect without time."""
         return self._changes(Matches.none(self._wanted))
 
     def entries(self) -> int:
-        """See `Standing`: entries, groups, and the values that groups need."""
+        """See `StandingEvaluator`. Counts entries of alternatives, groups, and values that groups need."""
         groups = len(self._keys)
         own = np.zeros(groups, np.int64)
         for values in self._values.values():
@@ -85,31 +95,31 @@ class Groups:
         return sum(run.entries for _, run in self._runs) + int(np.maximum(own, 1).sum())
 
     def dump(self) -> bytes:
-        """See `Standing`."""
+        """See `StandingEvaluator`."""
         groups = len(self._keys)
         kept = [
-            [number_text(one) for one in self._rows.values[:groups].tolist()],
+            [number_to_text(one) for one in self._rows.values[:groups].tolist()],
             self._keys.dumped(),
-            [one.dumped(groups) for one in self._tallies.values()],
+            [one.dumped(groups) for one in self._accumulators.values()],
             [one.dumped() for one in self._values.values()],
-            self._shown.dumped(groups),
+            self._group_rows.dumped(groups),
         ]
-        return packed(self._form(), [[run.dumped() for _, run in self._runs], kept])
+        return pack_state(self._form(), [[run.dumped() for _, run in self._runs], kept])
 
     def load(self, state: bytes) -> None:
-        """See `Standing`."""
-        runs, (rows, keys, tallies, values, shown) = unpacked(state, self._form())
+        """See `StandingEvaluator`."""
+        runs, (rows, keys, accumulators, values, shown) = unpack_state(state, self._form())
         for (_, run), kept in zip(self._runs, runs, strict=True):
             run.restore(kept)
         self._keys.restore(keys, len(rows))
         self._numbered(self._keys.all(), len(rows))
         self._grow()
-        self._rows.values = whole([int(number_of(text)) for text in rows])
-        for tally, kept in zip(self._tallies.values(), tallies, strict=True):
-            tally.restore(kept)
+        self._rows.values = whole([int(number_from_text(text)) for text in rows])
+        for accumulator, kept in zip(self._accumulators.values(), accumulators, strict=True):
+            accumulator.restore(kept)
         for each, kept in zip(self._values.values(), values, strict=True):
             each.restore(kept)
-        self._shown.restore(shown)
+        self._group_rows.restore(shown)
 
     def _form(self) -> list[Any]:
         calls = [
@@ -118,33 +128,35 @@ class Groups:
         ]
         return ["groups", calls, len(self._runs), dict(sorted(self._kept.names.items()))]
 
-    def _wanted_of(self, part: Part) -> Wanted:
-        """What a part gives."""
+    def _wanted_of(self, part: Subquery) -> Wanted:
+        """The columns and partial aggregates that one part of the query provides."""
         if part.counted:
             return self._wanted
         if part.extreme is None:
             return Wanted(self._wanted.columns)
         column = self._grouping.aggregates[part.extreme].column
         assert column is not None, "an extreme is one of a column"
-        return Wanted(self._grouping.by, {column: self._wanted.tallied[column]})
+        return Wanted(self._grouping.by, {column: self._wanted.aggregated[column]})
 
     def _filled(self, wanted: Wanted, found: Matches) -> Matches:
-        """What a part found, with no values for the aggregates that others give."""
+        """The matches of a part, with NULL for the aggregates that other parts provide."""
         rows = len(found.places)
         columns = {
             (one.alias, one.name): Vector.nulls(one.type, rows)
             for one in self._wanted.columns
             if one not in wanted.columns
         }
-        tallied = {
-            (one.alias, one.name): Tallied.of(Vector.nulls(one.type, rows), measures)
-            for one, measures in self._wanted.tallied.items()
-            if one not in wanted.tallied
+        aggregated = {
+            (one.alias, one.name): PartialAggregates.of(Vector.nulls(one.type, rows), measures)
+            for one, measures in self._wanted.aggregated.items()
+            if one not in wanted.aggregated
         }
-        return replace(found, columns={**found.columns, **columns}, tallied={**found.tallied, **tallied})
+        return replace(
+            found, columns={**found.columns, **columns}, aggregated={**found.aggregated, **aggregated}
+        )
 
     def _changes(self, found: Matches) -> Rows:
-        """Count rows in their groups; what changes in the result."""
+        """Count rows in their groups; returns the changes of the result."""
         by = [found.columns[one.alias, one.name] for one in self._grouping.by]
         before, count = len(self._keys), len(found.places)
         group = self._numbered(by, count)
@@ -152,7 +164,7 @@ class Groups:
         self._keys.append([one.take(new) for one in by], len(new))
         self._grow()
         first, last = np.empty(count, np.int64), np.empty(count, np.int64)
-        number = touched(found.places, group, self._seen, first, last)
+        number = touched_groups(found.places, group, self._seen, first, last)
         first, last = first[:number], last[:number]
         columns = {
             (one.alias, one.name): vector.take(first)
@@ -162,21 +174,21 @@ class Groups:
         selected = {output.name: evaluate(output.expr, columns, number) for output in self._query.select}
         having = self._grouping.having
         holding = np.ones(number, np.bool_) if having is None else holds(having, columns, number)
-        news = np.flatnonzero(self._shown.changes(group[first], list(selected.values()), holding))
+        news = np.flatnonzero(self._group_rows.changes(group[first], list(selected.values()), holding))
         rows = Rows(selected, found.places[first]).take(news)
         if having is None:
             return rows
         return Rows({**rows.columns, WITHDRAWN: Vector(~holding[news])}, rows.completed)
 
     def _aggregates(self, group: Ints, found: Matches, last: Ints) -> dict[tuple[str, str], Vector]:
-        """Their values after some rows, once all before are counted."""
-        rows = self._rows.added(group, found.weights)[last]
-        tallied = {
-            column: one.added(group, found.tallied[column.alias, column.name]).take(last)
-            for column, one in self._tallies.items()
+        """The values of the aggregates after the rows `last`."""
+        rows = self._rows.add(group, found.weights)[last]
+        aggregated = {
+            column: one.add(group, found.aggregated[column.alias, column.name]).take(last)
+            for column, one in self._accumulators.items()
         }
-        told = {
-            column: one.added(group, found.columns[column.alias, column.name], found.weights).take(last)
+        value_counts = {
+            column: one.add(group, found.columns[column.alias, column.name], found.weights).take(last)
             for column, one in self._values.items()
         }
         columns = {}
@@ -185,11 +197,11 @@ class Groups:
             if column is None:
                 vector = bigint(rows)
             elif aggregate.distinct:
-                vector = bigint(told[column].count)
+                vector = bigint(value_counts[column].count)
             elif aggregate.function == "median":
-                vector = self._values[column].median(told[column])
+                vector = self._values[column].median(value_counts[column])
             else:
-                vector = tallied[column].value(aggregate)
+                vector = aggregated[column].value(aggregate)
             columns["", str(number)] = vector
         return columns
 
@@ -202,8 +214,8 @@ class Groups:
         groups = len(self._keys)
         self._seen = grown(self._seen, groups, fill=-1)
         self._rows.grow(groups)
-        self._shown.grow(groups)
-        for tallies in self._tallies.values():
-            tallies.grow(groups)
+        self._group_rows.grow(groups)
+        for accumulators in self._accumulators.values():
+            accumulators.grow(groups)
         for values in self._values.values():
             values.grow(groups)

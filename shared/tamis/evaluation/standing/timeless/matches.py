@@ -1,4 +1,4 @@
-"""The rows under SELECT that a batch completes, in columns."""
+"""Rows under SELECT that a batch completes, in columns."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tamis.bounded.evaluate.columns import Ints
+from tamis.bounded.synopses.columns import Ints
+from tamis.evaluation.standing.aggregates.accumulators import PartialAggregates
+from tamis.evaluation.standing.aggregates.kernels import Integers
+from tamis.evaluation.standing.aggregates.measures import Measure
 from tamis.evaluation.standing.contract import Batch
-from tamis.evaluation.standing.measures import Measure
-from tamis.evaluation.standing.timeless.kernels import Whole
-from tamis.evaluation.standing.timeless.tallies import Tallied
 from tamis.expressions.nodes import Column
 from tamis.expressions.vectors import Vector
 
@@ -21,22 +21,24 @@ Name = tuple[str, str]  # alias and column
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is wanted of each row: the values of columns, and of others tallies with measures."""
+    """The data needed of each row: values of columns, and partial aggregates of other columns."""
 
     columns: tuple[Column, ...]
-    tallied: Mapping[Column, tuple[Measure, ...]] = field(default_factory=dict)
+    aggregated: Mapping[Column, tuple[Measure, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Matches:
-    """Combinations of tuples and buckets: the `places` of the tuples that complete them, rising, the values
-    of columns, and for how many rows each stands. Tallies are of all these rows.
+    """Combinations of tuples and buckets.
+
+    `places`: the positions of the tuples that complete them, ascending. `columns`: values. `weights`: the
+    number of rows that each combination stands for. `aggregated`: partial aggregates of all these rows.
     """
 
     places: Ints
     columns: Mapping[Name, Vector]
-    weights: Whole
-    tallied: Mapping[Name, Tallied]
+    weights: Integers
+    aggregated: Mapping[Name, PartialAggregates]
 
     @staticmethod
     def single(places: Ints, columns: Mapping[Name, Vector], wanted: Wanted) -> Matches:
@@ -46,21 +48,23 @@ class Matches:
             {(one.alias, one.name): columns[one.alias, one.name] for one in wanted.columns},
             np.ones(len(places), np.int64),
             {
-                (one.alias, one.name): Tallied.of(columns[one.alias, one.name], measures)
-                for one, measures in wanted.tallied.items()
+                (one.alias, one.name): PartialAggregates.of(columns[one.alias, one.name], measures)
+                for one, measures in wanted.aggregated.items()
             },
         )
 
     @staticmethod
     def none(wanted: Wanted) -> Matches:
         """No combinations."""
-        read = (*wanted.columns, *wanted.tallied)
+        read = (*wanted.columns, *wanted.aggregated)
         columns = {(one.alias, one.name): Vector.from_list([], one.type) for one in read}
         return Matches.single(np.zeros(0, np.int64), columns, wanted)
 
     @staticmethod
     def merged(parts: Sequence[Matches]) -> Matches:
-        """Of several alternatives, by place: at least one, all with the same columns and measures."""
+        """The matches of several alternatives by position; at least one, all with the same columns and
+        measures.
+        """
         if len(parts) == 1:
             return parts[0]
         places = np.concatenate([one.places for one in parts])
@@ -71,26 +75,26 @@ class Matches:
             {name: Vector.concat([one.columns[name] for one in parts]).take(order) for name in first.columns},
             np.concatenate([one.weights for one in parts])[order],
             {
-                name: Tallied.concat([one.tallied[name] for one in parts]).take(order)
-                for name in first.tallied
+                name: PartialAggregates.concat([one.aggregated[name] for one in parts]).take(order)
+                for name in first.aggregated
             },
         )
 
 
 class Alternative(Protocol):
-    """One alternative of a query, and what is kept for it."""
+    """One alternative of a query, with its state."""
 
     @property
     def entries(self) -> int:
-        """How many entries it has."""
+        """The number of its synopsis entries."""
 
     def take(self, batches: Mapping[str, Batch], of: Ints) -> Matches:
-        """What tuples of batches complete. `of` says, for each tuple in their order, the number of its batch,
-        of which it is the next one.
+        """The matches that the tuples of batches complete. `of`: for each tuple, in order, the number of its
+        batch. The tuple is the next one of that batch.
         """
 
     def dumped(self) -> list[Any]:
-        """What is kept, as JSON."""
+        """The state, as JSON."""
 
     def restore(self, dumped: list[Any]) -> None:
-        """Take back what was kept."""
+        """Restore a dumped state."""

@@ -1,4 +1,4 @@
-"""The rows of a UNION or UNION ALL from those of its SELECTs."""
+"""Evaluator of UNION and UNION ALL: merges the rows of their SELECTs."""
 
 from __future__ import annotations
 
@@ -8,49 +8,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.evaluation.standing.contract import Batch, Rows
-from tamis.evaluation.standing.timeless.rows import Given, SelectProjectJoin
-from tamis.evaluation.standing.timeless.state import packed, unpacked
+from tamis.evaluation.standing.distinct_rows import DistinctRows
+from tamis.evaluation.standing.state import pack_state, unpack_state
+from tamis.evaluation.standing.timeless.rows import SelectProjectJoin
 from tamis.query.model import Catalog, Query
 
 
 class Union:
-    """The SELECTs of a union. With UNION it remembers what was given, for all of them; its columns have the
-    names of the first one's.
+    """The SELECTs of a union. UNION keeps the rows given by any of them; the columns have the names of the
+    first SELECT.
     """
 
     def __init__(self, query: Query, catalog: Catalog) -> None:
         self.streams = frozenset(source.stream for source in query.sources)
         self._names = [output.name for output in query.select]
-        self._given = Given() if query.distinct else None
+        self._given = DistinctRows() if query.distinct else None
         self._members = [
-            SelectProjectJoin(one, catalog, Given() if one.distinct and not query.distinct else None)
+            SelectProjectJoin(one, catalog, DistinctRows() if one.distinct and not query.distinct else None)
             for one in query.members
         ]
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
-        """See `Standing`."""
-        return self.take_in_turn({stream: batch}, np.zeros(rows, np.int64))
+        """See `StandingEvaluator`."""
+        return self.take_interleaved({stream: batch}, np.zeros(rows, np.int64))
 
-    def take_in_turn(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
-        """See `InTurn`."""
-        return self._merged([one.take_in_turn(batches, of) for one in self._members])
+    def take_interleaved(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
+        """See `InterleavedInput`."""
+        return self._merged([one.take_interleaved(batches, of) for one in self._members])
 
     def advance(self, stream: str, watermark: int) -> Rows:
-        """See `Standing`."""
+        """See `StandingEvaluator`."""
         return self._merged([one.advance(stream, watermark) for one in self._members])
 
     def entries(self) -> int:
-        """See `Standing`."""
+        """See `StandingEvaluator`."""
         return sum(one.entries() for one in self._members) + (len(self._given.rows) if self._given else 0)
 
     def dump(self) -> bytes:
-        """See `Standing`."""
+        """See `StandingEvaluator`."""
         given = None if self._given is None else self._given.dumped()
-        return packed(self._form(), [[one.dumped() for one in self._members], given])
+        return pack_state(self._form(), [[one.dumped() for one in self._members], given])
 
     def load(self, state: bytes) -> None:
-        """See `Standing`."""
-        members, given = unpacked(state, self._form())
+        """See `StandingEvaluator`."""
+        members, given = unpack_state(state, self._form())
         for member, dumped in zip(self._members, members, strict=True):
             member.restore(dumped)
         if self._given is not None:

@@ -1,0 +1,138 @@
+"""Dashboard of an edge: its sources, what it holds, its spool, and what it could not use."""
+
+from __future__ import annotations
+
+from deploy.grafana.dashboards.panels import Panel, Row, build, quantile, rate
+
+EDGE = build(
+    "tamis-edge",
+    "Tamis / Edge",
+    [
+        Row(
+            "Now",
+            (
+                Panel(
+                    "Sources",
+                    (('tamis_edge_source_up{edge=~"$edge"}', "{{edge}} {{source}}"),),
+                    kind="number",
+                ),
+                Panel("Paused", (('tamis_edge_paused{edge=~"$edge"}', "{{edge}}"),), kind="number"),
+                Panel("Disk full", (('tamis_edge_disk_full{edge=~"$edge"}', "{{edge}}"),), kind="number"),
+            ),
+        ),
+        Row(
+            "Work",
+            (
+                Panel(
+                    "Readings by decision",
+                    (
+                        (
+                            rate("tamis_edge_tuples_total", by="edge, decision", where='edge=~"$edge"'),
+                            "{{edge}} {{decision}}",
+                        ),
+                    ),
+                    unit="ops",
+                ),
+                Panel(
+                    "Time from arrival to publication",
+                    (
+                        (
+                            quantile(0.99, "tamis_edge_hold_seconds", by="edge", where='edge=~"$edge"'),
+                            "{{edge}} p99",
+                        ),
+                    ),
+                    unit="s",
+                ),
+                Panel(
+                    "Memory of the process",
+                    (('process_resident_memory_bytes{job="tamis-edge"}', "{{instance}}"),),
+                    unit="bytes",
+                ),
+                Panel(
+                    "CPU of the process",
+                    (
+                        (
+                            'rate(process_cpu_seconds_total{job="tamis-edge"}[$__rate_interval])',
+                            "{{instance}}",
+                        ),
+                    ),
+                    unit="percentunit",
+                ),
+            ),
+        ),
+        Row(
+            "What waits",
+            (
+                Panel(
+                    "Tuples that omission remembers",
+                    (('tamis_edge_state_tuples{edge=~"$edge"}', "{{edge}} {{stream}}"),),
+                ),
+                Panel(
+                    "Readings to decide",
+                    (('tamis_edge_inbox_records{edge=~"$edge"}', "{{edge}} {{stream}}"),),
+                ),
+                Panel(
+                    "Tuples held by omission",
+                    (('tamis_edge_held_tuples{edge=~"$edge"}', "{{edge}} {{stream}}"),),
+                ),
+                Panel(
+                    "Spool",
+                    (
+                        ('tamis_edge_spool_bytes{edge=~"$edge"}', "{{edge}}"),
+                        ('tamis_edge_spool_limit_bytes{edge=~"$edge"}', "{{edge}} limit"),
+                    ),
+                    unit="bytes",
+                ),
+            ),
+        ),
+        Row(
+            "Trouble",
+            (
+                Panel(
+                    "Event times before 2000 or after 2100",
+                    (
+                        (
+                            rate("tamis_edge_doubtful_times_total", by="edge, stream", where='edge=~"$edge"'),
+                            "{{edge}} {{stream}}",
+                        ),
+                    ),
+                    unit="ops",
+                ),
+                Panel(
+                    "Dead letters",
+                    (
+                        (
+                            rate("tamis_dead_letters_total", by="reason", where='service="edge"'),
+                            "{{reason}}",
+                        ),
+                    ),
+                    unit="ops",
+                ),
+                Panel(
+                    "Ahead of the clock",
+                    (('tamis_edge_ahead_seconds{edge=~"$edge"}', "{{edge}} {{shard}}"),),
+                    unit="s",
+                ),
+                Panel(
+                    "Shed, refused or lost",
+                    (
+                        (
+                            rate("tamis_edge_shed_tuples_total", by="edge", where='edge=~"$edge"'),
+                            "{{edge}} shed",
+                        ),
+                        (
+                            rate("tamis_edge_refused_records_total", by="edge", where='edge=~"$edge"'),
+                            "{{edge}} refused",
+                        ),
+                        (
+                            rate("tamis_edge_lost_readings_total", by="edge", where='edge=~"$edge"'),
+                            "{{edge}} lost",
+                        ),
+                    ),
+                    unit="ops",
+                ),
+            ),
+        ),
+    ],
+    [("edge", "tamis_edge_tuples_total")],
+)

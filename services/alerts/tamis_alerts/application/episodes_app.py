@@ -1,0 +1,153 @@
+"""Faust application that turns alarms into episodes.
+
+A crash between two writes loses nothing, because the order of the writes is fixed. The event of an episode is
+in Kafka before the changelog has the new state, and the changelog is in Kafka before the offsets of the
+alarms are committed. Records that are repeated after a crash have the same identity as before: an alarm has
+its `id`, an event its episode and kind. Sinks read the topic of episodes, each with its own queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import faust
+
+from tamis.messaging.topics import ALARMS
+from tamis.telemetry import Metrics, get_logger
+from tamis_alerts.application.alarm_records import read_batch
+from tamis_alerts.application.consumer import Batch, install_consumer
+from tamis_alerts.core.episodes import Alarm, advance, take
+from tamis_alerts.core.rules import Rule
+from tamis_alerts.fleet_view import FleetView
+from tamis_alerts.state_store import Change, StateStore
+
+# Batches that wait for the agent. More would only fill memory: while the agent works, new alarms become part
+# of the next fetch.
+WAITING = 2
+POLL_SECONDS = 0.02
+ADVANCE_SECONDS = 0.5
+
+NO_PARTITIONS = (
+    f"this worker has no partition of {ALARMS}: other workers have them all. It takes over when one of them "
+    "ends. Start no more workers than there are partitions (TAMIS_PARTITIONS of the registry)"
+)
+
+log = get_logger("alerts")
+
+
+class EpisodesApp:
+    """The agent, the timer and the rebalance callbacks of the application. A lock ensures that only one of
+    them changes the state store at a time.
+    """
+
+    def __init__(self, app: faust.App, view: FleetView, store: StateStore, metrics: Metrics) -> None:
+        """Declare agent, timer and callbacks on `app`."""
+        self._app, self._view, self._store, self._metrics = app, view, store, metrics
+        self._lock = asyncio.Lock()
+        alarms = app.topic(ALARMS, key_serializer="raw", value_serializer="raw", maxsize=WAITING)
+        app.agent(alarms, name="alarms")(self._on_alarms)
+        app.timer(interval=ADVANCE_SECONDS)(self._on_frontiers)
+        # Faust would keep only a weak reference to a bound method, which is gone at once.
+        app.on_partitions_revoked.connect(self._on_revoked, weak=False)
+        install_consumer(app, self._on_assigned)
+
+    # ---- alarms and frontiers
+
+    async def _on_alarms(self, stream: Any) -> None:
+        async for event in stream.noack().events():
+            try:
+                taken = await self._take(event.message.tp.partition, event.value)
+            except Exception as error:
+                # Faust would continue with the next batch, and commit its offset.
+                await self._app.crash(error)
+                raise
+            if taken:
+                event.ack()
+
+    async def _take(self, partition: int, batch: Batch) -> bool:
+        """Take a batch of alarms; False if the partition now belongs to another worker, which begins at
+        the committed offset and so reads the batch again.
+        """
+        while not has_states(self._app):
+            await asyncio.sleep(POLL_SECONDS)
+        async with self._lock:
+            if partition not in self._store.partitions:
+                return False
+            by_key: dict[bytes, list[Alarm]] = {}
+            for key, alarm in read_batch(batch, self._metrics):
+                by_key.setdefault(key, []).append(alarm)
+            changes: list[Change] = []
+            for key, alarms in by_key.items():
+                alert = alarms[0].alert
+                entry = self._store.entry(key, alert, alarms[0].key, partition)
+                step = take(entry.state, alarms, self._view.rules.get(alert) or _default_rule(alert))
+                self._count_alarms(alert, new=step.new, duplicates=len(alarms) - step.new)
+                if step.changed:
+                    changes.append((key, entry, step.events))
+            await self._write(changes)
+        return True
+
+    async def _on_frontiers(self) -> None:
+        """Advance all episodes to the frontiers whose alarms have been processed."""
+        if not has_states(self._app):
+            return
+        async with self._lock:
+            processed = self._view.take_processed()
+            if processed is None:
+                return
+            opened: Counter[str] = Counter(dict.fromkeys(processed.rules, 0))
+            changes: list[Change] = []
+            for key, entry in self._store.entries.items():
+                rule = processed.rules.get(entry.alert) or _default_rule(entry.alert)
+                if entry.alert in processed.frontiers:
+                    frontier = processed.frontiers[entry.alert]
+                    step = advance(entry.alert, entry.key, entry.state, frontier, rule)
+                    if step.changed:
+                        changes.append((key, entry, step.events))
+                opened[entry.alert] += sum(bool(run.episode) for run in entry.state.runs)
+            await self._write(changes)
+            for alert, count in opened.items():
+                self._metrics.set("tamis_episodes_open", count, query=alert)
+
+    async def _write(self, changes: list[Change]) -> None:
+        await self._store.write(changes)
+        counts = Counter((event.alert, event.event) for _, _, events in changes for event in events)
+        for (alert, event), count in counts.items():
+            self._metrics.inc("tamis_episodes_total", count, query=alert, event=event)
+
+    def _count_alarms(self, alert: str, *, new: int, duplicates: int) -> None:
+        self._metrics.inc("tamis_alerts_alarms_total", new, query=alert, outcome="new")
+        if duplicates:
+            self._metrics.inc("tamis_alerts_alarms_total", duplicates, query=alert, outcome="duplicate")
+
+    # ---- partitions
+
+    async def _on_revoked(self, *_: Any, **__: Any) -> None:
+        # The lock lets a write end before another worker gets the partitions.
+        async with self._lock:
+            self._store.partitions = frozenset()
+
+    async def _on_assigned(self, partitions: set[int]) -> None:
+        async with self._lock:
+            await asyncio.to_thread(self._store.load, partitions)
+        self._metrics.set("tamis_alerts_partitions", len(partitions))
+        if partitions:
+            count = len(self._store.entries)
+            log.info("assigned", topic=ALARMS, partitions=sorted(partitions), states=count)
+        else:
+            log.warning(NO_PARTITIONS)
+
+
+def has_states(app: faust.App) -> bool:
+    """True if the worker has its partitions, and their states."""
+    tables: Any = app.tables
+    return not app.rebalancing and bool(tables.recovery.completed.is_set())
+
+
+def _default_rule(alert: str) -> Rule:
+    """The rule of an alert that has been dropped. Its last alarms still belong to some episode."""
+    return Rule(
+        alert, gap=60_000_000, for_=0, memory=3_600_000_000, severity=None, labels=(), topics=frozenset()
+    )

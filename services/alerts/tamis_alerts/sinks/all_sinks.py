@@ -1,0 +1,47 @@
+"""All sinks: the log and the configured sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from tamis.settings import KafkaSettings
+from tamis.telemetry import Metrics
+from tamis_alerts.settings import LOG, Sink
+from tamis_alerts.sinks.delivery import HttpDelivery, LogDelivery
+from tamis_alerts.sinks.sink_queue import SinkQueue
+
+
+class Sinks:
+    """The queues of all sinks. No queue waits for another."""
+
+    def __init__(self, sinks: Sequence[Sink], kafka: KafkaSettings, metrics: Metrics) -> None:
+        self._queues = [SinkQueue(LOG, LogDelivery, kafka, metrics)]
+        self._queues += [SinkQueue(s.name, partial(HttpDelivery, s), kafka, metrics) for s in sinks]
+
+    def register(self) -> None:
+        """Register every new sink, before this process writes its first episode."""
+        for queue in self._queues:
+            queue.register()
+
+    def start(self) -> None:
+        """Begin to deliver."""
+        for queue in self._queues:
+            queue.start()
+
+    def check(self) -> None:
+        """Raises DeadThreadError if the thread of a queue has ended by an error."""
+        for queue in self._queues:
+            queue.check()
+
+    def stop(self) -> None:
+        """End all queues at the same time. Events that aren't delivered remain in Kafka."""
+        for queue in self._queues:
+            queue.ask_to_stop()
+        for queue in self._queues:
+            queue.stop()
+
+    @property
+    def trouble(self) -> str:
+        """The sinks whose notifications have waited for long, with the time."""
+        return "; ".join(queue.trouble for queue in self._queues if queue.trouble)

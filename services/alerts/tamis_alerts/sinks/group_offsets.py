@@ -1,0 +1,115 @@
+"""Offsets of a sink's consumer group: registration of a new sink, commits, and where to continue."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from tamis.messaging.connection import Connection
+from tamis.messaging.topics import EPISODES
+from tamis.telemetry import get_logger
+from tamis_alerts.kafka_reads import offset_range
+
+GROUP_PREFIX = "tamis-alerts."
+# One request to Kafka may take this long.
+REQUEST_SECONDS = 10.0
+
+log = get_logger("alerts.sinks")
+
+# An offset, and the metadata that is committed with it.
+Position = tuple[int, str]
+
+
+class GroupOffsets:
+    """The offsets that the group of sink `name` has committed. `stopping` ends all waiting."""
+
+    def __init__(
+        self, name: str, consumer: Consumer, connection: Connection, stopping: threading.Event
+    ) -> None:
+        self._name, self._consumer = name, consumer
+        self._connection, self._stopping = connection, stopping
+
+    def register(self) -> None:
+        """Commit the end of every partition for a new sink, so that it gets the events from now on.
+
+        Raises UnavailableError.
+        """
+        try:
+            # A cluster that has just started has no coordinator of groups yet.
+            Retrying(
+                stop=stop_after_delay(3 * REQUEST_SECONDS),
+                wait=wait_fixed(0.2),
+                retry=retry_if_exception_type(KafkaException),
+                reraise=True,
+            )(self._register)
+        except KafkaException as error:
+            raise self._connection.error(error) from error
+
+    def _register(self) -> None:
+        topic = self._consumer.list_topics(EPISODES, timeout=REQUEST_SECONDS).topics[EPISODES]
+        numbers = [TopicPartition(EPISODES, number) for number in topic.partitions]
+        new = [at for at in self._consumer.committed(numbers, timeout=REQUEST_SECONDS) if at.offset < 0]
+        for at in new:
+            at.offset = self.end(at.partition)
+        if new:
+            with _unless_group_has_members():
+                self._consumer.commit(offsets=new, asynchronous=False)
+
+    def starts(self, partitions: list[TopicPartition]) -> dict[int, Position]:
+        """The committed position of each partition, or its beginning if nothing was committed; {} if the
+        service stops meanwhile.
+        """
+        while not self._stopping.is_set():
+            try:
+                found = self._consumer.committed(partitions, timeout=REQUEST_SECONDS)
+                return {
+                    at.partition: (at.offset, at.metadata or "")
+                    if at.offset >= 0
+                    else (offset_range(self._consumer, at, REQUEST_SECONDS)[0], "")
+                    for at in found
+                }
+            except KafkaException as error:
+                log.warning(
+                    "committed offsets can't be read",
+                    sink=self._name,
+                    error=str(self._connection.error(error)),
+                )
+        return {}
+
+    def commit(self, positions: Mapping[int, Position]) -> bool:
+        """Commit the positions of partitions; False if Kafka doesn't accept them. The next commit includes
+        them. A crash before that repeats notifications.
+        """
+        offsets = [
+            TopicPartition(EPISODES, number, offset, metadata)
+            for number, (offset, metadata) in positions.items()
+        ]
+        try:
+            self._consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as error:
+            log.warning("offsets not committed", sink=self._name, error=str(self._connection.error(error)))
+            return False
+        return True
+
+    def end(self, number: int) -> int:
+        """The offset after the last record of a partition. Raises KafkaException."""
+        return offset_range(self._consumer, TopicPartition(EPISODES, number), REQUEST_SECONDS)[1]
+
+
+@contextmanager
+def _unless_group_has_members() -> Iterator[None]:
+    """Ignore the error that the group has members, because another process has then registered the sink."""
+    try:
+        yield
+    except KafkaException as error:
+        has_members = (
+            KafkaError.UNKNOWN_MEMBER_ID,
+            KafkaError.ILLEGAL_GENERATION,
+            KafkaError.REBALANCE_IN_PROGRESS,
+        )
+        if error.args[0].code() not in has_members:
+            raise

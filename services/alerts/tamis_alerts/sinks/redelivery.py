@@ -1,0 +1,93 @@
+"""Redelivery of notifications that were given up: dead letters are sent to their sinks again.
+
+The offset of a consumer group records which dead letters of a sink have been sent again. So none is sent
+twice, and the next call continues with the first one that the sink has not accepted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+
+from tamis.messaging.connection import Connection
+from tamis.messaging.dead_letters import Reason
+from tamis.messaging.topics import DEAD_LETTERS
+from tamis.settings import KafkaSettings
+from tamis_alerts.kafka_reads import read_to_end
+from tamis_alerts.settings import Sink
+from tamis_alerts.sinks.delivery import DeliveryError, HttpDelivery
+from tamis_alerts.sinks.group_offsets import GROUP_PREFIX, REQUEST_SECONDS
+from tamis_alerts.sinks.notification import read_episode
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The number of notifications that were sent again to a sink, or would be sent. `fault`: the reason why
+    the next one was not sent.
+    """
+
+    sink: str
+    sent: int
+    fault: str = ""
+
+
+class Redelivery:
+    """Sends the dead letters of one sink again, in their order."""
+
+    def __init__(self, sink: Sink, kafka: KafkaSettings) -> None:
+        self._sink = sink
+        self._connection = Connection.of(kafka.client_config())
+        self._consumer = Consumer(
+            {
+                **kafka.client_config(),
+                "group.id": f"{GROUP_PREFIX}redelivery.{sink.name}",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
+                "error_cb": self._connection,
+            }
+        )
+
+    def run(self, *, dry_run: bool, say: Callable[[str], None]) -> Outcome:
+        """Send the dead letters that weren't sent again yet; stop at the first one that the sink doesn't
+        accept.
+
+        With `dry_run`, nothing is sent. `say` gets a line for each dead letter. Raises UnavailableError if
+        Kafka can't be reached.
+        """
+        try:
+            return asyncio.run(self._run(dry_run, say))
+        except KafkaException as error:
+            raise self._connection.error(error) from error
+        finally:
+            self._consumer.close()
+
+    async def _run(self, dry_run: bool, say: Callable[[str], None]) -> Outcome:
+        (at,) = self._consumer.committed([TopicPartition(DEAD_LETTERS, 0)], timeout=REQUEST_SECONDS)
+        at.offset = at.offset if at.offset >= 0 else OFFSET_BEGINNING
+        delivery, sent = HttpDelivery(self._sink), 0
+        try:
+            for message in read_to_end(self._consumer, self._connection, [at], batch=100):
+                if not self._is_of_sink(message):
+                    continue
+                episode = read_episode(message.value() or b"")
+                say(f"{self._sink.name}: {episode['alert']} {episode['key']} {episode['event']}")
+                if not dry_run:
+                    try:
+                        await delivery.deliver(episode, time.time())
+                    except DeliveryError as error:
+                        return Outcome(self._sink.name, sent, str(error))
+                    self._consumer.commit(message=message, asynchronous=False)
+                sent += 1
+        finally:
+            await delivery.close()
+        return Outcome(self._sink.name, sent)
+
+    def _is_of_sink(self, message: Message) -> bool:
+        headers = dict(message.headers() or ())
+        ours = {"service": b"alerts", "reason": Reason.UNDELIVERED.encode(), "sink": self._sink.name.encode()}
+        return ours.items() <= headers.items()

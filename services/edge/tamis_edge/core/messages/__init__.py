@@ -1,0 +1,1 @@
+"""Messages of a shard: keys, output partitions, and JSON as `tamis.messaging.records` defines it."""

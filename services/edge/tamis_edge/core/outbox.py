@@ -1,0 +1,206 @@
+"""Records of one shard for Kafka, and the source offsets of those records that could still be lost."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from tamis.messaging.dead_letters import DeadLetter
+from tamis.messaging.records import final_envelope, progress_envelope
+from tamis.messaging.schemas.tuple_encoding import encode_alone, encode_tuples
+from tamis.messaging.schemas.tuple_schema import layout
+from tamis.messaging.topics import DEAD_LETTERS
+from tamis.plan.model import StreamPlan
+from tamis_edge.core.counts import Counts
+from tamis_edge.core.messages.keys import Int64s
+from tamis_edge.core.messages.records import (
+    ANY_PARTITION,
+    Record,
+    encode,
+    message_columns,
+    placed_tails,
+    records,
+    schema_envelopes,
+    tail,
+)
+from tamis_edge.core.progress import START_OF_TIME, Progress
+from tamis_edge.core.rows import Chunk
+from tamis_edge.core.shedding import Shedder, ShedSpans
+from tamis_edge.core.topic_run import TopicRun
+
+
+class Origin(NamedTuple):
+    """The origin that a shard's messages name. The position of a tuple is `born` plus its offset (see
+    `Commit`).
+    """
+
+    shard: str
+    version: int
+    activation: int
+    born: int
+
+
+class Outbox:
+    """Records in the order in which they must be sent. Each has a token, which identifies it when it is
+    reported as safe.
+    """
+
+    def __init__(self, shedder: Shedder | None = None) -> None:
+        """`shedder` drops retained tuples while its `share` is above 0."""
+        self.records: deque[Record] = deque()
+        self.counts = Counts()
+        self.unsafe: dict[int, int] = {}  # source offset of the first reading in a record, by its token
+        self.final_version = 0  # plan version under which the final records went out
+        self._tokens = 0
+        self._finals: set[int] = set()  # tokens of final records that aren't safe
+        self._finals_version = 0
+        self._shedder, self._spans = shedder, ShedSpans()
+
+    def token(self) -> int:
+        """A new token."""
+        self._tokens += 1
+        return self._tokens
+
+    def add(self, topic: str, partition: int, value: bytes, now: int) -> int:
+        """Add a record without key; returns its token."""
+        token = self.token()
+        self.records.append(Record(token, topic, partition, None, value, now // 1000))
+        return token
+
+    def add_dead_letter(self, letter: DeadLetter, arrival: int) -> None:
+        """Add the dead letter of a reading. `arrival`: wall clock in milliseconds."""
+        self.counts.dead += 1
+        token = self.token()
+        self.unsafe[token] = letter.offset
+        headers = letter.headers()
+        self.records.append(
+            Record(token, DEAD_LETTERS, ANY_PARTITION, None, letter.payload, arrival, headers)
+        )
+
+    def add_finals(self, topics: Iterable[TopicRun], partitions: int, origin: Origin, now: int) -> None:
+        """Add the final records of all topics, unless they are already in flight."""
+        if self._finals or self.final_version >= origin.version:
+            return
+        self._finals_version = origin.version
+        envelope = final_envelope(origin.shard, origin.version)
+        for topic in topics:
+            value = encode_alone(topic.schema, envelope)
+            for partition in range(partitions):
+                self._finals.add(self.add(topic.plan.name, partition, value, now))
+        if not self._finals:
+            self.final_version = origin.version
+
+    def add_tuples(
+        self,
+        topic: TopicRun,
+        chunk: Chunk,
+        rows: Int64s,
+        *,
+        stream: StreamPlan,
+        origin: Origin,
+        late: Int64s | None,
+        now: int,
+        reached: Progress,
+    ) -> None:
+        """Add the tuples at `rows` of a chunk, except those that are shed. `late`: the ids of late tuples,
+        ascending. `reached`: for each output partition, the last progress that was sent, if any.
+        """
+        rows = self._shed(topic, chunk, rows, origin=origin, now=now, reached=reached)
+        if len(rows) == 0:
+            return
+        behind = np.isin(chunk.ids[rows], late) if late is not None else np.zeros(len(rows), np.bool_)
+        # Late tuples have a count of their own.
+        self.counts.published += int(np.count_nonzero(~chunk.published[rows] & ~behind))
+        chunk.published[rows] = True
+        batch = chunk.batch
+        # A reading may have come since this turn began, and the clock may be set back.
+        self.counts.holds.append(np.maximum(now - batch.arrivals[rows], 0))
+        codes = chunk.codes[topic.serial][rows]
+        encoded = topic.keys.encoded
+        keys = [encoded[code] for code in codes.tolist()]
+        shard, version, activation, born = origin
+        places = (born + batch.offsets[rows]).tolist() if topic.plan.counted else None
+        columns = message_columns(batch, rows, stream, topic.plan)
+        if topic.schema is not None:
+            marks = behind.tolist() if places is not None else [late is not None] * len(rows)
+            envelope = {"shard": shard, "plan": version, "activation": activation}
+            starts = schema_envelopes(topic.schema, envelope, places, marks)
+            values = encode_tuples(topic.schema, layout(stream, topic.plan), columns, starts)
+        elif places is not None:
+            values = encode(columns, placed_tails(shard, version, activation, places, behind.tolist()))
+        else:
+            values = encode(columns, [tail(shard, version, activation, late is not None)] * len(rows))
+        self.counts.published_bytes += sum(map(len, keys)) + sum(map(len, values))
+        tokens = range(self._tokens + 1, self._tokens + 1 + len(keys))
+        self._tokens = tokens[-1]
+        self.unsafe.update(zip(tokens, batch.offsets[rows].tolist(), strict=True))
+        self.records.extend(
+            records(
+                tokens,
+                topic.plan.name,
+                partitions=topic.keys.partitions(codes).tolist(),
+                keys=keys,
+                values=values,
+                arrivals=(batch.arrivals[rows] // 1000).tolist(),
+            )
+        )
+
+    def _shed(
+        self,
+        topic: TopicRun,
+        chunk: Chunk,
+        rows: Int64s,
+        *,
+        origin: Origin,
+        now: int,
+        reached: Progress,
+    ) -> Int64s:
+        """Drop the tuples that the shedder picks; returns the others.
+
+        A record with the span of the dropped event times replaces them. Their offsets are done only when that
+        record is safe.
+        """
+        # The joiner can't make up for a dropped tuple that is counted: such tuples wait instead.
+        if self._shedder is None or topic.plan.counted:
+            return rows
+        kept = self._shedder.kept(len(rows))
+        if kept is None or kept.all():
+            return rows
+        gone = rows[~kept]
+        self.counts.shed += len(gone)
+        chunk.published[gone] = True  # omission did not drop them
+        partitions = topic.keys.partitions(chunk.codes[topic.serial][gone])
+        name = topic.plan.name
+        for partition in np.unique(partitions).tolist():
+            dropped = gone[partitions == partition]
+            offset = int(chunk.batch.offsets[dropped].min())
+            found = self._spans.add(name, partition, chunk.batch.times[dropped])
+            if isinstance(found, int):
+                if found in self.unsafe:
+                    self.unsafe[found] = min(self.unsafe[found], offset)
+                continue
+            time = reached.get((name, partition), START_OF_TIME)
+            known = None if time == START_OF_TIME else time
+            envelope = progress_envelope(origin.shard, origin.version, origin.activation, known, found)
+            value = encode_alone(topic.schema, envelope)
+            token = self.add(name, partition, value, now)
+            self._spans.sent(name, partition, found, token)
+            self.unsafe[token] = offset
+        left: Int64s = rows[kept]
+        return left
+
+    def safe(self, token: int) -> None:
+        """The record of this token can't be lost any more: Kafka has it, or it is in the spool and the shard
+        can't move to another edge.
+        """
+        if self.unsafe.pop(token, None) is None and token in self._finals:
+            self._finals.discard(token)
+            if not self._finals:
+                self.final_version = self._finals_version
+
+    def forget_finals(self) -> None:
+        """Forget the final records in flight. One of them was not sent, so all must be made again."""
+        self._finals.clear()

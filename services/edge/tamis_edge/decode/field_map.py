@@ -1,0 +1,20 @@
+"""Mapping from the fields of a source's readings to a stream's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tamis.recordings.time_units import TimeUnit
+
+
+@dataclass(frozen=True)
+class FieldMap:
+    """The mapping from the fields of a source's readings to a stream's columns.
+
+    `fields`: the path of a column's value in a reading (`"data.temp"`); without a path it is the field of
+    the column's name. `unit`: the time unit of TIMESTAMPs that are numbers.
+    """
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    unit: TimeUnit = "us"

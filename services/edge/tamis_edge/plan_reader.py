@@ -1,0 +1,189 @@
+"""Reader of plans: reads the newest plan from Kafka, and keeps it on disk in case Kafka is away."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tamis.errors import InputError, UnavailableError
+from tamis.expressions.python_functions import SETTING
+from tamis.messaging.plans import Newest, newest, newest_plan
+from tamis.messaging.topic_reader import Record, TopicReader
+from tamis.messaging.topics import PLANS
+from tamis.plan.json_form import decode_plan
+from tamis.plan.model import Plan
+from tamis.settings import KafkaSettings
+from tamis.telemetry.essential_threads import WorkerThread
+from tamis.telemetry.logs import get_logger
+from tamis_edge.core.missing_functions import able, lacking, needed
+
+_log = get_logger("edge.plans")
+
+RETRY = 1.0  # seconds between attempts to read the plan topic, or to find the topics that a plan names
+
+
+class PlanFile:
+    """The last plan, on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self) -> Plan | None:
+        """The plan; None if there is none, or if the file can't be read. The plan is then read from Kafka
+        again.
+        """
+        try:
+            return decode_plan(self._path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except InputError as error:
+            _log.warning("the plan on disk can't be read", path=str(self._path), error=str(error))
+            return None
+
+    def save(self, value: bytes) -> None:
+        """Replace the plan atomically."""
+        draft = self._path.with_suffix(".new")
+        with draft.open("wb") as file:
+            file.write(value)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self._path)
+
+
+class PlanReader:
+    """A thread that reads all partitions of the plan topic. It takes the plan with the greatest version,
+    never an older one.
+
+    A plan is refused if its topics have a different partition count in Kafka than in the plan: readers would
+    look for keys in the wrong partitions.
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        file: PlanFile,
+        partition_counts: Callable[[], Mapping[str, int]],
+        wake: Callable[[], None],
+    ) -> None:
+        """`partition_counts` asks Kafka for the partition count of each topic. `wake` is called when there is
+        a new plan.
+        """
+        self._settings, self._file, self._wake = settings, file, wake
+        self._partition_counts = partition_counts
+        self._lock = threading.Lock()
+        remembered = file.load()
+        self._plan = None if remembered is None else _able(remembered)
+        self._fresh = False
+        self._refused: str | None = None
+        self._stopping = threading.Event()
+        self._thread = WorkerThread("plans", self._run)
+
+    def start(self) -> None:
+        """Read in the background."""
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raises DeadThreadError if the thread has died."""
+        self._thread.check()
+
+    def stop(self) -> None:
+        """Stop reading."""
+        self._stopping.set()
+        self._thread.join(timeout=10)
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan to use."""
+        with self._lock:
+            return self._plan
+
+    @property
+    def fresh(self) -> bool:
+        """True if the topic was read to its end since the start. Otherwise the plan may be an old one from
+        the disk.
+        """
+        with self._lock:
+            return self._fresh
+
+    @property
+    def refused(self) -> str | None:
+        """The reason why the newest plan is not used; None if it is used."""
+        with self._lock:
+            return self._refused
+
+    def _run(self) -> None:
+        config = self._settings.client_config()
+        reason = ""
+        while not self._stopping.is_set():
+            try:
+                with TopicReader(config, [PLANS]) as reader:
+                    self._follow(reader)
+            except UnavailableError as error:
+                if str(error) != reason:
+                    reason = str(error)
+                    _log.warning("plans can't be read; trying again", reason=reason)
+                self._stopping.wait(RETRY)
+            except OSError as error:
+                # A disk that is full may have room again later: the edge must go on reading plans.
+                self._refuse(f"the plan can't be kept on disk: {error}")
+                self._stopping.wait(RETRY)
+
+    def _follow(self, reader: TopicReader) -> None:
+        waiting = newest_plan(reader, _unreadable)
+        while not self._stopping.is_set():
+            if waiting is not None and self._offer(waiting):
+                waiting = None
+            with self._lock:
+                was_fresh, self._fresh = self._fresh, True
+            if not was_fresh:
+                self._wake()
+            known = waiting.plan if waiting is not None else self.plan
+            waiting = newest(reader.poll(0.2), known.version if known else 0, _unreadable) or waiting
+
+    def _offer(self, offered: Newest) -> bool:
+        """Use a plan if it is newer and fits; False if the caller should offer it again."""
+        plan, current = offered.plan, self.plan
+        if current is not None and plan.version <= current.version:
+            return True
+        names = [topic.name for stream in plan.streams for topic in stream.topics]
+        counts = self._partition_counts() if names else {}
+        for topic in names:
+            found = counts.get(topic)
+            if found != plan.partitions:
+                state = "can't be found" if found is None else f"has {found} partitions"
+                self._refuse(f"plan {plan.version}: topic {topic} {state}, the plan says {plan.partitions}")
+                self._stopping.wait(RETRY)
+                return False
+        if missing := needed(plan):
+            self._refuse(
+                f"plan {plan.version}: a derived stream needs {', '.join(missing)}; set {SETTING} to the "
+                "modules that have it, where this edge starts"
+            )
+            self._stopping.wait(RETRY)
+            return False
+        self._file.save(offered.document)
+        plan = _able(plan)
+        with self._lock:
+            self._plan, self._refused = plan, None
+        _log.info("a new plan is in force", version=plan.version)
+        self._wake()
+        return True
+
+    def _refuse(self, why: str) -> None:
+        with self._lock:
+            if self._refused != why:
+                _log.error("refusing a plan", reason=why)
+            self._refused = why
+
+
+def _able(plan: Plan) -> Plan:
+    """The plan without calls of missing functions, which are logged."""
+    for name in lacking(plan):
+        _log.error("a function isn't installed: tuples on which it would decide are kept", function=name)
+    return able(plan)
+
+
+def _unreadable(record: Record, error: InputError) -> None:
+    _log.error("a plan can't be read", partition=record.partition, offset=record.offset, error=str(error))

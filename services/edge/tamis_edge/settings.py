@@ -1,0 +1,312 @@
+"""The edge's configuration file: YAML, every field checked, each mistake named with its line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from tamis.errors import InputError
+from tamis.messaging.schemas.wire_format import Format
+from tamis.recordings.time_units import TimeUnit
+from tamis.settings.kafka import Mechanism, Protocol
+from tamis.settings.yaml_file import Secret, read_yaml
+from tamis.web.tls import CertificateFiles
+from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.storage.reserve import RESERVE
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+STREAM = "{stream}"
+
+
+def _check_name(name: str) -> str:
+    # Names are parts of shard ids, `<stream>:<edge>/<source>`, which must read one way only.
+    if not _NAME.fullmatch(name):
+        raise ValueError("use letters, digits, dots, dashes and underscores only")
+    return name
+
+
+Name = Annotated[str, AfterValidator(_check_name)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class _Source(_Part):
+    name: Name
+    map: dict[str, str] = {}  # column: path of its field in a reading, the column's own name where not given
+    time_unit: TimeUnit = "us"  # of TIMESTAMPs that are numbers
+
+    @property
+    def fields(self) -> FieldMap:
+        """The mapping from the fields of a reading to columns."""
+        return FieldMap(self.map, self.time_unit)
+
+
+class HttpSource(_Source):
+    """`POST /v1/streams/{stream}`; without `streams`, every stream of the plan."""
+
+    kind: Literal["http"]
+    streams: list[str] | None = None
+
+
+class MqttTls(_Part):
+    """PEM files for the connection to a broker: the authority that signed its certificate (by default those
+    of the system are trusted), and the edge's own certificate, if the broker asks for one.
+    """
+
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    key_password: Secret | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("a certificate needs its key, and a key its certificate: name both")
+        return self
+
+    @property
+    def own(self) -> CertificateFiles | None:
+        """The edge's certificate."""
+        if self.certificate is None or self.key is None:
+            return None
+        password = self.key_password.get_secret_value() if self.key_password else None
+        return CertificateFiles(self.certificate, self.key, password)
+
+    def beside(self, directory: Path) -> Self:
+        """The files relative to `directory`."""
+        files = {name: getattr(self, name) for name in ("ca", "certificate", "key")}
+        return self.model_copy(update={name: directory / path for name, path in files.items() if path})
+
+
+class MqttSource(_Source):
+    """A subscription with acknowledged delivery. `{stream}` as a level of `topic` stands for the stream's
+    name.
+    """
+
+    kind: Literal["mqtt"]
+    host: str = "127.0.0.1"
+    port: Port = 1883
+    topic: str
+    stream: str | None = None
+    protocol: Literal["3.1.1", "5"] = "3.1.1"
+    username: str | None = None
+    password: Secret | None = None
+    tls: bool | MqttTls = False
+
+    @model_validator(mode="after")
+    def _one_way_to_the_stream(self) -> Self:
+        if (STREAM in self.topic.split("/")) == (self.stream is not None):
+            raise ValueError("name the stream, or write {stream} as one level of the topic, but not both")
+        if self.password is not None and self.username is None:
+            raise ValueError("a password needs a username")
+        return self
+
+    def beside(self, directory: Path) -> Self:
+        """The source with its files relative to `directory`."""
+        tls = self.tls if isinstance(self.tls, bool) else self.tls.beside(directory)
+        return self.model_copy(update={"tls": tls})
+
+
+class SchemaRegistry(_Part):
+    """The schema registry of one source, in place of that of `TAMIS_SCHEMA_REGISTRY_…`."""
+
+    url: str
+    username: str | None = None
+    password: Secret | None = None
+    ca: Path | None = None  # PEM file of the authorities to trust
+
+    def beside(self, directory: Path) -> Self:
+        """The registry with its file relative to `directory`."""
+        return self.model_copy(update={"ca": directory / self.ca}) if self.ca else self
+
+
+class KafkaSource(_Source):
+    """A topic of readings; edges with the same `group` share its partitions. With `bootstrap` the topic is on
+    another cluster than the fleet's; the fields after it are the login there.
+    """
+
+    kind: Literal["kafka"]
+    topic: str
+    stream: str
+    group: str | None = None
+    bootstrap: str | None = None
+    security: Protocol | None = None
+    mechanism: Mechanism | None = None
+    username: str | None = None
+    password: Secret | None = None
+    token_url: str | None = None
+    client_id: str | None = None
+    client_secret: Secret | None = None
+    scope: str | None = None
+    token_ca: Path | None = None
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    key_password: Secret | None = None
+    format: Format = "json"  # otherwise in the wire format of a schema registry
+    schema_registry: SchemaRegistry | None = None
+
+    def beside(self, directory: Path) -> Self:
+        """The source with its files relative to `directory`."""
+        files = {name: getattr(self, name) for name in ("token_ca", "ca", "certificate", "key")}
+        found: dict[str, object] = {name: directory / path for name, path in files.items() if path}
+        if self.schema_registry is not None:
+            found["schema_registry"] = self.schema_registry.beside(directory)
+        return self.model_copy(update=found)
+
+    @model_validator(mode="after")
+    def _registry_is_used(self) -> Self:
+        if self.schema_registry is not None and self.format == "json":
+            raise ValueError(
+                "schema_registry is for format: avro or protobuf; readings in JSON have no schema"
+            )
+        return self
+
+
+class FileSource(_Source):
+    """A recording, replayed once. `speed`: event time divided by wall time, or `max`."""
+
+    kind: Literal["file"]
+    path: Path
+    stream: str
+    format: Literal["csv", "ndjson", "parquet"] | None = None  # by the path's suffix where not given
+    speed: Annotated[float, Field(gt=0)] | Literal["max"] = "max"
+
+    def beside(self, directory: Path) -> Self:
+        """The source with its path relative to `directory`."""
+        return self.model_copy(update={"path": directory / self.path})
+
+
+AnySource = Annotated[HttpSource | MqttSource | KafkaSource | FileSource, Field(discriminator="kind")]
+
+
+class Tls(_Part):
+    """PEM files of the certificate of a server, and of its key."""
+
+    certificate: Path
+    key: Path
+    key_password: Secret | None = None
+
+
+class Http(_Part):
+    """The address at which the HTTP sources listen, and its protection. `tls: proxy` says that a proxy in
+    front of the edge terminates TLS.
+    """
+
+    host: str = "127.0.0.1"
+    port: Port = 8282
+    body_limit: Annotated[int, Field(gt=0)] = 16 * 2**20  # bytes of one request
+    hosts: list[str] = []  # names with a dot under which senders reach it
+    tokens_file: Path | None = None
+    tls: Literal["proxy"] | Tls | None = None
+
+    def beside(self, directory: Path) -> Self:
+        """The configuration with the paths of files that are relative to a directory."""
+        changes: dict[str, object] = {}
+        if self.tokens_file is not None:
+            changes["tokens_file"] = directory / self.tokens_file
+        if isinstance(self.tls, Tls):
+            files = {"certificate": directory / self.tls.certificate, "key": directory / self.tls.key}
+            changes["tls"] = self.tls.model_copy(update=files)
+        return self.model_copy(update=changes)
+
+
+class Batch(_Part):
+    """Size of a micro-batch: it ends when it has `rows`, or after `wait` milliseconds. Larger batches take
+    less work, smaller batches have less latency.
+    """
+
+    rows: Annotated[int, Field(ge=1, le=100_000)] = 10_000
+    wait: Annotated[int, Field(ge=1, le=1_000)] = 20
+
+
+class Limits(_Part):
+    """Limits of the data that waits on disk, in bytes: `journal` for readings that are not decided, `spool`
+    for retained records while Kafka is away. `reserve` is kept free so that both can be emptied when the disk
+    is full.
+    """
+
+    journal: Annotated[int, Field(gt=0)] = 2**30
+    spool: Annotated[int, Field(gt=0)] = 2**30
+    reserve: Annotated[int, Field(ge=2**20)] = RESERVE
+
+
+class Overload(_Part):
+    """The behaviour of an edge that can't keep up, or has no more room on disk while Kafka is away.
+
+    Without `shed`, the sources are paused when the room is full. With it, retained tuples are dropped at
+    random before that: from half of the room on an increasing fraction, from nine tenths on all of them.
+    """
+
+    shed: bool = False
+
+
+class EdgeConfig(_Part):
+    """The whole configuration. By default an edge takes every stream of the plan over HTTP."""
+
+    name: Name = "edge"
+    data: Path | None = None
+    http: Http = Http()
+    batch: Batch = Batch()
+    limits: Limits = Limits()
+    overload: Overload = Overload()
+    sources: list[AnySource] = [HttpSource(name="http", kind="http")]
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        names = [source.name for source in self.sources]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two sources are called {name!r}; shards are distinguished by these names")
+        http: list[str | None] = []
+        for source in self.sources:
+            if isinstance(source, HttpSource):
+                http += source.streams or [None]
+        for stream in http:
+            if http.count(stream) > 1 or (stream is not None and None in http):
+                raise ValueError(f"two HTTP sources take {'every stream' if stream is None else stream!r}")
+        return self
+
+
+def load_config(path: Path | None) -> EdgeConfig:
+    """The configuration of a YAML file, or the default without a file. Paths in it are relative to the
+    file.
+
+    Raises:
+        InputError: the file can't be read, or has mistakes; each is named with its line.
+    """
+    if path is None:
+        return EdgeConfig()
+    config = read_yaml(path, EdgeConfig, "services/edge/example.yaml")
+    sources = [
+        source if isinstance(source, HttpSource) else source.beside(path.parent) for source in config.sources
+    ]
+    return config.model_copy(update={"sources": sources, "http": config.http.beside(path.parent)})
+
+
+def override(
+    config: EdgeConfig,
+    name: str | None,
+    data: Path | None,
+    http_port: int | None,
+    http_host: str | None = None,
+) -> EdgeConfig:
+    """The configuration with the values of the command line in place of the file's.
+
+    Raises:
+        InputError: the name can't be part of shard ids.
+    """
+    given = {"host": http_host, "port": http_port}
+    http = config.http.model_copy(update={key: value for key, value in given.items() if value is not None})
+    if name is not None:
+        try:
+            _check_name(name)
+        except ValueError as error:
+            raise InputError(f"{name!r} can't be an edge's name", where="--name", hint=str(error)) from None
+    return config.model_copy(update={"name": name or config.name, "data": data or config.data, "http": http})

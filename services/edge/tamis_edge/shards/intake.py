@@ -1,0 +1,110 @@
+"""Readings of one shard into its run: tuples, and dead letters for the readings that can't be used."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+
+from tamis.messaging.dead_letters import DeadLetter, Reason
+from tamis.plan.model import StreamPlan
+from tamis.recordings.implausible_times import implausibility
+from tamis.recordings.time_units import Y2000, Y2100
+from tamis.telemetry.logs import get_logger
+from tamis.telemetry.metrics import Metrics
+from tamis_edge.core.messages.keys import Int64s
+from tamis_edge.core.rows import Batch
+from tamis_edge.core.sampling import Sampler
+from tamis_edge.core.shard_run import ShardRun
+from tamis_edge.decode.decoder import Decoded, Decoder
+from tamis_edge.sources.base import Delivery, Payloads, SourceShard
+
+_log = get_logger("edge.shard")
+
+LOG_AGAIN = 60_000_000  # microseconds between log lines about readings ahead of the clock
+
+
+class Intake:
+    """Decodes deliveries of one shard by the plan. `now` is wall clock in microseconds."""
+
+    def __init__(self, source: SourceShard, edge: str, metrics: Metrics) -> None:
+        self._source, self._edge, self._metrics = source, edge, metrics
+        self.decoder: Decoder | None = None
+        self.sampler: Sampler | None = None
+        self._implausible_logged = False
+        self._ahead_logged_at = -LOG_AGAIN
+
+    def decode_for(self, stream: StreamPlan) -> Decoder:
+        """The decoder of a stream; the same one as before if the stream is the same."""
+        if self.decoder is None or self.decoder.stream != stream:
+            self.decoder = Decoder(stream, self._source.fields, replayed=self._source.replayed)
+            self.sampler = Sampler(stream, np.random.default_rng())
+        return self.decoder
+
+    def take(self, run: ShardRun, delivery: Delivery, label: str, now: int) -> None:
+        """Give a delivery to the run. `label`: the stream as metrics name it."""
+        assert self.decoder is not None
+        assert self.sampler is not None
+        decoded = delivery.decode(self.decoder, now)
+        for offence in decoded.offences:
+            self._reject(run, delivery, offence.row, offence.reason, offence.error)
+        self._log_ahead(decoded, len(delivery.offsets), now)
+        rows = decoded.rows
+        if len(rows):
+            self._check_plausible(decoded.times, label)
+            self.sampler.take(decoded.columns, len(rows))
+            offsets, arrivals = delivery.offsets[rows], delivery.arrivals[rows]
+            run.take(Batch(decoded.columns, decoded.times, offsets, arrivals), now)
+        run.skip(int(delivery.offsets[-1]) + 1)
+
+    def reject(self, run: ShardRun, delivery: Delivery) -> None:
+        """Send a whole delivery to the dead letters, because the plan doesn't have its stream."""
+        for row in range(len(delivery.offsets)):
+            stream = self._source.stream
+            if isinstance(delivery, Payloads) and delivery.streams:
+                stream = delivery.streams[row]
+            error = f"no stream {stream!r:.250} in the plan"
+            self._reject(run, delivery, row, Reason.UNKNOWN_STREAM, error)
+
+    def _reject(self, run: ShardRun, delivery: Delivery, row: int, reason: Reason, error: str) -> None:
+        source, offset = self._source, int(delivery.offsets[row])
+        payload = delivery.payload(row)
+        letter = DeadLetter(payload, "edge", source.topic, source.partition, offset, reason, error)
+        run.add_dead_letter(letter, int(delivery.arrivals[row]) // 1000)
+        self._metrics.inc("tamis_dead_letters_total", service="edge", reason=reason.value)
+
+    def _log_ahead(self, decoded: Decoded, count: int, now: int) -> None:
+        """Log readings that are too far ahead of the clock, at most once a minute. The clock itself may be
+        wrong.
+        """
+        found = [one for one in decoded.offences if one.reason is Reason.AHEAD_OF_CLOCK]
+        if not found or now - self._ahead_logged_at < LOG_AGAIN:
+            return
+        self._ahead_logged_at = now
+        _log.error(
+            "readings are ahead of this edge's clock: they are dead letters, and the watermark ignores them",
+            shard=self._source.name,
+            readings=f"{len(found)} of {count}",
+            first=found[0].error,
+            clock=datetime.fromtimestamp(now / 1e6, UTC).isoformat(),
+            hint="correct this machine's clock" if len(found) == count else "correct their sender's clock",
+        )
+
+    def _check_plausible(self, times: Int64s, label: str) -> None:
+        """Count event times before 2000 or after 2100, and log the first: the source's time unit may be
+        wrong.
+        """
+        if self.decoder is None or self.decoder.stream.time is None:
+            return
+        if times.min() >= Y2000 and times.max() < Y2100:
+            return
+        count = int(np.count_nonzero((times < Y2000) | (times >= Y2100)))
+        self._metrics.inc("tamis_edge_doubtful_times_total", count, edge=self._edge, stream=label)
+        if not self._implausible_logged:
+            self._implausible_logged = True
+            _log.warning(
+                "event times are implausible",
+                shard=self._source.name,
+                reason=implausibility(times, self._source.fields.unit),
+                hint="set the source's time_unit, if times come as numbers",
+            )

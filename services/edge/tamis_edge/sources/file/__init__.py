@@ -1,0 +1,1 @@
+"""The file source: recordings in CSV, NDJSON or Parquet, replayed once."""

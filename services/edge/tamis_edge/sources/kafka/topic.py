@@ -1,0 +1,360 @@
+"""The Kafka source: membership in the consumer group, and messages to the shards of its partitions.
+
+The commit of a shard is the committed offset of the consumer group, with the commit's other fields as the
+offset's metadata. So the commit moves with the partition.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_INVALID,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from tamis.errors import UnavailableError
+from tamis.messaging.connection import Cluster, Connection
+from tamis.messaging.rights import SOURCE_GROUPS
+from tamis.settings import KafkaSettings
+from tamis.telemetry.logs import get_logger
+from tamis_edge.core.commit import Commit
+from tamis_edge.settings import KafkaSource
+from tamis_edge.sources.kafka.cluster import cluster_of
+from tamis_edge.sources.kafka.commits import GroupCommits, offset_of
+from tamis_edge.sources.kafka.partition_ends import PartitionEnds
+from tamis_edge.sources.kafka.schemas import FetchedSchemas
+from tamis_edge.sources.kafka.shard import BUFFER, KafkaShard
+
+_log = get_logger("edge.kafka")
+
+PATIENCE = 10.0  # seconds for calls that wait for the group's coordinator
+AT_ONCE = BUFFER // 2  # messages taken from the client at once
+ASK_EVERY = 2.0  # seconds without a message of a partition before its end is asked for, and between questions
+# Of one response, over all partitions: one that takes longer than the client's timeout for requests (60 s)
+# never arrives, however often it is asked for. So a link may be as slow as 20 kB/s.
+FETCH_BYTES = 2**20
+
+
+class KafkaTopic:
+    """One subscription. `before_revoke` returns the last commit of a shard that is about to move. `lost`
+    gets the number of readings that Kafka deleted before they were read.
+    """
+
+    def __init__(
+        self,
+        source: KafkaSource,
+        settings: KafkaSettings,
+        before_revoke: Callable[[str], Commit | None],
+        lost: Callable[[int], None],
+        *,
+        schemas: FetchedSchemas | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`schemas`: of the readings, where they aren't JSON."""
+        self._clock, self._schemas = clock, schemas
+        self._source = source
+        self._before_revoke, self._lost = before_revoke, lost
+        self._full = False  # as much came at once as may
+        self._shards: dict[int, KafkaShard] = {}
+        self._commits = GroupCommits(source.topic)
+        self._closing = False
+        self._trouble: str | None = None  # of the last error, until something is heard again
+        self._stalled = False
+        cluster = cluster_of(source, settings)
+        config = cluster.client_config()
+        self._connection = Connection(Cluster.of(config, cluster.setting), tell=self._log_trouble)
+        self._ends = PartitionEnds(config, source.topic)
+        self._ask_at = 0.0
+        self._group = source.group or f"{SOURCE_GROUPS}{source.stream}.{source.topic}"
+        self._consumer = Consumer(
+            {
+                **config,
+                "group.id": self._group,
+                # A dead edge's partitions wait no longer than this for another.
+                "session.timeout.ms": 10_000,
+                "enable.auto.commit": False,
+                # The client must not skip readings that were deleted unread: they have to be counted.
+                "auto.offset.reset": "error",
+                "partition.assignment.strategy": "cooperative-sticky",
+                "enable.partition.eof": True,
+                "fetch.max.bytes": FETCH_BYTES,
+                # By default the client asks again for a topic that it may not read after five minutes.
+                "topic.metadata.refresh.interval.ms": 10_000,
+                "on_commit": self._commits.on_commit,
+                "error_cb": self._on_error,
+            }
+        )
+
+    def start(self) -> None:
+        self._consumer.subscribe([self._source.topic], self._on_assign, self._on_revoke, self._on_lost)
+
+    def shards(self) -> list[KafkaShard]:
+        now = time.time_ns() // 1000
+        self._full = False
+        try:
+            messages = self._consumer.consume(AT_ONCE, timeout=0)
+            self._full = len(messages) == AT_ONCE
+            self._take(messages, now)
+        except KafkaException as error:
+            # The group's committed offsets could not be read: join it anew.
+            _log.warning("joining the group again", topic=self._source.topic, error=str(error))
+            self._shards.clear()
+            self._consumer.unsubscribe()
+            self.start()
+        for shard in self._shards.values():
+            if shard.started and not shard.paused and shard.full:
+                self.pause(shard)
+            elif shard.started and shard.paused and shard.nearly_empty:
+                self.resume(shard, None)
+        self._ask_for_ends()
+        return list(self._shards.values())
+
+    @property
+    def behind(self) -> bool:
+        return self._full or any(shard.buffer for shard in self._shards.values() if shard.started)
+
+    def troubles(self) -> dict[str, str | None]:
+        schema = None if self._schemas is None else self._schemas.trouble
+        return {self._source.name: self._trouble or schema or self._stall()}
+
+    def check(self) -> None:
+        """Nothing to do: it has no thread of its own."""
+
+    def refuse(self, full: bool) -> None:
+        """Nothing to do: the loop stops polling, and full buffers pause their partitions."""
+
+    def stop(self) -> None:
+        for shard in self._shards.values():
+            self.pause(shard)
+
+    def close(self) -> None:
+        self._closing = True
+        if self._schemas is not None:
+            self._schemas.close()
+        self._ends.close()
+        self._consumer.close()
+
+    # ---- for its shards
+
+    def resume(self, shard: KafkaShard, offset: int | None) -> None:
+        """Deliver the partition, from `offset` on if it is given."""
+        at = TopicPartition(shard.topic, shard.partition)
+        if offset is not None:
+            self._consumer.seek(TopicPartition(shard.topic, shard.partition, offset))
+        self._consumer.resume([at])
+        shard.paused, shard.heard = False, self._clock()
+
+    def pause(self, shard: KafkaShard) -> None:
+        """Deliver nothing of the partition for now."""
+        if not shard.paused:
+            self._consumer.pause([TopicPartition(shard.topic, shard.partition)])
+            shard.paused = True
+
+    def commit(self, shard: KafkaShard, commit: Commit) -> Future[None]:
+        """Commit an offset and its metadata for the group."""
+        if self._shards.get(shard.partition) is not shard:
+            done: Future[None] = Future()
+            done.set_exception(UnavailableError("the partition has moved", where=shard.name))
+            return done
+        return self._commits.commit(self._consumer, shard, commit)
+
+    # ---- ends of partitions
+
+    def _ask_for_ends(self) -> None:
+        """Ask for the ends of silent partitions, and take the answers.
+
+        The client reports an end only once, and an error cancels the report. Over a slow link the first
+        readings take long to arrive.
+        """
+        for partition, end in self._ends.answers().items():
+            shard = self._shards.get(partition)
+            if shard is not None and shard.started:
+                shard.ends_at(end)
+                if shard.at_end:
+                    self._heard()
+        now = self._clock()
+        if now < self._ask_at:
+            return
+        silent = [
+            shard
+            for shard in self._shards.values()
+            if shard.started and not shard.paused and not shard.buffer and now - shard.heard > ASK_EVERY
+        ]
+        if not silent:
+            return
+        self._ask_at = now + ASK_EVERY
+        for shard in silent:
+            if shard.misplaced:
+                self._reposition(shard)
+        self._ends.ask(shard.partition for shard in silent)
+
+    def _stall(self) -> str | None:
+        """A partition whose readings wait in Kafka and don't arrive; None if there is none."""
+        found = None
+        for shard in self._shards.values():
+            if (seconds := shard.stalled) is not None:
+                found = (
+                    f"{shard.name}: {shard.behind} readings wait in Kafka, and none has come for "
+                    f"{seconds:.0f} s; check the link to the broker"
+                )
+        if (found is not None) != self._stalled:
+            self._stalled = found is not None
+            if found is not None:
+                _log.warning("no readings come", reason=found)
+        return found
+
+    def _heard(self) -> None:
+        """The broker has answered."""
+        self._trouble = None
+        self._connection.answered()
+
+    # ---- callbacks, all from within consume()
+
+    def _take(self, messages: Sequence[Message], now: int) -> None:
+        """Buffer messages by their partition, in order with the events between them."""
+        groups: dict[int | None, list[Message]] = defaultdict(list)
+        for message in messages:
+            if message.error() is None:
+                self._heard()
+                groups[message.partition()].append(message)
+            else:
+                partition = message.partition()
+                self._put(partition, groups.pop(partition, []), now)
+                self._handle_event(message)
+        for partition, some in groups.items():
+            self._put(partition, some, now)
+
+    def _put(self, partition: int | None, messages: Sequence[Message], now: int) -> None:
+        shard = None if partition is None else self._shards.get(partition)
+        if shard is not None and shard.started and messages:
+            offsets = [message.offset() or 0 for message in messages]
+            shard.put(offsets, [message.value() or b"" for message in messages], now)
+
+    def _handle_event(self, message: Message) -> None:
+        """Handle an event that isn't a reading: the end of a partition, or an error."""
+        error, partition = message.error(), message.partition()
+        assert error is not None
+        shard = None if partition is None else self._shards.get(partition)
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._heard()
+            if shard is not None and shard.started:
+                shard.ended_at(message.offset() or 0)
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET and shard is not None:
+            shard.misplaced = True
+            # Before a plan lists the shard its next offset isn't known, and readings would be dropped.
+            if shard.started:
+                self._reposition(shard)
+        else:
+            self._trouble = self._reason(error)
+            _log.warning("reading a topic failed", topic=self._source.topic, error=self._trouble)
+
+    def _reason(self, error: KafkaError) -> str:
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            return str(self._connection.not_authorized(f"no Read on group {self._group}"))
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            return str(self._connection.not_authorized(f"no Read on topic {self._source.topic}"))
+        return str(error)
+
+    def _reposition(self, shard: KafkaShard) -> None:
+        """Continue with the first offset of a partition that no longer has the next offset."""
+        shard.at_end, shard.misplaced = False, True
+        try:
+            first, end = self._consumer.get_watermark_offsets(
+                TopicPartition(shard.topic, shard.partition), timeout=PATIENCE
+            )
+        except KafkaException as error:
+            _log.warning("can't ask where a partition begins", shard=shard.name, error=str(error))
+            shard.heard = self._clock()
+            return
+        if shard.next is not None and shard.next < first:
+            self._lost(first - shard.next)
+            _log.error(
+                "Kafka deleted readings before this edge had read them: its retention is too short",
+                shard=shard.name,
+                lost=first - shard.next,
+                next=first,
+            )
+        else:
+            _log.error(
+                "a partition lacks the offset that was committed: was its topic made anew?",
+                shard=shard.name,
+                offset=shard.next,
+                end=end,
+                next=first,
+            )
+        shard.next, shard.heard, shard.misplaced = first, self._clock(), False
+        # The client has given the partition up: seeking in it is an error.
+        at = TopicPartition(shard.topic, shard.partition, first)
+        self._consumer.incremental_unassign([at])
+        self._consumer.incremental_assign([at])
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._heard()
+        found = consumer.committed(partitions, timeout=PATIENCE) if partitions else []
+        for at in found:
+            if at.error is not None:
+                raise KafkaException(at.error)
+            commit = Commit.from_metadata(at.offset, at.metadata) if at.offset >= 0 else Commit()
+            self._shards[at.partition] = KafkaShard(
+                self, self._source, at.partition, commit, self._clock, schemas=self._schemas
+            )
+            if at.offset == OFFSET_INVALID:
+                at.offset = OFFSET_BEGINNING
+        consumer.incremental_assign([TopicPartition(at.topic, at.partition, at.offset) for at in found])
+        if found:
+            # Read only once a plan lists the shard (`listed_only`).
+            consumer.pause([TopicPartition(at.topic, at.partition) for at in found])
+        _log.info(
+            "partitions were assigned",
+            topic=self._source.topic,
+            partitions=[at.partition for at in partitions],
+        )
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        offsets = []
+        for at in partitions:
+            shard = self._shards.pop(at.partition, None)
+            last = self._before_revoke(shard.name) if shard else None
+            # A stop has made its last commits already; a broker that is away would only delay it here.
+            if shard is not None and last is not None and not self._closing:
+                offsets.append(offset_of(shard, last))
+        if offsets:
+            try:
+                consumer.commit(offsets=offsets, asynchronous=False)
+            except KafkaException as error:
+                # Nothing is lost: the next owner starts from the commit before.
+                _log.warning("the last commit of moved partitions failed", error=str(error))
+        consumer.incremental_unassign(partitions)
+        _log.info(
+            "partitions were revoked",
+            topic=self._source.topic,
+            partitions=[at.partition for at in partitions],
+        )
+
+    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        for at in partitions:
+            self._shards.pop(at.partition, None)
+        consumer.incremental_unassign(partitions)
+        _log.warning(
+            "partitions were lost", topic=self._source.topic, partitions=[at.partition for at in partitions]
+        )
+
+    def _on_error(self, error: KafkaError) -> None:
+        self._connection(error)
+        self._trouble = str(self._connection.trouble)
+        self._ends.forget()
+        for shard in self._shards.values():
+            shard.at_end = False
+        _log.debug("Kafka", topic=self._source.topic, error=str(error))
+
+    def _log_trouble(self, trouble: UnavailableError) -> None:
+        _log.warning("Kafka can't be reached", topic=self._source.topic, reason=str(trouble))

@@ -1,0 +1,125 @@
+"""The sources that an edge's configuration names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import ValidationError
+
+from tamis.errors import InputError
+from tamis.plan.model import Plan
+from tamis.settings import KafkaSettings
+from tamis.settings.http_security import HttpSecurity
+from tamis.web.authentication import Reason
+from tamis_edge.core.commit import Commit
+from tamis_edge.settings import EdgeConfig, FileSource, HttpSource, KafkaSource, MqttSource
+from tamis_edge.sources.base import Source
+from tamis_edge.storage.journal import Journal
+
+if TYPE_CHECKING:
+    from tamis_edge.sources.kafka.schemas import FetchedSchemas
+
+
+class KafkaAccess(NamedTuple):
+    """The parameters of Kafka sources. `last_commit` returns the commit of a shard that moves to another
+    edge. `count_lost` is called with a stream and the number of its readings that Kafka deleted before they
+    were read.
+    """
+
+    settings: KafkaSettings
+    last_commit: Callable[[str], Commit | None]
+    count_lost: Callable[[str, int], None]
+
+
+class HttpAccess(NamedTuple):
+    """The protection of HTTP sources. `count_refused` gets the reason of each request without the right."""
+
+    security: HttpSecurity
+    count_refused: Callable[[Reason], None]
+
+
+_UNPROTECTED = HttpAccess(HttpSecurity(), lambda _: None)
+
+
+def open_sources(
+    config: EdgeConfig,
+    journal: Journal,
+    *,
+    plan: Callable[[], Plan | None],
+    planned: Callable[[str], bool | None],
+    wake: Callable[[], None],
+    kafka: KafkaAccess,
+    access: HttpAccess = _UNPROTECTED,
+) -> list[Source]:
+    """All sources of a configuration, before they are started. Only the libraries of these sources are
+    imported.
+
+    `plan` returns the present plan. `planned` tells whether the plan has a stream, None while no plan is
+    known. `wake` is called when readings have arrived.
+    """
+    sources: list[Source] = []
+    http = [source for source in config.sources if isinstance(source, HttpSource)]
+    if http:
+        from tamis_edge.sources.http import HttpSources
+
+        sources.append(
+            HttpSources(
+                http,
+                edge=config.name,
+                http=config.http,
+                journal=journal,
+                plan=plan,
+                wake=wake,
+                security=access.security,
+                count_refused=access.count_refused,
+            )
+        )
+    files = [source for source in config.sources if isinstance(source, FileSource)]
+    if files:
+        from tamis_edge.sources.file.replay import FileSources
+
+        sources.append(FileSources(files, config.name, journal))
+    for source in config.sources:
+        if isinstance(source, MqttSource):
+            from tamis_edge.sources.mqtt import MqttShards
+
+            limit = config.limits.journal
+            sources.append(
+                MqttShards(source, edge=config.name, journal=journal, limit=limit, planned=planned, wake=wake)
+            )
+        elif isinstance(source, KafkaSource):
+            from tamis_edge.sources.kafka.topic import KafkaTopic
+
+            lost = partial(kafka.count_lost, source.stream)
+            schemas = _schemas(source, wake)
+            sources.append(KafkaTopic(source, kafka.settings, kafka.last_commit, lost, schemas=schemas))
+    return sources
+
+
+def _schemas(source: KafkaSource, wake: Callable[[], None]) -> FetchedSchemas | None:
+    """The schemas of a source's readings; None for JSON. Raises InputError without a usable registry."""
+    if source.format == "json":
+        return None
+    from tamis.messaging.schemas.registry import SchemaRegistry
+    from tamis.messaging.schemas.wire_format import KINDS
+    from tamis.settings import load
+    from tamis.settings.schema_registry import SchemaRegistryAccess, SchemaRegistrySettings
+    from tamis_edge.sources.kafka.schemas import FetchedSchemas
+
+    if source.schema_registry is None:
+        access = load(SchemaRegistrySettings).access
+    else:
+        try:
+            access = SchemaRegistryAccess(**source.schema_registry.model_dump())
+        except ValidationError as error:
+            what = "; ".join(fault["msg"] for fault in error.errors(include_url=False, include_input=False))
+            raise InputError(what, where=f"`schema_registry` of the source {source.name}") from None
+    if access is None:
+        raise InputError(
+            f"readings with the format {source.format} need a schema registry, and none is configured",
+            where=f"source {source.name}",
+            hint="set TAMIS_SCHEMA_REGISTRY_URL, or `schema_registry: {url: …}` of the source",
+        )
+    return FetchedSchemas(SchemaRegistry(access), KINDS[source.format], wake=wake)

@@ -1,0 +1,138 @@
+"""Envelopes of a stream topic's records, which distinguish tuples, progress and final records.
+
+The envelope is the object under `_` (`tamis.messaging.records` describes its fields).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+
+from tamis.messaging.dead_letters import DeadLetter, Reason
+from tamis.messaging.records import END_OF_TIME, ENVELOPE
+from tamis.messaging.schemas.tuple_decoding import SchemaMismatchError, decode, has_schema
+from tamis.messaging.schemas.tuple_schema import Layout
+from tamis_joiner.core.records.kafka_records import Records
+
+# Below every event time: no shard has reported yet, so that any event time can still come.
+BEGINNING_OF_TIME = -(2**62)
+
+
+@dataclass(frozen=True)
+class ProgressRecord:
+    """A progress or a final record of a shard. `position` (`place` in JSON): all tuples of the shard before
+    this position of its source were published before this record.
+    """
+
+    kind: Literal["progress", "final"]
+    shard: str
+    version: int
+    event_time: int  # 0 in a final record, BEGINNING_OF_TIME where the record has none
+    shed: tuple[int, int] | None = None  # first and last microsecond of a span whose tuples were shed
+    position: int | None = None
+
+
+@dataclass(frozen=True)
+class Envelopes:
+    """The contents of `records` by kind.
+
+    `rows`, `documents`, `versions`, `late` and `positions` are parallel lists of the tuples. `positions` has
+    the shard of a tuple and its position in the shard's source, -1 if it has none; the list is empty for
+    topics that no standing query reads.
+    """
+
+    records: Records
+    rows: list[int]
+    documents: list[dict[str, Any]]
+    versions: list[int]
+    late: list[bool]
+    progress: list[ProgressRecord]
+    pending: list[int]  # rows of records whose plan version is above the group's
+    positions: list[tuple[str, int]]
+
+
+def read_envelopes(
+    records: Records,
+    version: int,
+    dead: list[DeadLetter],
+    with_positions: bool = False,
+    layout: Layout | None = None,
+) -> Envelopes:
+    """Sort records by kind, for a group that uses plan `version`.
+
+    A record of an unknown kind is appended to `dead`. `with_positions`: standing queries read the topic and
+    need the positions of tuples. `layout`: the columns of the topic's schema, if the plan has the topic
+    and its values aren't JSON.
+    """
+    rows: list[int] = []
+    documents: list[dict[str, Any]] = []
+    versions: list[int] = []
+    late: list[bool] = []
+    progress: list[ProgressRecord] = []
+    pending: list[int] = []
+    positions: list[tuple[str, int]] = []
+    for row, value in enumerate(records.values):
+        try:
+            document = decode(value, layout) if has_schema(value) else orjson.loads(value)
+            envelope = document.pop(ENVELOPE)
+            plan = envelope["plan"]
+            kind = envelope.get("kind")
+            if type(plan) is not int or plan < 0:
+                raise TypeError("plan")
+            if kind is None:
+                if plan > version:
+                    pending.append(row)
+                    continue
+                if with_positions:
+                    positions.append(_position(envelope))
+                rows.append(row)
+                documents.append(document)
+                versions.append(plan)
+                late.append(envelope.get("late") is True)
+                continue
+            record = _progress(kind, envelope, plan)
+        except orjson.JSONDecodeError as error:
+            dead.append(records.dead_letter(row, Reason.UNDECODABLE, f"not JSON: {error}"))
+            continue
+        except SchemaMismatchError as error:
+            dead.append(records.dead_letter(row, Reason.UNDECODABLE, str(error)))
+            continue
+        except (KeyError, TypeError, ValueError, AttributeError):
+            dead.append(
+                records.dead_letter(
+                    row, Reason.FOREIGN, f"no envelope of an edge under {ENVELOPE!r}; publish through an edge"
+                )
+            )
+            continue
+        if plan > version:
+            pending.append(row)
+        else:
+            progress.append(record)
+    return Envelopes(records, rows, documents, versions, late, progress, pending, positions)
+
+
+def _position(envelope: Mapping[str, Any]) -> tuple[str, int]:
+    shard, position = envelope["shard"], envelope.get("place", -1)
+    if type(shard) is not str or type(position) is not int or not -1 <= position <= END_OF_TIME:
+        raise TypeError("place")
+    return shard, position
+
+
+def _progress(kind: Any, envelope: Mapping[str, Any], plan: int) -> ProgressRecord:
+    shard, shed, position = envelope["shard"], envelope.get("shed"), envelope.get("place")
+    time = envelope.get("event_time", 0 if kind == "final" else BEGINNING_OF_TIME)
+    if kind not in ("progress", "final") or type(shard) is not str or type(time) is not int:
+        raise TypeError("kind")
+    if position is not None and type(position) is not int:
+        raise TypeError("place")
+    return ProgressRecord(kind, shard, plan, time, None if shed is None else _span(shed), position)
+
+
+def _span(shed: Any) -> tuple[int, int]:
+    first, last = shed
+    if type(first) is not int or type(last) is not int or not -END_OF_TIME <= first <= last <= END_OF_TIME:
+        raise TypeError("shed")
+    return first, last

@@ -1,0 +1,85 @@
+"""Records that Kafka deleted before the joiner had read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from tamis.messaging.rights import READERS
+from tamis.settings import KafkaSettings
+from tamis.telemetry import Metrics, get_logger
+
+log = get_logger("joiner")
+
+REQUEST_SECONDS = 5.0
+
+Offsets = Mapping[str, Mapping[int, int]]
+
+
+class LostRecords:
+    """Counts the records that Kafka deleted before they were read. Each is counted once, even if `count` is
+    called several times.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._counted: dict[tuple[str, int], int] = {}  # up to which offset records were counted
+
+    def count(self, read_from: Offsets, least: Offsets) -> None:
+        """Count the deleted records: those between the offsets from which a batch reads and the least offsets
+        in Kafka.
+        """
+        for (topic, partition), number in lost(read_from, least).items():
+            offset = read_from[topic][partition]
+            new = offset + number - max(offset, self._counted.get((topic, partition), 0))
+            self._counted[topic, partition] = offset + number
+            if new > 0:
+                log.error("records were deleted unread", topic=topic, partition=partition, records=new)
+                self._metrics.inc("tamis_joiner_lost_records_total", new)
+
+
+def lost(read_from: Offsets, least: Offsets) -> dict[tuple[str, int], int]:
+    """Deleted records by topic and partition: from the offset where a batch began to read to the `least`
+    offset that Kafka still has. Spark is told to continue over such gaps.
+    """
+    return {
+        (topic, partition): least[topic][partition] - offset
+        for topic, partitions in read_from.items()
+        for partition, offset in partitions.items()
+        if least.get(topic, {}).get(partition, 0) > offset
+    }
+
+
+def offsets_of(sources: Iterable[Mapping[str, Any]], end: str) -> dict[str, dict[int, int]]:
+    """Offsets by topic and partition in the sources of Spark's progress report; `end` is "startOffset" or
+    "endOffset".
+    """
+    found: dict[str, dict[int, int]] = {}
+    for source in sources:
+        raw = source.get(end)
+        document = json.loads(raw) if isinstance(raw, str) else raw
+        for topic, partitions in (document or {}).items():
+            found.setdefault(topic, {}).update({int(p): int(offset) for p, offset in partitions.items()})
+    return found
+
+
+def least_offsets(kafka: KafkaSettings, partitions: Offsets) -> dict[str, dict[int, int]]:
+    """The least offset that Kafka has of each partition in `partitions`."""
+    least: dict[str, dict[int, int]] = {}
+    consumer = Consumer({**kafka.client_config(), "group.id": READERS})
+    try:
+        for topic, numbers in partitions.items():
+            for number in numbers:
+                # A topic that was deleted meanwhile has no offsets, and nothing to lose.
+                with suppress(KafkaException):
+                    low, _ = consumer.get_watermark_offsets(
+                        TopicPartition(topic, number), timeout=REQUEST_SECONDS
+                    )
+                    least.setdefault(topic, {})[number] = low
+    finally:
+        consumer.close()
+    return least

@@ -1,0 +1,81 @@
+"""Spark's properties for a cluster: addresses of the driver, size and environment of the executors."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from tamis.errors import InputError
+from tamis.java.jars import jars
+from tamis_joiner.settings import JoinerSettings
+
+# Variables that Tamis' code in the Python workers reads. With a local master the workers inherit them.
+_FORWARDED = ("TAMIS_FUNCTIONS", "NUMBA_CACHE_DIR", "PYTHONPATH")
+_LINE = re.compile(r"(?P<name>[^\s=:]+)(?:\s*[=:]\s*|\s+)(?P<value>.*)")
+
+
+def is_local(master: str) -> bool:
+    """True if all of Spark runs on this machine, in one JVM and its Python workers."""
+    return master.startswith("local")
+
+
+def cluster_properties(settings: JoinerSettings, environment: Mapping[str, str]) -> dict[str, str]:
+    """The properties that follow from `settings` and this process' environment; none for a local master."""
+    if is_local(settings.master):
+        return {}
+    asked = {
+        "spark.driver.host": settings.driver_host,
+        "spark.driver.bindAddress": settings.driver_bind or settings.driver_host,
+        "spark.driver.port": settings.driver_port,
+        "spark.driver.blockManager.port": settings.block_manager_port,
+        "spark.executor.instances": settings.executors,
+        "spark.executor.memory": settings.executor_memory,
+        "spark.executor.cores": settings.executor_cores,
+        "spark.executor.extraClassPath": _executor_class_path(settings),
+    }
+    if settings.executors and settings.master.startswith("spark:"):
+        # A standalone master doesn't limit the number of executors, only that of their cores.
+        asked["spark.cores.max"] = settings.executors * (settings.executor_cores or 1)
+        asked["spark.executor.cores"] = settings.executor_cores or 1
+    asked |= {f"spark.executorEnv.{name}": environment.get(name) for name in _FORWARDED}
+    return {name: str(value) for name, value in asked.items() if value is not None}
+
+
+def read_properties(path: Path | None, fixed: Mapping[str, str]) -> dict[str, str]:
+    """Properties of a file in the format of spark-defaults.conf: a name, white space or `=`, and a value.
+
+    Raises InputError if the file can't be read, or names a property that is `fixed` by the joiner.
+    """
+    if path is None:
+        return {}
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"can't read Spark's properties: {error}", where=str(path)) from error
+    found = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not (content := line.strip()) or content.startswith(("#", "!")):
+            continue
+        match = _LINE.fullmatch(content)
+        if match is None or not match["name"].startswith("spark."):
+            raise InputError(
+                "a property of Spark is expected: a name that begins with 'spark.', and a value",
+                where=f"{path}:{number}",
+            )
+        if match["name"] in fixed:
+            raise InputError(
+                f"the joiner itself sets {match['name']}",
+                where=f"{path}:{number}",
+                hint="remove the line, or use the variable TAMIS_JOINER_… for it (services/joiner/README.md)",
+            )
+        found[match["name"]] = match["value"].strip()
+    return found
+
+
+def _executor_class_path(settings: JoinerSettings) -> str:
+    """The jars of Spark's connector on the executors' machines: by default at the paths of this machine."""
+    if settings.executor_jars:
+        return f"{settings.executor_jars.rstrip('/')}/*"
+    return os.pathsep.join(str(jar) for jar in jars("spark"))

@@ -1,0 +1,152 @@
+"""Runner of the streaming query: runs it until the joiner is stopped, and restarts it if that helps."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tamis.errors import RefusedError, TamisError, UnavailableError
+from tamis.messaging.connection import Cluster, NotAuthorizedError, from_java
+from tamis.telemetry import Health, Metrics, get_logger
+from tamis.telemetry.disk_space import disk_trouble
+from tamis_joiner.checkpoint.files import Checkpoint
+from tamis_joiner.checkpoint.location import Location
+from tamis_joiner.monitoring.lost_records import Offsets, offsets_of
+from tamis_joiner.spark import failures
+
+log = get_logger("joiner")
+
+# A batch takes about a second: one that is running when the joiner is stopped may end.
+LAST_BATCH_SECONDS = 8.0
+LOOK_SECONDS = 0.2
+# Spark gives a Python worker ten seconds to start, and has no setting for it. On a busy machine that may be
+# too little. The query is begun again as often as needed, since query and state are sound.
+SLOW_WORKER = "Python worker failed to connect back"
+PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 30.0
+# A RefusedError in a Python worker comes back as the last line of its trace.
+REFUSED = f"{RefusedError.__module__}.{RefusedError.__qualname__}: "
+
+# The joiner checks only files of its own machine for damage.
+_REMOTE_HINT = "remove the cause and start the joiner again: it continues where it ended"
+
+
+class QueryRunner:
+    """The query whose checkpoint is at `location`/query. `cluster` is Kafka in messages."""
+
+    def __init__(
+        self,
+        location: Location,
+        cluster: Cluster,
+        metrics: Metrics,
+        health: Health,
+        stopping: threading.Event,
+    ) -> None:
+        self._location, self._cluster = location, cluster
+        self._metrics, self._health, self._stopping = metrics, health, stopping
+        self._last_batch = -1
+        self.read_from: Offsets = {}  # the offsets from which the last batch read
+
+    def run(self, start: Callable[[], StreamingQuery]) -> None:
+        """Start the query and follow it until the joiner is stopped. Raises TamisError if it can't continue.
+
+        If its Python workers start too slowly for Spark, or if a right is missing in Kafka, the query is
+        started again after a pause, which grows from one attempt to the next.
+        """
+        failed = 0
+        while True:
+            batch = self._last_batch
+            try:
+                return self._follow(self._start(start))
+            except UnavailableError as error:
+                denied = isinstance(error, NotAuthorizedError)
+                if SLOW_WORKER not in error.what and not denied:
+                    raise
+                failed = 1 if self._last_batch > batch else failed + 1
+                why = f"a Python worker was too slow to start, {failed} times: the query is started again"
+                hint = "the machine is overloaded: give the joiner more CPU"
+                if denied:
+                    why, hint = str(error), "the query is started again until the right is granted"
+            if failed == 1:
+                log.warning(why, hint=hint)
+            self._health.not_ready(why)
+            for _ in range(int(min(PAUSE_SECONDS * 2**failed, LONGEST_PAUSE_SECONDS) / LOOK_SECONDS)):
+                self._health.beat()
+                if self._stopping.wait(LOOK_SECONDS):
+                    return None
+
+    def _start(self, start: Callable[[], StreamingQuery]) -> StreamingQuery:
+        try:
+            return start()
+        except (Py4JError, PySparkException) as error:
+            raise self._failure("the query doesn't start", failures.causes(error)) from error
+
+    def _follow(self, query: StreamingQuery) -> None:
+        self._health.not_ready("the first batch is running")
+        while not self._stopping.wait(LOOK_SECONDS):
+            self._look(query)
+        batch, deadline = self._last_batch, time.monotonic() + LAST_BATCH_SECONDS
+        while (
+            query.isActive
+            and query.status["isTriggerActive"]
+            and self._last_batch == batch
+            and time.monotonic() < deadline
+        ):
+            self._look(query)
+            time.sleep(0.02)
+        query.stop()
+
+    def _look(self, query: StreamingQuery) -> None:
+        if not query.isActive:
+            raise self._failure("the query ended", failures.query_failure(query._jsq))
+        self._health.beat()
+        if self._location.path is not None:
+            self._health.check("disk", disk_trouble(self._location.path))
+        for report in _reports(query, self._last_batch):
+            self._last_batch = report["batchId"]
+            self._metrics.inc("tamis_joiner_rows_total", report["numInputRows"])
+            self._metrics.observe(
+                "tamis_joiner_batch_seconds", report["durationMs"]["triggerExecution"] / 1000
+            )
+            self.read_from = offsets_of(report["sources"], "startOffset")
+            self._health.ready()
+
+    def _failure(self, what: str, causes: list[str]) -> TamisError:
+        """The error with which the joiner ends: the damage of the checkpoint if there is any, else the
+        causes.
+        """
+        log.error("query failed", causes=causes)
+        if (refused := from_java("\n".join(causes), self._cluster)) is not None:
+            return refused
+        if ours := [cause.partition(REFUSED)[2] for cause in causes if REFUSED in cause]:
+            return RefusedError(ours[-1])
+        reason = ", caused by ".join(causes) or "without a reason"
+        if SLOW_WORKER in reason:
+            return UnavailableError(f"{what}: {reason}", hint="give the joiner more CPU")
+        if self._location.path is None:
+            return UnavailableError(f"{what}: {reason}", hint=_REMOTE_HINT)
+        checkpoint = Checkpoint(self._location.path / "query")
+        if damages := checkpoint.damage():
+            return checkpoint.refusal(damages)
+        return UnavailableError(f"{what}: {reason}", hint=checkpoint.hint_without_damage())
+
+
+def _reports(query: StreamingQuery, after: int) -> list[dict[str, Any]]:
+    """Spark's reports on the batches above `after`, in order.
+
+    They are read as JSON from the JVM: `recentProgress` would ask it for each number of each report, which
+    takes about a thousand calls.
+    """
+    jvm: Any = query._jsq
+    last = jvm.lastProgress()
+    if last is None or json.loads(last.json())["batchId"] <= after:
+        return []
+    found = [json.loads(report.json()) for report in jvm.recentProgress()]
+    return [r for r in found if r["batchId"] > after and "addBatch" in r["durationMs"]]

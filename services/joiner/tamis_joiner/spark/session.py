@@ -1,0 +1,178 @@
+"""Spark in this process: its settings, its start and its end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from tamis.errors import TamisError, UnavailableError
+from tamis.java.jars import jars
+from tamis.telemetry import get_logger
+from tamis_joiner.settings import JoinerSettings
+from tamis_joiner.spark.cluster import cluster_properties, is_local, read_properties
+from tamis_joiner.spark.java_logs import CONFIGURATION, forwarded_logs
+
+log = get_logger("joiner")
+
+NAME = "tamis-joiner"
+# The JVM ends once its standard input is closed; after this time it is killed.
+JVM_SECONDS = 4.0
+
+# Decision 14 has the measurements behind these settings.
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    # State in RocksDB; each commit uploads a changelog, not a snapshot.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # The query has no timers and no watermark of Spark's: a batch without records has nothing to do.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # An idle query asks Kafka for new offsets this often. A shorter delay costs CPU, a longer one latency.
+    "spark.sql.streaming.pollingDelay": "50ms",
+    # The service reads the reports several times a second.
+    "spark.sql.streaming.numRecentProgressUpdates": "10",
+    # By default Spark keeps up to 100,000 tasks for its web page, which is off.
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.retainedExecutions": "10",
+    # Shuffle files are deleted after their batch and not at a later garbage collection.
+    "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
+    # A retry needs the last batch only. The others allow to go back where files are damaged.
+    "spark.sql.streaming.minBatchesToRetain": "20",
+    # Spark logs a query's options when it fails. By default it redacts neither JAAS nor private keys in PEM.
+    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore",
+    # A task takes no longer than the wait for a better executor would.
+    "spark.locality.wait": "0",
+    # Python workers are forked with their modules imported, and don't scan them after each task.
+    "spark.python.daemon.module": "tamis_joiner.spark.daemon",
+    # Spark starts them by `python -m`, which would look for modules in the working directory first.
+    "spark.executorEnv.PYTHONSAFEPATH": "1",
+}
+
+# For a checkpoint that is a path. Without its native library, Hadoop's local file system starts `chmod` about
+# twelve times a batch, which takes most of a short batch's time. This one does the same in Java.
+_LOCAL_FILES = {
+    "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
+
+# Java's second compiler is off. It costs more in the first minutes than it saves, since the joins run in
+# Python. On a busy machine Spark started in 12 s instead of 34.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
+# Log4j writes events as JSON. Executors on other machines don't have the joiner's file, only the one in
+# Spark's own jar. Spark's setting for JSON logs has no effect in PySpark.
+_JSON_LOGS = {
+    "driver": CONFIGURATION.as_uri(),
+    "executor": "classpath:org/apache/spark/log4j2-json-layout.properties",
+}
+# Spark starts its JVM by a launcher, a second JVM that runs for half a second.
+_LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def session(
+    settings: JoinerSettings,
+    java_options: str = JAVA_OPTIONS,
+    stderr: int | None = None,
+    *,
+    local_files: bool = True,
+) -> SparkSession:
+    """Start Spark in this process. `java_options` are the options of all JVMs. `stderr` is a file descriptor
+    for the JVM's standard error, to which it then writes its log as JSON; `local_files` says that the
+    checkpoint is a path.
+    """
+    # With a local master all runs on this machine; the executors of a cluster must reach the driver.
+    if is_local(settings.master):
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["PYSPARK_PYTHON"] = settings.executor_python or sys.executable
+    os.environ["PYTHONSAFEPATH"] = "1"
+    os.environ["SPARK_LAUNCHER_OPTS"] = _LAUNCHER_OPTIONS
+    properties = _properties(settings, java_options, local_files=local_files, json_logs=stderr is not None)
+    if stderr is not None:
+        conf = SparkConf(loadDefaults=False).setAll(list(properties.items()))
+        # PySpark has no other way to give the JVM another standard error than that of this process.
+        gateway = launch_gateway(conf, {"stderr": stderr})  # type: ignore[no-untyped-call]
+        SparkContext._ensure_initialized(gateway=gateway)
+    builder = SparkSession.builder
+    for name, value in properties.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _properties(
+    settings: JoinerSettings, java_options: str, *, local_files: bool, json_logs: bool
+) -> Mapping[str, str]:
+    found = dict(_SETTINGS)
+    if not is_local(settings.master):
+        del found["spark.driver.host"], found["spark.driver.bindAddress"]
+    if local_files:
+        found |= _LOCAL_FILES
+    for process, configuration in _JSON_LOGS.items():
+        logs = f"-Dlog4j2.configurationFile={configuration}" if json_logs else ""
+        if options := f"{java_options} {logs}".strip():
+            found[f"spark.{process}.extraJavaOptions"] = options
+    # Not `spark.jars`: Spark fetches these by its file system, which is in one of the jars.
+    found["spark.driver.extraClassPath"] = os.pathsep.join(str(jar) for jar in jars("spark"))
+    found |= cluster_properties(settings, os.environ)
+    found |= {
+        "spark.app.name": NAME,
+        "spark.master": settings.master,
+        "spark.driver.memory": settings.memory,
+    }
+    return found | read_properties(settings.spark_conf, found)
+
+
+@contextmanager
+def running_spark(
+    settings: JoinerSettings, *, local_files: bool, java_properties: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """Spark, stopped together with its JVM at the end. The output of the JVM is forwarded to this process'
+    log.
+
+    `java_properties` are system properties of all JVMs; everybody on the machine can see them. Raises
+    UnavailableError if Spark doesn't start.
+    """
+    log.info("starting Spark", master=settings.master)
+    defined = [f"-D{name}={value}" for name, value in (java_properties or {}).items()]
+    options = " ".join([JAVA_OPTIONS, *defined])
+    with forwarded_logs() as stderr:
+        try:
+            spark = session(settings, options, stderr, local_files=local_files)
+        except TamisError:
+            raise
+        except Exception as error:
+            # The errors of Py4J and PySpark have no common class. Of a Java error only its message matters.
+            what = str(getattr(error, "java_exception", error)).partition("\n")[0]
+            hint = "look at the log before this line, and at TAMIS_JOINER_MASTER and TAMIS_JOINER_MEMORY"
+            raise UnavailableError(f"Spark doesn't start: {what}", hint=hint) from error
+        gateway: Any = spark.sparkContext._gateway
+        try:
+            yield spark
+        finally:
+            spark.stop()
+            # The JVM ends when its standard input is closed, and its Python workers end with it.
+            process = gateway.proc
+            gateway.shutdown()
+            process.stdin.close()
+            try:
+                process.wait(JVM_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()

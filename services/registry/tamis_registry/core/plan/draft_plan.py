@@ -1,0 +1,39 @@
+"""The plan of a draft of the state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tamis.planning.incremental import Built
+from tamis.planning.topic_readers import ReaderSource
+from tamis_registry.core.plan import shared_topics
+from tamis_registry.core.plan.planner import Planner
+from tamis_registry.core.state.model import State
+
+
+def plan_draft(planner: Planner, draft: State, n: int, before: Built | None) -> Built:
+    """The plan `n` of a draft; the draft gets the new topics and their readers."""
+    listed = {name: shard for name, shard in draft.shards.items() if shard.since is not None}
+
+    def sources() -> list[ReaderSource]:
+        return [*draft.retiring.values(), *draft.statements.values(), *draft.leases.values()]
+
+    built = planner.build(
+        n,
+        draft.catalog,
+        sources(),
+        partitions=draft.partitions,
+        topic_numbers=shared_topics.numbers(draft),
+        outside={stream: known.outside for stream, known in draft.topics.items()},
+        retiring={reader: old.successor for reader, old in draft.retiring.items() if old.definition},
+        since={name: shard.since for name, shard in listed.items() if shard.since is not None},
+        shard_streams={name: shard.stream for name, shard in listed.items()},
+        statistics=draft.statistics,
+        before=before,
+    )
+    anew = {name: known.anew for name, known in draft.topics.items() if known.anew}
+    if anew:
+        streams = (replace(s, anew=anew.get(s.name, 0)) for s in built.plan.streams)
+        built = replace(built, plan=replace(built.plan, streams=tuple(streams)))
+    shared_topics.remember(draft, built)
+    return built.with_sources(sources()) if built.assigned else built

@@ -1,0 +1,93 @@
+"""Shared topics in the state of the registry: their numbers, and the records that end a shard in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tamis.plan.model import Plan
+from tamis.planning.incremental import Built
+from tamis.sharing.topic_load import TopicKey
+from tamis_registry.core.plan.change import Final
+from tamis_registry.core.shards.fleet_reports import FleetReports
+from tamis_registry.core.state.model import LEASE, State, StreamTopics
+
+# The topics of a dropped stream of the same name: a partition key that no stream can have.
+_SPENT = ("", "")
+_NONE = StreamTopics()
+
+
+def numbers(state: State) -> dict[TopicKey, tuple[int, ...]]:
+    """All topics by stream and key, and for each stream the greatest topic number that was ever used."""
+    known: dict[TopicKey, list[int]] = {}
+    for stream, topics in state.topics.items():
+        for key, number in topics.numbers:
+            known.setdefault((stream, key), []).append(number)
+        if topics.next > 1:
+            known[stream, _SPENT] = [topics.next - 1]
+    return {key: tuple(found) for key, found in known.items()}
+
+
+def remember(draft: State, built: Built) -> None:
+    """Store the numbers of a plan's new topics, and the topics of each reader."""
+    fresh = [
+        (number, stream, key)
+        for (stream, key), used in built.topic_numbers.items()
+        if key != _SPENT
+        for number in used
+        if number >= draft.topics.get(stream, _NONE).next
+    ]
+    for number, stream, key in sorted(fresh):
+        known = draft.topics.get(stream, _NONE)
+        hidden = known.outside | built.outside.get(stream, frozenset()) & {number}
+        draft.topics[stream] = StreamTopics(number + 1, (*known.numbers, (key, number)), hidden, known.anew)
+    for reader, found in built.assigned.items():
+        _place(draft, reader, dict(found))
+
+
+def _place(draft: State, reader: str, found: dict[str, int]) -> None:
+    if reader.startswith(LEASE):
+        lease = draft.leases[reader.removeprefix(LEASE)]
+        if found != lease.topics:
+            draft.leases[lease.id] = replace(lease, topics=found)
+    elif (old := draft.retiring.get(reader)) is not None:
+        if found != old.topics:
+            draft.retiring[reader] = replace(old, topics=found)
+    else:
+        key = f"alert/{reader.rpartition('@')[0]}"
+        if found != draft.statements[key].topics:
+            draft.statements[key] = replace(draft.statements[key], topics=found)
+
+
+def forget_numbers(draft: State, stream: str) -> None:
+    """Retire the topics of a dropped stream: a new stream of the same name may have other columns."""
+    topics = draft.topics.get(stream)
+    if topics:
+        draft.topics[stream] = StreamTopics(topics.next, outside=topics.outside, anew=topics.anew)
+
+
+def all_topics(state: State, stream: str) -> list[str]:
+    """The names of all topics that the stream ever had."""
+    topics = state.topics.get(stream, _NONE)
+    return [topics.name(stream, number) for number in range(1, topics.next)]
+
+
+def finals(state: State, plan: Plan, written: Iterable[Final], seen: FleetReports) -> tuple[Final, ...]:
+    """The final records of delisted shards that are still to be written: neither written before nor taken by
+    the joiner.
+    """
+    done = set(written)
+    schemas = {name: one.schema for name, one in state.schemas.items()}
+    planned = {stream.name: [topic.name for topic in stream.topics] for stream in plan.streams}
+    wanted = (
+        Final(topic, shard.name, shard.gone, schemas.get(topic))
+        for shard in state.shards.values()
+        if shard.gone is not None
+        # Topics of derived streams are only in the plan; those of queries that have gone only in the state.
+        for topic in sorted({*all_topics(state, shard.stream), *planned.get(shard.stream, ())})
+    )
+    return tuple(
+        final
+        for final in wanted
+        if final not in done and not seen.taken(final.topic, final.shard, final.version, state.partitions)
+    )

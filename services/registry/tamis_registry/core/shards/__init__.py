@@ -1,0 +1,1 @@
+"""Shards of the fleet: their reports, those that a plan lists, and streams whose time is restarted."""

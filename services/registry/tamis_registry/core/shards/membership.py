@@ -1,0 +1,70 @@
+"""Shards that a plan lists (protocol, rule 12). Each function changes a draft and returns the changes.
+
+`n` is the version of the plan for which the draft is made. A delisted shard keeps its record for two reasons:
+it is listed again only after it has seen a plan that doesn't list it, and its final records are written again
+after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tamis.query.model import StreamDef
+from tamis_registry.core.shards.fleet_reports import FleetReports
+from tamis_registry.core.state.model import Shard, State
+
+
+def delist_ended(draft: State, seen: FleetReports, n: int) -> bool:
+    """Delist the shards that have reported last that they ended."""
+    ended = [
+        shard
+        for shard in draft.shards.values()
+        if shard.since is not None and shard.name in seen.acks and seen.acks[shard.name].state == "final"
+    ]
+    for shard in ended:
+        draft.shards[shard.name] = replace(shard, since=None, gone=n, reason="ended")
+    return bool(ended)
+
+
+def declare_gone(draft: State, seen: FleetReports, now: int, n: int) -> bool:
+    """Delist the shards that are silent for longer than their stream's `max_stall`."""
+    silent = [
+        shard
+        for shard in draft.shards.values()
+        if shard.since is not None
+        and (stream := _stream(draft, shard.stream))
+        and seen.silence(shard.name, now) > stream.max_stall
+    ]
+    for shard in silent:
+        draft.shards[shard.name] = replace(shard, since=None, gone=n, reason="silent")
+    return bool(silent)
+
+
+def delist_dropped(draft: State, streams: Iterable[str], n: int) -> None:
+    """Delist the shards of streams that are dropped."""
+    for shard in draft.listed(streams):
+        draft.shards[shard.name] = replace(shard, since=None, gone=n, reason="dropped")
+
+
+def list_waiting(draft: State, seen: FleetReports, now: int, n: int) -> bool:
+    """List the shards that wait, are present, had a reading recently, and know that they aren't listed."""
+    came = False
+    for name, ack in seen.acks.items():
+        known = draft.shards.get(name)
+        if (
+            ack.state == "waiting"
+            and (known is None or known.since is None)
+            and ack.plan >= ((known.gone or 0) if known else 0)
+            and seen.present(name, now)
+            and (stream := _stream(draft, ack.stream))
+            and ack.quiet <= stream.max_stall
+        ):
+            draft.shards[name] = Shard(name, ack.stream, ack.edge, since=n)
+            came = True
+    return came
+
+
+def _stream(state: State, name: str) -> StreamDef | None:
+    stored = state.statements.get(f"stream/{name}")
+    return stored.definition if stored and isinstance(stored.definition, StreamDef) else None

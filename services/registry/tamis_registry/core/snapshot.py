@@ -1,0 +1,74 @@
+"""The registry's state at one moment, for questions that change nothing.
+
+A proof may take seconds. It runs on a snapshot, so that the registry's loop can continue meanwhile. Only the
+question uses the snapshot's state, and the objects that it shares with the registry never change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tamis.planning.incremental import Built
+from tamis.query.model import Catalog, Statement
+from tamis_registry.core.leases import take
+from tamis_registry.core.plan.draft_plan import plan_draft
+from tamis_registry.core.plan.planner import Planner, knowing
+from tamis_registry.core.state.model import Lease, State, Stored
+from tamis_registry.core.statements.outcomes import explain_all, tell
+from tamis_registry.core.statements.reading import (
+    OutdatedError,
+    Read,
+    parsed,
+    same_definitions,
+)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A draft of the state with the newest estimates. `before`: the parts of the newest plan."""
+
+    planner: Planner
+    state: State
+    before: Built | None
+
+    def explain(self, text: str, file: str | None = None) -> list[dict[str, Any]]:
+        """EXPLAIN's document of every query of a text. It changes the snapshot's state, so call it once for
+        each snapshot.
+        """
+        return self._explain(parsed(text, self.state.catalog, file), self.planner)
+
+    def explain_read(self, text: Read, by: Catalog) -> list[dict[str, Any]]:
+        """EXPLAIN's document for a text that another process has read with the catalogue `by`.
+
+        Raises OutdatedError if the definitions have changed since.
+        """
+        if not same_definitions(by, self.state.catalog):
+            raise OutdatedError
+        return self._explain(text.statements, knowing(self.planner, text.known))
+
+    def _explain(self, statements: Sequence[Statement], planner: Planner) -> list[dict[str, Any]]:
+        draft = self.state
+        known = dict(draft.catalog.alerts)
+        queries = explain_all(statements, draft.catalog, planner, draft.statistics)
+        for query in queries:
+            if not query["accepted"]:
+                draft.catalog.alerts.pop(query["name"], None)
+        n = draft.version + 1
+        for name in known.keys() - draft.catalog.alerts.keys():
+            draft.statements.pop(f"alert/{name}", None)
+        for name, alert in draft.catalog.alerts.items():
+            if alert is not known.get(name):
+                draft.statements[f"alert/{name}"] = Stored("alert", name, alert.sql, 0, n, definition=alert)
+        built = plan_draft(self.planner, draft, n, self.before)
+        for query in queries:
+            tell(query, draft, built)
+        return queries
+
+    def look(self, wanted: Lease) -> tuple[State, Lease]:
+        """The lease that would be made now, and the state with it. Call it once for each snapshot."""
+        lease, _ = take(self.state, wanted, self.state.version + 1)
+        if lease.subscription is not None:
+            plan_draft(self.planner, self.state, self.state.version + 1, self.before)
+        return self.state, self.state.leases[lease.id]

@@ -1,0 +1,1 @@
+"""State of the registry: the durable data (`model`), and its form in Kafka (`records`)."""

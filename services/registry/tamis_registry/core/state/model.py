@@ -1,0 +1,208 @@
+"""Durable state of the registry: statements, replaced definitions, leases, shards, topics and statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from tamis.messaging.schemas.tuple_schema import ValueSchema
+from tamis.messaging.topics import outside_topic, stream_topic
+from tamis.planning.definitions import definition_id
+from tamis.planning.topic_readers import Reader
+from tamis.query.model import (
+    AlertDef,
+    Catalog,
+    DerivedDef,
+    FunctionDef,
+    StreamDef,
+    TableDef,
+)
+from tamis.sharing.selectivity import StreamStatistics
+from tamis.sharing.subscriptions import Subscription
+
+# The prefix of the reader of a lease in plans; no alert can have such a name.
+LEASE = "lease/"
+
+Kind = Literal["stream", "table", "derived", "function", "alert"]
+Defined = StreamDef | TableDef | DerivedDef | FunctionDef | AlertDef
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A stored statement. `version` is the plan version that made it, `order` its position among all
+    statements.
+
+    `refusal`: the reason why a statement that was once accepted can't be used any more (after an upgrade).
+    `topics`: for an alert, the number of the topic that serves each of its sources. It is empty in records of
+    earlier releases, in which a stream and key had only one topic.
+    """
+
+    kind: Kind
+    name: str
+    sql: str
+    order: int
+    version: int
+    paused: bool = False
+    topics: dict[str, int] = field(default_factory=dict)
+    definition: Defined | None = field(default=None, compare=False)
+    refusal: str | None = field(default=None, compare=False)
+
+    @property
+    def alert(self) -> AlertDef | None:
+        """The alert; None if the statement isn't an alert or is refused."""
+        return self.definition if isinstance(self.definition, AlertDef) else None
+
+    @cached_property
+    def as_reader(self) -> Reader | None:
+        """The reader in the plan; None if there is none."""
+        if self.alert is None or self.paused:
+            return None
+        return Reader(definition_id(self.name, self.version), self.alert, self.version, self.topics)
+
+
+@dataclass(frozen=True)
+class Retiring:
+    """The old definition of a replaced alert. It still runs beside the definition of version `successor`."""
+
+    alert: str
+    version: int
+    sql: str
+    order: int
+    successor: int
+    topics: dict[str, int] = field(default_factory=dict)
+    definition: AlertDef | None = field(default=None, compare=False)
+
+    @property
+    def id(self) -> str:
+        """The name of the definition in plans and frontiers."""
+        return definition_id(self.alert, self.version)
+
+    @cached_property
+    def as_reader(self) -> Reader | None:
+        """The reader in the plan; None if there is none."""
+        return Reader(self.id, self.definition, self.version, self.topics) if self.definition else None
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A subscription from outside the fleet, made by plan `version`.
+
+    It ends when nobody has renewed it for `seconds`. The time of the last renewal isn't durable: after a
+    restart every lease has its whole term again.
+    """
+
+    id: str
+    stream: str  # as it was asked for, derived or raw
+    predicate: str
+    consumer: str
+    seconds: int
+    version: int
+    topics: dict[str, int] = field(default_factory=dict)
+    subscription: Subscription | None = field(default=None, compare=False)
+
+    @property
+    def reader_id(self) -> str:
+        """The name of its reader in plans."""
+        return LEASE + self.id
+
+    @cached_property
+    def as_reader(self) -> Reader | None:
+        """The reader in the plan; None if there is none."""
+        meaning = self.subscription
+        return Reader(self.reader_id, meaning, meaning.version, self.topics) if meaning else None
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A shard that is or was listed: by version `since`, or delisted by version `gone` for `reason`."""
+
+    name: str
+    stream: str
+    edge: str
+    since: int | None
+    gone: int | None = None
+    reason: Literal["", "ended", "silent", "dropped"] = ""
+
+
+@dataclass(frozen=True)
+class StreamTopics:
+    """The shared topics that a stream ever had: partition key to number. No number is used twice.
+
+    `outside`: the numbers of topics that the joiner doesn't read; `anew`: the plan version in which the
+    stream's time was last restarted.
+    """
+
+    next: int = 1
+    numbers: tuple[tuple[tuple[str, ...], int], ...] = ()
+    outside: frozenset[int] = frozenset()
+    anew: int = 0
+
+    def name(self, stream: str, number: int) -> str:
+        """The name of a topic."""
+        return outside_topic(stream, number) if number in self.outside else stream_topic(stream, number)
+
+
+class TopicSchema(NamedTuple):
+    """The schema of a topic's values. `digest`: that of its text, which changes with its columns."""
+
+    schema: ValueSchema
+    digest: int
+
+
+@dataclass
+class State:
+    """All durable state. `owner`: the process that writes. `version`: the newest plan's version, or a greater
+    one.
+    """
+
+    partitions: int
+    owner: str = ""
+    version: int = 0
+    order: int = 0
+    statements: dict[str, Stored] = field(default_factory=dict)  # "kind/name"
+    retiring: dict[str, Retiring] = field(default_factory=dict)  # "alert@version"
+    leases: dict[str, Lease] = field(default_factory=dict)  # by id
+    shards: dict[str, Shard] = field(default_factory=dict)
+    topics: dict[str, StreamTopics] = field(default_factory=dict)  # by stream, dropped ones too
+    statistics: dict[str, StreamStatistics] = field(default_factory=dict)  # by stream
+    schemas: dict[str, TopicSchema] = field(default_factory=dict)  # by topic, where values aren't JSON
+    # Not stored: it follows from the SQL of the statements.
+    catalog: Catalog = field(default_factory=Catalog, compare=False)
+
+    def draft(self) -> State:
+        """A copy that can be changed independently."""
+        return replace(
+            self,
+            statements=dict(self.statements),
+            retiring=dict(self.retiring),
+            leases=dict(self.leases),
+            shards=dict(self.shards),
+            topics=dict(self.topics),
+            statistics=dict(self.statistics),
+            schemas=dict(self.schemas),
+            catalog=self.catalog.copy(),
+        )
+
+    def of_kind(self, *kinds: Kind) -> list[Stored]:
+        """The statements of these kinds, in order."""
+        return sorted((s for s in self.statements.values() if s.kind in kinds), key=lambda s: s.order)
+
+    def alert(self, name: str) -> Stored | None:
+        """The alert of that name."""
+        return self.statements.get(f"alert/{name}")
+
+    def listed(self, streams: Iterable[str]) -> list[Shard]:
+        """The listed shards of these streams, by name."""
+        wanted = set(streams)
+        return sorted(
+            (s for s in self.shards.values() if s.since is not None and s.stream in wanted),
+            key=lambda s: s.name,
+        )
+
+
+def definitions(state: State) -> Iterator[Defined]:
+    """All definitions in force, and the old definitions that still run."""
+    yield from (one.definition for one in state.statements.values() if one.definition is not None)
+    yield from (old.definition for old in state.retiring.values() if old.definition is not None)

@@ -1,0 +1,131 @@
+"""Outcome of one statement, and EXPLAIN's documents of queries with the topics that serve them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tamis.errors import NotAcceptedError
+from tamis.messaging.topics import stream_topic
+from tamis.planning.definitions import definition_id
+from tamis.planning.incremental import Built
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Statement, TableDef
+from tamis.sharing.selectivity import StreamStatistics
+from tamis_registry.core.errors import UnboundedError
+from tamis_registry.core.plan.planner import Planner
+from tamis_registry.core.state.model import State
+from tamis_registry.core.statements.catalog_changes import carry_out
+
+Result = Literal[
+    "created", "replaced", "unchanged", "kept", "dropped", "paused", "resumed", "shown", "explained"
+]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one statement.
+
+    `query`: its part of EXPLAIN's document. `shows`: the subject of SHOW. `kept`: the existing definition, if
+    it stays although the statement differs from it.
+    """
+
+    statement: str
+    result: Result
+    kind: str | None = None
+    name: str | None = None
+    query: dict[str, Any] | None = None
+    shows: str | None = None
+    kept: Kept | None = None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The SQL of an existing definition, and the statement that differs from it, with its place in
+    the text.
+    """
+
+    in_service: str
+    asked: str
+    where: str
+
+
+def verdict(
+    planner: Planner,
+    made: AlertDef | DerivedDef,
+    catalog: Catalog,
+    readings: Mapping[str, StreamStatistics] | None = None,
+) -> dict[str, Any]:
+    """The query's part of EXPLAIN's document (`Planner.explain`).
+
+    Raises NotAcceptedError if it isn't accepted.
+    """
+    query = planner.explain(made, catalog, readings)
+    if query["accepted"]:
+        return query
+    memory = query["memory"]
+    name = f"{query['kind']} '{made.name}'"
+    if memory["verdict"] != "bounded":
+        raise UnboundedError(
+            f"the memory of {name} is {memory['verdict']}: {memory['reason']}",
+            where=str(made.position),
+            hint="; or ".join(memory["repairs"]) or "WITH (allow_unbounded = true) accepts it as it is",
+            document=query,
+        )
+    raise NotAcceptedError(f"{name} is refused: {memory['reason']}", where=str(made.position))
+
+
+def explain_all(
+    statements: Iterable[Statement],
+    catalog: Catalog,
+    planner: Planner,
+    readings: Mapping[str, StreamStatistics],
+) -> list[dict[str, Any]]:
+    """EXPLAIN's document of every query among the statements, including refused queries.
+
+    The statements change `catalog`.
+    """
+    queries = []
+    for statement in statements:
+        carry_out(catalog, statement)
+        match statement:
+            case TableDef():
+                check_path(statement, catalog)
+            case AlertDef() | DerivedDef():
+                queries.append(planner.explain(statement, catalog, readings))
+            case Explain():
+                queries.append(planner.explain(target(statement, catalog), catalog, readings))
+    return queries
+
+
+def tell(query: dict[str, Any], state: State, built: Built) -> None:
+    """Add to a query's part of EXPLAIN's document the topics that serve its sources, with the reasons."""
+    stored = state.alert(query["name"])
+    choices = {} if stored is None else built.topic_choices(definition_id(stored.name, stored.version))
+    for source in query.get("streams", ()):
+        # A standing query has a topic for each stream, however often it reads it.
+        choice = choices.get(source["alias"]) or choices.get(source["stream"])
+        if choice is not None:
+            source["sharing"] = {
+                "topic": stream_topic(source["stream"], choice.number),
+                "how": choice.how,
+                "share_before": choice.before,
+                "share": choice.after,
+                "estimated_from": choice.basis,
+                "reason": choice.reason(),
+            }
+
+
+def check_path(table: TableDef, catalog: Catalog) -> None:
+    """Check the file of a table.
+
+    Raises RefusedError if the file is outside of the permitted directories, InputError if it isn't a regular
+    file.
+    """
+    catalog.file_access.resolve(table.path, f"{table.position}: table {table.name}")
+
+
+def target(wish: Explain, catalog: Catalog) -> AlertDef | DerivedDef:
+    if isinstance(wish.target, AlertDef):
+        return wish.target
+    return catalog.alerts.get(wish.target) or catalog.derived[wish.target]

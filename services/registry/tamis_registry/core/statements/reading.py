@@ -1,0 +1,99 @@
+"""Parsed and proved SQL statements, which the proving process sends to the planner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tamis.errors import UnavailableError
+from tamis.planning.proof_results import WorkedOut, work_out
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Statement
+from tamis.query.parse import parse
+from tamis_registry.core.statements.catalog_changes import carry_out, stays
+
+Definitions = dict[str, object]
+
+
+class OutdatedError(UnavailableError):
+    """The definitions have changed since the text was read, so the text must be read again."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "other statements were applied while these were read", where="registry", hint="send them again"
+        )
+
+
+@dataclass(frozen=True)
+class Read:
+    """The statements of a text, each with the results of explaining and proving its query."""
+
+    statements: tuple[Statement, ...]
+    found: tuple[WorkedOut | None, ...]
+
+    @property
+    def known(self) -> dict[int, WorkedOut]:
+        """The results by the identity of the queries' definitions."""
+        pairs = zip(self.statements, self.found, strict=True)
+        return {id(_query(one)): found for one, found in pairs if found is not None}
+
+
+def read(
+    text: str,
+    catalog: Catalog,
+    file: str | None = None,
+    *,
+    keep: bool = False,
+    before_each: Callable[[AlertDef | DerivedDef], None] = lambda _: None,
+) -> Read:
+    """Parse a text with a catalogue, and explain and prove its queries. Raises the same TamisErrors as
+    applying the text.
+
+    `keep`: existing definitions stay as they are. `before_each` is called with each query before it is
+    proved.
+    """
+    statements = tuple(parsed(text, catalog, file, keep=keep))
+    draft, found = catalog.copy(), []
+    for statement in statements:
+        made = None if keep and stays(catalog, statement) else _query(statement)
+        if not (keep and stays(catalog, statement)):
+            carry_out(draft, statement)
+        if made is not None:
+            before_each(made)
+        found.append(None if made is None else work_out(made, draft))
+    return Read(statements, tuple(found))
+
+
+def parsed(text: str, catalog: Catalog, file: str | None = None, *, keep: bool = False) -> list[Statement]:
+    """The statements of a text, parsed with a catalogue. With `keep`, statements about existing definitions
+    change nothing.
+    """
+
+    def carry(draft: Catalog, statement: Statement) -> None:
+        if not (keep and stays(catalog, statement)):
+            carry_out(draft, statement)
+
+    return parse(text, catalog, carry, file)
+
+
+def same_definitions(one: Catalog, other: Catalog) -> bool:
+    """True if two catalogues have the same objects as definitions."""
+    pairs = zip(kinds(one), kinds(other), strict=True)
+    return one.paused == other.paused and all(
+        list(mine) == list(theirs)
+        and all(a is b for a, b in zip(mine.values(), theirs.values(), strict=True))
+        for (_, mine), (_, theirs) in pairs
+    )
+
+
+def kinds(catalog: Catalog) -> Iterator[tuple[str, Definitions]]:
+    """For each kind of definition, the definitions by name and the attribute of the catalogue that
+    has them.
+    """
+    for kind in ("streams", "derived", "functions", "tables", "alerts"):
+        yield kind, getattr(catalog, kind)
+
+
+def _query(statement: Statement) -> AlertDef | DerivedDef | None:
+    if isinstance(statement, Explain):
+        return statement.target if isinstance(statement.target, AlertDef) else None
+    return statement if isinstance(statement, AlertDef | DerivedDef) else None

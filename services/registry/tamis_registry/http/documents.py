@@ -1,0 +1,227 @@
+"""The JSON documents of the HTTP API. Event times are microseconds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tamis.messaging.topics import outside_topic
+from tamis.plan.model import Plan
+from tamis_registry.core.leases import SECOND, left
+from tamis_registry.core.state.model import Lease, Shard, State, Stored
+from tamis_registry.core.statements.outcomes import Outcome
+from tamis_registry.core.status import View, alert_status, shard_state
+
+Document = dict[str, Any]
+
+
+def outcome_document(outcome: Outcome, view: View) -> Document:
+    """The result of one statement."""
+    document: Document = {"statement": outcome.statement, "result": outcome.result}
+    if outcome.kind is not None:
+        document |= {"kind": outcome.kind, "name": outcome.name, "plan": view.plan.version}
+    if outcome.kept is not None:
+        document |= {
+            "where": outcome.kept.where,
+            "in_service": outcome.kept.in_service,
+            "asked": outcome.kept.asked,
+        }
+    if outcome.query is not None:
+        document["verdict"] = outcome.query["memory"]["verdict"]
+        document["explain"] = {"queries": [outcome.query]}
+    if outcome.shows == "alerts":
+        document["rows"] = alert_documents(view)
+    elif outcome.shows is not None:
+        document["rows"] = stream_documents(view)
+    return document
+
+
+def alert_documents(view: View) -> list[Document]:
+    """Every alert, in the order of creation."""
+    return [alert_document(view, stored) for stored in view.state.of_kind("alert")]
+
+
+def alert_document(view: View, stored: Stored) -> Document:
+    """An alert with its state, the reason, and the event time from which each shard serves it."""
+    status = alert_status(view, stored)
+    definition = view.definition(stored.name, stored.version)
+    return {
+        "name": stored.name,
+        "state": status.state,
+        "why": list(status.why),
+        "plan": stored.version,
+        "streams": sorted({source.stream for source in definition.inputs}) if definition else [],
+        "bound": definition.bound if definition else None,
+        "live": sum(
+            frontier.definitions.get(f"{stored.name}@{stored.version}", 0)
+            for frontier in view.seen.frontiers.values()
+        ),
+        "unproven": definition is not None and view.unproven(definition),
+        "activations": {
+            shard: {"plan": a.plan, "event_time": a.since} for shard, a in status.activations.items()
+        },
+        "retiring": status.retiring,
+        "sql": stored.sql,
+    }
+
+
+def stream_documents(view: View) -> list[Document]:
+    """Every stream, raw and derived, in the order of creation."""
+    return [stream_document(view, stored) for stored in view.state.of_kind("stream", "derived")]
+
+
+def stream_document(view: View, stored: Stored) -> Document:
+    """A stream with its shared topics and its shards."""
+    planned = view.plan.stream(stored.name)
+    readers = {d.alert for d in view.plan.queries for source in d.inputs if source.stream == stored.name}
+    return {
+        "name": stored.name,
+        "kind": "raw" if stored.kind == "stream" else "derived",
+        "why": [stored.refusal] if stored.refusal else [],
+        "plan": stored.version,
+        "topics": [topic.name for topic in planned.topics] if planned else [],
+        "alerts": sorted(readers),
+        "subscribers": [
+            subscriber_document(view, lease)
+            for lease in view.state.leases.values()
+            if lease.stream == stored.name
+        ],
+        "shards": [shard_document(view, s) for s in _shards(view) if s.stream == stored.name],
+        "sql": stored.sql,
+    }
+
+
+def subscriber_document(view: View, lease: Lease) -> Document:
+    """A reader outside the fleet, and the seconds until its lease expires."""
+    return {
+        "id": lease.id,
+        "consumer": lease.consumer,
+        "topic": _topic(view, lease),
+        "filter": lease.predicate or None,
+        "plan": lease.version,
+        "seconds": lease.seconds,
+        "expires_in": max(0, left(lease, view.seen, view.now) // SECOND),
+    }
+
+
+def lease_document(view: View, lease: Lease) -> Document:
+    """All facts that a consumer outside the fleet needs to read its lease's topic."""
+    derived = view.state.catalog.derived.get(lease.stream)
+    base = lease.stream if derived is None else derived.query.sources[0].stream
+    shards = view.state.listed([_raw(view, base)])
+    stored = view.state.statements.get(f"{'stream' if derived is None else 'derived'}/{lease.stream}")
+    # A derived stream's topic has carried all of it since the stream was made.
+    version = lease.version if lease.subscription or stored is None else stored.version
+    found = {shard.name: view.seen.activation(shard.name, max(version, shard.since or 0)) for shard in shards}
+    return {
+        "stream": lease.stream,
+        "topic": _topic(view, lease),
+        "partitions": view.state.partitions,
+        "filter": lease.predicate or None,
+        "plan": version,
+        "activations": {
+            shard: {"plan": a[0], "event_time": a[1]} for shard, a in found.items() if a is not None
+        },
+        "waiting": [shard for shard, a in found.items() if a is None],
+        "exists": True,
+        **_format(view, base),
+        "lease": {
+            "id": lease.id,
+            "consumer": lease.consumer,
+            "seconds": lease.seconds,
+            "expires_in": max(0, left(lease, view.seen, view.now) // SECOND),
+        },
+    }
+
+
+def _format(view: View, base: str) -> Document:
+    """The format of a topic's values, if it isn't JSON."""
+    form = view.state.catalog.streams[_raw(view, base)].value_format
+    return {} if form == "json" else {"value_format": form}
+
+
+def look_document(view: View, state: State, lease: Lease) -> Document:
+    """The topic that would serve a lease, in the `state` with that lease."""
+    there = lease_document(replace(view, state=state), lease)
+    numbers = view.state.topics.get(lease.stream)
+    exists = lease.subscription is None or (
+        numbers is not None and any(number == lease.topics[""] for _, number in numbers.numbers)
+    )
+    # Nobody has asked for the tuples yet, so none of them need be there but a derived stream's.
+    activations = there["activations"] if lease.subscription is None else {}
+    waiting = [*there["waiting"], *(shard for shard in there["activations"] if shard not in activations)]
+    return {
+        **there,
+        "exists": exists,
+        "plan": None if lease.subscription is not None else there["plan"],
+        "activations": activations,
+        "waiting": sorted(waiting),
+        "lease": None,
+    }
+
+
+def _topic(view: View, lease: Lease) -> str:
+    """The topic that serves a lease. A derived stream has its own topic."""
+    if lease.subscription is None:
+        return outside_topic(lease.stream, 1)
+    return view.state.topics[lease.stream].name(lease.stream, lease.topics[""])
+
+
+def _raw(view: View, stream: str) -> str:
+    """The raw stream below a stream."""
+    while (derived := view.state.catalog.derived.get(stream)) is not None:
+        stream = derived.query.sources[0].stream
+    return stream
+
+
+def shard_document(view: View, shard: Shard) -> Document:
+    """A shard with its state and the plan that it uses."""
+    state, why = shard_state(view, shard)
+    ack = view.seen.acks.get(shard.name)
+    obeys = ack if ack and ack.state != "waiting" else None
+    return {
+        "shard": shard.name,
+        "stream": shard.stream,
+        "edge": shard.edge,
+        "state": state,
+        "why": why,
+        "plan": obeys.plan if obeys else None,
+        "activation": obeys.activation if obeys else None,
+    }
+
+
+def edge_documents(view: View) -> list[Document]:
+    """Every edge that has sent a report, by name, with its shards."""
+    edges: dict[str, list[Shard]] = {}
+    for shard in _shards(view):
+        edges.setdefault(shard.edge, []).append(shard)
+    return [_edge(view, name, shards) for name, shards in sorted(edges.items())]
+
+
+def _edge(view: View, name: str, shards: list[Shard]) -> Document:
+    parts = [shard_document(view, shard) for shard in shards]
+    # The worst word first: one shard that is away is what the reader looks for.
+    order = ("away", "gone", "behind", "waiting", "active", "ended")
+    worst = min((part["state"] for part in parts), key=order.index)
+    return {"name": name, "state": worst, "why": [p["why"] for p in parts if p["why"]], "shards": parts}
+
+
+def _shards(view: View) -> list[Shard]:
+    """The shards on record, and those that wait and were never listed."""
+    waiting = [
+        Shard(ack.shard, ack.stream, ack.edge, since=None, reason="")
+        for name, ack in view.seen.acks.items()
+        if name not in view.state.shards and ack.state == "waiting"
+    ]
+    return sorted([*view.state.shards.values(), *waiting], key=lambda s: (s.edge, s.name))
+
+
+def plan_document(plan: Plan) -> Document:
+    """One line about a plan version."""
+    return {
+        "version": plan.version,
+        "definitions": [f"{d.alert}@{d.version}" for d in plan.queries],
+        "retiring": sorted(plan.retiring),
+        "topics": [topic.name for stream in plan.streams for topic in stream.topics],
+        "shards": len(plan.since),
+    }

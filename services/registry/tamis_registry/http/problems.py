@@ -1,0 +1,94 @@
+"""Errors as problem documents (RFC 9457), in the same words as on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from starlette.responses import Response
+
+from tamis.errors import (
+    InputError,
+    NotAcceptedError,
+    RefusedError,
+    SqlError,
+    SqlErrors,
+    TamisError,
+    UnavailableError,
+)
+from tamis.web.problems import problem
+from tamis_registry.core.errors import MissingError, UnboundedError
+from tamis_registry.core.statements.catalog_changes import Conflict
+
+
+def problem_of(error: TamisError) -> Response:
+    """The problem document of an error that Tamis raises on purpose."""
+    about = {"where": error.where, "hint": error.hint, "retriable": error.retriable}
+    match error:
+        case SqlErrors() if all(isinstance(e, Conflict) for e in error.errors):
+            return _conflict(error, error.errors)
+        case Conflict():
+            return _conflict(error, [error])
+        case SqlErrors():
+            return _invalid(error, error.errors)
+        case SqlError():
+            return _invalid(error, [error])
+        case InputError():
+            return problem(HTTPStatus.BAD_REQUEST, "invalid-input", "The input is wrong", error.what, **about)
+        case MissingError():
+            return problem(
+                HTTPStatus.NOT_FOUND, "not-found", "There is nothing of that name", error.what, **about
+            )
+        case UnboundedError():
+            memory = error.document["memory"]
+            return problem(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                "not-bounded",
+                "The query's memory is not proven to be bounded",
+                error.what,
+                verdict=memory["verdict"],
+                reason=memory["reason"],
+                repairs=memory["repairs"],
+                query=error.document,
+                **about,
+            )
+        case NotAcceptedError():
+            return problem(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                "not-accepted",
+                "The query is not accepted",
+                error.what,
+                **about,
+            )
+        case UnavailableError():
+            return problem(
+                HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", "Not available now", error.what, **about
+            )
+        case RefusedError():
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, "refused", "Refused", error.what, **about)
+    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "Internal error", error.what, **about)
+
+
+def _invalid(error: InputError, mistakes: Sequence[SqlError]) -> Response:
+    errors = [_mistake(mistake) for mistake in mistakes]
+    return problem(HTTPStatus.BAD_REQUEST, "invalid-sql", "The SQL has mistakes", str(error), errors=errors)
+
+
+def _conflict(error: InputError, conflicts: Sequence[SqlError]) -> Response:
+    errors = [_mistake(conflict) for conflict in conflicts]
+    return problem(
+        HTTPStatus.CONFLICT, "conflict", "It conflicts with what is there", str(error), errors=errors
+    )
+
+
+def _mistake(error: SqlError) -> dict[str, Any]:
+    place = error.position
+    file = {"file": place.file} if place and place.file is not None else {}
+    return {
+        **file,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+        "what": error.what,
+        "hint": error.hint,
+    }

@@ -1,0 +1,153 @@
+"""Statements over HTTP: parsed and proved in another process, then planned and applied by the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal, TypeVar
+
+from fastapi import FastAPI, Query, Request
+from fastapi.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from tamis.errors import TamisError
+from tamis.query.model import Catalog, Drop
+from tamis.query.names import normalized_name
+from tamis.telemetry import Metrics
+from tamis_registry.core.plan.change import Change
+from tamis_registry.core.registry import Registry
+from tamis_registry.core.statements.catalog_changes import Conflict
+from tamis_registry.core.statements.outcomes import Outcome
+from tamis_registry.core.statements.reading import OutdatedError, Read
+from tamis_registry.http import documents
+from tamis_registry.http.parts import (
+    SQL_BODY,
+    File,
+    Name,
+    as_json,
+    read_sql,
+    while_connected,
+)
+from tamis_registry.proving.pool import Provers
+from tamis_registry.worker import Worker
+
+T = TypeVar("T")
+
+# A text is read again where others change the definitions meanwhile. One of them succeeds each time.
+MOST_TRIES = 20
+
+Existing = Annotated[
+    Literal["check", "keep"],
+    Query(
+        description="What to do where a name is in service in another form: refuse the text, unless it says "
+        "OR REPLACE (check), or leave what is in service as it is and say how the text differs (keep)",
+    ),
+]
+
+
+class Statements:
+    """Applies and explains texts."""
+
+    def __init__(self, worker: Worker, provers: Provers, metrics: Metrics) -> None:
+        self._worker, self._provers, self._metrics = worker, provers, metrics
+
+    async def apply(self, text: str, file: str | None, *, keep: bool) -> Response:
+        """All statements of a text, or none."""
+
+        def use(read: Read, by: Catalog) -> list[Outcome]:
+            return self._worker.submit(lambda registry, now: registry.apply_read(read, by, now, keep=keep))
+
+        try:
+            outcomes = await self._read(text, file, keep=keep, use=use)
+        except TamisError as error:
+            self._refused(error)
+            raise
+        return await run_in_threadpool(self._answer, outcomes)
+
+    async def explain(self, text: str, file: str | None) -> Response:
+        """The changes that a text would make to queries."""
+
+        def use(read: Read, by: Catalog) -> Response:
+            with self._worker.reading() as (registry, _):
+                snapshot = registry.snapshot()
+            return as_json({"queries": snapshot.explain_read(read, by)})
+
+        return await self._read(text, file, keep=False, use=use)
+
+    def change(self, decide: Callable[[Registry, int], tuple[list[Outcome], Change]]) -> Response:
+        """Apply a change that has no text to read."""
+        try:
+            outcomes = self._worker.submit(decide)
+        except TamisError as error:
+            self._refused(error)
+            raise
+        return self._answer(outcomes)
+
+    async def _read(self, text: str, file: str | None, *, keep: bool, use: Callable[[Read, Catalog], T]) -> T:
+        for left in reversed(range(MOST_TRIES)):
+            by = await run_in_threadpool(self._catalog)
+            read = await self._provers.read(text, by, file, keep=keep)
+            try:
+                return await run_in_threadpool(use, read, by)
+            except OutdatedError:
+                if not left:
+                    raise
+        raise AssertionError
+
+    def _catalog(self) -> Catalog:
+        with self._worker.reading() as (registry, _):
+            return registry.state.catalog
+
+    def _answer(self, outcomes: list[Outcome]) -> Response:
+        for outcome in outcomes:
+            self._metrics.inc(
+                "tamis_registry_statements_total", kind=outcome.statement, outcome=outcome.result
+            )
+        with self._worker.reading() as (registry, now):
+            view = registry.view(now)
+            return as_json([documents.outcome_document(outcome, view) for outcome in outcomes])
+
+    def _refused(self, error: TamisError) -> None:
+        outcome = "unavailable" if error.retriable else "refused"
+        self._metrics.inc("tamis_registry_statements_total", kind="text", outcome=outcome)
+
+
+def statement_routes(app: FastAPI, made: Statements) -> None:
+    """Add the routes."""
+
+    @app.post("/v1/statements", openapi_extra=SQL_BODY, summary="Apply SQL statements, all or none")
+    async def statements(request: Request, file: File = None, existing: Existing = "check") -> Response:
+        text = await read_sql(request)
+        return await while_connected(request, made.apply(text, file, keep=existing == "keep"))
+
+    @app.post("/v1/explain", openapi_extra=SQL_BODY, summary="Explain the queries of a text, apply nothing")
+    async def explain(request: Request, file: File = None) -> Response:
+        text = await read_sql(request)
+        return await while_connected(request, made.explain(text, file))
+
+    def drop(kind: Literal["alert", "stream", "function", "table"], name: str) -> Response:
+        def decide(registry: Registry, now: int) -> tuple[list[Outcome], Change]:
+            kinds = (kind, "derived") if kind == "stream" else (kind,)
+            known = {stored.name for stored in registry.state.statements.values() if stored.kind in kinds}
+            return registry.take([Drop(kind, normalized_name(name, known))], now)
+
+        try:
+            return made.change(decide)
+        except Conflict as error:
+            # There is no text that its position could be in.
+            raise Conflict(error.what, None, error.hint) from None
+
+    @app.delete("/v1/alerts/{name}", summary="Drop an alert")
+    def drop_alert(name: Name) -> Response:
+        return drop("alert", name)
+
+    @app.delete("/v1/streams/{name}", summary="Drop a stream that nothing reads")
+    def drop_stream(name: Name) -> Response:
+        return drop("stream", name)
+
+    @app.delete("/v1/functions/{name}", summary="Drop a function that nothing calls")
+    def drop_function(name: Name) -> Response:
+        return drop("function", name)
+
+    @app.delete("/v1/tables/{name}", summary="Drop a table that nothing reads")
+    def drop_table(name: Name) -> Response:
+        return drop("table", name)

@@ -1,0 +1,84 @@
+"""Records that other services write: a record that can't be read is logged, counted and skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from tamis.errors import InputError
+from tamis.messaging.records import Ack, Frontier, Observation, StreamState
+from tamis.messaging.topic_reader import Record
+from tamis.predicates.selectivity import Sketch
+from tamis.telemetry import Metrics, get_logger
+
+T = TypeVar("T", Ack, Frontier, Observation)
+
+_log = get_logger("tamis.registry")
+
+
+def read_ack(value: bytes) -> Ack:
+    """An acknowledgement; raises ValueError, KeyError or TypeError for anything else."""
+    ack = Ack.from_bytes(value)
+    texts, numbers = (ack.shard, ack.stream, ack.edge), (ack.plan, ack.activation, ack.time, ack.quiet)
+    if not all(isinstance(t, str) for t in texts) or not all(type(n) is int for n in numbers):
+        raise TypeError("a field of the acknowledgement has the wrong type")
+    if ack.reached is not None and type(ack.reached) is not int:
+        raise TypeError("reached must be an integer or null")
+    if ack.state not in ("waiting", "active", "final"):
+        raise ValueError(f"no such state of a shard: {ack.state}")
+    return ack
+
+
+def read_frontier(value: bytes) -> Frontier:
+    """The joiner's frontier of one partition.
+
+    Raises ValueError, KeyError, TypeError or AttributeError for anything else.
+    """
+    frontier = Frontier.from_bytes(value)
+    if type(frontier.partition) is not int or type(frontier.plan) is not int:
+        raise TypeError("partition and plan must be integers")
+    for topic in frontier.topics.values():
+        _check(topic)
+    return frontier
+
+
+def read_observation(value: bytes) -> Observation:
+    """The sample of a shard's readings; raises ValueError, KeyError or TypeError for anything else."""
+    found = Observation.from_bytes(value)
+    for text in (found.shard, found.stream):
+        _check_text(text)
+    try:
+        sketch = Sketch.from_bytes(found.sketch)
+    except InputError as error:
+        raise ValueError(str(error)) from error
+    if any(isinstance(value, str) for seen in sketch.values.values() for value in seen):
+        raise TypeError("only samples of numbers and booleans are reported")
+    return found
+
+
+def _check_text(value: object) -> None:
+    if not isinstance(value, str):
+        raise TypeError("shard and stream must be texts")
+
+
+def _check(topic: StreamState) -> None:
+    if topic.frontier is not None and type(topic.frontier) is not int:
+        raise TypeError("a frontier must be an integer or null")
+
+
+def read(record: Record, how: Callable[[bytes], T], metrics: Metrics) -> T | None:
+    """The record; None if it can't be read, which is then logged and counted."""
+    if record.value is None:
+        return None
+    try:
+        return how(record.value)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        metrics.inc("tamis_dead_letters_total", service="registry", reason="undecodable")
+        _log.warning(
+            "record ignored",
+            topic=record.topic,
+            partition=record.partition,
+            offset=record.offset,
+            error=str(error),
+        )
+        return None

@@ -1,0 +1,258 @@
+"""The registry's Kafka: one transactional writer, and readers of the topics that hold its state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from tamis.errors import InputError, RefusedError, UnavailableError
+from tamis.messaging.connection import Connection
+from tamis.messaging.records import final_envelope
+from tamis.messaging.rights import TRANSACTIONAL_ID
+from tamis.messaging.schemas.tuple_encoding import encode_alone
+from tamis.messaging.topic_reader import Record, TopicReader
+from tamis.messaging.topics import (
+    ACKS,
+    FRONTIERS,
+    MAX_RECORD_BYTES,
+    PLANS,
+    SKETCHES,
+    STATEMENTS,
+)
+from tamis.plan.document import LARGEST, PlanDocument
+from tamis.settings import KafkaSettings
+from tamis_registry.core.plan.change import Final
+from tamis_registry.core.state.records import FLEET, owner
+from tamis_registry.kafka.topic_admin import TopicAdmin
+from tamis_registry.plans.history import History, claimed, whole_version
+
+TRANSACTION_SECONDS = 10.0
+# A plan says the same of thousands of queries: a fifteenth is left of it.
+COMPRESSION = "zstd"
+PLAN_KEY = b"plan"
+OVERHEAD = 1024  # bytes of a record besides its value, and more
+
+_FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
+
+
+class FencedError(RefusedError):
+    """Another registry has taken over; this one must not write any more."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "another registry has taken over",
+            where=f"transactional id {TRANSACTIONAL_ID}",
+            hint="run one registry per Kafka cluster; this one stops",
+        )
+
+
+class LostTransactionError(UnavailableError):
+    """The broker ended the transaction: another registry has begun, or the transaction took too long.
+
+    Only the `owner` in `tamis.statements` tells which of the two it was.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the transaction was ended by the broker", where=f"transactional id {TRANSACTIONAL_ID}"
+        )
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A record of the plan topic that is not a plan, with the reason."""
+
+    record: Record
+    why: str
+
+
+@dataclass
+class Recovered:
+    """The content of the topics at a start.
+
+    `plans`: those of all partitions, committed or not. `unreadable`: other records.
+    """
+
+    statements: dict[bytes, bytes] = field(default_factory=dict)
+    acks: dict[bytes, bytes] = field(default_factory=dict)
+    frontiers: dict[bytes, bytes] = field(default_factory=dict)
+    sketches: dict[bytes, bytes] = field(default_factory=dict)
+    plans: History = field(default_factory=History)
+    unreadable: list[Unreadable] = field(default_factory=list)
+
+
+class Store:
+    """The topics of the registry. It is opened once for each attempt.
+
+    After any failure it is closed and another one is opened, as after a restart.
+    """
+
+    def __init__(self, kafka: KafkaSettings, owner: str) -> None:
+        self._kafka = kafka
+        self._owner = owner
+        self._compressed = (0, 0)  # what was made by a plan that was compressed, and its size then
+        config = kafka.client_config()
+        self.topics = TopicAdmin(config)
+        self.topics.ensure_single()
+        self._reader = TopicReader(config, (STATEMENTS, ACKS, FRONTIERS, SKETCHES))
+        self._connection = Connection.of(kafka.client_config())
+        producer = kafka.client_config(
+            transactional_id=TRANSACTIONAL_ID,
+            transaction_timeout_ms=int(TRANSACTION_SECONDS * 1000),
+            # Of what is sent; the broker limits what is left of it once it is compressed.
+            message_max_bytes=LARGEST + OVERHEAD,
+            compression_type=COMPRESSION,
+            linger_ms=0,
+        )
+        self._producer = Producer({**producer, "error_cb": self._connection})
+
+    def take_over(self, mine: bool) -> Recovered:
+        """Fence any earlier writer, and read everything.
+
+        `mine`: this process was the writer before and wants to be it again. If another process has become the
+        writer meanwhile, that one remains the writer (FencedError).
+        """
+        if mine:
+            found = self._snapshot()
+            if self._is_foreign(found.statements.get(FLEET)):
+                raise FencedError
+        self._call(self._producer.init_transactions, TRANSACTION_SECONDS)
+        # Read only now: whatever the one before was writing is either there or aborted.
+        return self._snapshot()
+
+    def read_plans(self, into: Recovered) -> None:
+        """The newest plan versions in any partition, including aborted ones, because a service may have read
+        them.
+
+        Records that are not plans are returned separately. A version that such a record contains counts too,
+        so that no version is used twice.
+        """
+        with TopicReader(self._kafka.client_config(), (PLANS,), committed=False) as reader:
+            for record in reader.snapshot():
+                if record.value is None:
+                    continue
+                try:
+                    into.plans.add(whole_version(record.value), record.value)
+                except InputError as error:
+                    into.plans.claim(claimed(record.value))
+                    into.unreadable.append(Unreadable(record, error.what))
+
+    def remove(self, unreadable: Iterable[Unreadable]) -> None:
+        """Let compaction remove records of the plan topic that are not plans.
+
+        The next plan replaces those that have the key of plans.
+        """
+        keys = {(one.record.partition, one.record.key) for one in unreadable if one.record.key != PLAN_KEY}
+        if keys:
+            self._transaction((PLANS, partition, key, None) for partition, key in sorted(keys, key=str))
+
+    def write_statements(self, changed: Mapping[bytes, bytes | None]) -> None:
+        """One transaction on `tamis.statements`."""
+        self._transaction((STATEMENTS, 0, key, value) for key, value in changed.items())
+
+    def write_plan(self, plan: bytes, partitions: int, finals: Iterable[Final]) -> None:
+        """The plan in every partition and the final records, as one transaction."""
+        records: list[tuple[str, int, bytes | None, bytes | None]] = [
+            (PLANS, partition, PLAN_KEY, plan) for partition in range(partitions)
+        ]
+        for final in finals:
+            value = encode_alone(final.schema, final_envelope(final.shard, final.version))
+            records += [(final.topic, partition, None, value) for partition in range(partitions)]
+        self._transaction(records)
+
+    def check_plan(self, plan: PlanDocument) -> None:
+        """Raises InputError if a plan is larger than a broker accepts."""
+        if plan.size <= MAX_RECORD_BYTES // 2:
+            return
+        made, size = self._compressed
+        # To compress thousands of queries takes longer than to plan one: what is new counts in full first.
+        if plan.encoded < made or size + plan.encoded - made > MAX_RECORD_BYTES * 3 // 4:
+            size = len(pa.compress(plan.json, codec=COMPRESSION, asbytes=True))
+            self._compressed = plan.encoded, size
+            if size > MAX_RECORD_BYTES - OVERHEAD:
+                raise InputError(
+                    f"the plan has {size} bytes, compressed; at most {MAX_RECORD_BYTES} fit",
+                    where="plan",
+                    hint="drop alerts",
+                )
+
+    def poll(self) -> list[Record]:
+        """New acknowledgements, frontiers and samples. Raises FencedError if another registry has begun."""
+        records = self._reader.poll()
+        for record in records:
+            if record.topic == STATEMENTS and record.key == FLEET and self._is_foreign(record.value):
+                raise FencedError
+        return [record for record in records if record.topic != STATEMENTS]
+
+    def reachable(self) -> bool:
+        """True if Kafka answers now."""
+        return self._reader.reachable(2.0)
+
+    @property
+    def trouble(self) -> str:
+        """The reason why Kafka doesn't answer."""
+        return str(self._reader.trouble or f"Kafka at {self._kafka.bootstrap} does not answer")
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._reader.close()
+
+    def _is_foreign(self, fleet: bytes | None) -> bool:
+        return fleet is not None and owner(fleet) != self._owner
+
+    def _snapshot(self) -> Recovered:
+        found = Recovered()
+        tables = {
+            STATEMENTS: found.statements,
+            ACKS: found.acks,
+            FRONTIERS: found.frontiers,
+            SKETCHES: found.sketches,
+        }
+        for record in self._reader.snapshot():
+            if record.key is None:
+                continue
+            if record.value is None:
+                tables[record.topic].pop(record.key, None)
+            else:
+                tables[record.topic][record.key] = record.value
+        return found
+
+    def _transaction(self, records: Iterable[tuple[str, int, bytes | None, bytes | None]]) -> None:
+        self._call(self._producer.begin_transaction)
+        try:
+            for topic, partition, key, value in records:
+                self._produce(topic, partition, key, value)
+            self._call(self._producer.commit_transaction, TRANSACTION_SECONDS)
+        except UnavailableError:
+            # Where this fails too, the next producer of the name aborts what is left.
+            with suppress(KafkaException):
+                self._producer.abort_transaction(TRANSACTION_SECONDS)
+            raise
+
+    def _produce(self, topic: str, partition: int, key: bytes | None, value: bytes | None) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value, key, partition)
+                return
+            except BufferError:
+                self._producer.poll(0.1)
+            except KafkaException as error:
+                raise self._explain(error) from error
+
+    def _call(self, step: Callable[..., object], *arguments: float) -> None:
+        try:
+            step(*arguments)
+        except KafkaException as error:
+            raise self._explain(error) from error
+
+    def _explain(self, error: KafkaException) -> UnavailableError:
+        if error.args[0].code() in _FENCED:
+            return LostTransactionError()
+        if error.args[0].code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            return self._connection.not_authorized(f"no Write on transactional id {TRANSACTIONAL_ID}")
+        self._producer.poll(0)  # the cause comes to the callback
+        return self._connection.error(error)

@@ -1,0 +1,5 @@
+"""Processes that parse and prove SQL statements outside the registry's process, within limits.
+
+The `pool` has a few provers for all requests. A `prover` is the registry's handle of one process. The process
+runs `child`, which reads one text after the other. `replica` sends changed definitions to the process.
+"""

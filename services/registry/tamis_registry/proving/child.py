@@ -1,0 +1,70 @@
+"""The process that reads and proves: `python -m tamis_registry.proving.child FD`.
+
+It has no Kafka, no threads, and no state except a replica of the definitions. If a text takes too long, the
+kernel ends the process at any point of its work. A thread couldn't be ended in this way.
+"""
+
+from __future__ import annotations
+
+import pickle
+import resource
+import signal
+import sys
+from multiprocessing.connection import Connection
+
+from tamis.errors import RefusedError, TamisError
+from tamis.query.model import AlertDef, Catalog, DerivedDef
+from tamis.telemetry import get_logger
+from tamis_registry.core.statements.reading import read
+from tamis_registry.proving.messages import Answer, Failed, Progress, Request, Settings
+
+_log = get_logger("tamis.registry")
+
+
+def main(connection: Connection) -> None:
+    """Read texts until the registry closes the pipe."""
+    # Ctrl-C in a terminal is for the registry, which ends this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    settings: Settings = pickle.loads(connection.recv_bytes())
+    _limit(resource.RLIMIT_DATA, settings.data_bytes)
+    catalog = Catalog(file_access=settings.file_access)
+    while True:
+        try:
+            request: Request = pickle.loads(connection.recv_bytes())
+        except EOFError:
+            return
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        # Whole seconds, from the beginning of the process.
+        _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + 1 + settings.seconds)
+        request.difference.apply(catalog)
+        connection.send_bytes(pickle.dumps(_answer(request, catalog, connection)))
+
+
+def _answer(request: Request, catalog: Catalog, connection: Connection) -> Answer:
+    def before_each(made: AlertDef | DerivedDef) -> None:
+        connection.send_bytes(pickle.dumps(Progress(made.name, str(made.position))))
+
+    try:
+        return read(request.text, catalog, request.file, keep=request.keep, before_each=before_each)
+    except TamisError as error:
+        return Failed(error)
+    except MemoryError:
+        return Failed(
+            RefusedError(
+                "the proofs for these SQL statements take too much memory",
+                hint="send fewer statements at a time",
+            )
+        )
+    except Exception:
+        # A fault of ours in one text; its traceback is in the log of the registry.
+        _log.exception("parsing or proving SQL statements failed")
+        return Failed(TamisError("an error in the registry; its log has the cause"))
+
+
+def _limit(what: int, soft: int) -> None:
+    _, hard = resource.getrlimit(what)
+    resource.setrlimit(what, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+if __name__ == "__main__":
+    main(Connection(int(sys.argv[1])))

@@ -1,0 +1,144 @@
+"""The registry's handle of one process that parses and proves SQL statements."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from multiprocessing.connection import Connection
+
+from tamis.errors import RefusedError, UnavailableError
+from tamis.query.model import Catalog
+from tamis.telemetry import get_logger
+from tamis_registry.core.statements.reading import Read
+from tamis_registry.proving.messages import Answer, Failed, Progress, Request, Settings
+from tamis_registry.proving.replica import Sent
+
+# A process that waits for a core must not be taken for one that computes: several times its processor time.
+WAIT_FACTOR = 5
+LEAST_WAIT = 60
+
+_log = get_logger("tamis.registry")
+
+
+class Prover:
+    """A proving process: started with the first text, and again after it was killed.
+
+    `ask` may be used by one thread at a time; `kill` by any.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._closed = False
+        self._doomed = False  # killed, though it may not have ended yet
+        self._connection: Connection | None = None
+        self._sent = Sent()
+
+    def start(self) -> None:
+        """Start the process if none runs, before it is needed."""
+        with self._lock:
+            if self._closed:
+                return
+            if self._process is not None and self._doomed:
+                self._process.wait()
+            if self._process is None or self._process.poll() is not None:
+                self._start()
+
+    def ask(self, text: str, catalog: Catalog, file: str | None, *, keep: bool) -> Read:
+        """Parse and prove a text in the process, against a catalogue.
+
+        Raises the TamisError that applying the text would raise; RefusedError if proving needs more time or
+        memory than allowed; UnavailableError if the process was killed for another reason.
+        """
+        self.start()
+        connection = self._connection
+        assert connection is not None
+        doing: Progress | None = None
+        wait = max(LEAST_WAIT, WAIT_FACTOR * self._settings.seconds)
+        deadline = time.monotonic() + wait
+        try:
+            request = Request(self._sent.difference(catalog), text, file, keep)
+            connection.send_bytes(pickle.dumps(request))
+            while connection.poll(max(0.0, deadline - time.monotonic())):
+                answer: Answer = pickle.loads(connection.recv_bytes())
+                if isinstance(answer, Failed):
+                    raise answer.error
+                if isinstance(answer, Read):
+                    return answer
+                doing = answer
+            self.kill()
+            raise UnavailableError(
+                f"the SQL statements were not proved within {wait} s, since the machine is busy",
+                where="registry",
+                hint="send them again later",
+            )
+        except (EOFError, OSError):
+            pass  # it has ended: its exit code says why
+        raise self._ended(doing)
+
+    @property
+    def running(self) -> subprocess.Popen[bytes] | None:
+        """The process; None if it was not started."""
+        return self._process
+
+    @property
+    def ended(self) -> bool:
+        """True if the process must be started before it reads again."""
+        return self._doomed or (self._process is not None and self._process.poll() is not None)
+
+    def kill(self) -> None:
+        """End the process at any point of its work. A caller that waits in `ask` gets UnavailableError."""
+        with self._lock:
+            if self._process is not None:
+                self._doomed = True
+                self._process.kill()
+
+    def _ended(self, doing: Progress | None) -> RefusedError | UnavailableError:
+        """The error for a process that has ended."""
+        self.kill()
+        assert self._process is not None
+        code = self._process.wait()
+        where = None if doing is None else f"{doing.where}: {doing.query}"
+        if code == -signal.SIGXCPU:
+            _log.warning("SQL statements took too long to prove", seconds=self._settings.seconds, where=where)
+            return RefusedError(
+                f"the proofs for these SQL statements take more than {self._settings.seconds} s of processor"
+                " time",
+                where=where,
+                hint="simplify the query" if doing else "send fewer statements at a time",
+            )
+        _log.warning("the process that proves SQL statements has ended", code=code, where=where)
+        return UnavailableError(
+            f"the process that proved these SQL statements ended with exit code {code}",
+            where=where,
+            hint="send them again",
+        )
+
+    def _start(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        mine, theirs = socket.socketpair()
+        with theirs:
+            # -P: nothing is imported from the working directory.
+            command = [sys.executable, "-P", "-m", "tamis_registry.proving.child", str(theirs.fileno())]
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+        self._connection = Connection(mine.detach())
+        self._sent, self._doomed = Sent(), False
+        self._connection.send_bytes(pickle.dumps(self._settings))
+
+    def close(self) -> None:
+        """End the process permanently."""
+        self.kill()
+        with self._lock:
+            self._closed = True
+            if self._process is not None:
+                self._process.wait()
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None

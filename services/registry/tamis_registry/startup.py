@@ -1,0 +1,62 @@
+"""Steps of a start: check and repair the content of Kafka, and give old reports to the registry."""
+
+from __future__ import annotations
+
+from tamis.errors import InputError
+from tamis.messaging.topic_reader import Record
+from tamis.messaging.topics import ACKS, FRONTIERS, SKETCHES
+from tamis.telemetry import Metrics, get_logger
+from tamis_registry.core.registry import Registry
+from tamis_registry.core.state.model import State
+from tamis_registry.kafka.reports import read, read_ack, read_frontier, read_observation
+from tamis_registry.kafka.store import Recovered, Store
+from tamis_registry.settings import DEFAULT_PARTITIONS
+
+_log = get_logger("tamis.registry")
+
+
+def fleet_partitions(before: State | None, configured: int | None) -> int:
+    """The partition count of the fleet. Raises InputError if another one is configured."""
+    if before is None:
+        return configured or DEFAULT_PARTITIONS
+    if configured not in (None, before.partitions):
+        raise InputError(
+            f"the fleet has {before.partitions} partitions, but TAMIS_PARTITIONS is {configured}",
+            where="TAMIS_PARTITIONS",
+            hint=f"set it to {before.partitions}, or leave it out; with another count, keys would go to other"
+            " partitions",
+        )
+    return before.partitions
+
+
+def remove_unreadable_plans(store: Store, found: Recovered, metrics: Metrics) -> None:
+    """Log and remove records of the plan topic that are not plans.
+
+    Readers of plans skip them, and the plan of this start gets a greater version.
+    """
+    for one in found.unreadable:
+        metrics.inc("tamis_dead_letters_total", service="registry", reason="undecodable")
+        _log.error(
+            "a plan can't be read; it is skipped, and the plan is written again",
+            topic=one.record.topic,
+            partition=one.record.partition,
+            offset=one.record.offset,
+            error=one.why,
+        )
+    store.remove(found.unreadable)
+
+
+def recover_reports(registry: Registry, found: Recovered, metrics: Metrics) -> None:
+    """Give the registry the reports that the fleet sent before this process started."""
+    for value in found.acks.values():
+        ack = read(Record(ACKS, 0, 0, None, value), read_ack, metrics)
+        if ack:
+            registry.hear(ack, None)
+    for value in found.frontiers.values():
+        frontier = read(Record(FRONTIERS, 0, 0, None, value), read_frontier, metrics)
+        if frontier:
+            registry.follow(frontier)
+    for value in found.sketches.values():
+        observed = read(Record(SKETCHES, 0, 0, None, value), read_observation, metrics)
+        if observed:
+            registry.observe(observed)

@@ -1,0 +1,195 @@
+"""Classification of a query's conjuncts: key equalities, time bounds, filters, and the condition.
+
+WHERE and ON are one conjunction. A conjunct is a key equality (two plain attributes of two sources), a time
+bound, a filter (a predicate of one source, applied before omission), or part of the condition over several
+sources. Any other conjunct is refused, with its text and its position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tamis.analysis.time_conditions import (
+    bounds_of,
+    intersect,
+    is_time,
+    mentions_time,
+    window_bounds,
+)
+from tamis.analysis.topology import Closure, closure
+from tamis.errors import Position, RefusedError, SqlError
+from tamis.expressions.nodes import OPPOSITE, Call, Column, Expr, Type, aliases
+from tamis.expressions.python_functions import UNKNOWN, calls, shapes_of
+from tamis.expressions.vectorized.evaluate import holds
+from tamis.plan.model import TimeBound
+from tamis.query.model import Catalog, Conjunct, Query, StreamDef, Window, same_window
+
+Equality = tuple[Column, Column]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The parts of a query, in the order of its text; expressions keep their aliases."""
+
+    aliases: tuple[str, ...]
+    streams: Mapping[str, StreamDef]  # by alias
+    times: Mapping[str, str]  # alias -> its stream's time column
+    equalities: tuple[Equality, ...]
+    bounds: tuple[TimeBound, ...]
+    window: Window | None  # shared by all tuples of a combination
+    closure: Closure  # tightest bounds of t_i - t_j, from bounds and window
+    filters: Mapping[str, tuple[Expr, ...]]  # by alias
+    conditions: tuple[Expr, ...]  # conjuncts over several sources, except key equalities and time bounds
+    contradiction: str | None  # the reason, if no tuples can ever join
+    refused: tuple[SqlError, ...]
+
+    def check(self) -> None:
+        """Raises RefusedError with all refused conjuncts, if there are any."""
+        if self.refused:
+            raise RefusedError("; ".join(str(error) for error in self.refused))
+
+
+def analyse(
+    query: Query, catalog: Catalog, position: Position | None = None, *, early: bool = False
+) -> Analysis:
+    """Classify the conjuncts of `query`; `position` is that of mistakes that no single conjunct has.
+
+    A predicate of one stream that calls a Python function with a declared shape becomes part of the
+    condition, where it is called only for tuples that omission retains. With `early` it is a filter, like
+    other predicates.
+    """
+    streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
+    order = tuple(streams)
+    times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
+    parts = _Parts(query, times, early)
+    for conjunct in query.conjuncts:
+        for part in flatten_and(conjunct.expr):
+            parts.add(part, conjunct)
+    bounds = intersect(parts.bounds, order)
+    distances = closure(order, (*bounds, *window_bounds(query.window, order)))
+    contradiction = parts.contradiction
+    if contradiction is None and distances.contradictory:
+        contradiction = "the time bounds contradict each other"
+    return Analysis(
+        aliases=order,
+        streams=streams,
+        times=times,
+        equalities=tuple(parts.equalities),
+        bounds=bounds,
+        window=query.window,
+        closure=distances,
+        filters={alias: tuple(filters) for alias, filters in parts.filters.items()},
+        conditions=tuple(parts.conditions),
+        contradiction=contradiction,
+        refused=(*_not_joins_by_time(query, streams, position), *parts.refused),
+    )
+
+
+def _not_joins_by_time(
+    query: Query, streams: Mapping[str, StreamDef], position: Position | None
+) -> list[SqlError]:
+    """The reasons why a query is no join by time, apart from its conjuncts."""
+    refused = [
+        SqlError(
+            f"stream {stream.name} has no WATERMARK, so this is no join by time",
+            position,
+            f"evaluate recordings with tamis run, or declare WATERMARK in stream {stream.name}",
+        )
+        for stream in streams.values()
+        if stream.time is None
+    ]
+    if query.grouping is not None and not refused:
+        hint = "evaluate recordings with tamis run, or leave the aggregates and GROUP BY out"
+        refused.append(SqlError("the aggregates of windows are no join by time", position, hint))
+    return refused
+
+
+class _Parts:
+    """The conjuncts seen so far, by kind."""
+
+    def __init__(self, query: Query, times: Mapping[str, str], early: bool) -> None:
+        self._query, self._times, self._early = query, times, early
+        self._windowed = frozenset(source.alias for source in query.sources if source.window is not None)
+        self.equalities: list[Equality] = []
+        self.bounds: list[TimeBound] = []
+        # Dictionaries as ordered sets: a query may have thousands of parts, and some of them twice.
+        self.filters: dict[str, dict[Expr, None]] = {source.alias: {} for source in query.sources}
+        self.conditions: dict[Expr, None] = {}
+        self.contradiction: str | None = None
+        self.refused: list[SqlError] = []
+
+    def add(self, part: Expr, conjunct: Conjunct) -> None:
+        """Classify one part of a conjunct."""
+        sources = aliases(part)
+        if part.type is not Type.BOOLEAN:
+            self.refused.append(_refusal(conjunct, "is not a condition", "compare it with a value"))
+        elif not sources:
+            if not _holds(part):
+                self.contradiction = f"{conjunct.text} is never true"
+                for filters in self.filters.values():
+                    filters[part] = None
+        elif len(sources) == 1 and (self._early or not _expensive(part, self._query)):
+            (alias,) = sources
+            self.filters[alias][part] = None
+        elif same_window(part, self._windowed):
+            pass  # the window is an attribute of the whole query
+        elif equality := key_equality(part, self._times):
+            self.equalities.append(equality)
+        elif bounds := bounds_of(part, self._times):
+            self.bounds += bounds
+        elif len(mentions_time(part, self._times)) > 1:
+            what = "compares event times without a bound on their difference"
+            hint = "write a bound such as b.ts BETWEEN a.ts AND a.ts + INTERVAL '30' SECOND"
+            self.refused.append(_refusal(conjunct, what, hint))
+        else:
+            self.conditions[part] = None
+
+
+def _expensive(part: Expr, query: Query) -> bool:
+    """Tell if a predicate of one stream calls a Python function with a declared shape, in a query whose
+    omission could save calls.
+    """
+    declared = any(set(shapes_of(c)) - {UNKNOWN} for c in calls(part))
+    return declared and (len(query.sources) > 1 or query.window is not None)
+
+
+def flatten_and(expr: Expr) -> list[Expr]:
+    """The conjuncts of nested ANDs, with NOT moved inwards: `NOT (p OR q)` has two, and `NOT a < b` is
+    `a >= b`.
+    """
+    if isinstance(expr, Call) and expr.op == "and":
+        return [part for arg in expr.args for part in flatten_and(arg)]
+    if isinstance(expr, Call) and expr.op == "not" and isinstance(expr.args[0], Call):
+        inner = expr.args[0]
+        if inner.op == "not":
+            return flatten_and(inner.args[0])
+        if inner.op == "or":
+            return [part for arg in inner.args for part in flatten_and(Call("not", (arg,), Type.BOOLEAN))]
+        if inner.op in OPPOSITE:
+            return [Call(OPPOSITE[inner.op], inner.args, Type.BOOLEAN)]
+    return [expr]
+
+
+def key_equality(expr: Expr, times: Mapping[str, str]) -> Equality | None:
+    """The two attributes of an equality of plain columns of two sources with comparable types, neither of
+    them an event time; None for any other expression.
+    """
+    if not isinstance(expr, Call) or expr.op != "=":
+        return None
+    left, right = expr.args
+    if not isinstance(left, Column) or not isinstance(right, Column) or left.alias == right.alias:
+        return None
+    if is_time(left, times) or is_time(right, times):
+        return None
+    comparable = left.type is right.type or (left.type.numeric and right.type.numeric)
+    return (left, right) if comparable else None
+
+
+def _holds(expr: Expr) -> bool:
+    """Tell if a condition without columns is true."""
+    return bool(holds(expr, {}, 1)[0])
+
+
+def _refusal(conjunct: Conjunct, what: str, hint: str) -> SqlError:
+    return SqlError(f"{conjunct.text} {what}", conjunct.position, hint)

@@ -1,0 +1,83 @@
+"""Partition key of a query: attributes that all tuples of a combination share, for Kafka's partitioning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tamis.analysis.conjuncts import Analysis, Equality
+from tamis.expressions.nodes import Column
+
+
+@dataclass(frozen=True)
+class Keys:
+    """`partition[alias]`: names of columns, in the same order for all sources; `rest`: the other equalities;
+    `reason`: why these columns.
+    """
+
+    partition: dict[str, tuple[str, ...]]
+    rest: tuple[Equality, ...]
+    reason: str
+
+
+def partition_keys(analysis: Analysis) -> Keys:
+    """Choose the partition key among the equivalence classes that have an attribute of every source.
+
+    These are all classes of KEY columns; if there is none, the class with the most KEY columns, by the
+    order of the text among equals. A single source is partitioned by its KEY columns. Without any of these,
+    the query runs in one partition.
+    """
+    if len(analysis.aliases) == 1:
+        alias = analysis.aliases[0]
+        key = analysis.streams[alias].key
+        reason = (
+            "the KEY columns" if key else _single(f"stream {analysis.streams[alias].name} has no KEY column")
+        )
+        return Keys({alias: key}, (), reason)
+    chosen = [
+        members
+        for group in classes(analysis.equalities)
+        if (members := _attribute_per_source(group, analysis)) is not None
+    ]
+    ranks = [sum(_is_key(c, analysis) for c in members.values()) for members in chosen]
+    full = [members for members, rank in zip(chosen, ranks, strict=True) if rank == len(analysis.aliases)]
+    if not full and chosen:
+        full = [chosen[ranks.index(max(ranks))]]
+    partition = {alias: tuple(members[alias].name for members in full) for alias in analysis.aliases}
+    pairs = [set(members.values()) for members in full]
+    rest = tuple(eq for eq in analysis.equalities if not any(set(eq) <= members for members in pairs))
+    if full:
+        named = " and ".join(" = ".join(f"{c.alias}.{c.name}" for c in m.values()) for m in full)
+        return Keys(partition, rest, named)
+    return Keys(partition, rest, _single("no attribute is equal in all of its streams"))
+
+
+def _single(why: str) -> str:
+    return f"{why}: the query runs in a single partition"
+
+
+def classes(equalities: tuple[Equality, ...]) -> list[list[Column]]:
+    """The equivalence classes of attributes that equalities connect, in the order of the text."""
+    found: list[list[Column]] = []
+    for pair in equalities:
+        connected = [group for group in found if pair[0] in group or pair[1] in group]
+        merged = [c for group in connected for c in group]
+        merged += [c for c in pair if c not in merged]
+        at = found.index(connected[0]) if connected else len(found)
+        found = [group for group in found if group not in connected]
+        found.insert(at, merged)
+    return found
+
+
+def _attribute_per_source(group: list[Column], analysis: Analysis) -> dict[str, Column] | None:
+    """An attribute of the class for every source, KEY columns first; None if a source has none."""
+    members: dict[str, Column] = {}
+    for alias in analysis.aliases:
+        own = [c for c in group if c.alias == alias]
+        if not own:
+            return None
+        members[alias] = next((c for c in own if _is_key(c, analysis)), own[0])
+    return members
+
+
+def _is_key(column: Column, analysis: Analysis) -> bool:
+    return column.name in analysis.streams[column.alias].key

@@ -1,3 +1,0 @@
-"""Evaluating bounded queries in application time: `store` keeps parts, `plans` says how they grow,
-`evaluator`.
-"""

@@ -1,0 +1,101 @@
+"""Repairs: the smallest changes that would bound a query in application time, each decided again."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tamis.bounded.application_time.arrivals import TimedQuery
+from tamis.bounded.application_time.decide import failures
+from tamis.bounded.timeless.repairs import (
+    MOST_CHANGES,
+    MOST_REPAIRS,
+    Change,
+    changes,
+    together,
+)
+from tamis.expressions.nodes import Column
+from tamis.expressions.sql_text import identifier, interval
+
+# So many combinations of changes are decided again: some milliseconds each.
+MOST_DECIDED = 300
+# The time span in a repair; the user puts in their own.
+_SPAN = 60_000_000
+
+
+@dataclass(frozen=True)
+class Order:
+    """A comparison of the event times of two occurrences, by their aliases: each bound is `left - right <=
+    bound`.
+    """
+
+    sql: str
+    bounds: tuple[tuple[str, str, int], ...]
+
+
+def repairs(timed: Sequence[TimedQuery], columns: Sequence[Column]) -> tuple[str, ...]:
+    """Changes that bound all alternatives, the smallest number of changes first. Empty if a few changes are
+    not enough.
+    """
+    first = timed[0]
+    known = [column for column in columns if f"{column.alias}.{column.name}" not in _times(first)]
+    known = [column for column in known if column.alias in first.query.aliases]
+    possible: list[Change | Order] = [*_orders(first), *changes(first.query, known)]
+    found: list[str] = []
+    fewest = MOST_CHANGES
+    choices = itertools.chain.from_iterable(
+        itertools.combinations(possible, count) for count in range(1, MOST_CHANGES + 1)
+    )
+    for chosen in itertools.islice(choices, MOST_DECIDED):
+        if len(chosen) > fewest or len(found) == MOST_REPAIRS:
+            break
+        named = [one.column for one in chosen if isinstance(one, Change)]
+        if len(set(named)) == len(named) and all(_bounds(one, chosen) for one in timed):
+            found.append(together([one.sql for one in chosen]))
+            fewest = len(chosen)
+    return tuple(found)
+
+
+def _times(timed: TimedQuery) -> set[str]:
+    return {timed.query.name(time) for time in timed.times}
+
+
+def _orders(timed: TimedQuery) -> Iterator[Order]:
+    """Comparisons that aren't there yet: one stream after the other, and both within a time span."""
+    query = timed.query
+    times = {query.aliases[i]: i for i in timed.streams if timed.arrivals[i].time}
+    for (a, i), (b, j) in itertools.permutations(times.items(), 2):
+        if timed.lead(j, i) == math.inf:
+            yield Order(f"AND {_time(timed, a)} > {_time(timed, b)}", ((b, a, -1),))
+    for (a, i), (b, j) in itertools.combinations(times.items(), 2):
+        if math.inf in (timed.lead(j, i), timed.lead(i, j)):
+            one, other, span = _time(timed, a), _time(timed, b), interval(_SPAN)
+            sql = f"AND {other} BETWEEN {one} - {span} AND {one} + {span}"
+            yield Order(sql, ((a, b, _SPAN), (b, a, _SPAN)))
+
+
+def _time(timed: TimedQuery, alias: str) -> str:
+    node = timed.arrivals[timed.query.aliases.index(alias)].time
+    return f"{identifier(alias)}.{identifier(timed.query.nodes[node - 1].column)}"
+
+
+def _bounds(timed: TimedQuery, chosen: Sequence[Change | Order]) -> bool:
+    query, closure = timed.query, timed.closure.copy()
+    for one in chosen:
+        if isinstance(one, Order):
+            for left, right, bound in one.bounds:
+                a, b = (timed.arrivals[query.aliases.index(alias)].time for alias in (left, right))
+                if not closure.add(a, b, bound):
+                    return False
+        elif one.column is None:
+            query = replace(query, distinct=True)
+        else:
+            name = f"{one.column.alias}.{one.column.name}"
+            for node in (node for node in range(1, query.size) if query.name(node) == name):
+                if one.high is not None and not closure.add(node, 0, one.high):
+                    return False
+                if one.low is not None and not closure.add(0, node, -one.low):
+                    return False
+    return not failures(replace(timed, query=query, closure=closure))

@@ -1,0 +1,134 @@
+"""Coordinates of a tuple: the limits that its values set for the attributes of the other streams.
+
+Put the values s of a tuple of S into a closed query. The closure over the nodes of the other streams is
+closed again, and follows in one step: for a node y of another stream
+
+    y <= U_y = min( upper(y), min over x in S of (bound of y - x) + s[x] )
+    -y <= L_y = min( -lower(y), min over x in S of (bound of x - y) - s[x] ).
+
+These numbers, the *coordinates* of the tuple, say exactly which tuples it joins: of two tuples with the same
+projected values, one can stand for the other if none of its coordinates is smaller. So the coordinates are
+the buckets of arasu-2004, section 7 (the cap `upper(y)` makes all values beyond the constants equal). They
+are also its representatives: the tuple with the greatest U_y is the one with max of min over MaxRef, with
+offsets, and the tuple with the greatest L_y is the one with min of max over MinRef.
+
+One case needs more than one representative (lemma B.6): S limits from above a node y that may be high, and
+from below a node that may be low. Then the possible tuples of the other streams are split into *cells*: all
+such y below a pivot, or one of them above it. In each cell one side is settled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tamis.bounded.conjunctive.difference_bounds import Bound, Closure
+from tamis.bounded.conjunctive.key_limits import pinned
+from tamis.bounded.conjunctive.max_min_references import references
+from tamis.bounded.conjunctive.normal_form import Conjunction
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """min(cap, min over terms of weight + sign * value): `sign` is 1 for an upper limit of `node`, -1 for a
+    lower limit. No tuple that can join has less than `floor`.
+    """
+
+    node: int
+    sign: int
+    cap: Bound
+    terms: tuple[tuple[int, int], ...]  # node of S, weight
+    floor: Bound
+
+    @property
+    def count(self) -> Bound:
+        """The number of possible values."""
+        return self.cap - self.floor + 1
+
+    def value(self, values: Sequence[Bound | None]) -> Bound:
+        """The coordinate of a tuple, whose values stand at the numbers of their nodes. None is NULL, which no
+        term compares.
+        """
+        sign = self.sign
+        found = self.cap
+        for node, weight in self.terms:
+            one = values[node]
+            if one is not None and weight + sign * one < found:
+                found = weight + sign * one
+        return found
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A part of what other streams may send, as a closure, and the coordinates of S in it."""
+
+    closure: Closure
+    coordinates: tuple[Coordinate, ...]
+
+
+def cells(query: Conjunction, closure: Closure, occurrence: int) -> tuple[Cell, ...]:
+    """The cells of one occurrence; a single cell if its coordinates need no split."""
+    parts = _split(query, closure, occurrence) if query.distinct else [closure]
+    apart = pinned(query, closure)
+    own = tuple(node for node in query.own(occurrence) if node not in apart)
+    return tuple(Cell(part, _coordinates(query, part, occurrence, own)) for part in parts)
+
+
+def _coordinates(
+    query: Conjunction, closure: Closure, occurrence: int, own: tuple[int, ...]
+) -> tuple[Coordinate, ...]:
+    """The coordinates in which the tuples of an occurrence can differ, by its `own` nodes. Of coordinates
+    that always agree up to a constant there is one.
+    """
+    found: dict[object, Coordinate] = {}
+    for node in range(1, query.size):
+        if query.occurrence(node) == occurrence:
+            continue
+        for sign in (1, -1):
+            one = limit(closure, own, node, sign)
+            if one is not None:
+                least = min(weight for _, weight in one.terms)
+                shape = (sign, one.cap - least, tuple((x, weight - least) for x, weight in one.terms))
+                kept = found.get(shape)
+                if kept is None or one.count < kept.count:
+                    found[shape] = one
+    return tuple(found.values())
+
+
+def limit(closure: Closure, own: tuple[int, ...], node: int, sign: int) -> Coordinate | None:
+    """The limit that own nodes set for another node; None if they set none."""
+    rows = closure.rows
+    if sign == 1:
+        cap, nonempty = rows[node][0], -rows[0][node]
+        terms = [(x, rows[node][x], -rows[0][x]) for x in own]
+    else:
+        cap, nonempty = rows[0][node], -rows[node][0]
+        terms = [(x, rows[x][node], -rows[x][0]) for x in own]
+    # The last number is the least value of sign * value: a term that is never below the cap limits nothing.
+    used = [(x, weight, least) for x, weight, least in terms if weight != math.inf and weight + least < cap]
+    if not used:
+        return None
+    floor = max(nonempty, min(weight + least for _, weight, least in used))
+    return Coordinate(node, sign, cap, tuple((x, int(weight)) for x, weight, _ in used), floor)
+
+
+def _split(query: Conjunction, closure: Closure, occurrence: int) -> list[Closure]:
+    into, out = references(query, closure, occurrence)
+    above = [int(node) for node in np.unique(into.outer[into.high])]
+    if not above or not out.low.any():
+        return [closure]
+    tops = [closure.upper(int(x)) for x in out.inner[out.low]]
+    # If a top is infinite, the query isn't bounded, and any pivot will do.
+    pivot = max((int(top) for top in tops if top != math.inf), default=0)
+    parts = []
+    whole = closure.copy()
+    if all(whole.add(node, 0, pivot) for node in above):
+        parts.append(whole)
+    for node in above:
+        part = closure.copy()
+        if part.add(0, node, -pivot - 1):
+            parts.append(part)
+    return parts

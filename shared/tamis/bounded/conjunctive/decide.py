@@ -1,0 +1,159 @@
+"""The verdict in polynomial time (arasu-2004, section 6), in closed form on the graph of bounds.
+
+Section 6 looks at every four attributes and derives all LTO queries over them. Here the result of that is
+stated once for all. Two active edges of one stream S (see `references`) lie in one derived LTO query with
+different classes of S, or in different directions, exactly in these cases:
+
+- both go into S, e1 = y1 -> x1 and e2 = y2 -> x2, with x1 far below x2: e2 stays nonredundant only if not y2
+  -> x1. Sides may be (low, low), (low, high) or (high, high);
+- both go out of S, x1 -> y1 and x2 -> y2, with x1 far below x2: only if not x2 -> y1. The same sides;
+- one goes in, y1 -> x1, and one out, x2 -> y2: always at one side; with the first high and the second low
+  only if not y1 -> y2; with the first low and the second high only if not x2 -> x1.
+
+Everything else in such an LTO query can be ordered without making either edge redundant. Only edges at nodes
+of S count that are not pinned by its key (see `key_limits`). A query without self-join and caveats is
+unbounded if and only if a condition fails (where keys are limited: if a condition fails for a single key of
+the stream):
+
+- C1: an attribute of SELECT is neither bounded nor pinned (of two or more streams, or under DISTINCT);
+- C2, C3 without DISTINCT (theorem 5.6): there is an active edge. (An equality between streams of attributes
+  that aren't bounded is a pair of active edges.)
+- C2, C3 with DISTINCT (theorem 5.10): there are two edges as above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tamis.bounded.conjunctive.difference_bounds import Closure
+from tamis.bounded.conjunctive.key_limits import pinned
+from tamis.bounded.conjunctive.max_min_references import Edges, Mask, reach, references
+from tamis.bounded.conjunctive.normal_form import EXTREME_STREAM, Conjunction
+
+Side = Literal["low", "high"]
+PRESERVING = "arasu-2004, theorem 5.6"
+ELIMINATING = "arasu-2004, theorem 5.10"
+GROUPED_ALONE = "arasu-2004, theorem 8.5"
+GROUPED = "arasu-2004, theorem 8.6, its C3 corrected"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A comparison between streams that needs memory: `tail <= head + offset`, above ("high") or below
+    ("low") all constants.
+    """
+
+    tail: int
+    head: int
+    side: Side
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A condition that fails. C1 names a node, C3 one reference (without DISTINCT) or two."""
+
+    condition: Literal["C1", "C2", "C3"]
+    occurrence: int
+    node: int | None = None
+    references: tuple[Reference, ...] = ()
+
+
+def theorem(query: Conjunction) -> str:
+    """The theorem that decides a query."""
+    if query.grouped:
+        real = [stream for stream in query.streams if stream != EXTREME_STREAM]
+        return GROUPED if len(real) > 1 else GROUPED_ALONE
+    return ELIMINATING if query.distinct else PRESERVING
+
+
+def violation(query: Conjunction, closure: Closure) -> Violation | None:
+    """The first condition that fails, C1 before the others; None if none fails."""
+    return next(violations(query, closure), None)
+
+
+def violations(query: Conjunction, closure: Closure) -> Iterator[Violation]:
+    """All conditions that fail: of C2 and C3 one for each occurrence."""
+    if len(query.streams) == 1 and not query.distinct and not query.grouped:
+        return
+    apart = pinned(query, closure)
+    for node in query.needed:
+        if not closure.bounded(node) and node not in apart:
+            yield Violation("C1", query.occurrence(node), node)
+    graph = reach(closure)
+    for occurrence in range(len(query.streams)):
+        found = reference_violation(query, closure, graph, occurrence)
+        if found is not None:
+            yield found
+
+
+def reference_violation(
+    query: Conjunction, closure: Closure, graph: Mask, occurrence: int
+) -> Violation | None:
+    """The condition on the comparisons of one occurrence that fails, C2 or C3. `graph` is `reach` of the
+    closure.
+    """
+    into, out = references(query, closure, occurrence)
+    pair = _conflict(graph, into, out) if query.distinct else _first(into, out)
+    if pair is None:
+        return None
+    equal = any(closure.fixed(one.tail, one.head) for one in pair)
+    return Violation("C2" if equal else "C3", occurrence, references=pair)
+
+
+def _first(into: Edges, out: Edges) -> tuple[Reference, ...] | None:
+    for edges, inward in ((into, True), (out, False)):
+        if len(edges):
+            return (_reference(edges, 0, inward, "high" if edges.high[0] else "low"),)
+    return None
+
+
+def _reference(edges: Edges, at: int, inward: bool, side: Side) -> Reference:
+    inner, outer = int(edges.inner[at]), int(edges.outer[at])
+    return Reference(outer, inner, side) if inward else Reference(inner, outer, side)
+
+
+def _conflict(graph: Mask, into: Edges, out: Edges) -> tuple[Reference, Reference] | None:
+    """Two references as in the module's docstring; the reference with the smaller attribute is the first."""
+    same = _ordered(into, ~graph[into.outer[None, :], into.inner[:, None]])
+    if same is not None:
+        return _reference(into, same[0], True, same[2]), _reference(into, same[1], True, same[3])
+    same = _ordered(out, ~graph[out.inner[None, :], out.outer[:, None]])
+    if same is not None:
+        return _reference(out, same[0], False, same[2]), _reference(out, same[1], False, same[3])
+    for first, second, free in (
+        ("high", "high", np.ones((len(into), len(out)), np.bool_)),
+        ("low", "low", np.ones((len(into), len(out)), np.bool_)),
+        ("high", "low", ~graph[into.outer[:, None], out.outer[None, :]]),
+        ("low", "high", ~graph[out.inner[None, :], into.inner[:, None]]),
+    ):
+        a: Side = "high" if first == "high" else "low"
+        b: Side = "high" if second == "high" else "low"
+        found = _where(_at(into, a)[:, None] & _at(out, b)[None, :] & free)
+        if found is not None:
+            return _reference(into, found[0], True, a), _reference(out, found[1], False, b)
+    return None
+
+
+def _ordered(edges: Edges, free: Mask) -> tuple[int, int, Side, Side] | None:
+    """Two edges of one direction whose inner ends may lie far apart, with the first one's below."""
+    sides: tuple[tuple[Side, Side], ...] = (("high", "high"), ("low", "low"), ("low", "high"))
+    for first, second in sides:
+        found = _where(_at(edges, first)[:, None] & _at(edges, second)[None, :] & free)
+        if found is not None:
+            return found[0], found[1], first, second
+    return None
+
+
+def _at(edges: Edges, side: Side) -> Mask:
+    return edges.high if side == "high" else edges.low
+
+
+def _where(table: Mask) -> tuple[int, int] | None:
+    flat = int(np.argmax(table)) if table.size else 0
+    if not table.size or not table.flat[flat]:
+        return None
+    return flat // table.shape[1], flat % table.shape[1]

@@ -1,0 +1,110 @@
+"""Minimisation of self-joins under DISTINCT (arasu-2004, section 8.1, definition 8.2).
+
+An occurrence is covered by another occurrence of its stream if everything that is known about it also follows
+for the other one: then every row of the query also arises with the other one's tuple in its place.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tamis.bounded.conjunctive.difference_bounds import Closure
+from tamis.bounded.conjunctive.normal_form import Conjunction, Difference, KeyLimit
+
+
+def covered(query: Conjunction, closure: Closure) -> tuple[int, int] | None:
+    """A pair of an occurrence and another one that covers it; None if there is none."""
+    if not query.distinct or query.unequal or query.exact or query.ranges:
+        return None
+    count = len(query.streams)
+    for gone in range(count):
+        for kept in range(count):
+            if (
+                gone != kept
+                and query.streams[gone] == query.streams[kept]
+                and _covers(query, closure, gone, kept)
+            ):
+                return gone, kept
+    return None
+
+
+def _covers(query: Conjunction, closure: Closure, gone: int, kept: int) -> bool:
+    by_column = {query.nodes[node - 1].column: node for node in query.own(kept)}
+    own = set(query.own(gone))
+    image = {
+        node: by_column.get(query.nodes[node - 1].column) if node in own else node
+        for node in range(query.size)
+    }
+    for left, right in itertools.permutations(range(query.size), 2):
+        bound = closure.between(left, right)
+        if bound == math.inf or not {left, right} & own:
+            continue
+        a, b = image[left], image[right]
+        if a is None or b is None or closure.between(a, b) > bound:
+            return False
+    for node in own:
+        other = image[node]
+        if query.nodes[node - 1].null and (other is None or not query.nodes[other - 1].null):
+            return False
+        never_null = not query.nodes[node - 1].nullable
+        if never_null and (other is None or query.nodes[other - 1].nullable):
+            return False
+        # Two NULLs have no distance: a projected value must be a number in both occurrences.
+        if node in query.projected and (
+            other is None
+            or not never_null
+            or not closure.between(node, other) == closure.between(other, node) == 0
+        ):
+            return False
+    return True
+
+
+def without(
+    query: Conjunction, closure: Closure, gone: int, kept: int
+) -> tuple[Conjunction, Mapping[int, int]]:
+    """The query without a covered occurrence, with all that follows for the others, and the new number of
+    every node.
+
+    A node of the occurrence that is removed gets the number of the node that stands for it.
+    """
+    by_column = {query.nodes[node - 1].column: node for node in query.own(kept)}
+    left = [node for node in range(1, query.size) if query.occurrence(node) != gone]
+    number = {0: 0, **{node: place for place, node in enumerate(left, 1)}}
+    nodes = tuple(
+        replace(one, occurrence=one.occurrence - (one.occurrence > gone))
+        for one in (query.nodes[node - 1] for node in left)
+    )
+    differences = tuple(
+        Difference(number[a], number[b], int(closure.between(a, b)))
+        for a in number
+        for b in number
+        if a != b and closure.finite(a, b) and _says_more(closure, a, b)
+    )
+    for node in query.own(gone):
+        number[node] = number.get(by_column.get(query.nodes[node - 1].column, 0), 0)
+    smaller = Conjunction(
+        tuple(one for i, one in enumerate(query.streams) if i != gone),
+        tuple(one for i, one in enumerate(query.aliases) if i != gone),
+        nodes,
+        differences,
+        tuple(dict.fromkeys(number[node] for node in query.projected)),
+        query.distinct,
+        caveats=query.caveats,
+        key_limits=tuple(
+            KeyLimit(tuple(number[node] for node in group.nodes), group.keys)
+            for group in query.key_limits
+            if query.occurrence(group.nodes[0]) != gone
+        ),
+        in_expressions=tuple(dict.fromkeys(number[node] for node in query.in_expressions)),
+    )
+    return smaller, number
+
+
+def _says_more(closure: Closure, a: int, b: int) -> bool:
+    """True if a bound says more than the limits of both nodes. Those limits also hold for a column that may
+    be NULL.
+    """
+    return 0 in (a, b) or closure.between(a, b) < closure.upper(a) - closure.lower(b)

@@ -1,0 +1,172 @@
+"""Normal form of a select-project-join query: difference bounds over whole numbers.
+
+Every attribute of every occurrence of a stream is a *node*, numbered from 1. Node 0 stands for the number 0,
+so that `a <= 5` is `a - 0 <= 5`. A strict comparison of whole numbers is a difference bound too: `a < b` is
+`a - b <= -1`. A value that is only tested for equality (VARCHAR) is coded as a whole number: constants by
+their place in a list, all others by numbers that no constant has.
+
+Conditions that are no differences are not part of the normal form: filters of one stream are applied to its
+tuples before evaluation; disjunctions, and inequations between streams, are split into several conjunctions
+(see `tamis.bounded.timeless`). Where a failing condition therefore proves nothing, `caveats` gives the
+reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tamis.bounded.conjunctive.difference_bounds import Closure
+
+Kind = Literal["whole", "time", "dense", "text"]  # all but dense are whole numbers to the deciders
+
+# The number of a column that must be NULL: no value that is compared is that small.
+NULL = -(1 << 60)
+
+# The artificial stream of `extremes`: no stream of a user has this name.
+EXTREME_STREAM = ""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`left - right <= bound`, of nodes."""
+
+    left: int
+    right: int
+    bound: int
+
+
+@dataclass(frozen=True)
+class Unequal:
+    """`left - right != offset`, of nodes of one occurrence, or with node 0."""
+
+    left: int
+    right: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Node:
+    """One attribute of an occurrence (from 0): its name for users, and its column, by which occurrences of
+    one stream are matched.
+
+    It may be NULL if it is `nullable`, and is always NULL if it is `null`: then its only value is the number
+    `NULL`.
+    """
+
+    occurrence: int
+    name: str
+    column: str = ""
+    nullable: bool = False
+    kind: Kind = "whole"
+    null: bool = False
+
+    @property
+    def null_values(self) -> int:
+        """The number of values that NULL adds to those within the limits: 0 or 1."""
+        return int(self.nullable and not self.null)
+
+
+@dataclass(frozen=True)
+class KeyLimit:
+    """Nodes of one occurrence that belong to its stream's key, which takes at most `keys` values. NULL counts
+    as a value.
+    """
+
+    nodes: tuple[int, ...]
+    keys: int
+
+
+@dataclass(frozen=True)
+class Conjunction:
+    """A conjunctive query. `streams[i]` is the stream of occurrence i; a self-join names a stream twice.
+
+    `projected`: nodes whose values SELECT shows, or that a condition needs which is no difference; `exact`:
+    those that only such a condition needs. `ranges`: limits of single nodes that every tuple satisfies and
+    that bound nothing (see `tamis.bounded.timeless.dense_columns`). `grouped`: the rows are counted by
+    groups, which are the projected values, and are kept. `key_limits`: keys with a limited number of values.
+    `in_expressions`: projected nodes that SELECT shows only within expressions, in which different values may
+    look the same. `caveats`: reasons why an unbounded attribute, or a failing condition, does not yet prove
+    the query unbounded.
+    """
+
+    streams: tuple[str, ...]
+    aliases: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    differences: tuple[Difference, ...]
+    projected: tuple[int, ...]
+    distinct: bool
+    unequal: tuple[Unequal, ...] = ()
+    exact: tuple[int, ...] = ()
+    ranges: tuple[Difference, ...] = ()
+    caveats: tuple[str, ...] = ()
+    grouped: bool = False
+    key_limits: tuple[KeyLimit, ...] = ()
+    in_expressions: tuple[int, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """The number of nodes, with node 0."""
+        return len(self.nodes) + 1
+
+    def occurrence(self, node: int) -> int:
+        """The occurrence of a node (not 0)."""
+        return self.nodes[node - 1].occurrence
+
+    def name(self, node: int) -> str:
+        """The name of a node (not 0), for users."""
+        return self.nodes[node - 1].name
+
+    def alias(self, node: int) -> str:
+        """The alias of a node's (not 0) source."""
+        return self.aliases[self.occurrence(node)]
+
+    def own(self, occurrence: int) -> tuple[int, ...]:
+        """The nodes of an occurrence."""
+        return tuple(k for k, node in enumerate(self.nodes, 1) if node.occurrence == occurrence)
+
+    @property
+    def needed(self) -> tuple[int, ...]:
+        """The nodes whose values must be kept as they are."""
+        return tuple(dict.fromkeys((*self.projected, *self.exact)))
+
+    @property
+    def self_joined(self) -> bool:
+        """True if a stream occurs twice."""
+        return len(set(self.streams)) < len(self.streams)
+
+    def closure(self) -> Closure | None:
+        """Everything that the conditions imply about differences; None if they contradict each other."""
+        return close(self.size, self.differences, self.unequal)
+
+
+def close(
+    size: int, differences: tuple[Difference, ...], unequal: tuple[Unequal, ...] = ()
+) -> Closure | None:
+    """The closure of difference bounds over whole numbers. An inequation counts where it excludes the end of
+    a range.
+
+    `10 < a < 12` and `10 < b < 12` give `a = b`:
+
+    >>> eleven = [d for a in (1, 2) for d in (Difference(a, 0, 11), Difference(0, a, -11))]
+    >>> found = close(3, tuple(eleven))
+    >>> found.between(1, 2), found.between(2, 1)
+    (0, 0)
+    """
+    found = Closure.free(size)
+    for one in differences:
+        if not found.add(one.left, one.right, one.bound):
+            return None
+    changed = True
+    while changed:
+        changed = False
+        for other in unequal:
+            for left, right, offset in (
+                (other.left, other.right, other.offset),
+                (other.right, other.left, -other.offset),
+            ):
+                if found.between(left, right) == offset:
+                    changed = True
+                    if not found.add(left, right, offset - 1):
+                        return None
+    return found

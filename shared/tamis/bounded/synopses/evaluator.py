@@ -1,0 +1,83 @@
+"""Evaluator of a bounded conjunction, tuple by tuple (arasu-2004, section 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tamis.bounded.conjunctive.bucket_coordinates import cells
+from tamis.bounded.conjunctive.difference_bounds import Closure
+from tamis.bounded.conjunctive.key_limits import bucket_nodes
+from tamis.bounded.conjunctive.normal_form import Conjunction
+from tamis.bounded.synopses.columns import Columns, InsertFilter, Mask
+from tamis.bounded.synopses.filters import Filter
+from tamis.bounded.synopses.join import Condition, Join
+from tamis.bounded.synopses.synopsis import Entry, Synopsis, Values
+
+Row = tuple[tuple[object, ...], int]  # the payloads by occurrence, and how many rows these stand for
+
+
+class Evaluator:
+    """Evaluates one conjunction without contradiction.
+
+    `holds` is a condition that is no difference. `kept_by` is the wider query by which tuples are kept, if
+    there is one (see `extremes`). The synopses are bounded if `decide.violation` finds nothing; the rows are
+    right in any case.
+    """
+
+    def __init__(
+        self,
+        query: Conjunction,
+        closure: Closure,
+        holds: Condition | None = None,
+        kept_by: tuple[Conjunction, Closure] | None = None,
+    ) -> None:
+        self.query, self.holds = query, holds
+        wider = kept_by or (query, closure)
+        self._join = Join(query, closure)
+        self.synopses = [
+            Synopsis(
+                cells(*wider, i) if len(query.streams) > 1 else (),
+                query.distinct,
+                bucket_nodes(*wider, i),
+                tuple(sorted(self._join.indexes(i))),
+            )
+            for i in range(len(query.streams))
+        ]
+        self._insert_filters = [InsertFilter(one.layouts, one.needed) for one in self.synopses]
+        self._filters = [Filter(query, closure, i) for i in range(len(query.streams))]
+
+    @property
+    def entries(self) -> int:
+        """The number of entries that the synopses have now."""
+        return sum(map(len, self.synopses))
+
+    def push(self, occurrence: int, values: Values, payload: object) -> Iterator[Row]:
+        """Take a tuple at one occurrence, and yield the rows that it adds.
+
+        `values` stand at the numbers of its nodes (no others are read), with None for NULL; a tuple with a
+        NULL that the query compares must not be pushed. Take all rows before the next tuple is pushed. Push a
+        tuple of a self-join at each occurrence.
+        """
+        if not self._filters[occurrence].passes(values):
+            return
+        new = Entry(values, payload)
+        for chosen in self._join.rows(occurrence, new, self.synopses):
+            if self.holds is None or self.holds(chosen):
+                count = 1
+                for entry in chosen:
+                    count *= entry.count
+                yield tuple(entry.payload for entry in chosen), count
+        self.synopses[occurrence].insert(values, payload)
+
+    def insert_nodes(self, occurrence: int) -> set[int]:
+        """The nodes whose values decide, under DISTINCT, which tuples must be pushed."""
+        return self._insert_filters[occurrence].nodes
+
+    def inserts(self, occurrence: int, columns: Columns, rows: int) -> Mask:
+        """The tuples of a batch that must be pushed, under DISTINCT, of those that satisfy all conditions on
+        their occurrence.
+
+        The other tuples change neither the result nor the synopses once the tuples found so far are pushed.
+        `columns` are those of `insert_nodes`, in which a value has the same number in every batch.
+        """
+        return self._insert_filters[occurrence].of(columns, rows)

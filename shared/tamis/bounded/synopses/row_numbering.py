@@ -1,0 +1,52 @@
+"""Row numbering: a number for each different row of whole numbers, by a compiled hash table."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.bounded.synopses.growable_arrays import grown
+from tamis.bounded.synopses.kernels import entered, numbered
+
+Ints = NDArray[np.int64]
+_FEWEST = 16  # rows for which there is room at first
+
+
+class RowNumbering:
+    """Numbers rows of `width` numbers in the order in which they first come."""
+
+    def __init__(self, width: int) -> None:
+        self._keys = np.empty((_FEWEST, width), np.int64)
+        self._table = np.full(4 * _FEWEST, -1, np.int64)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def of(self, rows: Ints) -> Ints:
+        """The numbers of rows of shape (n, width).
+
+        >>> one = RowNumbering(1)
+        >>> one.of(np.array([[7], [7], [8], [7]])).tolist(), len(one)
+        ([0, 0, 1, 0], 2)
+        """
+        out = np.empty(len(rows), np.int64)
+        at = 0
+        while at < len(rows):
+            self._count, at = numbered(self._table, self._keys, self._count, rows, at, out)
+            if at < len(rows):
+                self._keys = grown(self._keys, len(self._keys) + 1)
+                self._table = np.full(2 * len(self._table), -1, np.int64)
+                entered(self._table, self._keys, self._count)
+        return out
+
+
+def firsts(numbers: Ints, before: int) -> Ints:
+    """The place of the first occurrence of each number that is at least `before`, if new numbers come in
+    ascending order.
+
+    >>> firsts(np.array([1, 2, 0, 2, 3]), 2).tolist()
+    [1, 4]
+    """
+    highest = np.maximum.accumulate(np.concatenate([[before - 1], numbers]))
+    return np.flatnonzero(numbers > highest[:-1])

@@ -1,0 +1,130 @@
+"""Declared domains: limits of columns from types and CHECKs, and of keys from `keys`.
+
+They hold for all values except NULL.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+
+from tamis.analysis.conjuncts import flatten_and
+from tamis.bounded.conjunctive.difference_bounds import Closure
+from tamis.bounded.conjunctive.normal_form import Difference, KeyLimit, close
+from tamis.bounded.timeless.alternatives import alternatives
+from tamis.bounded.timeless.differences import DifferenceBound, DifferenceForm, differences
+from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, columns, substitute
+from tamis.expressions.sql_text import to_sql
+from tamis.query.model import StreamDef
+
+
+def domain(column: Column, stream: StreamDef, code: Callable[[str], int]) -> Iterator[DifferenceForm]:
+    """The limits from a column's type and the CHECKs of its stream. A CHECK with OR gives the range around
+    its ranges.
+    """
+    if column.type is Type.BOOLEAN:
+        yield from _limits(column, 0, 1)
+    for one in stream.columns:
+        if one.check is not None:
+            check = _under(column.alias, one.check)
+            for part in dict.fromkeys((check, *flatten_and(check))):
+                if column in columns(part):
+                    yield from _range(column, part, code)
+
+
+def _range(column: Column, check: Expr, code: Callable[[str], int]) -> Iterator[DifferenceForm]:
+    forms = [[_limiting(part, code) for part in one] for one in alternatives(check) or ()]
+    understood = [[r for r in one if r is not None] for one in forms]
+    if not understood or not all(understood):
+        return
+    valued = [one for one in understood if not any(r.null and r.bounds[0].left == column for r in one)]
+    found = [closure for one in valued if (closure := _closure(column, one)) is not None]
+    if found:
+        low, high = min(one.lower(1) for one in found), max(one.upper(1) for one in found)
+        yield from _limits(column, low, high)
+
+
+def caveats(
+    alias: str, stream: StreamDef, nodes: Sequence[Column], code: Callable[[str], int]
+) -> Iterator[str]:
+    """The CHECKs that say more than limits of single columns: an example's tuples may violate them."""
+    present = {one.name for one in nodes if one.alias == alias}
+    absent = {one.name for one in stream.columns if not one.not_null} - present
+    for check in (one.check for one in stream.columns if one.check is not None):
+        for part in flatten_and(_under(alias, check)):
+            if not _told(part, present, absent, code):
+                yield f"it isn't known which tuples satisfy CHECK ({to_sql(part, qualify=False)})"
+
+
+def _told(part: Expr, present: Set[str], absent: Set[str], code: Callable[[str], int]) -> bool:
+    """True if the limits of columns say everything that matters in a CHECK. Columns in `absent` may be NULL
+    because the query doesn't read them.
+    """
+    own = {one.name for one in columns(part)}
+    if own and not own & present:
+        return True
+    split = alternatives(part) or ()
+    if any(all(_unknown(atom, absent, code) for atom in one) for one in split):
+        return True  # a CHECK that is NULL is satisfied
+    atoms = [atom for one in split for atom in one if not _compares_null(atom)]
+    if len(own) != 1 or not split or any(_limiting(atom, code) is None for atom in atoms):
+        return False
+    # Several ranges of whole numbers are limited just where the range around them is.
+    return len(split) == 1 or all(one.type is not Type.DOUBLE for one in columns(part))
+
+
+def _unknown(atom: Expr, absent: Set[str], code: Callable[[str], int]) -> bool:
+    """True if a comparison is NULL when the columns in `absent` are NULL."""
+    form = differences(atom, code)
+    if form is None or form.null:
+        return False
+    # IS NOT NULL compares nothing.
+    compares = bool(form.inequations) or any(one.left != one.right for one in form.bounds)
+    return compares and any(one.name in absent for one in columns(atom))
+
+
+def _limiting(part: Expr, code: Callable[[str], int]) -> DifferenceForm | None:
+    """The limits from a part of a CHECK. A part that may be NULL limits nothing, since a CHECK that is NULL
+    is satisfied.
+    """
+    found = None if _compares_null(part) else differences(part, code)
+    overflows = found is not None and any(
+        one.type is not Type.INT for g in found.guards for one in columns(g)
+    )
+    return None if overflows else found
+
+
+def _compares_null(part: Expr) -> bool:
+    inner = part.args[0] if isinstance(part, Call) and part.op == "not" else part
+    return isinstance(inner, Call) and any(isinstance(a, Literal) and a.value is None for a in inner.args)
+
+
+def _under(alias: str, check: Expr) -> Expr:
+    return substitute(check, lambda own: Column(alias, own.name, own.type))
+
+
+def key_limits(streams: Mapping[str, StreamDef], nodes: Sequence[Column]) -> Iterator[KeyLimit]:
+    """The declared limits of keys, by alias. Nodes are numbered from 1."""
+    for alias, stream in streams.items():
+        own = [at for at, one in enumerate(nodes, 1) if one.alias == alias and one.name in stream.key]
+        if stream.keys is not None and own:
+            yield KeyLimit(tuple(own), stream.keys)
+
+
+def _closure(column: Column, forms: Sequence[DifferenceForm]) -> Closure | None:
+    """Everything that forms imply about one column alone."""
+    number = {None: 0, column: 1}
+    bounds = [
+        Difference(number[b.left], number[b.right], b.bound)
+        for form in forms
+        for b in form.bounds
+        if b.left in number and b.right in number
+    ]
+    return close(2, tuple(bounds))
+
+
+def _limits(column: Column, low: float, high: float) -> Iterator[DifferenceForm]:
+    if math.isfinite(high):
+        yield DifferenceForm((DifferenceBound(column, None, int(high)),), compares=False)
+    if math.isfinite(low):
+        yield DifferenceForm((DifferenceBound(None, column, -int(low)),), compares=False)

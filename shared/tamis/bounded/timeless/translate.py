@@ -1,0 +1,310 @@
+"""Translation of a query to conjunctions of differences, for `tamis.bounded.conjunctive`.
+
+Each alternative of a condition with OR on one stream makes an alternative of the query: the query is their
+union, and filters on one stream leave the verdict exact. So does each side of an inequation between streams.
+Conditions on one stream are also evaluated in full on the stream's tuples: nothing is lost where a condition
+says more than differences.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tamis.analysis.conjuncts import flatten_and
+from tamis.bounded.conjunctive.difference_bounds import Closure
+from tamis.bounded.conjunctive.normal_form import (
+    Conjunction,
+    Difference,
+    Kind,
+    Node,
+    Unequal,
+)
+from tamis.bounded.timeless.alternatives import MOST, Alternative, alternatives
+from tamis.bounded.timeless.declared_domains import caveats, domain, key_limits
+from tamis.bounded.timeless.dense_columns import split_by_intervals
+from tamis.bounded.timeless.differences import (
+    DifferenceForm,
+    Inequation,
+    differences,
+    one_to_one,
+)
+from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns
+from tamis.expressions.sql_text import to_sql
+from tamis.expressions.vectorized.evaluate import holds
+from tamis.query.model import Catalog, Query
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One alternative that doesn't contradict itself: of each choice, the condition in `taken` is true, and
+    those in `excluded` are not.
+    """
+
+    conjunction: Conjunction
+    closure: Closure
+    taken: tuple[Expr, ...]
+    excluded: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A query over streams without time, taken apart. Node k of all branches is `columns[k - 1]`.
+
+    `filters` are the conditions on one source each; `not_null` has expressions of a source that must not be
+    NULL besides; `joins` are conditions over several sources that are no differences.
+    """
+
+    query: Query
+    columns: tuple[Column, ...]
+    branches: tuple[Branch, ...]
+    filters: Mapping[str, tuple[Expr, ...]]
+    not_null: Mapping[str, tuple[Expr, ...]]
+    joins: tuple[Expr, ...]
+    codes: Mapping[str, int]
+    contradiction: str | None = None
+
+
+@dataclass
+class _Parts:
+    """The parts of all conjuncts."""
+
+    differences: list[DifferenceForm] = field(default_factory=list)
+    choices: list[tuple[Alternative, ...]] = field(default_factory=list)
+    filters: dict[str, list[Expr]] = field(default_factory=dict)
+    not_null: dict[str, list[Expr]] = field(default_factory=dict)
+    joins: list[Expr] = field(default_factory=list)
+    caveats: list[str] = field(default_factory=list)
+    false: str | None = None
+
+
+class _Translator:
+    def __init__(self, query: Query, catalog: Catalog, extra: Sequence[Column]) -> None:
+        self.query, self.extra = query, extra
+        self.streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
+        self.codes: dict[str, int] = {}
+        self.parts = _Parts(
+            filters={alias: [] for alias in self.streams}, not_null={alias: [] for alias in self.streams}
+        )
+
+    def code(self, text: str) -> int:
+        """The number of a constant text."""
+        return self.codes.setdefault(text, len(self.codes))
+
+    def translate(self) -> Translation:
+        parts = self.parts
+        for conjunct in self.query.conjuncts:
+            for part in flatten_and(conjunct.expr):
+                self._conjunct(part)
+        nodes = self._nodes()
+        known = [form for column in nodes for form in domain(column, self.streams[column.alias], self.code)]
+        for alias, stream in self.streams.items():
+            parts.caveats += caveats(alias, stream, nodes, self.code)
+        for column in {c for one in parts.differences if one.compares for c in _compared(one)}:
+            parts.not_null[column.alias].append(_present(column))
+        branches = tuple(self._branches(nodes, [*known, *parts.differences]))
+        return Translation(
+            self.query,
+            nodes,
+            branches,
+            {alias: tuple(dict.fromkeys(exprs)) for alias, exprs in parts.filters.items()},
+            {alias: tuple(dict.fromkeys(exprs)) for alias, exprs in parts.not_null.items()},
+            tuple(parts.joins),
+            self.codes,
+            parts.false,
+        )
+
+    def _conjunct(self, part: Expr) -> None:
+        parts, over = self.parts, aliases(part)
+        form = differences(part, self.code)
+        if len(over) == 1:
+            (alias,) = over
+            parts.filters[alias].append(part)
+        if not over:
+            parts.false = parts.false or (None if _true(part) else to_sql(part))
+        elif form is not None:
+            parts.differences.append(form)
+            for guard in form.guards:
+                if len(aliases(guard)) == 1:
+                    (alias,) = aliases(guard)
+                    parts.not_null[alias].append(_present(guard))
+        elif len(over) > 1:
+            parts.joins.append(part)
+            parts.caveats.append(
+                "Tamis can decide only join conditions of the form a - b < 5 over integers, and"
+                f" {to_sql(part)} isn't one"
+            )
+        else:
+            self._filter(part)
+
+    def _filter(self, part: Expr) -> None:
+        """A condition on one stream that is not a single difference."""
+        parts = self.parts
+        split = alternatives(part) if isinstance(part, Call) and part.op in ("or", "and", "not") else None
+        if split is not None and len(split) > 1:
+            parts.choices.append(split)
+        else:
+            parts.caveats.append(f"it isn't known which tuples satisfy {to_sql(part)}")
+
+    def _nodes(self) -> tuple[Column, ...]:
+        """The columns that matter: those that are compared, shown, or needed by a condition."""
+        parts = self.parts
+        read = [c for one in parts.differences for c in _compared(one)]
+        for split in parts.choices:
+            for one in itertools.chain.from_iterable(split):
+                form = differences(one, self.code)
+                read += [] if form is None else _compared(form)
+        read += [c for output in self.query.select for c in columns(output.expr) if c.alias]
+        read += [c for join in parts.joins for c in columns(join)]
+        read += self.extra
+        return tuple(dict.fromkeys(read))
+
+    def _branches(self, nodes: tuple[Column, ...], known: Sequence[DifferenceForm]) -> Iterator[Branch]:
+        choices = list(self.parts.choices)
+        caveats = list(self.parts.caveats)
+        while len(choices) > 1 and _count(choices) > MOST:
+            dropped = choices.pop(max(range(len(choices)), key=lambda i: len(choices[i])))
+            caveats.append(
+                f"a condition with OR has {len(dropped)} alternatives, which are too many to decide"
+            )
+        apart = [one for form in known for one in form.inequations if _between(one)]
+        for taken in itertools.product(*(range(len(split)) for split in choices)):
+            picked = [choices[i][at] for i, at in enumerate(taken)]
+            excluded = tuple(_and(choices[i][j]) for i, at in enumerate(taken) for j in range(at))
+            forms = [
+                *known,
+                *(r for one in picked for part in one if (r := differences(part, self.code)) is not None),
+            ]
+            unread = [p for one in picked for p in one if differences(p, self.code) is None]
+            doubtful = [
+                *caveats,
+                *(f"it isn't known which tuples satisfy {to_sql(p)}" for p in unread),
+                *(
+                    ["Tamis decides a != between streams as two queries, one with < and one with >"]
+                    if apart
+                    else []
+                ),
+            ]
+            for sides in itertools.product((False, True), repeat=len(apart)):
+                yield from self._branch(
+                    nodes,
+                    forms,
+                    list(zip(apart, sides, strict=True)),
+                    doubtful,
+                    (tuple(map(_and, picked)), excluded),
+                )
+
+    def _branch(
+        self,
+        nodes: tuple[Column, ...],
+        forms: Sequence[DifferenceForm],
+        sides: Sequence[tuple[Inequation, bool]],
+        caveats: list[str],
+        choice: tuple[tuple[Expr, ...], tuple[Expr, ...]],
+    ) -> Iterator[Branch]:
+        compared = {c for form in forms if form.compares for c in _compared(form)}
+        nulls = {c for form in forms if form.null for c in _compared(form)}
+        if nulls & compared or not all(map(self._admits_null, nulls)):
+            return
+        # Declarations hold for a column's values, and NULL is none.
+        forms = [one for one in forms if one.compares or one.null or not nulls & {*_compared(one)}]
+        number = {column: at for at, column in enumerate(nodes, 1)}
+        at = {alias: i for i, alias in enumerate(self.streams)}
+        found, unequal = _numbered(forms, sides, number)
+        exact = tuple(dict.fromkeys(number[c] for j in self.parts.joins for c in columns(j) if c in number))
+        outputs = [output.expr for output in self.query.select]
+        projected = tuple(dict.fromkeys(number[c] for one in outputs for c in columns(one) if c in number))
+        plain = {number[c] for one in outputs if (c := one_to_one(one)) is not None and c in number}
+        conjunction = Conjunction(
+            tuple(stream.name for stream in self.streams.values()),
+            tuple(self.streams),
+            tuple(self._node(c, at[c.alias], compared=c in compared, null=c in nulls) for c in nodes),
+            found,
+            projected,
+            self.query.distinct,
+            unequal,
+            exact,
+            caveats=tuple(dict.fromkeys(caveats)),
+            key_limits=tuple(key_limits(self.streams, nodes)),
+            in_expressions=tuple(node for node in projected if node not in plain),
+        )
+        closure = conjunction.closure()
+        if closure is not None:
+            dense = [at for at, column in enumerate(nodes, 1) if column.type is Type.DOUBLE]
+            for part, own in split_by_intervals(conjunction, closure, dense):
+                yield Branch(part, own, *choice)
+
+    def _node(self, column: Column, occurrence: int, *, compared: bool, null: bool) -> Node:
+        nullable = not compared and self._admits_null(column)
+        kinds: dict[Type, Kind] = {Type.DOUBLE: "dense", Type.VARCHAR: "text", Type.TIMESTAMP: "time"}
+        kind = kinds.get(column.type, "whole")
+        return Node(occurrence, f"{column.alias}.{column.name}", column.name, nullable, kind, null)
+
+    def _admits_null(self, column: Column) -> bool:
+        """True if the column may be NULL. The columns of windows aren't declared and are never NULL."""
+        declared = self.streams[column.alias].column(column.name)
+        return declared is not None and not declared.not_null
+
+
+def translate(query: Query, catalog: Catalog, extra: Sequence[Column] = ()) -> Translation:
+    """Take apart a query over streams without time. Columns in `extra` become nodes too."""
+    return _Translator(query, catalog, extra).translate()
+
+
+def _number(number: Mapping[Column, int], column: Column | None) -> int:
+    return 0 if column is None else number[column]
+
+
+def _numbered(
+    forms: Sequence[DifferenceForm], sides: Sequence[tuple[Inequation, bool]], number: Mapping[Column, int]
+) -> tuple[tuple[Difference, ...], tuple[Unequal, ...]]:
+    """The differences and inequations of nodes. An inequation between streams has its side in `sides`:
+    whether the left value is above the right one.
+    """
+    found = [
+        Difference(_number(number, b.left), _number(number, b.right), b.bound)
+        for form in forms
+        for b in form.bounds
+    ]
+    for one, above in sides:
+        left, right = number[one.left], _number(number, one.right)
+        found.append(
+            Difference(right, left, -one.offset - 1) if above else Difference(left, right, one.offset - 1)
+        )
+    unequal = tuple(
+        Unequal(number[a.left], _number(number, a.right), a.offset)
+        for form in forms
+        for a in form.inequations
+        if not _between(a)
+    )
+    return tuple(dict.fromkeys(found)), unequal
+
+
+def _compared(form: DifferenceForm) -> list[Column]:
+    ends = [end for b in form.bounds for end in (b.left, b.right)]
+    ends += [end for a in form.inequations for end in (a.left, a.right)]
+    return [end for end in ends if end is not None]
+
+
+def _between(one: Inequation) -> bool:
+    return one.right is not None and one.left.alias != one.right.alias
+
+
+def _present(expr: Expr) -> Expr:
+    return Call("not", (Call("is_null", (expr,), Type.BOOLEAN),), Type.BOOLEAN)
+
+
+def _and(parts: Alternative) -> Expr:
+    return parts[0] if len(parts) == 1 else Call("and", parts, Type.BOOLEAN)
+
+
+def _count(choices: Sequence[tuple[Alternative, ...]]) -> int:
+    count = 1
+    for split in choices:
+        count *= len(split)
+    return count
+
+
+def _true(part: Expr) -> bool:
+    return bool(holds(part, {}, 1)[0])

@@ -1,0 +1,242 @@
+"""The value that edges compare: computed values need not have the order of the exact ones.
+
+Proofs are about exact numbers. A tuple may be omitted only if the tuples that stand for it are exactly at
+least as high (or low). Edges compare the first of these that is possible:
+
+1. The value itself, if it is not rounded, such as an attribute.
+
+2. The computed value, if it stands in the condition as the edge computes it, and its error is a small share
+of itself or negligible beside the threshold. The joiner then counts each retained value as anything within
+the error (`Margin`).
+
+3. An attribute, if the value has only one and rises or falls with it.
+
+4. Exact values, if the value is a sum of products (`polynomials`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tamis.certificates.certificate import Certificate, Unproven
+from tamis.certificates.curvature.properties import Curvature
+from tamis.certificates.curvature.prover import Prover
+from tamis.certificates.interval_arithmetic.derivatives import NO_VARIABLE, UndefinedError
+from tamis.certificates.interval_arithmetic.intervals import Interval
+from tamis.certificates.interval_arithmetic.subdivision import (
+    Effort,
+    derivatives_over,
+    prove_curvature,
+)
+from tamis.certificates.scalars.scalar import constant, subexpressions, substituted
+from tamis.expressions.exact.polynomials import polynomial
+from tamis.expressions.exact.rounding import NOT_NEGATIVE, Margin, bound
+from tamis.expressions.nodes import (
+    COMPARISONS,
+    LARGEST_EXACT_INTEGER,
+    OPAQUE,
+    Call,
+    Column,
+    Expr,
+    aliases,
+    columns,
+)
+from tamis.expressions.sql_text import to_sql
+from tamis.plan.model import Sides
+
+_OPERATION, _LIBRARY = 2.0**-52, 2.0**-50  # as in `rounding`
+_UNDERFLOW = 2.0**-1022
+_WORK = 100_000  # of showing that a value rises or falls: hundredths of a second
+# An error of at most this share of the threshold is negligible.
+NEGLIGIBLE = 1e-9
+_FLIPPED: dict[Sides, Sides] = {"above": "below", "below": "above", "both": "both"}
+_MOST = 1e300  # a greater error counts as unknown
+_MOST_POWER = 64
+# Errors are computed for values, and bounds, of at most as many operators: a fraction of a second.
+_LONGEST, _LONGEST_BOUND = 200, 5_000
+
+Box = Mapping[Column, Interval]
+
+
+def choose_comparison(
+    found: Certificate, conditions: tuple[Expr, ...], box: Box, effort: Effort
+) -> Certificate | Unproven:
+    """The certificate with the value that edges compare; or the reason why there is none. `effort` limits the
+    proof of case 3.
+    """
+    value = found.value
+    if bound(value) is None:
+        return found
+    written = not any(_stands_elsewhere(value, part, found.fixed) for part in conditions)
+    error = greatest_size(bound(value), box)
+    form = polynomial(value)
+    if written and (margin := _margin(value, error, conditions, box, exactly=form is not None)):
+        return replace(found, margin=margin)
+    moving = [c for c in dict.fromkeys(columns(value)) if c not in found.fixed]
+    if len(moving) == 1 and (direction := _direction(value, moving[0], box, effort)):
+        sides = found.sides if direction > 0 else _FLIPPED[found.sides]
+        return replace(found, value=moving[0], sides=sides)
+    if form is not None:
+        return replace(found, exact=True)
+    name = to_sql(value)
+    if not written:
+        return Unproven(
+            f"{name} stands in several terms, which are rounded separately; write them side by side"
+        )
+    much = f"by as much as {error:.2g}" if error < math.inf else "by any amount"
+    return Unproven(
+        f"{name} may be rounded {much} over the declared domains; declare CHECKs that bound its columns"
+    )
+
+
+def _margin(
+    value: Expr, error: float, conditions: tuple[Expr, ...], box: Box, *, exactly: bool
+) -> Margin | None:
+    """The possible error of a value, if it is small. `exactly`: exact values could be compared instead, so
+    the error must be small beside a constant.
+    """
+    part = relative_error(value, box, last=True) if _operators(value, _LONGEST) < _LONGEST else None
+    if part is not None:
+        return Margin(value, 1.01 * part, _UNDERFLOW)
+    limit = _threshold(value, conditions, box, exactly=exactly)
+    return Margin(value, 0.0, error) if error <= NEGLIGIBLE * limit else None
+
+
+def _stands_elsewhere(value: Expr, condition: Expr, fixed: tuple[Column, ...]) -> bool:
+    """True if the condition contains attributes of the value's stream outside the value."""
+    (alias,) = aliases(value)
+    rest = columns(substituted(condition, value, NO_VARIABLE))
+    return any(c.alias == alias and c not in fixed for c in rest)
+
+
+def greatest_size(expr: Expr | None, box: Box) -> float:
+    """The greatest size of an error bound over the box; infinity where nothing is known."""
+    if expr is None:
+        return 0.0
+    if _operators(expr, _LONGEST_BOUND) >= _LONGEST_BOUND:
+        return math.inf
+    try:
+        found = float(derivatives_over(_unguarded(expr, box), box, NO_VARIABLE).value.hi)
+    except UndefinedError:
+        return math.inf
+    return found if found < _MOST else math.inf
+
+
+def _operators(expr: Expr, most: int) -> int:
+    """The number of operators, or `most` where there are more."""
+    found, left = 0, [expr]
+    while left and found < most:
+        one = left.pop()
+        if isinstance(one, Call):
+            found += 1
+            left += one.args
+    return found
+
+
+def _unguarded(expr: Expr, box: Box) -> Expr:
+    """An error bound without the GREATEST that keeps its divisors from being negative, where they aren't:
+    enclosures of GREATEST don't show this for what may be NULL. Raises UndefinedError if a divisor may be
+    negative.
+    """
+    if not isinstance(expr, Call):
+        return expr
+    if expr.op == "greatest" and expr.args[-1] is NOT_NEGATIVE:
+        divisor = _unguarded(expr.args[0], box)
+        if not float(_span(divisor, box).lo) > 0.0:
+            raise UndefinedError(expr, "may be 0")
+        return divisor
+    return Call(expr.op, tuple(_unguarded(arg, box) for arg in expr.args), expr.type)
+
+
+def _direction(value: Expr, column: Column, box: Box, effort: Effort) -> int:
+    """1 if `value` never falls with the column, -1 if it never rises, 0 if neither is shown."""
+    if column not in box or (column.type.integral and float(box[column].magnitude) > LARGEST_EXACT_INTEGER):
+        return 0
+    own = {c: box[c] for c in columns(value) if c in box}
+    given = min(_WORK, effort.left)
+    work = Effort(given, trials=effort.trials)
+    curvature = Curvature.NONE
+    try:
+        curvature = Prover(own, column, work).fact(value).curvature
+        if not curvature & (Curvature.RISING | Curvature.FALLING):
+            curvature = prove_curvature(value, own, column, work)
+    except (UndefinedError, OverflowError):
+        return 0
+    finally:
+        effort.left -= given - work.left
+        effort.trials = work.trials
+    return 1 if Curvature.RISING in curvature else -1 if Curvature.FALLING in curvature else 0
+
+
+def relative_error(expr: Expr, box: Box, *, last: bool = False) -> float | None:
+    """The greatest error of a computed value as a share of itself; None if no share is known."""
+    if bound(expr) is None and not expr.type.integral:
+        return 0.0
+    if expr.type.integral:
+        wide = float(_span(expr, box).magnitude) > LARGEST_EXACT_INTEGER
+        return _OPERATION if wide else 0.0
+    if not isinstance(expr, Call) or expr.op == OPAQUE:
+        return None
+    parts = [relative_error(arg, box) for arg in expr.args]
+    a, b = parts[0], parts[-1]
+    if expr.op in ("exp", "ln", "log10"):
+        return _LIBRARY if a == 0.0 else None
+    if expr.op == "power" and a is not None and (n := constant(expr.args[1])) is not None:
+        return float(abs(n)) * a + _LIBRARY if abs(n) <= _MOST_POWER and _sized(expr, box, last) else None
+    if a is None or b is None:
+        return None
+    match expr.op:
+        case "neg" | "abs":
+            return a
+        case "sqrt":
+            return a + _OPERATION
+        case "+" | "-":
+            return max(a, b) + _OPERATION if a == b == 0.0 or _same_sign(expr, box) else None
+        case "*" | "/":
+            return a + b + _OPERATION if _sized(expr, box, last) else None
+    return None
+
+
+def _sized(expr: Expr, box: Box, last: bool) -> bool:
+    """True if a result is never so small that it is rounded to a multiple of 2^-1074. The error of such a
+    rounding isn't relative to the result. For the last operation the absolute part of the margin covers it.
+    """
+    return last or _least(_span(expr, box)) >= 2.0**-900
+
+
+def _same_sign(expr: Call, box: Box) -> bool:
+    """True if both terms have the same sign, so that nothing cancels."""
+    left, right = (_span(arg, box) for arg in expr.args)
+    same = (left.lo >= 0 and right.lo >= 0) or (left.hi <= 0 and right.hi <= 0)
+    apart = (left.lo >= 0 and right.hi <= 0) or (left.hi <= 0 and right.lo >= 0)
+    return bool(same if expr.op == "+" else apart)
+
+
+def _least(span: Interval) -> float:
+    if span.lo <= 0.0 <= span.hi:
+        return 0.0
+    return float(min(abs(span.lo), abs(span.hi)))
+
+
+def _span(expr: Expr, box: Box) -> Interval:
+    return derivatives_over(expr, box, NO_VARIABLE).value
+
+
+def _threshold(value: Expr, conditions: tuple[Expr, ...], box: Box, *, exactly: bool) -> float:
+    """The number beside which an error must be small: the least constant that an expression with `value` is
+    compared with.
+
+    Without constants it is the widest other value in the comparison, unless `value` could be compared
+    `exactly`.
+    """
+    tests = [
+        t for part in conditions for t in subexpressions(part) if isinstance(t, Call) and t.op in COMPARISONS
+    ]
+    tests = [test for test in tests if value in subexpressions(test)]
+    constants = [abs(float(c)) for test in tests for side in test.args if (c := constant(side))]
+    if constants or exactly:
+        return min(constants, default=0.0)
+    others = {c for test in tests for c in columns(test) if c in box} - set(columns(value))
+    return min((float(box[c].magnitude) for c in others), default=0.0)

@@ -1,0 +1,133 @@
+"""Recordings as input of `tamis run` and `tamis verify`: the shared options, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar, get_args
+
+import click
+
+from tamis.cli._sql_file import STANDARD_INPUT
+from tamis.errors import InputError
+from tamis.query.model import AlertDef, Catalog, DerivedDef
+from tamis.query.names import normalized_name
+from tamis.recordings.files import Format
+from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.typed import Recording, read_recording
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def recording_options(command: _Command) -> _Command:
+    """Add FILE.sql, --input, --time-unit and --format, as `source`, `inputs`, `unit` and `form`."""
+    for decorate in (
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(["csv", "ndjson", "parquet"]),
+            help="Format of standard input and output, and of files without a known extension.",
+        ),
+        click.option(
+            "--time-unit",
+            "unit",
+            type=click.Choice(get_args(TimeUnit)),
+            default="us",
+            show_default=True,
+            help="The unit of times that are numbers; they count from 1970.",
+        ),
+        click.option(
+            "--input",
+            "inputs",
+            multiple=True,
+            metavar="STREAM=FILE",
+            help="The recording of a stream; if a stream has several, each is a separate source.",
+        ),
+        click.argument("source", metavar="FILE.sql"),
+    ):
+        command = decorate(command)
+    return command
+
+
+def files_of(inputs: Iterable[str], source: str, catalog: Catalog) -> dict[str, list[str]]:
+    """The files of each stream in `--input`. `source` is the file of SQL: only one may be standard input."""
+    files: dict[str, list[str]] = {}
+    known = {**catalog.streams, **catalog.derived, **catalog.tables}
+    for one in inputs:
+        stream, equals, path = one.partition("=")
+        if not (stream and equals and path):
+            raise InputError(f"{one!r} names no file", where="--input", hint="write STREAM=FILE")
+        files.setdefault(normalized_name(stream, known), []).append(path)
+    if [source, *(path for paths in files.values() for path in paths)].count(STANDARD_INPUT) > 1:
+        raise InputError("standard input can be read only once", where="--input")
+    return files
+
+
+def read_recordings(
+    catalog: Catalog,
+    queries: Sequence[AlertDef | DerivedDef],
+    files: Mapping[str, Sequence[str]],
+    form: Format | None,
+    unit: TimeUnit = "us",
+) -> dict[str, Recording]:
+    """The recordings of all streams that the queries read, by stream. `unit` is the unit of times that are
+    numbers.
+
+    Writes to standard error how many rows an edge would have refused, which times are implausible, and which
+    recordings no query reads.
+    """
+    readers: dict[str, str] = {}
+    for query in queries:
+        for one in query.query.sources:
+            if one.stream not in catalog.tables:
+                readers.setdefault(one.stream, query.name)
+    _check(files, readers, catalog, ", ".join(query.name for query in queries))
+    found = {}
+    for stream, paths in files.items():
+        if stream in readers:
+            found[stream] = read_recording(catalog.streams[stream], paths, form, unit)
+            _warn(stream, found[stream])
+    return found
+
+
+def _check(files: Mapping[str, object], readers: Mapping[str, str], catalog: Catalog, asked: str) -> None:
+    """Check that exactly the streams in `readers` (stream to a query that reads it) have recordings."""
+    for stream in files:
+        if stream not in catalog.streams:
+            raise InputError(
+                _unknown(stream, catalog), where=f"--input {stream}=", hint=f"give {', '.join(readers)}"
+            )
+        if stream not in readers:
+            click.echo(
+                f"stream {stream}: its recording is ignored, since {asked} does not read the stream", err=True
+            )
+    for stream, query_name in readers.items():
+        if stream not in files:
+            raise InputError(
+                f"no recording of stream {stream}, which {query_name} reads",
+                where="--input",
+                hint=f"add --input {stream}=FILE",
+            )
+
+
+def _warn(stream: str, recording: Recording) -> None:
+    """Warn of implausible times, and of rows that were left out."""
+    for text in recording.implausible_times:
+        hint = "" if recording.unit != "us" else "; set --time-unit to the unit of the numbers"
+        click.echo(f"warning: stream {stream}: {text}{hint}", err=True)
+    if recording.refused:
+        what, them = ("row", "it") if recording.refused == 1 else ("rows", "them")
+        click.echo(
+            f"stream {stream}: {recording.refused} {what} left out; an edge would send {them} to the dead "
+            "letters (outside the domain, not finite, or NULL in a NOT NULL column)",
+            err=True,
+        )
+
+
+def _unknown(stream: str, catalog: Catalog) -> str:
+    if stream in catalog.derived:
+        read = dict.fromkeys(source.stream for source in catalog.derived[stream].query.sources)
+        base = f"stream{'s' if len(read) > 1 else ''} {' and '.join(read)}"
+        return f"stream {stream} is made from {base} by a query, and is not recorded"
+    if stream in catalog.tables:
+        return f"{stream} is a table, whose rows are read from {catalog.tables[stream].path}"
+    return f"there is no stream {stream}"

@@ -1,0 +1,53 @@
+"""`tamis redeliver`: send undelivered notifications again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tamis redeliver --config alerts.yaml --dry-run    shows what would be sent
+  tamis redeliver --config alerts.yaml              to every sink
+  tamis redeliver --config alerts.yaml pager        to the sink called pager
+"""
+)
+@click.argument("sinks", nargs=-1, metavar="[SINK]...")
+@click.option(
+    "--config",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The YAML file with the sinks, the same as of `tamis alerts`.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the notifications without sending them.")
+def command(sinks: tuple[str, ...], config: Path, dry_run: bool) -> None:
+    """Send again the notifications that a sink did not accept, from the dead letters.
+
+    They are sent in their old order, each with the same `Idempotency-Key` as before. If a sink still doesn't
+    accept one, the exit code is 1, and the next call sends the rest.
+    """
+    from tamis.errors import InputError
+    from tamis.settings import KafkaSettings, load
+    from tamis_alerts.settings import load_config
+    from tamis_alerts.sinks.redelivery import Redelivery
+
+    known = {sink.name: sink for sink in load_config(config).sinks}
+    for name in sinks:
+        if name not in known:
+            raise InputError(
+                f"there is no sink {name!r}",
+                where=str(config),
+                hint=f"there are: {', '.join(known) or 'none'}",
+            )
+    kafka, faults = load(KafkaSettings), 0
+    for name in sinks or tuple(known):
+        outcome = Redelivery(known[name], kafka).run(dry_run=dry_run, say=click.echo)
+        click.echo(f"{name}: {outcome.sent} {'to send' if dry_run else 'sent'} again")
+        if outcome.fault:
+            click.echo(outcome.fault, err=True)
+            faults += 1
+    if faults:
+        raise SystemExit(1)

@@ -1,0 +1,102 @@
+"""Compile all kernels once: `python -m tamis.compile_kernels`, a step of the set-up.
+
+Numba caches compiled kernels beside the source. Without this step, all edges would compile the filter at
+their first batch, at the same time, and each would use a core for twelve seconds. The first `tamis omit`
+would take as long.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from tamis.bounded.synopses.bucket_maxima import BucketMaxima
+from tamis.evaluation import kernels
+from tamis.evaluation.standing.compilation import standing_evaluator
+from tamis.expressions.nodes import Type
+from tamis.expressions.vectorized import libm
+from tamis.expressions.vectors import Vector
+from tamis.omission.batch import retained_by_key
+from tamis.omission.row_order import by_key_and_time
+from tamis.omission.stream import OmissionState
+from tamis.omission.window_extremes.stream import WindowState
+from tamis.predicates.evaluation import Dispatcher
+from tamis.predicates.matching import implies
+from tamis.predicates.parse import parse
+from tamis.predicates.selectivity import Uniform, selectivity
+from tamis.sharing.selectivity import MOST_EXACT, BoxUnion, volume
+from tamis.sharing.topic_choice import Candidate, CandidateTopics
+
+
+def warm() -> None:
+    """Run each kernel with the types that the services give it."""
+    one = np.ones(1)
+    for function in (libm.exp, libm.ln, libm.log10):
+        function(one)
+    libm.power(one, one)
+    for state in (OmissionState(10), WindowState(1, 10)):
+        for number in range(2):
+            state.offer([1, 2], [number, number + 1], [1.0, 2.0], [2 * number, 2 * number + 1], now=0)
+            state.decide(number, now=0)
+        state.note_published([1])
+        state.held()
+        state.flush()
+    for size in (2, 1000):  # small and large inputs take different kernels
+        retained_by_key(np.zeros(size, np.int64), np.arange(size), np.zeros(size), 10)
+    backwards = np.arange(1000)[::-1].copy()
+    by_key_and_time(backwards, backwards)
+    rows = np.arange(2)
+    kernels.expand(*kernels.windows(rows, rows, rows, rows, rows))
+    BucketMaxima(1).rising(np.arange(100).reshape(-1, 1), np.arange(100))
+    _count()
+    stream, query = parse("a < 1 OR a >= 1 AND b < 1 OR a >= 1 AND b >= 1"), parse("a > 0 AND b > 0")
+    implies(query, stream)
+    whole = BoxUnion.of(np.zeros((1, 1)), np.ones((1, 1)))
+    many = np.zeros((MOST_EXACT + 1, 1))
+    volume(many, many + 1.0)
+    BoxUnion.of(many, many + 1.0)
+    CandidateTopics([Candidate(1, whole, joiner=True, subscribers=0)], 1).choose(whole, subscriber=True)
+    columns = {"a": np.zeros(1), "b": np.zeros(1)}
+    Dispatcher([stream, query]).which(columns)
+    Dispatcher([stream]).any(columns)
+    selectivity(stream, {"a": Uniform(0, 10), "b": Uniform(0, 10)})
+
+
+def _count() -> None:
+    """Join, count and aggregate duplicates, and continue from the state."""
+    calls = "count(*) AS n, max(s.a) AS m, min(s.x) AS l, median(s.k) AS d, median(s.x) AS f"
+    sql = (
+        "CREATE STREAM s (k INT, a INT, x DOUBLE); CREATE STREAM t (j INT); CREATE ALERT counted AS"
+        f" SELECT t.j, {calls} FROM s, t WHERE s.k = t.j AND t.j BETWEEN 0 AND 99 GROUP BY t.j;"
+    )
+    query, again = standing_evaluator(sql, "counted"), standing_evaluator(sql, "counted")
+    numbers = Vector.from_list(list(range(100)), Type.INT)
+    query.take("t", {"j": numbers}, 100)
+    query.take("s", {"k": numbers, "a": numbers, "x": Vector(numbers.data * 0.5)}, 100)
+    again.load(query.dump())
+
+
+def remove_stale_caches(folder: Path) -> int:
+    """Remove the cached kernels below a folder that are older than the newest source of kernels; returns the
+    number of removed files.
+
+    Numba compares a cached kernel with the file that defines it, but not with the files of the kernels that
+    it calls. It would continue to use the old code of these.
+    """
+    sources = (file for file in folder.rglob("*.py") if _HAS_KERNELS.search(file.read_text()))
+    newest = max((file.stat().st_mtime for file in sources), default=0.0)
+    cached = [file for file in folder.rglob("__pycache__/*") if file.suffix in (".nbi", ".nbc")]
+    stale = [file for file in cached if file.stat().st_mtime < newest]
+    for file in stale:
+        file.unlink()
+    return len(stale)
+
+
+_HAS_KERNELS = re.compile(r"^(from|import) .*\b(njit|numba)\b", re.MULTILINE)
+
+
+if __name__ == "__main__":
+    remove_stale_caches(Path(__file__).parent)
+    warm()

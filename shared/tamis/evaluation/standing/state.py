@@ -1,0 +1,59 @@
+"""State of standing queries as bytes: JSON with a version and the form of the query.
+
+Numbers that may have more than 64 bits are hexadecimal text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import orjson
+
+from tamis.errors import RefusedError
+
+VERSION = 2
+
+
+def pack_state(form: Sequence[object], kept: Any) -> bytes:
+    """The bytes of a state with the form of its query; both must be JSON values."""
+    return orjson.dumps({"version": VERSION, "form": form, "kept": kept})
+
+
+def unpack_state(state: bytes, form: Sequence[object]) -> Any:
+    """The state of a query of this form.
+
+    Raises RefusedError if the state has another version or form.
+    """
+    found = orjson.loads(state)
+    if found["version"] != VERSION:
+        raise RefusedError(
+            f"the state has version {found['version']}, not {VERSION}",
+            where="standing query",
+            hint="start the query with empty state",
+        )
+    if found["form"] != orjson.loads(orjson.dumps(form)):
+        raise RefusedError(
+            "the state is of another query", where="standing query", hint="start the query with empty state"
+        )
+    return found["kept"]
+
+
+def number_to_text(number: int | Fraction) -> str:
+    """A number of any size as hexadecimal text; a fraction has a slash.
+
+    >>> number_to_text(-255), number_to_text(Fraction(1, 16))
+    ('-ff', '1/10')
+    """
+    if isinstance(number, Fraction):
+        return f"{number.numerator:x}/{number.denominator:x}"
+    return f"{number:x}"
+
+
+def number_from_text(text: str) -> int | Fraction:
+    """The number that `number_to_text` has written."""
+    if "/" in text:
+        above, below = text.split("/")
+        return Fraction(int(above, 16), int(below, 16))
+    return int(text, 16)

@@ -1,0 +1,269 @@
+"""Bounds of rounding errors as expressions, and the rows in which rounding can decide a condition.
+
+A bound is an expression over the same columns as its number, so that each evaluator of the condition
+(NumPy, DuckDB, interval arithmetic) evaluates the bound in the same way. The bounds are running error
+bounds (Higham, Accuracy and Stability of Numerical Algorithms, 3.3). `+ - * /` and `sqrt` are rounded to
+nearest, with an error of at most 2^-53 of the result. The C library's `exp`, `ln`, `log10` and `power` err
+by a few units in the last place. A bound is twice as large, for its own rounding and for terms of second
+order.
+
+Columns, constants, choices between exact numbers, and integers (which are NULL if they overflow) have no
+error. A Python function is exact by definition. If a bound is NULL and its number isn't, nothing is known
+about the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tamis.expressions.nodes import (
+    COMPARISONS,
+    LARGEST_EXACT_INTEGER,
+    OPAQUE,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    Type,
+    conjunction,
+)
+from tamis.expressions.signatures import call
+
+_OPERATION = 2.0**-52  # twice the largest relative error of one operation
+_LIBRARY = 2.0**-50  # 4 units in the last place: glibc's functions err by less than one
+# Results below 2^-1022 are rounded to multiples of 2^-1074.
+_UNDERFLOW = 2.0**-1022
+_SLACK = 1.0 + 2.0**-20  # for the rounding errors of the bounds
+_FEW_TERMS = 8
+_ROUNDED_ONCE = ("+", "-", "*", "/", "sqrt")
+_ZERO = Literal(0.0, Type.DOUBLE)
+# Recognised by its identity: the second argument of a GREATEST that keeps the divisor of a bound from being
+# negative.
+NOT_NEGATIVE = Literal(0.0, Type.DOUBLE)
+
+
+@dataclass(frozen=True)
+class Margin:
+    """An error of a value that omission compares. For an omitted tuple, the exact value of `value` may
+    differ by up to `relative` * |value| + `absolute` from the computed one.
+    """
+
+    value: Expr
+    relative: float
+    absolute: float
+
+
+def certain(
+    condition: Expr, margins: tuple[Margin, ...] = (), errors: Mapping[Expr, Expr] | None = None
+) -> Expr | None:
+    """A condition that is true only if exact arithmetic gives every comparison in `condition` the computed
+    outcome; None if it always does. The condition may be false or NULL in such rows, too.
+
+    A comparison whose operand is NULL as computed is certain: by definition the operand is NULL in exact
+    arithmetic, too. `errors` has the error bounds of numbers that are inputs here, such as sums.
+    """
+    known = {margin.value: _margin(margin) for margin in margins} | dict(errors or {})
+    found = tuple(dict.fromkeys(_certain(condition, known)))
+    return conjunction(found)
+
+
+def bound(expr: Expr) -> Expr | None:
+    """An upper bound of |computed - exact| of the number `expr`; None if that is always 0."""
+    return _bound(expr, {})
+
+
+def _margin(margin: Margin) -> Expr:
+    spread = _times(margin.relative, _size(margin.value))
+    return call("+", spread, _double(margin.absolute)) if margin.absolute else spread
+
+
+def _certain(expr: Expr, known: dict[Expr, Expr]) -> Iterator[Expr]:
+    if not isinstance(expr, Call) or (known and expr in known):
+        return
+    for arg in expr.args:
+        yield from _certain(arg, known)
+    if expr.op in COMPARISONS and all(arg.type.numeric for arg in expr.args):
+        yield from _comparison(expr, known)
+
+
+def _comparison(expr: Call, known: dict[Expr, Expr]) -> Iterator[Expr]:
+    left, right = expr.args
+    mixed = Type.DOUBLE in (left.type, right.type)
+    a, b = (_bound(arg, known, converted=mixed) for arg in expr.args)
+    if a is None and b is None:
+        return
+    if (b is None and _rounded_once(left, known)) or (a is None and _rounded_once(right, known)):
+        # Rounding is monotone: the result of a single operation is on the right side of a number, or equal
+        # to it.
+        apart = call("!=", left, right)
+    else:
+        distance = call("abs", call("-", _as_double(left), _as_double(right)))
+        apart = call(">", distance, _times(_SLACK, _sum(a, b)))
+    nulls = [call("is_null", side) for side in (left, right) if not isinstance(side, Literal)]
+    yield call("or", apart, *nulls)
+
+
+def _rounded_once(expr: Expr, known: dict[Expr, Expr]) -> bool:
+    """Tell if a number is the result of one correctly rounded operation on exact numbers."""
+    return (
+        isinstance(expr, Call)
+        and expr not in known
+        and expr.op in _ROUNDED_ONCE
+        and expr.type is Type.DOUBLE
+        and all(_bound(arg, known, converted=True) is None for arg in expr.args)
+    )
+
+
+def _bound(expr: Expr, known: dict[Expr, Expr], *, converted: bool = False) -> Expr | None:
+    """The error bound of `expr`; with `converted`, after its conversion to DOUBLE."""
+    if known and expr in known:
+        return known[expr]
+    if expr.type.integral:
+        return _times(_OPERATION, _size(expr)) if converted and _inexact_integer(expr) else None
+    if not isinstance(expr, Call) or expr.op == OPAQUE or expr.type is not Type.DOUBLE:
+        return None
+    if expr.op == "case":
+        return _case(expr, known)
+    if expr.op in ("+", "-") and (found := _long_sum(expr, known)) is not None:
+        return found
+    parts = [_bound(arg, known, converted=True) for arg in expr.args]
+    match expr.op:
+        case "neg" | "abs":
+            return parts[0]
+        case "least" | "greatest":
+            return _sum(*parts) if any(part is not None for part in parts) else None
+        case "+" | "-":
+            return _sum(*parts, _last_error(expr))
+        case "*":
+            return _product(expr, parts)
+        case "/":
+            return _quotient(expr, parts)
+        case "sqrt":
+            return _sum(None if parts[0] is None else call("/", parts[0], expr), _last_error(expr))
+        case "exp":
+            return _sum(_exponential_error(expr, parts[0]), _last_error(expr, _LIBRARY), _double(_UNDERFLOW))
+        case "ln" | "log10":
+            (a,) = parts
+            moved = None if a is None else call("/", a, _least_size(expr.args[0], a))
+            return _sum(moved, _last_error(expr, _LIBRARY))
+        case _:
+            return _power(expr, parts)
+
+
+def _long_sum(expr: Call, known: dict[Expr, Expr]) -> Expr | None:
+    """The error bound of a sum of many terms, as an expression no larger than the sum; None for few terms."""
+    terms = _summands(expr)
+    if len(terms) <= _FEW_TERMS:
+        return None
+    bounds = [part for term in terms if (part := _bound(term, known, converted=True)) is not None]
+    sizes = _sum(*(_size(term) for term in terms))
+    return _sum(*bounds, _times(len(terms) * _OPERATION, sizes))
+
+
+def _summands(expr: Expr) -> list[Expr]:
+    found, left = [], [expr]
+    while left:
+        one = left.pop()
+        if isinstance(one, Call) and one.op in ("+", "-") and one.type is Type.DOUBLE:
+            left += one.args
+        else:
+            found.append(one)
+    return found
+
+
+def _product(expr: Call, parts: list[Expr | None]) -> Expr:
+    (x, y), (a, b) = expr.args, parts
+    both = None if a is None or b is None else call("*", a, b)
+    return _sum(_scaled(_size(y), a), _scaled(_size(x), b), both, _last_error(expr), _double(_UNDERFLOW))
+
+
+def _quotient(expr: Call, parts: list[Expr | None]) -> Expr:
+    a, b = parts
+    moved = None
+    if a is not None or b is not None:
+        divisor = expr.args[1]
+        moved = call(
+            "/", _sum(a, _scaled(_size(expr), b)), _size(divisor) if b is None else _least_size(divisor, b)
+        )
+    return _sum(moved, _last_error(expr), _double(_UNDERFLOW))
+
+
+def _power(expr: Call, parts: list[Expr | None]) -> Expr:
+    (x, y), (a, b) = expr.args, parts
+    exponent = _size(y) if b is None else call("+", _size(y), b)
+    by_base = None if a is None else call("/", call("*", exponent, a), _least_size(x, a))
+    by_exponent = None if b is None else _scaled(_size(call("ln", _size(x))), b)
+    relative = None if by_base is None and by_exponent is None else _sum(by_base, by_exponent)
+    return _sum(_exponential_error(expr, relative), _last_error(expr, _LIBRARY), _double(_UNDERFLOW))
+
+
+def _case(expr: Call, known: dict[Expr, Expr]) -> Expr | None:
+    """The bound of a CASE: that of the chosen value. `certain` checks the conditions of the CASE
+    separately.
+    """
+    values = (*expr.args[1:-1:2], expr.args[-1])
+    parts = [_bound(value, known, converted=True) for value in values]
+    if all(part is None for part in parts):
+        return None
+    given = [_ZERO if part is None else part for part in parts]
+    args = [x for pair in zip(expr.args[:-1:2], given[:-1], strict=True) for x in pair]
+    return call("case", *args, given[-1])
+
+
+def _exponential_error(expr: Call, relative: Expr | None) -> Expr | None:
+    """An upper bound of |expr| * (e^relative - 1)."""
+    if relative is None:
+        return None
+    return call("*", _size(expr), call("*", relative, call("exp", relative)))
+
+
+def _least_size(expr: Expr, error: Expr) -> Expr:
+    """The least size that the exact `expr` can have; 0 if it can be 0, so that a division by it is NULL."""
+    return call("greatest", call("-", _size(expr), error), NOT_NEGATIVE)
+
+
+def _inexact_integer(expr: Expr) -> bool:
+    """Tell if an integer may not be a DOUBLE."""
+    if isinstance(expr, Literal):
+        return isinstance(expr.value, int) and abs(expr.value) > LARGEST_EXACT_INTEGER
+    return not (isinstance(expr, Column) and expr.type is Type.INT)
+
+
+def _last_error(expr: Expr, unit: float = _OPERATION) -> Expr:
+    """The error of the last operation of `expr`."""
+    return _times(unit, _size(expr))
+
+
+def _size(expr: Expr) -> Expr:
+    if isinstance(expr, Literal) and isinstance(expr.value, (int, float)):
+        return _double(abs(expr.value))
+    return _as_double(call("abs", expr)) if not expr.type.integral else call("abs", _as_double(expr))
+
+
+def _as_double(expr: Expr) -> Expr:
+    if isinstance(expr, Literal) and isinstance(expr.value, int) and abs(expr.value) <= LARGEST_EXACT_INTEGER:
+        return _double(expr.value)
+    return call("*", _double(1.0), expr) if expr.type.integral else expr
+
+
+def _scaled(factor: Expr, part: Expr | None) -> Expr | None:
+    return None if part is None else call("*", factor, part)
+
+
+def _times(factor: float, expr: Expr) -> Expr:
+    if isinstance(expr, Literal) and isinstance(expr.value, (int, float)):
+        return _double(factor * expr.value)
+    return call("*", _double(factor), expr)
+
+
+def _sum(*parts: Expr | None) -> Expr:
+    given = [part for part in parts if part is not None]
+    total = given[0]
+    for part in given[1:]:
+        total = call("+", total, part)
+    return total
+
+
+def _double(value: float) -> Literal:
+    return Literal(float(value), Type.DOUBLE)

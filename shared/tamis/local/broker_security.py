@@ -1,0 +1,152 @@
+"""Security of the embedded broker: TLS, logins and the authorizer, with one port for each kind of login."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialAlteration,
+    UserScramCredentialUpsertion,
+)
+from pydantic import SecretStr
+
+from tamis.local.broker_settings import HOST, Listener
+from tamis.local.certificates import Authority
+from tamis.local.ports import free_ports
+from tamis.settings import KafkaSettings
+from tamis.settings.kafka import jaas_string
+
+Login = Literal["PLAIN", "SCRAM", "OAUTHBEARER"]
+
+# Names in the certificates of the broker itself and of the client that may do everything.
+BROKER, ADMIN = "broker", "admin"
+
+_MODULES = "org.apache.kafka.common.security"
+_SCRAM = {
+    "SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256,
+    "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512,
+}
+# The least that Kafka takes.
+_ITERATIONS = 4096
+REQUEST_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class BrokerSecurity:
+    """TLS on all ports, and ACLs: what no ACL allows is refused.
+
+    The broker's own port takes certificates of the authority in `directory`; the name in ACLs is the one in
+    the certificate. `users` maps names to passwords of PLAIN and SCRAM. `keys_url` is the URL of the JSON Web
+    Key Set with which OAUTHBEARER's tokens are checked.
+    """
+
+    directory: Path
+    users: Mapping[str, str] = field(default_factory=dict)
+    logins: Sequence[Login] = ("SCRAM",)
+    keys_url: str | None = None
+    audience: str = "kafka"
+
+    @cached_property
+    def authority(self) -> Authority:
+        """The authority of all certificates."""
+        return Authority(self.directory)
+
+    @cached_property
+    def ports(self) -> Mapping[Login, int]:
+        """The port of each kind of login."""
+        return dict(zip(self.logins, free_ports(len(self.logins)), strict=True))
+
+    def listeners(self) -> list[Listener]:
+        """The ports beside the broker's own."""
+        return [
+            Listener(login, self.ports[login], "SASL_SSL", settings=self._listener(login))
+            for login in self.logins
+        ]
+
+    def _listener(self, login: Login) -> dict[str, str]:
+        if login == "SCRAM":
+            required = f"{_MODULES}.scram.ScramLoginModule required;"
+            return {
+                "sasl.enabled.mechanisms": ",".join(_SCRAM),
+                **{f"{name.lower()}.sasl.jaas.config": required for name in _SCRAM},
+            }
+        if login == "PLAIN":
+            users = "".join(f" user_{name}={jaas_string(password)}" for name, password in self.users.items())
+            return {
+                "sasl.enabled.mechanisms": "PLAIN",
+                "plain.sasl.jaas.config": f"{_MODULES}.plain.PlainLoginModule required{users};",
+            }
+        handler = f"{_MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler"
+        return {
+            "sasl.enabled.mechanisms": "OAUTHBEARER",
+            "oauthbearer.sasl.jaas.config": f"{_MODULES}.oauthbearer.OAuthBearerLoginModule required;",
+            "oauthbearer.sasl.server.callback.handler.class": handler,
+            "oauthbearer.sasl.oauthbearer.jwks.endpoint.url": self.keys_url or "",
+            "oauthbearer.sasl.oauthbearer.expected.audience": self.audience,
+        }
+
+    def broker_settings(self) -> dict[str, str]:
+        """Settings of the broker as a whole."""
+        return {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.authority.issue(BROKER, "server").both),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.authority.certificate),
+            "listener.name.broker.ssl.client.auth": "required",
+            "listener.name.controller.ssl.client.auth": "required",
+            "ssl.principal.mapping.rules": "RULE:^CN=([^,]+).*$/$1/,DEFAULT",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": f"User:{BROKER};User:{ADMIN}",
+        }
+
+    def java_options(self) -> list[str]:
+        """Options of the broker's JVM."""
+        # Kafka calls no URL for keys that isn't listed here.
+        return [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.keys_url}"] if self.keys_url else []
+
+    def certificate_settings(self, name: str, bootstrap: str) -> KafkaSettings:
+        """Settings of a client that shows a certificate to the broker's own port, `bootstrap`."""
+        made = self.authority.issue(name)
+        return KafkaSettings(
+            bootstrap=bootstrap,
+            security_protocol="SSL",
+            ssl_ca=self.authority.certificate,
+            ssl_certificate=made.certificate,
+            ssl_key=made.key,
+        )
+
+    def password_settings(
+        self, name: str, mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+    ) -> KafkaSettings:
+        """Settings of a client that logs in with the password of a user."""
+        return KafkaSettings(
+            bootstrap=f"{HOST}:{self.ports['PLAIN' if mechanism == 'PLAIN' else 'SCRAM']}",
+            security_protocol="SASL_SSL",
+            sasl_mechanism=mechanism,
+            sasl_username=name,
+            sasl_password=SecretStr(self.users[name]),
+            ssl_ca=self.authority.certificate,
+        )
+
+    def create_users(self, bootstrap: str) -> None:
+        """Store the users' SCRAM passwords in the broker. Raises KafkaException."""
+        if "SCRAM" not in self.logins or not self.users:
+            return
+        admin = AdminClient(self.certificate_settings(ADMIN, bootstrap).client_config())
+        # One request takes each user once.
+        for mechanism in _SCRAM.values():
+            changes: list[UserScramCredentialAlteration] = [
+                UserScramCredentialUpsertion(
+                    name, ScramCredentialInfo(mechanism, _ITERATIONS), password.encode()
+                )
+                for name, password in self.users.items()
+            ]
+            for done in admin.alter_user_scram_credentials(changes).values():
+                done.result(REQUEST_SECONDS)

@@ -1,0 +1,238 @@
+"""The demo: the whole fleet on real readings, and its alarms compared with those of the plain join."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+
+from tamis.errors import UnavailableError
+from tamis.local.demo_data import ALERTS, PLACES, RECORDING, STREAM, Place, prepare
+from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
+from tamis.local.scrape import Scrape
+from tamis.messaging.records import END_OF_TIME, Frontier
+from tamis.messaging.topic_reader import TopicReader
+from tamis.messaging.topics import ALARMS, EPISODES, FRONTIERS
+from tamis.planning.build import first_plan
+from tamis.query.parse import catalog_of
+from tamis.recordings.typed import read_recording
+from tamis.verification.compare import Verdict, alarms_of, compare
+from tamis.verification.reference import plain_join
+
+# The recordings last seven hours; at 600 times their speed the replay takes 42 seconds.
+SPEED = 600.0
+# The joiner is slow on a busy machine. Without any progress for this long it counts as stuck.
+STANDSTILL_SECONDS = 300.0
+# Each partition adds work to a batch, and the demo has two keys.
+PARTITIONS = 2
+
+
+@dataclass
+class Progress:
+    """Counts of the demo so far."""
+
+    tuples: int = 0
+    published: int = 0
+    alarms: int = 0
+    live: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The figures of the report. Bytes count records with their keys; latencies are in seconds."""
+
+    places: list[Place]
+    decisions: dict[tuple[str, str], dict[str, int]]  # stream and edge -> decision -> tuples
+    published_bytes: int
+    alarms: dict[str, list[dict[str, Any]]]  # alert -> distinct alarms
+    episodes: dict[str, int]
+    live_peak: dict[str, int]  # alert -> most live tuples that were seen
+    bounds: dict[str, int]
+    latency: dict[str, list[float]]  # alert -> arrival of its last tuple at the edge to the alarm in Kafka
+
+    @property
+    def tuples(self) -> int:
+        """Tuples that the edges read."""
+        return sum(sum(counts.values()) for counts in self.decisions.values())
+
+    @property
+    def published(self) -> int:
+        """Tuples that the edges sent to Kafka."""
+        return sum(counts.get("published", 0) + counts.get("late", 0) for counts in self.decisions.values())
+
+
+Watch = Callable[[Fleet, Progress], None]
+
+
+def run(
+    directory: Path,
+    say: Callable[[str], None],
+    watch: Watch,
+    stopping: threading.Event,
+    speed: float = SPEED,
+    *,
+    secure: bool = False,
+) -> Outcome:
+    """Start the fleet, replay the recordings, wait for the last alarm, collect the figures, stop the fleet.
+
+    `watch` is called about twice a second. `secure`: Kafka has TLS, passwords and ACLs.
+    """
+    places = prepare(directory, speed)
+    spec = FleetSpec(
+        directory,
+        [EdgeSpec(place.name, place.config) for place in places],
+        partitions=PARTITIONS,
+        secure=secure,
+    )
+    fleet = Fleet(spec, say)
+    try:
+        fleet.start({str(ALERTS): ALERTS.read_text()}, stopping)
+        if stopping.is_set():
+            raise KeyboardInterrupt
+        peak = _follow(fleet, watch, stopping)
+        return _collect(fleet, places, peak)
+    finally:
+        with suppress(OSError):  # the reader of standard error may be gone
+            say("stopping")
+        fleet.stop()
+
+
+def total() -> int:
+    """Number of readings that the demo replays."""
+    with RECORDING.open() as file:
+        return sum(1 for _ in file) - 1
+
+
+def check(outcome: Outcome) -> list[Verdict]:
+    """Compare the alarms in Kafka with the plain join of all readings."""
+    catalog = catalog_of(ALERTS.read_text())
+    definitions = {d.alert: d for d in first_plan(catalog, partitions=PARTITIONS).definitions}
+    recordings = {
+        STREAM: read_recording(catalog.streams[STREAM], [str(place.recording) for place in outcome.places])
+    }
+    verdicts = []
+    for name, alert in catalog.alerts.items():
+        raised = [a["tuples"] for a in outcome.alarms.get(name, [])]
+        verdicts.append(
+            compare(
+                name,
+                alert.query,
+                definition=definitions[name],
+                recordings=recordings,
+                reference=plain_join(alert.query, recordings),
+                alarms=alarms_of(alert.query, recordings, raised),
+                retained=outcome.published,
+            )
+        )
+    return verdicts
+
+
+def _follow(fleet: Fleet, watch: Watch, stopping: threading.Event) -> dict[str, int]:
+    """Wait until every frontier has passed the end of the recordings. Returns the greatest number of live
+    tuples of each query.
+    """
+    peak: dict[str, int] = {}
+    moved = time.monotonic()
+    with TopicReader(_client(fleet), [FRONTIERS]) as reader:
+        latest = {r.key: r for r in reader.snapshot()}
+        while not _done([Frontier.from_bytes(r.value) for r in latest.values() if r.value is not None]):
+            if stopping.is_set():
+                raise KeyboardInterrupt
+            if time.monotonic() - moved > STANDSTILL_SECONDS:
+                raise UnavailableError(
+                    f"the joiner made no progress for {STANDSTILL_SECONDS:.0f} s before the recordings' end",
+                    hint=f"see {fleet.spec.directory / 'logs' / 'joiner.log'}",
+                )
+            watch(fleet, _progress(fleet, peak))
+            gone = fleet.ended()
+            if gone:
+                raise UnavailableError(
+                    f"{gone} ended", hint=f"see {fleet.spec.directory / 'logs' / gone}.log"
+                )
+            records = reader.poll(0.5)
+            if records:
+                moved = time.monotonic()
+            latest.update((record.key, record) for record in records)
+    return peak
+
+
+def _progress(fleet: Fleet, peak: dict[str, int]) -> Progress:
+    progress = Progress()
+    for place in PLACES:
+        edge = _scrape(fleet, place)
+        progress.tuples += int(edge.total("tamis_edge_tuples_total"))
+        progress.published += int(edge.total("tamis_edge_tuples_total", decision="published"))
+    joiner = _scrape(fleet, "joiner")
+    progress.alarms = int(joiner.total("tamis_alarms_total"))
+    for query, live in joiner.by("tamis_query_state_tuples", "query").items():
+        peak[query] = max(peak.get(query, 0), int(live))
+        progress.live += int(live)
+    return progress
+
+
+def _scrape(fleet: Fleet, name: str) -> Scrape:
+    """The metrics of a service; none while it restarts."""
+    try:
+        return Scrape.of(fleet.telemetry[name])
+    except httpx.TransportError:
+        return Scrape("")
+
+
+def _done(frontiers: list[Frontier]) -> bool:
+    return len(frontiers) == PARTITIONS and all(
+        state.frontier is not None and state.frontier >= END_OF_TIME
+        for record in frontiers
+        for state in record.topics.values()
+    )
+
+
+def _collect(fleet: Fleet, places: list[Place], peak: dict[str, int]) -> Outcome:
+    alarms: dict[str, dict[str, dict[str, Any]]] = {}
+    latency: dict[str, list[float]] = {}
+    with TopicReader(_client(fleet), [ALARMS]) as reader:
+        for record in reader.snapshot():
+            if record.value is not None:
+                alarm = orjson.loads(record.value)
+                if alarm["id"] not in alarms.setdefault(alarm["alert"], {}):
+                    alarms[alarm["alert"]][alarm["id"]] = alarm
+                    waited = record.timestamp / 1e3 - alarm["arrived"] / 1e6
+                    latency.setdefault(alarm["alert"], []).append(waited)
+    episodes: dict[str, int] = {}
+    with TopicReader(_client(fleet), [EPISODES]) as reader:
+        for record in reader.snapshot():
+            episode = orjson.loads(record.value or b"{}")
+            if episode.get("event") == "opened":
+                episodes[episode["alert"]] = episodes.get(episode["alert"], 0) + 1
+    scrapes = {place.name: _scrape(fleet, place.name) for place in places}
+    joiner = _scrape(fleet, "joiner")
+    bounds = joiner.by("tamis_query_bound_tuples", "query")
+    return Outcome(
+        places=places,
+        decisions={
+            (stream, name): {
+                decision: int(scrape.total("tamis_edge_tuples_total", stream=stream, decision=decision))
+                for decision in scrape.by("tamis_edge_tuples_total", "decision")
+            }
+            for name, scrape in scrapes.items()
+            for stream in scrape.by("tamis_edge_tuples_total", "stream")
+        },
+        published_bytes=int(
+            sum(s.total("tamis_edge_published_bytes_total", stream=STREAM) for s in scrapes.values())
+        ),
+        alarms={alert: list(found.values()) for alert, found in alarms.items()},
+        episodes=episodes,
+        live_peak=peak,
+        bounds={query: int(bound) for query, bound in bounds.items()},
+        latency=latency,
+    )
+
+
+def _client(fleet: Fleet) -> dict[str, object]:
+    return fleet.kafka_settings().client_config()

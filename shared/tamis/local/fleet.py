@@ -1,0 +1,219 @@
+"""The whole fleet on one machine: broker, registry, edges, joiner and alerts as processes."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tamis.errors import EXIT_UNAVAILABLE, InputError
+from tamis.local.broker import EmbeddedKafka
+from tamis.local.fleet_logins import FleetLogins, grant
+from tamis.local.ports import free_ports
+from tamis.local.service_process import ServiceProcess
+from tamis.local.supervisor import Supervisor
+from tamis.settings import KafkaSettings
+from tamis.settings.client import registry_client
+from tamis.web.registry_client import difference
+
+# Spark and its first batch take about 20 s on two idle cores, and minutes on busy ones.
+READY_SECONDS = 300.0
+EDGE_HTTP_PORT = 8282
+# Exit code of a service when something that it needs is away: EX_TEMPFAIL of sysexits.h.
+TRY_AGAIN = 75
+
+_SERVICES = ("kafka", "registry", "joiner", "alerts")
+
+
+def port_or_free(preferred: int) -> int:
+    """The preferred port if no process listens on it, else a free one."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", preferred))
+        except OSError:
+            return free_ports(1)[0]
+        return preferred
+
+
+@dataclass(frozen=True)
+class EdgeSpec:
+    """One edge: its name and its configuration file (None: the default, HTTP for every stream)."""
+
+    name: str
+    config: Path | None = None
+
+
+@dataclass(frozen=True)
+class FleetSpec:
+    """The parts of a fleet, the directory for its files, and its ports (0: free ones).
+
+    `secure`: Kafka has TLS, passwords, and ACLs with exactly the rights of each service. `alerts`: the
+    configuration file of the alerts service; without it, only the log is notified.
+    """
+
+    directory: Path
+    edges: Sequence[EdgeSpec]
+    partitions: int = 4
+    cores: int = 2
+    kafka_port: int = 0
+    registry_port: int = 0
+    environment: dict[str, str] = field(default_factory=dict)
+    secure: bool = False
+    alerts: Path | None = None
+
+
+class Fleet:
+    """Starts and stops all processes in the right order. Tests use `processes` to kill single ones."""
+
+    def __init__(self, spec: FleetSpec, say: Callable[[str], None]) -> None:
+        names = [edge.name for edge in spec.edges]
+        for name in names:
+            if name in _SERVICES or names.count(name) > 1:
+                raise InputError(
+                    f"two processes of the fleet would be called {name!r}",
+                    where="edges",
+                    hint=f"name each edge differently, and none of them {', '.join(_SERVICES)}",
+                )
+        self.spec = spec
+        self._say = say
+        spec.directory.mkdir(parents=True, exist_ok=True)
+        (spec.directory / "logs").mkdir(exist_ok=True)
+        self.logins = FleetLogins(spec.directory / "logins") if spec.secure else None
+        self.broker = EmbeddedKafka(
+            spec.directory / "kafka",
+            port=spec.kafka_port or None,
+            security=self.logins.security if self.logins else None,
+        )
+        self.processes: dict[str, ServiceProcess] = {}
+        self.telemetry: dict[str, str] = {}  # service -> base URL of its metrics
+        self.http_sources: dict[str, str] = {}  # edge without a configuration of its own -> base URL
+        self.bootstrap = ""
+        self.registry_url = ""
+
+    def start(self, sql: Mapping[str, str], stopping: threading.Event | None = None) -> None:
+        """Start the broker, the joiner, the registry, apply `sql` (text by file name), start alerts and the
+        edges. The joiner starts early, since Spark takes longest; the edges start last, so that no reading
+        waits. Returns early if `stopping` is set.
+
+        If the directory has a registry's state from an earlier run and `sql` differs from it, the definitions
+        in service stay, and a message shows the difference.
+        """
+        began = time.monotonic()
+        self._start_broker(stopping)
+        if stopping is not None and stopping.is_set():
+            return
+        checkpoint = str(self._directory("joiner"))
+        self._add("joiner", ["joiner", "--checkpoint", checkpoint, "--master", f"local[{self.spec.cores}]"])
+        self.processes["joiner"].start()
+        self.start_registry(stopping)
+        if stopping is not None and stopping.is_set():
+            return
+        self._apply_all(sql)
+        self._add("alerts", ["alerts", *(["--config", str(self.spec.alerts)] if self.spec.alerts else [])])
+        self.processes["alerts"].start()
+        self._wait_ready(["joiner", "alerts"], began, stopping)
+        edges = [edge.name for edge in self.spec.edges]
+        for edge in self.spec.edges:
+            self._add_edge(edge)
+        for name in edges:
+            self.processes[name].start()
+        self._wait_ready(edges, began, stopping)
+
+    def _apply_all(self, sql: Mapping[str, str]) -> None:
+        """Apply several texts by file name; what the registry has from an earlier run stays as it is."""
+        registry = registry_client(self.registry_url)
+        earlier = any(registry.request("GET", f"/v1/{kind}") for kind in ("streams", "alerts"))
+        outcomes = [one for file, text in sql.items() for one in self.apply(text, file, keep=earlier)]
+        # If several files define a name, the last one counts.
+        for outcome in {(one["kind"], one["name"]): one for one in outcomes if "kind" in one}.values():
+            if outcome["result"] == "kept":
+                self._say(difference(outcome, self.registry_url))
+
+    def _wait_ready(self, names: Sequence[str], began: float, stopping: threading.Event | None) -> None:
+        for name in names:
+            self.processes[name].wait_ready(READY_SECONDS, stopping)
+            self._say(f"{name} ready after {time.monotonic() - began:.0f} s")
+
+    def start_registry(self, stopping: threading.Event | None = None) -> None:
+        """Start the broker and the registry, which creates the topics. Returns early if `stopping` is set."""
+        self._start_broker(stopping)
+        self._say(f"kafka ready at {self.bootstrap}")
+        port = self.spec.registry_port or free_ports(1)[0]
+        self.registry_url = f"http://127.0.0.1:{port}"
+        self._add("registry", ["registry", "--port", str(port)], telemetry=port)
+        self.processes["registry"].start()
+        self.processes["registry"].wait_ready(READY_SECONDS, stopping)
+        self._say(f"registry ready at {self.registry_url}")
+
+    def _start_broker(self, stopping: threading.Event | None) -> None:
+        self.bootstrap = self.broker.start(stopping=stopping)
+        if self.logins and not (stopping and stopping.is_set()):
+            grant(self.broker)
+
+    def kafka_settings(self) -> KafkaSettings:
+        """The settings of a client that may read all topics of the fleet."""
+        return self.logins.settings("operator") if self.logins else KafkaSettings(bootstrap=self.bootstrap)
+
+    def apply(self, sql: str, file: str | None = None, *, keep: bool = False) -> list[dict[str, Any]]:
+        """Apply SQL at the registry. Raises TamisError; mistakes are at `file`:line:column. `keep`: a
+        definition that is in service in another form stays as it is.
+        """
+        return registry_client(self.registry_url).apply_sql(sql, file, keep=keep)
+
+    def ended(self) -> str | None:
+        """The name of a service that has ended unasked; None while all run."""
+        return next((name for name, p in self.processes.items() if p.exit_code() is not None), None)
+
+    def supervisor(self) -> Supervisor:
+        """The supervisor that restarts processes from now on; use it in the thread that called `start`."""
+        return Supervisor([self.broker, *self.processes.values()], self._say)
+
+    def stop(self) -> dict[str, int]:
+        """Stop all processes, edges first so that no reading is cut off; returns the exit codes by name."""
+        codes: dict[str, int] = {}
+        edges = [edge.name for edge in self.spec.edges]
+        for group in (edges, ["joiner", "alerts", "registry"]):
+            present = [name for name in group if name in self.processes and self.processes[name].started]
+            for name in present:
+                self.processes[name].ask_to_stop()
+            for name in present:
+                codes[name] = self.processes[name].stop()
+        self.broker.stop()
+        return codes
+
+    def _add_edge(self, edge: EdgeSpec) -> None:
+        arguments = ["edge", "--name", edge.name]
+        if edge.config:
+            arguments += ["--config", str(edge.config)]
+        else:
+            port = port_or_free(EDGE_HTTP_PORT)
+            arguments += ["--http-port", str(port)]
+            self.http_sources[edge.name] = f"http://127.0.0.1:{port}"
+        self._add(edge.name, arguments)
+
+    def _directory(self, name: str) -> Path:
+        path = self.spec.directory / name
+        path.mkdir(exist_ok=True)
+        return path
+
+    def _add(self, name: str, arguments: list[str], telemetry: int | None = None) -> None:
+        port = telemetry or free_ports(1)[0]
+        environment = {
+            "TAMIS_KAFKA_BOOTSTRAP": self.bootstrap,
+            "TAMIS_DATA": str(self._directory(name)),
+            "TAMIS_TELEMETRY_PORT": str(port),
+            "TAMIS_PARTITIONS": str(self.spec.partitions),
+            EXIT_UNAVAILABLE: str(TRY_AGAIN),
+            **(self.logins.environment(name if name in _SERVICES else "edge") if self.logins else {}),
+            **self.spec.environment,
+        }
+        log = self.spec.directory / "logs" / f"{name}.log"
+        self.telemetry[name] = f"http://127.0.0.1:{port}"
+        self.processes[name] = ServiceProcess(
+            name, arguments, environment, log, f"{self.telemetry[name]}/readyz"
+        )

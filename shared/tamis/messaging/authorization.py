@@ -1,0 +1,123 @@
+"""Comparison of the rights that this client has in Kafka with those that its service needs.
+
+Kafka's errors about rights name neither the right nor the principal, and topics that a client may not
+describe look to it as if they didn't exist. So the client asks the broker which operations it may do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]
+
+from tamis.messaging.connection import NOT_AUTHORIZED, Cluster, NotAuthorizedError, not_authorized
+from tamis.messaging.rights import Right, rights_of
+from tamis.messaging.topics import SPECS, STREAM_PREFIX
+from tamis.settings import KafkaSettings
+
+REQUEST_SECONDS = 4.0
+
+_OPERATIONS = {
+    "Read": AclOperation.READ,
+    "Write": AclOperation.WRITE,
+    "Describe": AclOperation.DESCRIBE,
+    "Delete": AclOperation.DELETE,
+    "AlterConfigs": AclOperation.ALTER_CONFIGS,
+}
+_TOPICS = tuple(spec.name for spec in SPECS if not spec.name.startswith(STREAM_PREFIX))
+
+
+class RightsCheck:
+    """The rights of one principal of `tamis.messaging.rights`, asked of the broker with `client`.
+
+    Rights to create topics, and those on transactional ids, show only in the operations themselves.
+    """
+
+    def __init__(self, client: AdminClient, settings: KafkaSettings, principal: str) -> None:
+        self._client = client
+        self._cluster = Cluster.of(settings.client_config(), settings.setting)
+        self._rights = [
+            right
+            for right in rights_of(principal)
+            if right.operation in _OPERATIONS
+            and right.only_for is None
+            and right.resource != "transactional id"
+        ]
+
+    def missing(self, known: Iterable[str]) -> NotAuthorizedError | None:
+        """The rights that this client lacks; None if it has all of them, or the broker doesn't say.
+
+        `known` are the topics that the client sees or uses. Raises KafkaException if the broker doesn't
+        answer.
+        """
+        lacking = [*self._of_topics(set(known)), *self._of_groups()]
+        return not_authorized(self._cluster, f"no {', no '.join(lacking)}") if lacking else None
+
+    def _of_topics(self, known: set[str]) -> Iterator[str]:
+        wanted: dict[str, list[Right]] = {}
+        for right in self._rights:
+            if right.resource == "topic":
+                for name in _matching(right, known):
+                    wanted.setdefault(name, []).append(right)
+        if not wanted:
+            return
+        answers = self._client.describe_topics(
+            TopicCollection(list(wanted)),
+            include_authorized_operations=True,
+            request_timeout=REQUEST_SECONDS,
+        )
+        for name, rights in wanted.items():
+            allowed = _allowed(answers, name)
+            yield from (f"{r.operation} on topic {name}" for r in rights if _lacks(allowed, r))
+
+    def _of_groups(self) -> Iterator[str]:
+        wanted = [right for right in self._rights if right.resource == "group"]
+        if not wanted:
+            return
+        answers = self._client.describe_consumer_groups(
+            list({right.name for right in wanted}),
+            include_authorized_operations=True,
+            request_timeout=REQUEST_SECONDS,
+        )
+        for right in wanted:
+            if _lacks(_allowed(answers, right.name), right):
+                yield f"{right.operation} on group {right.name}"
+
+
+def _matching(right: Right, known: set[str]) -> Iterator[str]:
+    if not right.prefixed:
+        yield right.name
+    else:
+        # A topic that may not be described isn't in `known`, but the names of most are fixed.
+        yield from sorted(name for name in known.union(_TOPICS) if name.startswith(right.name))
+
+
+def _lacks(allowed: set[Any] | None, right: Right) -> bool:
+    return allowed is not None and _OPERATIONS[right.operation] not in allowed
+
+
+def _allowed(answers: Mapping[str, Future[Any]], name: str) -> set[Any] | None:
+    """The operations that are allowed on a topic or a group; None if the broker doesn't say."""
+    try:
+        found = answers[name].result(REQUEST_SECONDS + 1).authorized_operations
+    except KafkaException as error:
+        code = error.args[0].code()
+        if code in NOT_AUTHORIZED:
+            return set()
+        if code in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN):
+            raise
+        return None  # there is no such topic or group, or its coordinator is just starting
+    return set(found) if found else None
+
+
+def missing_rights(settings: KafkaSettings, principal: str) -> NotAuthorizedError | None:
+    """The rights that this client lacks now; None if it has all of them, or the broker doesn't say."""
+    client = AdminClient(settings.client_config())
+    try:
+        known = client.list_topics(timeout=REQUEST_SECONDS).topics
+        return RightsCheck(client, settings, principal).missing(known)
+    except KafkaException:
+        return None

@@ -1,0 +1,138 @@
+"""JSON document of a plan, put together from the texts of its queries, topics and entries.
+
+Texts are taken from the document of the plan before, so the cost of a change depends on the number of changed
+queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from tamis.errors import InputError
+from tamis.identity_diff import identity_diff
+from tamis.plan.model import Definition, Entry, Plan, StandingQuery, StreamPlan, TopicPlan
+from tamis.plan.wire import MOST, Record, WireType, wire_type
+
+FORMAT = 1  # a reader refuses a plan of another format
+# Bytes of one plan: some 10,000 queries. It is sent compressed to a tenth of that.
+LARGEST = 32 * 1024 * 1024
+
+PLAN: WireType[Plan] = WireType(Plan, format=int)
+_encode = msgspec.json.Encoder().encode
+
+
+class PlanDocument:
+    """A plan's value in `tamis.plans`, with `size` bytes.
+
+    `encoded`: the number of bytes that were encoded for it and for all documents before.
+    """
+
+    def __init__(self, plan: Plan, before: PlanDocument | None = None) -> None:
+        """Raises InputError if `decode_plan` would refuse it."""
+        self._plan = plan
+        definitions, standing = wire_type(Definition), wire_type(StandingQuery)
+        self._definitions: _Texts = (before._definitions if before else _Texts(definitions)).updated(
+            plan.definitions
+        )
+        self._standing: _Texts = (before._standing if before else _Texts(standing)).updated(plan.standing)
+        known: Mapping[str, _Topic] = before._topics if before else {}
+        self._topics: dict[str, _Topic] = {
+            topic.name: _Topic.of(topic, known.get(topic.name))
+            for stream in plan.streams
+            for topic in stream.topics
+        }
+        parts = (self._definitions, self._standing)
+        self.size = len(self._document(whole=False))
+        self.size += sum(part.size for part in parts)
+        self.size += sum(topic.entries.size for topic in self._topics.values())
+        self.encoded: int = (before.encoded if before else 0) + sum(part.encoded for part in parts)
+        changed = [topic for name, topic in self._topics.items() if topic is not known.get(name)]
+        self.encoded += sum(topic.entries.encoded for topic in changed)
+        for what, many in (
+            ("alerts", len(plan.definitions)),
+            ("alerts that keep synopses", len(plan.standing)),
+            ("topics of a stream", max((len(stream.topics) for stream in plan.streams), default=0)),
+            ("entries of a topic", max((len(one.plan.entries) for one in self._topics.values()), default=0)),
+        ):
+            if many > MOST:
+                raise InputError(f"the plan has {many} {what}; at most {MOST} fit", hint="drop alerts")
+        if self.size > LARGEST:
+            raise InputError(f"the plan has {self.size} bytes; at most {LARGEST} fit", hint="drop alerts")
+
+    @cached_property
+    def json(self) -> bytes:
+        """The value itself."""
+        return self._document(whole=True)
+
+    def _document(self, *, whole: bool) -> bytes:
+        """The JSON of the plan; without `whole`, all long lists are empty."""
+        streams = tuple(self._stream(stream, whole=whole) for stream in self._plan.streams)
+        standing = self._standing.raw(whole=whole)
+        if self._standing.records and not whole:
+            standing = (Raw(b" "),)  # without any element the field would be left out
+        record = PLAN.write(
+            self._plan,
+            format=FORMAT,
+            streams=streams,
+            definitions=self._definitions.raw(whole=whole),
+            standing=standing,
+        )
+        text = _encode(record)
+        return text if whole or not self._standing.records else text[:-1]
+
+    def _stream(self, stream: StreamPlan, *, whole: bool) -> Record:
+        topics = tuple(self._topics[topic.name].record(whole=whole) for topic in stream.topics)
+        return wire_type(StreamPlan).write(stream, topics=topics)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Texts:
+    """Records of a list, each with its JSON.
+
+    `size`: the bytes of all texts with commas; `encoded`: the bytes of those that are new.
+    """
+
+    kind: WireType[Any]
+    records: Sequence[object] = ()
+    texts: Sequence[bytes] = ()
+    size: int = 0
+    encoded: int = 0
+
+    def updated(self, records: Sequence[object]) -> _Texts:
+        """The texts of these records."""
+        change = identity_diff(self.records, records)
+        added = [_encode(self.kind.write(one)) for one in change.added(records)]
+        encoded, removed = sum(map(len, added)), sum(map(len, change.removed(self.texts)))
+        commas = max(len(records) - 1, 0) - max(len(self.records) - 1, 0)
+        size = self.size + encoded - removed + commas
+        return _Texts(self.kind, records, change.applied(self.texts, added), size, encoded)
+
+    def raw(self, *, whole: bool) -> tuple[Raw, ...]:
+        """The texts for the encoder; none without `whole`."""
+        return tuple(map(Raw, self.texts)) if whole else ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Topic:
+    """A topic, and the texts of its entries."""
+
+    plan: TopicPlan
+    entries: _Texts
+
+    @staticmethod
+    def of(topic: TopicPlan, before: _Topic | None) -> _Topic:
+        """The topic with texts from `before`, which is the same object if the topic is."""
+        if before is not None and before.plan is topic:
+            return before
+        known = before.entries if before is not None else _Texts(wire_type(Entry))
+        return _Topic(topic, known.updated(topic.entries))
+
+    def record(self, *, whole: bool) -> Record:
+        """The topic for the encoder; without `whole` it has no entries."""
+        return wire_type(TopicPlan).write(self.plan, entries=self.entries.raw(whole=whole))

@@ -1,0 +1,64 @@
+"""Omission rule of one source of a query: the prover decides it, and topic entries are made from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import overload
+
+from tamis.expressions.exact.rounding import Margin
+from tamis.expressions.nodes import Column, Expr, substitute
+from tamis.plan.model import Sides
+from tamis.query.model import Window
+
+
+@dataclass(frozen=True)
+class Omission:
+    """The omission rule of one source.
+
+    `interval`: the omission interval in microseconds; 0 keeps every tuple that passes the filter. With
+    `window` it is the size of the window, and each window keeps its extremes. Expressions are over the
+    source's alias. `entry_filter` also excludes tuples without a value, where that is proved safe.
+    """
+
+    alias: str
+    interval: int
+    key: tuple[str, ...]  # column names, the partition key's first
+    value: Expr | None
+    sides: Sides | None
+    certificate: str | None
+    filter: Expr | None
+    entry_filter: Expr | None
+    reason: str
+    window: Window | None = None
+    exact: bool = False  # the exact values of `value` are compared
+    margin: Margin | None = (
+        None  # the error of `value`, where its computed order differs from the exact order
+    )
+
+    @staticmethod
+    def none(alias: str, key: tuple[str, ...], filter_: Expr | None, reason: str) -> Omission:
+        """The rule that omits nothing: every tuple that passes the filter is published."""
+        return Omission(
+            alias,
+            interval=0,
+            key=key,
+            value=None,
+            sides=None,
+            certificate=None,
+            filter=filter_,
+            entry_filter=filter_,
+            reason=reason,
+        )
+
+
+@overload
+def bare(expr: Expr) -> Expr: ...
+@overload
+def bare(expr: None) -> None: ...
+@overload
+def bare(expr: Expr | None) -> Expr | None: ...
+def bare(expr: Expr | None) -> Expr | None:
+    """The expression without the source's alias, as topic entries have it."""
+    if expr is None:
+        return None
+    return substitute(expr, lambda column: Column("", column.name, column.type))

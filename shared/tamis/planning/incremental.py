@@ -1,0 +1,220 @@
+"""Incremental planning: the plan of the whole fleet, built from the parts of the previous plan.
+
+A reader stays with the topic that it was given (`tamis.sharing.topic_choice`), and the entries of a topic
+follow from its readers alone (`tamis.sharing.entries`). A topic therefore widens when a reader is added,
+narrows when a reader is removed, and leaves the plan with its last reader.
+
+Parts of unchanged objects are reused from the previous plan. The cost of a change depends on the number of
+changed readers, and the plan is the same as one that is built from nothing.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tamis.identity_diff import Splice, identity_diff
+from tamis.plan.model import Definition, Plan, StandingQuery
+from tamis.planning.stream_plans import DerivedTopic, derived_topics, stream_plans
+from tamis.planning.topic_readers import (
+    AssignedReader,
+    Reader,
+    ReaderSource,
+    assigned_reader,
+    read_requests,
+)
+from tamis.query.model import Catalog, StreamDef
+from tamis.sharing.selectivity import SelectivityEstimator, StreamStatistics
+from tamis.sharing.subscriptions import Subscription
+from tamis.sharing.topic_assignment import Topic, TopicAssignment
+from tamis.sharing.topic_choice import Choice
+from tamis.sharing.topic_load import ReadRequest, TopicKey
+from tamis.sharing.topic_plans import SharedTopic
+
+
+@dataclass(frozen=True)
+class Built:
+    """A plan, and what the caller has to keep for the next plan.
+
+    `topic_numbers`: all numbers that the topics of a stream and key have ever had. `outside`: for each
+    stream, the numbers of topics that the joiner doesn't read. `assigned`: the topic numbers of readers that
+    are new or have other topics than before. `choices`: the reasons for new topics. `parts`: the parts from
+    which the next plan is built.
+    """
+
+    plan: Plan
+    topic_numbers: Mapping[TopicKey, tuple[int, ...]]
+    assigned: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    choices: Mapping[str, Mapping[str, Choice]] = field(default_factory=dict)
+    outside: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    parts: Parts | None = field(default=None, compare=False, repr=False)
+
+    def with_sources(self, sources: Sequence[ReaderSource]) -> Built:
+        """A copy for `sources`, in the same order, whose readers now have the topics that were assigned."""
+        return replace(self, parts=replace(self.parts, sources=tuple(sources))) if self.parts else self
+
+    def topic_choices(self, reader: str) -> Mapping[str, Choice]:
+        """The topic of each source of a reader with the reason, by alias; empty for an unknown reader."""
+        parts = self.parts
+        if reader in self.choices or parts is None or parts.assignment is None or reader not in parts.readers:
+            return self.choices.get(reader, {})
+        known, assignment = parts.readers[reader], parts.assignment
+        return {one.alias: assignment.kept(one, known.numbers[one.alias]) for one in known.requests}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a plan, from which the next plan is built.
+
+    `definitions`: in the order of `sources`; None for a source that is not an alert.
+    """
+
+    streams: Mapping[str, StreamDef] = field(default_factory=dict)
+    derived: Mapping[str, DerivedTopic] = field(default_factory=dict)
+    estimators: Mapping[str, SelectivityEstimator] = field(default_factory=dict)
+    sources: Sequence[ReaderSource] = ()
+    definitions: Sequence[Definition | StandingQuery | None] = ()
+    readers: Mapping[str, AssignedReader] = field(default_factory=dict)
+    assignment: TopicAssignment | None = None
+    topics: Mapping[Topic, SharedTopic] = field(default_factory=dict)
+
+
+def plan_for(
+    version: int,
+    catalog: Catalog,
+    sources: Sequence[ReaderSource],
+    *,
+    partitions: int,
+    topic_numbers: Mapping[TopicKey, tuple[int, ...]],
+    outside: Mapping[str, frozenset[int]],
+    retiring: Mapping[str, int],
+    since: Mapping[str, int],
+    shard_streams: Mapping[str, str],
+    statistics: Mapping[str, StreamStatistics] | None = None,
+    before: Built | None = None,
+) -> Built:
+    """The plan `version` for the readers of `sources`.
+
+    `statistics`: observed readings by stream, used to choose topics for new readers. `before`: any earlier
+    plan with its parts. Raises NotAcceptedError if an alert or a derived stream of the catalogue is not
+    accepted.
+    """
+    parts = before.parts if before and before.parts else Parts()
+    estimators = _estimators(catalog, statistics or {}, parts)
+    assignment = TopicAssignment(version, estimators, topic_numbers, outside, parts.assignment)
+    changed, same_streams = _readers_of_changed_streams(parts, catalog)
+    all_of_them = Splice(0, len(parts.sources), len(sources))
+    diff = identity_diff(parts.sources, sources) if same_streams else all_of_them
+    current = [_reader(one, catalog) for one in diff.added(sources)]
+    removed = [one.id for source in diff.removed(parts.sources) if (one := source.as_reader) is not None]
+    readers = _assign(current, removed, parts, assignment, catalog=catalog, changed=changed)
+    definitions = diff.applied(
+        parts.definitions, [None if one is None else readers[one.id].definition for one in current]
+    )
+    topics = _topics(catalog, readers, assignment, parts.topics)
+    derived = derived_topics(catalog, parts.derived)
+    plan = Plan(
+        version=version,
+        partitions=partitions,
+        streams=stream_plans(catalog, {topic: shared.plan for topic, shared in topics.items()}, derived),
+        definitions=tuple([one for one in definitions if isinstance(one, Definition)]),
+        since=dict(since),
+        shard_streams=dict(shard_streams),
+        retiring=dict(retiring),
+        standing=tuple([one for one in definitions if isinstance(one, StandingQuery)]),
+    )
+    parts = Parts(
+        streams=dict(catalog.streams),
+        derived=derived,
+        estimators=estimators,
+        sources=tuple(sources),
+        definitions=definitions,
+        readers=readers,
+        assignment=assignment,
+        topics=topics,
+    )
+    return Built(plan, assignment.numbers, assignment.assigned, assignment.choices, assignment.outside, parts)
+
+
+def _assign(
+    current: Sequence[Reader | None],
+    removed: Sequence[str],
+    parts: Parts,
+    assignment: TopicAssignment,
+    *,
+    catalog: Catalog,
+    changed: set[str],
+) -> dict[str, AssignedReader]:
+    """Assign topics to new and changed readers, and free the topics of removed ones; returns all readers."""
+    readers = dict(parts.readers)
+    wanted = {one.id: one for one in current if one is not None}
+    fresh = [
+        one
+        for one in wanted.values()
+        if one.id not in readers or one.id in changed or not readers[one.id].is_for(one)
+    ]
+    for reader in {*(one.id for one in fresh), *(one for one in removed if one not in wanted)}:
+        if (old := readers.pop(reader, None)) is not None:
+            assignment.remove(old.requests, old.numbers)
+    requests: dict[str, tuple[ReadRequest, ...]] = {one.id: read_requests(one, catalog) for one in fresh}
+    known = {one.id: one.numbers for one in fresh}
+    assignment.assign((request for some in requests.values() for request in some), known)
+    for one in fresh:
+        readers[one.id] = assigned_reader(one, requests[one.id], assignment, catalog)
+    return readers
+
+
+def _estimators(
+    catalog: Catalog, statistics: Mapping[str, StreamStatistics], before: Parts
+) -> dict[str, SelectivityEstimator]:
+    """The estimator of each stream; the same object as before where stream and statistics are the same."""
+    found = {}
+    for name, stream in catalog.streams.items():
+        known, observed = before.estimators.get(name), statistics.get(name)
+        same = known is not None and known.stream is stream and known.statistics is observed
+        found[name] = known if known is not None and same else SelectivityEstimator(stream, observed)
+    return found
+
+
+def _readers_of_changed_streams(before: Parts, catalog: Catalog) -> tuple[set[str], bool]:
+    """The readers of streams that have changed or gone, and whether all streams are the same as before."""
+    known, streams = before.streams, catalog.streams
+    if list(known) == list(streams) and all(map(operator.is_, known.values(), streams.values())):
+        return set(), True
+    changed = {name for name, stream in known.items() if streams.get(name) is not stream}
+    found = {
+        reader
+        for reader, one in before.readers.items()
+        if any(request.key[0] in changed for request in one.requests)
+    }
+    return found, False
+
+
+def _reader(source: ReaderSource, catalog: Catalog) -> Reader | None:
+    """The reader of a source, unless it subscribes to an unknown stream."""
+    reader = source.as_reader
+    if reader is not None and isinstance(reader.origin, Subscription):
+        return reader if reader.origin.stream in catalog.streams else None
+    return reader
+
+
+def _topics(
+    catalog: Catalog,
+    readers: Mapping[str, AssignedReader],
+    assignment: TopicAssignment,
+    before: Mapping[Topic, SharedTopic],
+) -> dict[Topic, SharedTopic]:
+    """The shared topics with the entries that their readers need."""
+    topics = {topic: known for topic, known in before.items() if topic not in assignment.touched}
+    for key, number in assignment.touched:
+        requests = tuple(assignment.requests[key].get(number, {}).values())
+        if requests:
+            known = before.get((key, number)) or SharedTopic.empty(key)
+            topics[key, number] = known.updated(
+                assignment.name(key, number),
+                requests,
+                lambda request: readers[request.reader].inputs[request.alias],
+                catalog.streams[key[0]],
+            )
+    return topics

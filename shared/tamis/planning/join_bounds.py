@@ -1,0 +1,164 @@
+"""Bound of the tuples that a join by time keeps: a formula, and a number where rates are declared.
+
+The joiner keeps a tuple x of source S while x may still join a tuple that has not arrived. That is so while
+the frontier of some partner p is at most t_x + w(S,p), where w(S,p) is the greatest t_p - t_S that the time
+bounds imply. So the kept tuples of one key have event times in a span whose length is at most
+
+    W(S) = max over partners p of ( w(S,p) + delay(p) + L(p) + max_stall(p) ) + max_ahead(S).
+
+The reason: p's frontier is the least event time that a listed shard of p can still publish. This is the
+shard's watermark, `delay` behind the newest tuple that it read, or its oldest held tuple, on which omission
+decides at most L later. A shard that is silent for `max_stall` is declared gone, so the newest tuple that it
+read is at most that far behind the present. No tuple of S is ahead of the present by more than `max_ahead`,
+because edges refuse it. If `max_ahead` is 'unlimited', there is no number. A closed span of W microseconds is
+covered by W div per + 1 spans of length `per`, so it holds at most count * (W div per + 1) tuples of one key.
+Over all keys and sources:
+
+    bound = sum over S of keys(S) * count(S) * ( W(S) div per(S) + 1 ).
+
+This is the bound of the query alone. In a fleet, p's tuples may come from a topic that other queries read,
+too. The frontier of a topic waits for the tuples that any entry of the topic holds, so the greatest L of the
+entries replaces L(p). The bounds that the joiner shows beside its state are larger by this difference
+(`tamis_joiner.monitoring.state_metrics`).
+
+The number is right only if the streams keep to their declarations. Tamis counts tuples that exceed them, and
+an alert rule compares the metric of live tuples with the bound. An unconnected pair of sources has no w, and
+every tuple may be needed forever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tamis.analysis.conjuncts import Analysis
+from tamis.bounded.memory import EMPTY, Memory, no_number, undeclared
+from tamis.durations import seconds
+from tamis.expressions.sql_text import identifier
+from tamis.expressions.sql_text import interval as interval_text
+from tamis.plan.model import Kept
+from tamis.plan.omission import Omission
+from tamis.query.model import StreamDef
+
+TIME_BOUNDED = "time-bounded join (rate x span x keys)"
+STATELESS = "one stream: each tuple is decided alone"
+UNCONNECTED = "join without a bound on time"
+
+
+def memory(analysis: Analysis, omissions: Sequence[Omission]) -> Memory:
+    """The memory that the join of a query needs."""
+    if analysis.contradiction:
+        return Memory(
+            "bounded", 0, "0", EMPTY, f"warning: {analysis.contradiction}, so the query never has a row"
+        )
+    if len(analysis.aliases) == 1:
+        return Memory("bounded", 0, "0", STATELESS, "no tuple is kept for a later one")
+    apart = analysis.closure.unconnected()
+    if apart:
+        return _unbounded(analysis, apart)
+    spans = _spans(analysis, omissions)
+    missing = [lack for one in dict.fromkeys(analysis.streams.values()) if (lack := undeclared(one))]
+    formula = " + ".join(_term(alias, analysis.streams[alias], spans[alias]) for alias in analysis.aliases)
+    if missing:
+        return Memory("bounded", None, formula, TIME_BOUNDED, no_number(missing))
+    total = sum(one.most() for one in kept(analysis, omissions).values() if one)
+    longest = max(spans, key=lambda alias: spans[alias])
+    reason = f"a tuple is kept for at most {seconds(spans[longest])} of event time (source {longest})"
+    return Memory("bounded", total, formula, TIME_BOUNDED, reason)
+
+
+def kept(analysis: Analysis, omissions: Sequence[Omission]) -> dict[str, Kept | None]:
+    """The bound of the tuples that the join keeps of each source.
+
+    None if nothing bounds the join, if `keys` or `rate` of the source isn't declared, or if its `max_ahead`
+    is 'unlimited'.
+    """
+    if analysis.contradiction or len(analysis.aliases) == 1:
+        return dict.fromkeys(analysis.aliases, Kept(0, 0, 1))
+    if analysis.closure.unconnected():
+        return dict.fromkeys(analysis.aliases)
+    return {
+        alias: _kept(analysis.streams[alias], span) for alias, span in _spans(analysis, omissions).items()
+    }
+
+
+def _spans(analysis: Analysis, omissions: Sequence[Omission]) -> dict[str, int]:
+    return {alias: _span(alias, analysis, omissions) for alias in analysis.aliases}
+
+
+def _span(alias: str, analysis: Analysis, omissions: Sequence[Omission]) -> int:
+    """W of the module's docstring, microseconds."""
+    held = {omission.alias: omission.interval for omission in omissions}
+    waits = (
+        analysis.closure.upper[partner, alias] + stream.delay + held[partner] + stream.max_stall
+        for partner, stream in analysis.streams.items()
+        if partner != alias
+    )
+    return max(0, *waits) + (analysis.streams[alias].max_ahead or 0)  # without a limit it has no number
+
+
+def _keys(stream: StreamDef) -> int | None:
+    """The number of keys of a stream; 1 without KEY columns, because the rate is then that of the whole
+    stream.
+    """
+    return stream.keys if stream.key else 1
+
+
+def _kept(stream: StreamDef, span: int) -> Kept | None:
+    keys, rate = _keys(stream), stream.rate
+    if keys is None or rate is None or stream.max_ahead is None:
+        return None
+    return Kept(span, keys * rate.count, rate.per)
+
+
+def _term(alias: str, stream: StreamDef, span: int) -> str:
+    keys = _keys(stream)
+    number = f"keys({alias})" if keys is None else str(keys)
+    time = seconds(span)
+    if stream.max_ahead is None:
+        time = f"({time} + max_ahead({alias}))"
+    if stream.rate is None:
+        return f"{number} * rate({alias}) over {time}"
+    return f"{number} * {stream.rate.count} * ({time} div {seconds(stream.rate.per)} + 1)"
+
+
+def _unbounded(analysis: Analysis, apart: list[tuple[str, str]]) -> Memory:
+    """`apart`: pairs (i, j) for which a tuple of i may come any time after the tuple of j that it joins."""
+    later, earlier = apart[0]
+    pairs = list(dict.fromkeys(tuple(sorted(pair, key=analysis.aliases.index)) for pair in apart))
+    named = ", ".join(f"{a} and {b}" for a, b in pairs)
+    repair = " ".join(_repair(a, b, analysis) for a, b in _spanning(pairs, analysis))  # all of them together
+    return Memory(
+        "unbounded",
+        None,
+        "",
+        UNCONNECTED,
+        f"nothing bounds the time between the tuples of {named} that join: every tuple of {earlier} is kept"
+        f" for ever, since a tuple of {later} that joins it may always come later",
+        (repair,),
+        f"n tuples of {earlier} with different values, one a second, and none of {later}: the next tuple of"
+        f" {later} may join any subset of them",
+    )
+
+
+def _spanning(pairs: list[tuple[str, ...]], analysis: Analysis) -> list[tuple[str, str]]:
+    """The fewest of these pairs that connect all sources; earlier pairs are preferred."""
+    group = {alias: alias for alias in analysis.aliases}
+    for i in analysis.aliases:
+        for j in analysis.aliases:
+            if (i, j) in analysis.closure.upper and (j, i) in analysis.closure.upper:
+                old, new = group[j], group[i]
+                group = {alias: new if g == old else g for alias, g in group.items()}
+    chosen: list[tuple[str, str]] = []
+    for a, b in pairs:
+        if group[a] != group[b]:
+            old, new = group[b], group[a]
+            group = {alias: new if g == old else g for alias, g in group.items()}
+            chosen.append((a, b))
+    return chosen
+
+
+def _repair(a: str, b: str, analysis: Analysis) -> str:
+    first = f"{identifier(a)}.{identifier(analysis.times[a])}"
+    second = f"{identifier(b)}.{identifier(analysis.times[b])}"
+    limit = interval_text(60_000_000)
+    return f"AND {second} BETWEEN {first} - {limit} AND {first} + {limit}"

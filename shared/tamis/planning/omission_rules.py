@@ -1,0 +1,101 @@
+"""Omission rules of a query: interval, key, value and sides of every source, with the reason."""
+
+from __future__ import annotations
+
+from tamis.analysis.conjuncts import Analysis
+from tamis.analysis.partition_keys import Keys
+from tamis.analysis.topology import omission_interval
+from tamis.certificates.certificate import Certificate
+from tamis.certificates.certify import certify
+from tamis.certificates.interval_arithmetic.domain_boxes import box_of
+from tamis.certificates.interval_arithmetic.subdivision import QueryEffort
+from tamis.certificates.rounding.margins import rounding_note
+from tamis.durations import seconds
+from tamis.expressions.nodes import Literal, conjunction
+from tamis.expressions.signatures import call
+from tamis.plan.omission import Omission
+from tamis.query.model import Window
+
+
+def decide(analysis: Analysis, keys: Keys, *, heuristic: bool = False) -> tuple[Omission, ...]:
+    """The omission of each source, in the order of FROM. With `heuristic`, a check on a grid may replace the
+    proof.
+    """
+    work = QueryEffort()
+    return tuple(_decide(alias, analysis, keys, heuristic, work) for alias in analysis.aliases)
+
+
+def _decide(alias: str, analysis: Analysis, keys: Keys, heuristic: bool, work: QueryEffort) -> Omission:
+    filters = analysis.filters[alias]
+    kept = conjunction(filters)
+    partition = keys.partition[alias]
+
+    def nothing(reason: str) -> Omission:
+        return Omission.none(alias, partition, kept, reason)
+
+    if len(analysis.aliases) == 1 and not analysis.conditions:
+        return nothing("no omission: every tuple that passes is a result of its own")
+    if analysis.contradiction:
+        return nothing(f"no omission: {analysis.contradiction}")
+    if analysis.window is not None and analysis.bounds:
+        return nothing("no omission: its times are bounded besides its windows")
+    if analysis.window is not None:
+        # Whatever the others are, it may be replaced by any tuple of the same window.
+        interval: int | None = analysis.window.size
+    else:
+        interval = omission_interval(alias, analysis.aliases, analysis.bounds)
+    if interval is None:
+        return nothing("no omission: no partner bounds the times at which it joins from both sides")
+    if interval <= 0:
+        return nothing(
+            "no omission: the time bounds leave no interval of positive length in which a replacement could"
+            " join the same partners"
+        )
+    effort = work.certificate()
+    found = certify(
+        analysis.conditions, alias, analysis.streams, analysis.filters, heuristic=heuristic, work=effort
+    )
+    work.spent(effort)
+    box = box_of(analysis.conditions, analysis.streams, analysis.filters)
+    rounding = rounding_note(analysis.conditions, alias, box)
+    told = "" if rounding is None else f". {rounding}"
+    if not isinstance(found, Certificate):
+        return nothing(f"no omission: {found.reason}{told}")
+    compared = [c for pair in keys.rest for c in pair if c.alias == alias]
+    key = tuple(dict.fromkeys((*partition, *(c.name for c in (*compared, *found.fixed)))))
+    present = (call("not", call("is_null", found.present)),) if found.drop_null else ()
+    return Omission(
+        alias,
+        interval,
+        key,
+        found.value,
+        found.sides,
+        found.rule,
+        kept,
+        conjunction((*filters, *present)),
+        _said(found, interval, analysis.window) + told,
+        analysis.window,
+        found.exact,
+        found.margin,
+    )
+
+
+def _said(found: Certificate, interval: int, window: Window | None) -> str:
+    if isinstance(found.value, Literal):
+        which = "any" if window is None else "each window of"
+        return f"its values do not matter: one tuple in {which} {seconds(interval)} is enough"
+    if window is not None:
+        return f"a tuple that is {_EXTREME[found.sides]} of a window is omitted"
+    return f"{_WHAT[found.sides]} within {seconds(interval)} is omitted"
+
+
+_WHAT = {
+    "both": "a tuple between two higher and two lower ones",
+    "above": "a tuple between two higher ones",
+    "below": "a tuple between two lower ones",
+}
+_EXTREME = {
+    "both": "neither the highest nor the lowest",
+    "above": "not the highest",
+    "below": "not the lowest",
+}

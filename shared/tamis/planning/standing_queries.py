@@ -1,0 +1,290 @@
+"""A standing query in the form in which the fleet runs it: its streams, its partition key, and its SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from tamis.analysis.conjuncts import flatten_and, key_equality
+from tamis.analysis.partition_keys import classes
+from tamis.bounded import windows
+from tamis.bounded.application_time.classification import runs_in_time
+from tamis.bounded.memory import Memory
+from tamis.errors import NotAcceptedError
+from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, conjunction
+from tamis.plan.model import GREATEST, Input, Kept, StandingQuery, sayable
+from tamis.plan.omission import Omission, bare
+from tamis.planning.explain import explain
+from tamis.query.model import (
+    WINDOW_COLUMNS,
+    AlertDef,
+    Catalog,
+    DerivedDef,
+    Query,
+    Source,
+    StreamDef,
+    TableDef,
+)
+from tamis.sharing.entries import ReaderInput
+
+_NOTHING = "no omission: a standing query counts every tuple"
+
+
+def is_standing(definition: AlertDef | DerivedDef, catalog: Catalog) -> bool:
+    """True if a query keeps synopses in place of tuples."""
+    query = definition.query
+    return query.timeless or query.grouping is not None or runs_in_time(definition, catalog)
+
+
+@dataclass(frozen=True)
+class Feed:
+    """The input of a query from one stream.
+
+    `filter` is over bare names; `read`: the columns besides partition key and time, in the stream's order.
+    """
+
+    stream: StreamDef
+    partition_key: tuple[str, ...]
+    filter: Expr | None
+    read: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The form in which the fleet runs a standing query. `key`: names of columns of SELECT."""
+
+    feeds: tuple[Feed, ...]
+    key: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An accepted standing query. `sql` is self-contained; `kept`: the bound of aggregates of windows."""
+
+    memory: Memory
+    layout: Layout
+    sql: str
+    kept: Kept | None = None
+
+
+def judged(alert: AlertDef, catalog: Catalog) -> Judged:
+    """A standing query that is accepted. Raises NotAcceptedError with the reason that EXPLAIN gives if it
+    isn't accepted.
+    """
+
+    def make() -> Judged:
+        found = explain(catalog, alert)
+        if not found.accepted:
+            repairs = found.memory.repairs
+            hint = "; or ".join(repairs) if repairs else None
+            raise NotAcceptedError(found.reason, where=f"alert {alert.name}", hint=hint)
+        query = alert.query
+        panes = windows.kept(query, catalog) if query.window is not None else None
+        known = panes if panes is not None and panes.most() <= GREATEST else None
+        return Judged(found.memory, layout(query, catalog), self_contained(alert, catalog), known)
+
+    found: Judged = catalog.results.get(_objects(alert, catalog), "standing query", make)
+    return found
+
+
+def learn(alert: AlertDef, catalog: Catalog, found: Judged) -> None:
+    """Cache a result that another process has made."""
+    catalog.results.put(_objects(alert, catalog), "standing query", found)
+
+
+def _objects(alert: AlertDef, catalog: Catalog) -> tuple[object, ...]:
+    return alert, *(catalog.streams.get(source.stream) for source in alert.query.sources)
+
+
+def layout(query: Query, catalog: Catalog) -> Layout:
+    """Partition a query and list its inputs from each stream.
+
+    A query is partitioned by KEY columns that are equal in all of its sources. These columns must also be in
+    the rows: with DISTINCT they must be selected, with aggregates they must be in GROUP BY. If there are no
+    such columns, the query is evaluated in one partition.
+    """
+    members = query.members or (query,)
+    chosen = () if query.members else _partition(query, catalog)
+    partition: dict[str, tuple[str, ...]] = {}
+    for one in members:
+        for source in _streamed(one, catalog):
+            names = tuple(c.name for group in chosen for c in group if c.alias == source.alias)
+            partition.setdefault(source.stream, names)
+    feeds = tuple(_feed(catalog.streams[stream], key, members, catalog) for stream, key in partition.items())
+    named = " and ".join(" = ".join(f"{c.alias}.{c.name}" for c in group) for group in chosen)
+    reason = f"partitioned by {named}" if chosen else "evaluated in a single partition"
+    return Layout(feeds, _key(query, chosen), reason)
+
+
+def standing_query(
+    alert: AlertDef, version: int, judged: Judged, topics: Mapping[str, str]
+) -> tuple[StandingQuery, list[ReaderInput]]:
+    """An accepted alert as plan `version` makes it, and its readers; `topics` serve its streams."""
+    inputs = tuple(
+        Input(
+            "",
+            feed.stream.name,
+            topics[feed.stream.name],
+            feed.stream.time or "",
+            feed.partition_key,
+            feed.filter,
+            0,
+            feed.read,
+            kept=judged.kept,
+        )
+        for feed in judged.layout.feeds
+    )
+    bound = judged.memory.bound
+    made = StandingQuery(
+        alert=alert.name,
+        version=version,
+        sql=judged.sql,
+        inputs=inputs,
+        key=judged.layout.key,
+        bound=sayable(bound),
+        severity=alert.options.severity,
+        labels=alert.options.labels,
+        gap=alert.options.gap,
+        for_=alert.options.for_,
+        proven=judged.memory.verdict == "bounded",
+    )
+    return made, [_reader(source, version) for source in inputs]
+
+
+def self_contained(alert: AlertDef, catalog: Catalog) -> str:
+    """The alert's statement, preceded by all statements that it needs."""
+    names = {name for source in alert.query.sources for name in (source.stream, *source.via)}
+    defined: list[StreamDef | TableDef | DerivedDef] = [
+        *catalog.streams.values(),
+        *catalog.tables.values(),
+        *catalog.derived.values(),
+    ]
+    needed = [*(one for one in defined if one.name in names), alert]
+    called: set[str] = set()
+    more = {name for one in needed for name in one.functions}
+    while more:
+        called |= more
+        more = {name for each in more for name in catalog.functions[each].functions} - called
+    functions = [one.sql for name, one in catalog.functions.items() if name in called]
+    texts = [*functions, *(one.sql for one in needed)]
+    return "\n".join(text if text.rstrip().endswith(";") else f"{text};" for text in texts)
+
+
+def _reader(source: Input, version: int) -> ReaderInput:
+    omission = Omission.none("", source.partition_key, source.filter, _NOTHING)
+    return ReaderInput(source, omission, version, max_delay=None, counted=True)
+
+
+def _streamed(query: Query, catalog: Catalog) -> list[Source]:
+    """The sources that are streams, not tables."""
+    return [source for source in query.sources if source.stream in catalog.streams]
+
+
+# ---- what is needed of a stream
+
+
+def _feed(
+    stream: StreamDef, partition_key: tuple[str, ...], members: Iterable[Query], catalog: Catalog
+) -> Feed:
+    known = {column.name for column in stream.columns}
+    filters: list[Expr | None] = []
+    read: set[str] = set()
+    for query in members:
+        for source in _streamed(query, catalog):
+            if source.stream == stream.name:
+                filters.append(_filter(query, source.alias, known))
+                read |= {c.name for part in _parts(query) for c in columns(part) if c.alias == source.alias}
+    rest = read - {*partition_key, stream.time}
+    names = tuple(column.name for column in stream.columns if column.name in rest)
+    return Feed(stream, partition_key, _any(filters), names)
+
+
+def _filter(query: Query, alias: str, known: set[str]) -> Expr | None:
+    """The conditions on one source alone; a tuple that fails them is never counted."""
+    parts = [
+        part
+        for conjunct in query.conjuncts
+        for part in flatten_and(conjunct.expr)
+        if aliases(part) == {alias} and {c.name for c in columns(part)} <= known
+    ]
+    return bare(conjunction(tuple(dict.fromkeys(parts))))
+
+
+def _any(filters: list[Expr | None]) -> Expr | None:
+    distinct = [one for one in dict.fromkeys(filters) if one is not None]
+    if None in filters:
+        return None
+    return distinct[0] if len(distinct) == 1 else Call("or", tuple(distinct), Type.BOOLEAN)
+
+
+def _parts(query: Query) -> Iterator[Expr]:
+    """Every expression of a query over its sources."""
+    yield from (conjunct.expr for conjunct in query.conjuncts)
+    yield from (output.expr for output in query.select)
+    if query.grouping is not None:
+        yield from query.grouping.by
+        yield from (one.column for one in query.grouping.aggregates if one.column is not None)
+        if query.grouping.having is not None:
+            yield query.grouping.having
+
+
+# ---- partitions
+
+
+def _partition(query: Query, catalog: Catalog) -> tuple[tuple[Column, ...], ...]:
+    """The classes of equal KEY columns by which a query is partitioned; each class has a column of every
+    source.
+    """
+    sources = _streamed(query, catalog)
+    streams = {source.alias: catalog.streams[source.stream] for source in sources}
+    if len(sources) < len(query.sources):
+        return ()
+    if len(sources) == 1:
+        ((alias, stream),) = streams.items()
+        groups = [[Column(alias, c.name, c.type)] for c in stream.columns if c.key]
+    else:
+        times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
+        parts = (part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr))
+        equalities = tuple(found for part in parts if (found := key_equality(part, times)) is not None)
+        groups = classes(equalities)
+    chosen = [
+        one
+        for group in groups
+        if (one := _key_column_per_source(group, streams)) and _tells_apart(query, group)
+    ]
+    return tuple(chosen)
+
+
+def _key_column_per_source(
+    group: list[Column], streams: Mapping[str, StreamDef]
+) -> tuple[Column, ...] | None:
+    """A KEY column for every source, the same for sources of one stream; None if a source has none."""
+    found: list[Column] = []
+    same: dict[str, str] = {}
+    for alias, stream in streams.items():
+        names = [c for c in group if c.alias == alias and c.name in stream.key]
+        mine = next((c for c in names if same.get(stream.name, c.name) == c.name), None)
+        if mine is None:
+            return None
+        same[stream.name] = mine.name
+        found.append(mine)
+    return tuple(found)
+
+
+def _tells_apart(query: Query, group: list[Column]) -> bool:
+    if query.grouping is not None:
+        return any(c in group for c in query.grouping.by)
+    return not query.distinct or any(output.expr in group for output in query.select)
+
+
+def _key(query: Query, chosen: tuple[tuple[Column, ...], ...]) -> tuple[str, ...]:
+    """The columns of SELECT that identify the owner of a row: the columns of the group, or else of the
+    partition.
+    """
+    if query.grouping is not None:
+        by = {column for column in query.grouping.by if column.name not in WINDOW_COLUMNS}
+        return tuple(output.name for output in query.select if output.expr in by)
+    named = [next((o.name for o in query.select if o.expr in group), None) for group in chosen]
+    found = tuple(name for name in named if name is not None)
+    return found if len(found) == len(named) else ()

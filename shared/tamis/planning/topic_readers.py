@@ -1,0 +1,123 @@
+"""Readers of streams (alerts and subscriptions): their read requests, and their plan with topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from tamis.expressions.nodes import Expr
+from tamis.plan.model import Definition, StandingQuery
+from tamis.plan.omission import bare
+from tamis.planning.definitions import define
+from tamis.planning.standing_queries import is_standing, judged, standing_query
+from tamis.planning.verdict import accepted
+from tamis.query.model import AlertDef, Catalog
+from tamis.sharing.entries import ReaderInput
+from tamis.sharing.subscriptions import Subscription, subscriber
+from tamis.sharing.topic_assignment import TopicAssignment
+from tamis.sharing.topic_load import ReadRequest
+
+
+@dataclass(frozen=True)
+class Reader:
+    """An alert as plan `version` made it, or a subscription. `numbers`: the known topic numbers by alias."""
+
+    id: str
+    origin: AlertDef | Subscription
+    version: int
+    numbers: Mapping[str, int]
+
+    @property
+    def as_reader(self) -> Reader:
+        """See `ReaderSource`."""
+        return self
+
+
+class ReaderSource(Protocol):
+    """An object of the caller's state that may be a reader; the same object always gives the same reader."""
+
+    @property
+    def as_reader(self) -> Reader | None:
+        """The reader; None for an object that isn't a reader, such as a paused alert."""
+        ...
+
+
+@dataclass(frozen=True)
+class AssignedReader:
+    """A reader with its topics, and the parts of the plan that follow from the reader and its topics alone.
+
+    `definition`: None for a subscription; `inputs`: by alias.
+    """
+
+    reader: Reader
+    requests: tuple[ReadRequest, ...]
+    numbers: Mapping[str, int]
+    definition: Definition | StandingQuery | None
+    inputs: Mapping[str, ReaderInput]
+
+    def is_for(self, reader: Reader) -> bool:
+        """True if it was made for an equal reader with the same topics."""
+        mine = self.reader
+        same = mine.origin is reader.origin and mine.version == reader.version
+        return same and self.numbers == reader.numbers
+
+
+def read_requests(reader: Reader, catalog: Catalog) -> tuple[ReadRequest, ...]:
+    """The read requests of a reader. Raises NotAcceptedError."""
+    origin = reader.origin
+    if isinstance(origin, Subscription):
+        key = origin.stream, catalog.streams[origin.stream].key
+        return (_request(reader, "", key, origin.filter, subscriber=True),)
+    if is_standing(origin, catalog):
+        return tuple(
+            _request(reader, feed.stream.name, (feed.stream.name, feed.partition_key), feed.filter)
+            for feed in judged(origin, catalog).layout.feeds
+        )
+    verdict = accepted(origin, catalog)
+    streams, keys = verdict.analysis.streams, verdict.keys.partition
+    return tuple(
+        _request(
+            reader,
+            omission.alias,
+            (streams[omission.alias].name, keys[omission.alias]),
+            bare(omission.filter),
+            complete=omission.interval == 0,
+        )
+        for omission in verdict.omissions
+    )
+
+
+def _request(
+    reader: Reader,
+    alias: str,
+    key: tuple[str, tuple[str, ...]],
+    filter_: Expr | None,
+    *,
+    subscriber: bool = False,
+    complete: bool = True,
+) -> ReadRequest:
+    return ReadRequest(reader.id, alias, key, filter_, subscriber, complete, reader.version)
+
+
+def assigned_reader(
+    reader: Reader, requests: tuple[ReadRequest, ...], assignment: TopicAssignment, catalog: Catalog
+) -> AssignedReader:
+    """The reader with the topics that its requests were assigned to."""
+    numbers = assignment.assigned[reader.id]
+    topics = {request.alias: assignment.name(request.key, numbers[request.alias]) for request in requests}
+    origin = reader.origin
+    if isinstance(origin, Subscription):
+        outside = subscriber(origin, catalog.streams[origin.stream], topics[""])
+        return AssignedReader(reader, requests, numbers, None, {"": outside})
+    if is_standing(origin, catalog):
+        query, counting = standing_query(origin, reader.version, judged(origin, catalog), topics)
+        inputs = {one.source.stream: one for one in counting}
+        return AssignedReader(reader, requests, numbers, query, inputs)
+    verdict = accepted(origin, catalog)
+    definition = define(origin, reader.version, verdict, topics)
+    inputs = {
+        source.alias: ReaderInput(source, omission, reader.version, origin.options.max_delay)
+        for source, omission in zip(definition.inputs, verdict.omissions, strict=True)
+    }
+    return AssignedReader(reader, requests, numbers, definition, inputs)

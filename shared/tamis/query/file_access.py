@@ -1,0 +1,92 @@
+"""Permitted files of tables: by directory, and regular files of a known size only."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from tamis.errors import InputError, RefusedError
+
+SETTING = "TAMIS_TABLES"
+
+# A static relation is read whole, and every evaluator keeps all of it.
+MOST_BYTES = 1 << 28
+
+
+@dataclass(frozen=True)
+class FileAccess:
+    """The files that tables may have: those inside some directories, after links are resolved. With None, all
+    files that the process can read.
+    """
+
+    directories: tuple[str, ...] | None = None
+
+    @staticmethod
+    def from_setting(setting: str) -> FileAccess:
+        """The access that TAMIS_TABLES gives: directories, separated as in PATH.
+
+        >>> FileAccess.from_setting("")
+        FileAccess(directories=())
+        """
+        return FileAccess(tuple(directory for directory in setting.split(os.pathsep) if directory))
+
+    def resolve(self, path: str, where: str) -> str:
+        """The regular file at a path, with links resolved.
+
+        Raises RefusedError for a file outside of the directories; the message is the same whether or not the
+        file exists. Raises InputError for an address, a missing file, or a file without a known size.
+        """
+        _check_local(path, where)
+        resolved = self._resolved(path, where)
+        try:
+            status = os.stat(resolved)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            hint = "check the path; a relative path begins at the working directory"
+            raise InputError(f"the file can't be read: {reason}", where=where, hint=hint) from error
+        if not stat.S_ISREG(status.st_mode):
+            # A device or a pipe may return data without end, or block for ever.
+            raise InputError("isn't a regular file", where=where, hint="name a CSV or Parquet file")
+        if status.st_size == 0:
+            # The files of /proc have this size, too, whatever they contain.
+            raise InputError("the file is empty", where=where, hint="name a CSV or Parquet file with rows")
+        if status.st_size > MOST_BYTES:
+            hint = "keep only the rows that the queries need, or send them as a stream"
+            raise InputError(f"the file is larger than {MOST_BYTES >> 20} MiB", where=where, hint=hint)
+        return resolved
+
+    def _resolved(self, path: str, where: str) -> str:
+        if self.directories is None:
+            return os.path.realpath(path)
+        if not self.directories:
+            raise RefusedError(
+                f"tables can't be read here: {SETTING} isn't set",
+                where=where,
+                hint=f"set {SETTING} to the directory of their files, for the registry and the joiner",
+            )
+        resolved = Path(os.path.realpath(path))
+        if not any(resolved.is_relative_to(os.path.realpath(directory)) for directory in self.directories):
+            raise RefusedError(
+                f"the path {path} is outside of the directories in {SETTING}",
+                where=where,
+                hint="move the file into one of them, or ask the operator of the fleet to add its directory"
+                f" to {SETTING}",
+            )
+        return str(resolved)
+
+
+def _check_local(path: str, where: str) -> None:
+    if "://" in path or path.lower().startswith(("file:", "data:")):
+        raise InputError(
+            f"{path} is an address, not a path",
+            where=where,
+            hint="copy the file to the machines of the registry and the joiner",
+        )
+    if "\0" in path:
+        raise InputError("the path contains a NUL character", where=where, hint="name a CSV or Parquet file")
+
+
+UNRESTRICTED = FileAccess()
+NO_ACCESS = FileAccess(())

@@ -1,0 +1,16 @@
+"""Names of the built-in functions of Tamis SQL, with the number of their arguments."""
+
+from __future__ import annotations
+
+# Name to the least and the greatest number of arguments.
+SCALAR_FUNCTIONS = {
+    "abs": (1, 1),
+    "sqrt": (1, 1),
+    "exp": (1, 1),
+    "ln": (1, 1),
+    "log10": (1, 1),
+    "power": (2, 2),
+    "least": (1, 100),
+    "greatest": (1, 100),
+}
+AGGREGATE_FUNCTIONS = ("count", "sum", "avg", "min", "max", "median")

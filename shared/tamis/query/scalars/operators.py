@@ -1,0 +1,243 @@
+"""Typed operators of SQL: type checks, implicit conversions of literals, and hints for type errors.
+
+The types are those of `tamis.expressions.signatures`. A NULL literal takes the type of the other operand, a
+string literal beside a TIMESTAMP is an ISO 8601 time, and a negated number is a literal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from operator import ge, gt, le, lt
+from typing import Any
+
+from tamis.errors import InputError
+from tamis.expressions.nodes import FLIPPED, Call, Expr, Literal, Type
+from tamis.expressions.signatures import common_type, result_type
+from tamis.query.units import parse_timestamp
+
+_SPANS = (Type.TIMESTAMP, Type.INTERVAL)
+_BEYOND_BIGINT = 1 << 63
+_ORDER: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+
+
+class TypeMismatch(InputError):
+    """A type error of an operator; the caller adds the position."""
+
+
+def is_null(expr: Expr) -> bool:
+    """Tell if an expression is the literal NULL."""
+    return isinstance(expr, Literal) and expr.value is None
+
+
+def integer(value: int) -> Literal:
+    """An integer literal; DOUBLE if it doesn't fit into 64 bits."""
+    if -_BEYOND_BIGINT <= value < _BEYOND_BIGINT:
+        return Literal(value, Type.INT if -(1 << 31) <= value < 1 << 31 else Type.BIGINT)
+    return Literal(float(value), Type.DOUBLE)
+
+
+def converted(expr: Expr, wanted: Type) -> Expr:
+    """`expr` converted to `wanted` if SQL converts it implicitly, else unchanged."""
+    if isinstance(expr, Literal):
+        if expr.value is None:
+            return Literal(None, wanted)
+        if wanted is Type.TIMESTAMP and isinstance(expr.value, str):
+            return Literal(_parsed_time(expr.value), Type.TIMESTAMP)
+        if wanted is Type.DOUBLE and expr.type in (Type.INT, Type.BIGINT):
+            return Literal(float(expr.value), Type.DOUBLE)
+    if wanted is Type.DOUBLE and expr.type in (Type.INT, Type.BIGINT):
+        return Call("*", (expr, Literal(1.0, Type.DOUBLE)), Type.DOUBLE)
+    if (
+        wanted in (Type.INT, Type.BIGINT)
+        and expr.type in (Type.INT, Type.BIGINT)
+        and isinstance(expr, Literal)
+    ):
+        return replace(expr, type=wanted)
+    return expr
+
+
+def assigned(expr: Expr, wanted: Type, what: str) -> Expr:
+    """`expr` as `what`, which is declared as `wanted`. Raises `TypeMismatch` if it can't be converted."""
+    result = converted(expr, wanted)
+    integers = (Type.INT, Type.BIGINT)
+    if result.type is wanted or (wanted in integers and result.type in integers):
+        return result
+    raise TypeMismatch(f"{what} must be {wanted}, not {result.type}", hint=f"write a value of type {wanted}")
+
+
+def condition(expr: Expr, what: str) -> Expr:
+    """`expr` as the condition `what`. Raises `TypeMismatch` if it is no BOOLEAN."""
+    expr = converted(expr, Type.BOOLEAN) if is_null(expr) else expr
+    if expr.type is not Type.BOOLEAN:
+        raise TypeMismatch(
+            f"{what} must be a condition, not {expr.type}", hint="compare it with a value, such as value > 5"
+        )
+    return expr
+
+
+def operand(op: str) -> str:
+    """An operand of AND, OR or NOT, for a message."""
+    return "the operand of NOT" if op == "not" else f"an operand of {op.upper()}"
+
+
+def logic(op: str, args: Sequence[Expr]) -> Expr:
+    """AND, OR and NOT; nested ANDs and ORs become one."""
+    parts: list[Expr] = []
+    for arg in args:
+        part = condition(arg, operand(op))
+        parts.extend(part.args if op != "not" and isinstance(part, Call) and part.op == op else (part,))
+    return Call(op, tuple(parts), Type.BOOLEAN)
+
+
+def compare(op: str, left: Expr, right: Expr) -> Expr:
+    """A comparison of numbers, or of two values of one type."""
+    left, right = _comparable(left, right)
+    if common_type([left.type, right.type]) is None:
+        raise TypeMismatch(
+            f"{left.type} can't be compared with {right.type}", hint=_comparison_hint(left, right)
+        )
+    if left.type is Type.BOOLEAN and op not in ("=", "!="):
+        return _boolean_order(op, left, right)
+    return Call(op, (left, right), Type.BOOLEAN)
+
+
+def _boolean_order(op: str, left: Expr, right: Expr) -> Expr:
+    """`<`, `<=`, `>` or `>=` of a BOOLEAN and a constant, without the order: FALSE comes before TRUE, so
+    that the comparison holds for one value, for both or for none.
+    """
+    if isinstance(left, Literal):
+        left, right, op = right, left, FLIPPED[op]
+    if not isinstance(right, Literal):
+        raise TypeMismatch(
+            f"{op} can't compare two BOOLEAN values", hint="write = or !=, or compare with TRUE or FALSE"
+        )
+    if right.value is None:
+        return Call("=", (left, right), Type.BOOLEAN)
+    found = [value for value in (False, True) if _ORDER[op](value, right.value)]
+    if len(found) == 1:
+        return Call("=", (left, Literal(found[0], Type.BOOLEAN)), Type.BOOLEAN)
+    # True for both values or for none, and NULL for NULL.
+    return Call("or" if found else "and", (left, Call("not", (left,), Type.BOOLEAN)), Type.BOOLEAN)
+
+
+def arithmetic(op: str, left: Expr, right: Expr) -> Expr:
+    """`+ - * /` and power. Times and intervals can only be added and subtracted."""
+    if is_null(left) and is_null(right):
+        left = right = Literal(None, Type.DOUBLE)
+    left = _converted_operand(left, right, op)
+    right = _converted_operand(right, left, op)
+    types = (left.type, right.type)
+    result = result_type(op, types)
+    if result is None:
+        symbol = "^" if op == "power" else op
+        what = f"{symbol} can't be applied to {left.type} and {right.type}"
+        raise TypeMismatch(what, hint=_arithmetic_hint(types))
+    return Call(op, (left, right), Type.BIGINT if result is Type.INT else result)
+
+
+def negative(arg: Expr) -> Expr:
+    """The unary minus."""
+    if isinstance(arg, Literal) and isinstance(arg.value, int | float) and not isinstance(arg.value, bool):
+        if arg.type is Type.DOUBLE:
+            # 9223372036854775808 doesn't fit into 64 bits, but its negative does.
+            whole = arg.value == float(_BEYOND_BIGINT)
+            return Literal(-_BEYOND_BIGINT, Type.BIGINT) if whole else Literal(-arg.value, Type.DOUBLE)
+        return replace(arg, value=-arg.value) if arg.type in _SPANS else integer(-int(arg.value))
+    arg = converted(arg, Type.DOUBLE) if is_null(arg) else arg
+    if arg.type is Type.INTERVAL or arg.type.numeric:
+        return Call("neg", (arg,), arg.type)
+    raise TypeMismatch(f"- can't be applied to {arg.type}", hint="only numbers and intervals can be negated")
+
+
+def function(name: str, args: Sequence[Expr]) -> Expr:
+    """A call of a built-in function other than power."""
+    if name in ("least", "greatest"):
+        return _extreme(name, args)
+    values = [converted(arg, Type.DOUBLE) if is_null(arg) else arg for arg in args]
+    types = [value.type for value in values]
+    result = result_type(name, types)
+    if result is None:
+        raise TypeMismatch(f"{name} can't be applied to {', '.join(types)}", hint=f"{name} takes numbers")
+    return Call(name, tuple(values), result)
+
+
+def case(parts: Sequence[tuple[Expr, Expr]], default: Expr | None) -> Expr:
+    """CASE WHEN condition THEN value … ELSE value END; the values have one type."""
+    values = unified(
+        [value for _, value in parts] + [default or Literal(None, Type.VARCHAR)], "the values of CASE"
+    )
+    flat: list[Expr] = []
+    for (when, _), value in zip(parts, values, strict=False):
+        flat += [condition(when, "the value after WHEN"), value]
+    return Call("case", (*flat, values[-1]), values[-1].type)
+
+
+def unified(values: Sequence[Expr], what: str) -> list[Expr]:
+    """The values converted to their common type. Raises `TypeMismatch` if they have none."""
+    types = {value.type for value in values if not is_null(value)}
+    # Without any type, all values are NULL; beside a TIMESTAMP, strings are times.
+    times = types == {Type.TIMESTAMP, Type.VARCHAR}
+    common = Type.TIMESTAMP if times else common_type(list(types) or [Type.VARCHAR])
+    if common is None:
+        shown = ", ".join(sorted(types))
+        raise TypeMismatch(f"{what} have different types: {shown}", hint="write values of one type")
+    return [assigned(value, common, "each of " + what) for value in values]
+
+
+def _extreme(name: str, args: Sequence[Expr]) -> Expr:
+    values = unified(args, f"the arguments of {name}")
+    if all(is_null(value) for value in values):
+        values = [Literal(None, Type.DOUBLE) for _ in values]
+    kind = values[0].type
+    if not kind.numeric and kind not in _SPANS:
+        raise TypeMismatch(
+            f"{name} can't be applied to {kind}", hint=f"{name} takes numbers, times and intervals"
+        )
+    return Call(name, tuple(values), kind)
+
+
+def _comparable(left: Expr, right: Expr) -> tuple[Expr, Expr]:
+    if is_null(left) or right.type is Type.TIMESTAMP:
+        left = converted(left, right.type)
+    if is_null(right) or left.type is Type.TIMESTAMP:
+        right = converted(right, left.type)
+    return left, right
+
+
+def _converted_operand(expr: Expr, other: Expr, op: str) -> Expr:
+    """A NULL or a string literal, converted to the type that `other` needs as the other operand."""
+    if is_null(expr):
+        return converted(expr, Type.INTERVAL if other.type in _SPANS else Type.DOUBLE)
+    if op == "-" and other.type is Type.TIMESTAMP:
+        return converted(expr, Type.TIMESTAMP)
+    return expr
+
+
+def _parsed_time(text: str) -> int:
+    try:
+        return parse_timestamp(text)
+    except InputError as error:
+        raise TypeMismatch(error.what, hint=error.hint) from error
+
+
+def _comparison_hint(left: Expr, right: Expr) -> str:
+    kinds = {left.type, right.type}
+    literal = any(isinstance(side, Literal) and side.type is Type.VARCHAR for side in (left, right))
+    if Type.VARCHAR in kinds and literal:
+        return (
+            "write INTERVAL in front of the text"
+            if Type.INTERVAL in kinds
+            else "write the value without quotes, or compare a VARCHAR"
+        )
+    if Type.TIMESTAMP in kinds:
+        return "compare it with a time such as '2026-01-31T12:00:00Z', or subtract another time from it first"
+    if Type.INTERVAL in kinds:
+        return "compare it with an interval such as INTERVAL '5 seconds'"
+    return "compare values of one type"
+
+
+def _arithmetic_hint(kinds: tuple[Type, Type]) -> str:
+    if Type.TIMESTAMP in kinds or Type.INTERVAL in kinds:
+        return "add or subtract an interval such as INTERVAL '5 seconds', or subtract two times"
+    return "arithmetic needs numbers"

@@ -1,0 +1,313 @@
+"""Resolution of expressions: from sqlglot's syntax trees to typed expressions.
+
+Names are resolved, functions inlined, types checked, and BETWEEN, IN and the like rewritten. A method returns
+None after a mistake, which is reported or follows from a reported one. The expressions around it are still
+resolved, so that all mistakes are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from tamis.expressions.nodes import Call, Expr, Type
+from tamis.query.context import Context
+from tamis.query.functions import AGGREGATE_FUNCTIONS
+from tamis.query.scalars import operators
+from tamis.query.scalars.calls import called_name, resolve_call
+from tamis.query.scalars.literals import (
+    resolve_boolean,
+    resolve_interval,
+    resolve_literal,
+    resolve_null,
+    time_text,
+)
+from tamis.query.scalars.reporting import checked
+from tamis.query.scalars.scopes import AggregateCalls, Scope
+from tamis.query.syntax.identifiers import name_of
+from tamis.query.syntax.limits import DEEPEST, LARGEST, oversize, too_deep
+from tamis.query.unsupported import EXPRESSIONS
+
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_ARITHMETIC: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Pow: "power",
+}
+
+
+def operands(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
+    """The operands of a chain of ANDs or of ORs, left to right, also inside parentheses. Not recursive,
+    since a chain may be long.
+    """
+    parts, stack = [], [node]
+    while stack:
+        top = stack.pop()
+        inner = top
+        while isinstance(inner, exp.Paren):
+            inner = inner.this
+        if isinstance(inner, kind):
+            stack += [inner.expression, inner.this]
+        else:
+            parts.append(top)
+    return parts
+
+
+class ExpressionResolver:
+    """Resolves expressions in one scope."""
+
+    def __init__(
+        self,
+        context: Context,
+        scope: Scope,
+        aggregates: AggregateCalls | None = None,
+        largest: int = LARGEST,
+    ) -> None:
+        """`aggregates` is given where calls of aggregates are allowed; `largest` is the most parts of an
+        expression.
+        """
+        self.context = context
+        self.scope = scope
+        self.aggregates = aggregates
+        self.largest = largest
+
+    def resolve(self, node: exp.Expr) -> Expr | None:
+        """The typed expression of a syntax tree; None if a mistake was reported."""
+        if too_deep(node):
+            self.context.error(
+                f"the expression is nested deeper than {DEEPEST} levels",
+                node,
+                "move a part into CREATE FUNCTION or CREATE STREAM",
+            )
+            return None
+        result = self._resolve(node)
+        if result is not None and oversize(result, self.largest):
+            self.context.error(
+                f"with its functions inlined, this expression has more than {self.largest} parts"
+                f" or {DEEPEST} levels",
+                node,
+                "split it, or call fewer functions inside each other",
+            )
+            return None
+        return result
+
+    def without_aggregates(self, node: exp.Expr) -> Expr | None:
+        """The same for an expression over single tuples: the argument of an aggregate, or an item of GROUP
+        BY.
+        """
+        return ExpressionResolver(self.context, self.scope).resolve(node)
+
+    def condition(self, node: exp.Expr, what: str) -> Expr | None:
+        """The same for a condition, which messages call `what`."""
+        expr = self.resolve(node)
+        return None if expr is None else checked(self.context, node, operators.condition, expr, what)
+
+    def _all(self, nodes: Sequence[exp.Expr]) -> list[Expr] | None:
+        """The expressions of several syntax trees; None if a mistake was reported in one of them."""
+        exprs = [self._resolve(node) for node in nodes]
+        known = [expr for expr in exprs if expr is not None]
+        return known if len(known) == len(nodes) else None
+
+    def _resolve(self, node: exp.Expr) -> Expr | None:
+        kind = type(node)
+        if kind in _COMPARISONS or kind in _ARITHMETIC:
+            return self._binary(node)
+        method = _METHODS.get(kind)
+        if method is not None:
+            return method(self, node)
+        what, hint = EXPRESSIONS.get(
+            kind,
+            (
+                f"'{self.context.source(node)[:60]}' is not supported",
+                "use comparisons, AND, OR, NOT, arithmetic and CASE",
+            ),
+        )
+        self.context.error(what, node, hint)
+        return None
+
+    def _binary(self, node: exp.Expr) -> Expr | None:
+        if type(node) in _COMPARISONS and {type(node.this), type(node.expression)} & _COMPARISONS.keys():
+            hint = "write x BETWEEN a AND b, join comparisons by AND, or put them in parentheses"
+            self.context.error("comparisons can't be chained", node, hint)
+            return None
+        args = self._all([node.this, node.expression])
+        if args is None:
+            return None
+        left, right = args
+        kind = type(node)
+        if kind in _COMPARISONS:
+            return checked(self.context, node, operators.compare, _COMPARISONS[kind], left, right)
+        return checked(self.context, node, operators.arithmetic, _ARITHMETIC[kind], left, right)
+
+    def _paren(self, node: exp.Expr) -> Expr | None:
+        return self._resolve(node.this)
+
+    def _connector(self, node: exp.Expr) -> Expr | None:
+        kind = exp.And if isinstance(node, exp.And) else exp.Or
+        nodes = operands(node, kind)
+        conditions: list[Expr] = []
+        for part in nodes:
+            expr = self._resolve(part)
+            if expr is not None:
+                expr = checked(
+                    self.context, part, operators.condition, expr, operators.operand(kind.__name__)
+                )
+            if expr is not None:
+                conditions.append(expr)
+        if len(conditions) < len(nodes):
+            return None
+        return operators.logic(kind.__name__.lower(), conditions)
+
+    def _not(self, node: exp.Expr) -> Expr | None:
+        inner = node.this
+        if isinstance(inner, exp.Between | exp.In):
+            return (
+                self._between(inner, negated=True)
+                if isinstance(inner, exp.Between)
+                else self._in(inner, True)
+            )
+        arg = self._resolve(inner)
+        return None if arg is None else checked(self.context, node, operators.logic, "not", [arg])
+
+    def _between(self, node: exp.Expr, negated: bool = False) -> Expr | None:
+        if node.args.get("symmetric") is not None:
+            self.context.error("BETWEEN SYMMETRIC is not supported", node, "write BETWEEN low AND high")
+            return None
+        args = self._all([node.this, node.args["low"], node.args["high"]])
+        if args is None:
+            return None
+        value, low, high = args
+
+        def build() -> Expr:
+            lower = operators.compare("<" if negated else ">=", value, low)
+            upper = operators.compare(">" if negated else "<=", value, high)
+            return operators.logic("or" if negated else "and", [lower, upper])
+
+        return checked(self.context, node, build)
+
+    def _in(self, node: exp.Expr, negated: bool = False) -> Expr | None:
+        values = node.args.get("expressions") or []
+        if not values or node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
+            what, hint = EXPRESSIONS[exp.Subquery]
+            if not node.args.get("query"):
+                what, hint = "IN needs a list of values", "write IN (value, value, …)"
+            self.context.error(what, node, hint)
+            return None
+        args = self._all([node.this, *values])
+        if args is None:
+            return None
+
+        def build() -> Expr:
+            tests = [operators.compare("!=" if negated else "=", args[0], value) for value in args[1:]]
+            return tests[0] if len(tests) == 1 else operators.logic("and" if negated else "or", tests)
+
+        return checked(self.context, node, build)
+
+    def _is(self, node: exp.Expr) -> Expr | None:
+        if not isinstance(node.expression, exp.Null):
+            self.context.error(
+                "only IS NULL and IS NOT NULL are supported",
+                node,
+                "write the condition itself, or NOT and the condition",
+            )
+            return None
+        arg = self._resolve(node.this)
+        if arg is None:
+            return None
+        test = Call("is_null", (arg,), Type.BOOLEAN)
+        return Call("not", (test,), Type.BOOLEAN) if node.args.get("negate") else test
+
+    def _negative(self, node: exp.Expr) -> Expr | None:
+        arg = self._resolve(node.this)
+        return None if arg is None else checked(self.context, node, operators.negative, arg)
+
+    def _case(self, node: exp.Expr) -> Expr | None:
+        subject = self._resolve(node.this) if node.this is not None else None
+        broken = node.this is not None and subject is None
+        parts: list[tuple[Expr, Expr]] = []
+        for branch in node.args["ifs"]:
+            pair = self._all([branch.this, branch.args["true"]])
+            if pair is None:
+                broken = True
+                continue
+            when, value = pair
+            if subject is not None:
+                test = checked(self.context, branch.this, operators.compare, "=", subject, when)
+                broken = broken or test is None
+                when = test or when
+            parts.append((when, value))
+        default = node.args.get("default")
+        otherwise = self._resolve(default) if default is not None else None
+        if broken or (default is not None and otherwise is None):
+            return None
+        return checked(self.context, node, operators.case, parts, otherwise)
+
+    def _cast(self, node: exp.Expr) -> Expr | None:
+        time = time_text(node)
+        if time is not None:
+            return checked(self.context, node, operators.converted, time, Type.TIMESTAMP)
+        self.context.error(
+            "CAST is not supported",
+            node,
+            "leave it out: INT, BIGINT and DOUBLE can be mixed; write times as TIMESTAMP '…'",
+        )
+        self._resolve(node.this)
+        return None
+
+    def _column(self, node: exp.Expr) -> Expr | None:
+        if node.args.get("db") or isinstance(node.this, exp.Star):
+            what = (
+                "expected a value, found *"
+                if isinstance(node.this, exp.Star)
+                else "this name has too many parts"
+            )
+            self.context.error(what, node, "write stream.column")
+            return None
+        table = node.args.get("table")
+        return self.scope.column(
+            self.context, node, name_of(table) if table is not None else None, name_of(node.this)
+        )
+
+    def _call(self, node: exp.Expr) -> Expr | None:
+        name = called_name(node)
+        if self.aggregates is None:
+            return resolve_call(self.context, node, self._all)
+        if name in AGGREGATE_FUNCTIONS and name not in self.context.catalog.functions:
+            return self.aggregates.call(self.context, node, name, self.without_aggregates)
+        return resolve_call(self.context, node, self._all, AGGREGATE_FUNCTIONS)
+
+
+def _literal(
+    resolve: Callable[[Context, exp.Expr], Expr | None],
+) -> Callable[[ExpressionResolver, exp.Expr], Expr | None]:
+    return lambda resolver, node: resolve(resolver.context, node)
+
+
+_METHODS: dict[type[exp.Expr], Callable[[ExpressionResolver, exp.Expr], Expr | None]] = {
+    exp.Paren: ExpressionResolver._paren,
+    exp.And: ExpressionResolver._connector,
+    exp.Or: ExpressionResolver._connector,
+    exp.Not: ExpressionResolver._not,
+    exp.Between: ExpressionResolver._between,
+    exp.In: ExpressionResolver._in,
+    exp.Is: ExpressionResolver._is,
+    exp.Neg: ExpressionResolver._negative,
+    exp.Case: ExpressionResolver._case,
+    exp.Literal: _literal(resolve_literal),
+    exp.Boolean: _literal(resolve_boolean),
+    exp.Null: _literal(resolve_null),
+    exp.Interval: _literal(resolve_interval),
+    exp.Cast: ExpressionResolver._cast,
+    exp.Column: ExpressionResolver._column,
+    exp.Anonymous: ExpressionResolver._call,
+}

@@ -1,0 +1,32 @@
+"""Scopes: the columns that an expression can name, and the aggregates that it can call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from sqlglot import exp
+
+from tamis.expressions.nodes import Expr
+from tamis.query.context import Context
+from tamis.query.syntax.identifiers import Name
+
+
+class Scope(Protocol):
+    """Resolves column names. A mistake in a name is reported, and the result is then None."""
+
+    def column(self, context: Context, node: exp.Expr, table: Name | None, name: Name) -> Expr | None:
+        """The expression for a column name, qualified by `table` or not."""
+        ...
+
+
+class AggregateCalls(Protocol):
+    """Resolves calls of aggregates, in the clauses where these are allowed."""
+
+    def call(
+        self, context: Context, node: exp.Expr, name: str, argument: Callable[[exp.Expr], Expr | None]
+    ) -> Expr | None:
+        """The expression for the value of a call; None if a mistake was reported. `argument` resolves the
+        argument of the call, over single tuples.
+        """
+        ...

@@ -1,0 +1,202 @@
+"""FROM and JOIN: the streams and tables of a query, with derived streams inlined.
+
+The WHERE of a derived stream becomes conjuncts of the query that reads it, and its columns stand for the
+expressions of its SELECT. If it joins, its streams get the aliases `alias.inner_alias`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tamis.expressions.nodes import Column, Expr, substitute
+from tamis.query.context import Context
+from tamis.query.model import Conjunct, DerivedDef, Source, StreamDef, TableDef
+from tamis.query.names import suggest
+from tamis.query.selects import windows
+from tamis.query.selects.scope import FromItem, FromScope
+from tamis.query.syntax.cursor import LONGEST_NAME
+from tamis.query.syntax.dialect import span
+from tamis.query.syntax.identifiers import Name, name_of
+from tamis.query.unsupported import EXPRESSIONS, unsupported_function
+
+# A join of more streams has no practical use, and the shortest paths of its time bounds take cubic time.
+MOST_SOURCES = 16
+# Of a compound alias `a.b.c` of joining derived streams: the plans, which every service reads, contain it.
+LONGEST_ALIAS = 1_000
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The condition of an ON or WHERE. It can name the first `visible` items of FROM."""
+
+    clause: str
+    node: exp.Expr
+    visible: int
+
+
+def resolve_from(context: Context, node: exp.Select, scope: FromScope, offset: int) -> list[Condition]:
+    """Add the items of FROM to `scope`; returns the conditions of ON and WHERE."""
+    conditions: list[Condition] = []
+    clause = node.args.get("from_")
+    if clause is None:
+        if not context.recovered:
+            context.error("this SELECT has no FROM", offset, "write SELECT … FROM stream")
+        scope.items.append(FromItem("", "", None))
+    else:
+        _add_item(context, clause.this, scope)
+    for join in node.args.get("joins") or []:
+        _check_join(context, join)
+        _add_item(context, join.this, scope)
+        if join.args.get("on") is not None:
+            conditions.append(Condition("ON", join.args["on"], len(scope.items)))
+    if node.args.get("where") is not None:
+        conditions.append(Condition("WHERE", node.args["where"].this, len(scope.items)))
+    return conditions
+
+
+def _check_join(context: Context, join: exp.Expr) -> None:
+    """Refuse all joins except inner joins with ON, cross joins and commas."""
+    method, side, kind = (str(join.args.get(key) or "") for key in ("method", "side", "kind"))
+    if kind in ("SEMI", "ANTI"):
+        context.error(f"{kind} JOIN is not supported", join, "write JOIN … ON")
+    elif side or kind == "OUTER":
+        what = f"outer joins ({side or kind} JOIN) are not supported"
+        context.error(what, join, "write JOIN … ON, which is an inner join")
+    elif method:
+        context.error(f"{method} JOIN is not supported", join, "write JOIN … ON with each condition")
+    elif join.args.get("using"):
+        context.error("JOIN … USING is not supported", join, "write JOIN … ON a.column = b.column")
+    elif kind == "CROSS" and join.args.get("on") is not None:
+        context.error("CROSS JOIN takes no ON", join, "write JOIN … ON")
+    elif kind != "CROSS" and join.args.get("on") is None and context.text.text[span(join)[0]] != ",":
+        context.error("this JOIN has no ON", join, "write JOIN … ON condition")
+
+
+def _add_item(context: Context, table: exp.Expr, scope: FromScope) -> None:
+    """Add one item of FROM to the scope."""
+    item = _item(context, table)
+    if item is None:
+        alias = table.args.get("alias")
+        identifier = None if alias is None else alias.this
+        item = FromItem("" if identifier is None else name_of(identifier).text, "", None)
+    elif {item.alias, *(source.alias for source in item.sources)} & scope.aliases:
+        hint = f"give one of them another name: {item.stream} AS other"
+        context.error(f"two streams in FROM have the name '{item.alias}'", table, hint)
+        scope.duplicate_alias = True
+        for other in (item, *scope.items):
+            if other.alias == item.alias:
+                other.columns = None
+    _check_alias(context, table, item)
+    item.offset = span(table)[0]
+    scope.items.append(item)
+    scope.visible = len(scope.items)
+    count = sum(max(1, len(other.sources)) for other in scope.items)
+    if count > MOST_SOURCES >= count - max(1, len(item.sources)):
+        context.error(f"a query can read at most {MOST_SOURCES} streams", table, "join fewer streams")
+    for join in table.args.get("joins") or []:
+        context.error("nested joins are not supported", join, "write one JOIN … ON after the other")
+
+
+def _check_alias(context: Context, table: exp.Expr, item: FromItem) -> None:
+    if len(item.alias) > LONGEST_NAME:
+        what = f"the name of a stream in FROM can have at most {LONGEST_NAME} characters"
+    elif any(len(source.alias) > LONGEST_ALIAS for source in item.sources):
+        what = f"together with the names in its derived streams, this name exceeds {LONGEST_ALIAS} characters"
+    else:
+        return
+    context.error(what, table, "choose a shorter name after AS")
+
+
+def _item(context: Context, table: exp.Expr) -> FromItem | None:
+    """The stream or table of one item of FROM; None if it names neither, which is reported."""
+    if not isinstance(table, exp.Table):
+        what, hint = EXPRESSIONS.get(type(table), ("this isn't a stream", "write the name of a stream"))
+        context.error(what, table, hint)
+        return None
+    window = None
+    identifier: exp.Expr | None = table.this
+    if isinstance(identifier, exp.Anonymous):
+        function = str(identifier.this).lower()
+        if function not in windows.USAGE:
+            refusal = unsupported_function(function)
+            what, hint = refusal or (f"{function}(…) isn't a stream", "write the name of a stream")
+            context.error(what, table, hint)
+            return None
+        window = windows.window_call(context, identifier)
+        identifier = window.stream
+        if identifier is None:
+            return None
+    alias = table.args.get("alias")
+    others = [key for key, value in table.args.items() if value and key not in ("this", "alias", "joins")]
+    renames_columns = alias is not None and alias.args.get("columns")
+    if others or not isinstance(identifier, exp.Identifier) or renames_columns:
+        what = f"'{context.source(table)[:60]}' isn't a stream"
+        context.error(what, table, "write the name of a stream, with or without AS and another name")
+        return None
+    name = name_of(identifier)
+    item = _defined(context, table, name_of(alias.this).text if alias is not None else name.text, name)
+    return item if window is None else _windowed(context, table, item, window)
+
+
+def _defined(context: Context, table: exp.Expr, alias: str, name: Name) -> FromItem:
+    """The stream or table of the catalogue with a name. If there is none, that is reported."""
+    catalog = context.catalog
+    if name.text in context.broken_streams:
+        return FromItem(alias, name.text, None)
+    if name.text in catalog.streams:
+        return _base(alias, catalog.streams[name.text])
+    if name.text in catalog.tables:
+        return _base(alias, catalog.tables[name.text])
+    if name.text in catalog.derived:
+        return _derived(context, table, alias, catalog.derived[name.text])
+    if "stream" not in context.incomplete:
+        known = [*catalog.streams, *catalog.derived, *catalog.tables]
+        context.error(f"there is no stream '{name.text}'", name.offset, suggest(name.text, known))
+        context.broken_streams.add(name.text)
+    return FromItem(alias, name.text, None)
+
+
+def _windowed(context: Context, table: exp.Expr, item: FromItem, window: windows.WindowCall) -> FromItem:
+    """An item of FROM in windows; without columns if it can't have windows, which is reported."""
+    if item.columns is not None and item.stream in context.catalog.tables:
+        what = f"windows need event time, and '{item.stream}' is a table"
+        context.error(what, table, "join the table without a window")
+        return FromItem(item.alias, item.stream, None)
+    if len(item.sources) > 1:
+        what = f"windows need a single stream, and '{item.stream}' joins several"
+        context.error(what, table, "join the streams in this query, each in its windows")
+        return FromItem(item.alias, item.stream, None)
+    if item.sources:
+        (source,) = item.sources
+        base = context.catalog.streams[source.stream]
+        columns = item.columns or {}
+        windowed = windows.windowed_source(context, window, source, columns, base)
+        item.sources = () if windowed is None else (windowed,)
+        item.columns = windows.with_window_columns(columns, item.alias)
+    return item
+
+
+def _base(alias: str, stream: StreamDef | TableDef) -> FromItem:
+    columns: dict[str, Expr] = {c.name: Column(alias, c.name, c.type) for c in stream.columns}
+    return FromItem(alias, stream.name, columns, (Source(alias, stream.name),))
+
+
+def _derived(context: Context, table: exp.Expr, alias: str, derived: DerivedDef) -> FromItem:
+    inner = derived.query.sources
+    position = context.text.position(span(table)[0])
+
+    def compound(inner_alias: str) -> str:
+        return alias if len(inner) == 1 else f"{alias}.{inner_alias}"
+
+    def renamed(expr: Expr) -> Expr:
+        return substitute(expr, lambda column: Column(compound(column.alias), column.name, column.type))
+
+    return FromItem(
+        alias,
+        derived.name,
+        {output.name: renamed(output.expr) for output in derived.query.select},
+        tuple(Source(compound(one.alias), one.stream, (derived.name, *one.via)) for one in inner),
+        tuple(Conjunct(renamed(c.expr), c.text, position) for c in derived.query.conjuncts),
+    )

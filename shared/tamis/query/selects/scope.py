@@ -1,0 +1,123 @@
+"""The scope of a SELECT: resolves column names among the streams of FROM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from tamis.expressions.nodes import Expr
+from tamis.query.context import Context
+from tamis.query.model import WINDOW_COLUMNS, Conjunct, Source
+from tamis.query.names import suggest
+from tamis.query.syntax.identifiers import Name
+from tamis.query.unsupported import USE_WINDOWS
+
+
+@dataclass
+class FromItem:
+    """One item of FROM, which is a stream or a table.
+
+    `columns` is None if its definition has a mistake; nothing is known about it then. `sources` has several
+    items for a derived stream that joins, and none if the item has a mistake.
+    """
+
+    alias: str
+    stream: str
+    columns: Mapping[str, Expr] | None
+    sources: tuple[Source, ...] = ()
+    conjuncts: tuple[Conjunct, ...] = ()
+    offset: int = 0
+
+
+@dataclass
+class FromScope:
+    """The items of FROM in their order; the first `visible` ones are joined so far and can be named."""
+
+    items: list[FromItem] = field(default_factory=list)
+    visible: int = 0
+    output_names: frozenset[str] = frozenset()  # given by AS in SELECT, which this clause can't use
+    duplicate_alias: bool = False  # two items have one alias, so that an unknown one may be meant for either
+
+    @property
+    def aliases(self) -> set[str]:
+        """All aliases that are taken."""
+        return {alias for item in self.items for alias in (item.alias, *(s.alias for s in item.sources))}
+
+    @property
+    def sources(self) -> list[tuple[Source, int]]:
+        """All sources, each with the offset of its item."""
+        return [(source, item.offset) for item in self.items for source in item.sources]
+
+    def column(self, context: Context, node: exp.Expr, table: Name | None, name: Name) -> Expr | None:
+        """See `tamis.query.scalars.scopes.Scope`."""
+        if table is not None:
+            return self._qualified(context, node, table, name)
+        visible = self.items[: self.visible]
+        found = [
+            (item, item.columns[name.text])
+            for item in visible
+            if item.columns is not None and name.text in item.columns
+        ]
+        if any(item.columns is None for item in self.items):
+            return None
+        if not found and self._reported_as_window_column(context, node, name.text):
+            return None
+        if len(found) == 1:
+            return found[0][1]
+        if found:
+            choices = " or ".join(f"{item.alias}.{name.text}" for item, _ in found)
+            what = f"'{name.text}' is ambiguous: several streams have this column"
+            context.error(what, node, f"write {choices}")
+        elif name.text in self.output_names:
+            hint = "repeat the expression: a name given by AS can't be used in WHERE, ON, GROUP BY or HAVING"
+            context.error_once(f"no stream in FROM has a column '{name.text}'", node, hint)
+        else:
+            names = [column for item in visible for column in item.columns or {}]
+            hint = suggest(name.text, names)
+            context.error_once(f"no stream in FROM has a column '{name.text}'", node, hint)
+        return None
+
+    def _qualified(self, context: Context, node: exp.Expr, table: Name, name: Name) -> Expr | None:
+        for index, item in enumerate(self.items):
+            if item.alias != table.text:
+                continue
+            if index >= self.visible:
+                hint = "move the condition into a later ON, or into WHERE"
+                context.error(f"'{table.text}' is not joined yet at this point", node, hint)
+                return None
+            if item.columns is None:
+                return None
+            if name.text not in item.columns:
+                if not self._reported_as_window_column(context, node, name.text):
+                    what = f"'{item.alias}' has no column '{name.text}'"
+                    context.error_once(what, node, suggest(name.text, item.columns))
+                return None
+            return item.columns[name.text]
+        if self.duplicate_alias or any(not item.alias for item in self.items):
+            return None
+        self.report_unknown_alias(context, node, table.text)
+        return None
+
+    def report_unknown_alias(self, context: Context, node: exp.Expr, alias: str) -> None:
+        """Report an alias that no item of FROM has."""
+        renamed = [item.alias for item in self.items if item.stream == alias]
+        if renamed:
+            hint = f"in this query its name is '{renamed[0]}'"
+        else:
+            hint = suggest(alias, [item.alias for item in self.items])
+        context.error_once(f"FROM has no stream named '{alias}'", node, hint)
+
+    def _reported_as_window_column(self, context: Context, node: exp.Expr, name: str) -> bool:
+        """Report the name of a window's column if FROM has streams with event time and no windows; returns
+        False for any other name.
+        """
+        sources = [source for source, _ in self.sources]
+        streams = (context.catalog.streams.get(source.stream) for source in sources)
+        timed = any(stream is not None and stream.time is not None for stream in streams)
+        if name not in WINDOW_COLUMNS or not timed or any(source.window for source in sources):
+            return False
+        what = f"'{name}' is a column of windows, and FROM has no windows"
+        context.error_once(what, node, USE_WINDOWS, USE_WINDOWS)
+        return True

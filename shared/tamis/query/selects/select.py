@@ -1,0 +1,188 @@
+"""Resolution of one SELECT: clause by clause, then the checks across clauses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tamis.query.context import Context
+from tamis.query.model import Conjunct, Grouping, Output, Query
+from tamis.query.scalars.resolution import ExpressionResolver, operands
+from tamis.query.selects import windows
+from tamis.query.selects.aggregates import Aggregates, resolve_grouping
+from tamis.query.selects.from_clause import Condition, resolve_from
+from tamis.query.selects.scope import FromScope
+from tamis.query.selects.select_list import resolve_outputs
+from tamis.query.syntax.dialect import span
+from tamis.query.syntax.identifiers import name_of
+from tamis.query.unsupported import CLAUSES, DISTINCT_ON, DISTINCT_WINDOWS, USE_WINDOWS
+
+_ALWAYS_SUPPORTED = ("expressions", "from_", "joins", "where")
+_AGGREGATING = ("group", "having")  # supported over streams without event time, and over windows
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    """The kind of evaluation of a query, which follows from its streams.
+
+    `timeless`: no stream has event time. `in_time`: it is evaluated in application time, because it joins
+    tables, mixes streams with and without event time, or eliminates duplicates. `windowed`: some stream has
+    windows.
+    """
+
+    timeless: bool = False
+    in_time: bool = False
+    windowed: bool = False
+
+
+def resolve_select(context: Context, node: exp.Expr, offset: int) -> Query | None:
+    """The query of a SELECT; None if a mistake was reported. `offset` is where the SELECT begins."""
+    if not isinstance(node, exp.Select):
+        hint = "write SELECT … FROM … WHERE …, without parentheses around it"
+        context.error("this isn't a SELECT", offset, hint)
+        return None
+    complete = _check_clauses(context, node, offset)
+    scope = FromScope()
+    conditions = resolve_from(context, node, scope, offset)
+    aliases = [item.args["alias"] for item in node.expressions if isinstance(item, exp.Alias)]
+    output_names = frozenset(name_of(alias).text for alias in aliases)
+    scope.output_names = output_names
+    conjuncts = _conjuncts(context, scope, conditions)
+    scope.visible, scope.output_names = len(scope.items), frozenset()
+    known = all(item.sources for item in scope.items)
+    offsets = [offset for _, offset in scope.sources]
+    evaluation = _evaluation(context, scope, node) if known else _Evaluation()
+    aggregates = Aggregates()
+    resolver = ExpressionResolver(context, scope, aggregates)
+    outputs = resolve_outputs(context, resolver, scope, node)
+    scope.output_names = output_names
+    aggregated = bool(aggregates.first_call or any(node.args.get(key) for key in _AGGREGATING))
+    refused = aggregated and known and not evaluation.timeless and not evaluation.windowed
+    if outputs is None or conjuncts is None or not complete or not known or refused:
+        resolve_grouping(context, resolver, node, aggregates, None)
+        if refused:
+            _refuse_aggregates(context, node, aggregates)
+        return None
+    distinct = node.args.get("distinct")
+    if distinct is not None and not _supported_distinct(context, distinct, evaluation):
+        return None
+    grouping = None
+    if aggregated:
+        windowed_offsets = offsets if evaluation.windowed else None
+        grouping = _grouping(
+            context, resolver, node, aggregates, outputs=outputs, windowed_offsets=windowed_offsets
+        )
+        if grouping is None:
+            return None
+    query = Query(
+        tuple(source for source, _ in scope.sources),
+        conjuncts,
+        outputs,
+        distinct=distinct is not None,
+        timeless=evaluation.timeless,
+        grouping=grouping,
+        in_time=evaluation.in_time,
+    )
+    valid = windows.check_windows(context, query, offsets)
+    return query if valid else None
+
+
+def _check_clauses(context: Context, node: exp.Select, offset: int) -> bool:
+    """Report each clause that is not supported; returns True if there is none."""
+    supported = True
+    for key, clause in node.args.items():
+        if not clause or key in (*_ALWAYS_SUPPORTED, *_AGGREGATING, "distinct"):
+            continue
+        default = (f"{key.strip('_').upper()} is not supported", "leave it out")
+        what, hint = CLAUSES.get(key, default)
+        place = clause[0] if isinstance(clause, list) else clause
+        context.error(what, place if isinstance(place, exp.Expr) else offset, hint)
+        supported = False
+    return supported
+
+
+def _conjuncts(
+    context: Context, scope: FromScope, conditions: list[Condition]
+) -> tuple[Conjunct, ...] | None:
+    """The conjuncts of ON and WHERE, after those of the derived streams; None if a mistake was reported."""
+    conjuncts = [conjunct for item in scope.items for conjunct in item.conjuncts]
+    resolver = ExpressionResolver(context, scope)
+    complete = True
+    for condition in conditions:
+        scope.visible = condition.visible
+        for part in operands(condition.node, exp.And):
+            expr = resolver.condition(part, f"each part of {condition.clause}")
+            if expr is None:
+                complete = False
+            else:
+                position = context.text.position(span(part)[0])
+                conjuncts.append(Conjunct(expr, context.source(part), position))
+    return tuple(conjuncts) if complete else None
+
+
+def _evaluation(context: Context, scope: FromScope, node: exp.Select) -> _Evaluation:
+    """The kind of evaluation of the query. A query that reads only tables is reported."""
+    streams = [context.catalog.streams.get(source.stream) for source, _ in scope.sources]
+    windowed = any(source.window is not None for source, _ in scope.sources)
+    if streams and not any(streams):
+        hint = "join a stream with the table, or read its file directly"
+        context.error("this query reads only tables, and no stream", scope.sources[0][1], hint)
+        return _Evaluation(windowed=windowed)
+    timed = [stream.time is not None for stream in streams if stream is not None]
+    mixed = None in streams or len(set(timed)) > 1
+    if windowed:
+        return _Evaluation(windowed=True)
+    if not any(timed) and not mixed:
+        return _Evaluation(timeless=True)
+    return _Evaluation(in_time=mixed or node.args.get("distinct") is not None)
+
+
+def _supported_distinct(context: Context, distinct: exp.Expr, evaluation: _Evaluation) -> bool:
+    """Tell if DISTINCT is supported here; if not, that is reported."""
+    supported = evaluation.timeless or evaluation.in_time
+    if supported and distinct.args.get("on") is None:
+        return True
+    what, hint = DISTINCT_ON if supported else DISTINCT_WINDOWS
+    context.error(what, distinct, hint)
+    return False
+
+
+def _refuse_aggregates(context: Context, node: exp.Select, aggregates: Aggregates) -> None:
+    """Report aggregates, GROUP BY and HAVING over streams with event time and without windows, as one
+    mistake.
+    """
+    for key in _AGGREGATING:
+        clause = node.args.get(key)
+        if clause:
+            context.error_once(CLAUSES[key][0], clause, USE_WINDOWS, USE_WINDOWS)
+            return
+    if aggregates.first_call is not None:
+        what = "aggregates over streams with event time need windows"
+        context.error_once(what, aggregates.first_call, USE_WINDOWS, USE_WINDOWS)
+
+
+def _grouping(
+    context: Context,
+    resolver: ExpressionResolver,
+    node: exp.Select,
+    aggregates: Aggregates,
+    *,
+    outputs: tuple[Output, ...],
+    windowed_offsets: list[int] | None,
+) -> Grouping | None:
+    """GROUP BY, HAVING and the aggregates; None if a mistake was reported.
+
+    `windowed_offsets` has the offset in the text of each source if the query is over windows, else None.
+    """
+    if windowed_offsets is not None and not windows.check_aggregates(
+        context, resolver, node, aggregates, outputs=outputs, offsets=windowed_offsets
+    ):
+        return None
+    grouping = resolve_grouping(context, resolver, node, aggregates, outputs)
+    distinct = node.args.get("distinct")
+    if grouping is not None and distinct is not None:
+        hint = "leave DISTINCT out: each group has one row at a time"
+        context.error("SELECT DISTINCT with aggregates is not supported", distinct, hint)
+        return None
+    return grouping

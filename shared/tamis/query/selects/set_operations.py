@@ -1,0 +1,98 @@
+"""A query: one SELECT, or UNION and UNION ALL of several."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from tamis.expressions.nodes import Type
+from tamis.query.context import Context
+from tamis.query.model import Query
+from tamis.query.selects.select import resolve_select
+from tamis.query.syntax.dialect import span
+
+_SEPARATE_ALERTS = "write an alert of its own for each SELECT"
+_CLAUSES = ("order", "limit", "offset", "with_", "by_name")
+
+
+def resolve_query(context: Context, node: exp.Expr, offset: int) -> Query | None:
+    """The query of a syntax tree; None if a mistake was reported. `offset` is where its text begins."""
+    if not isinstance(node, exp.SetOperation):
+        return resolve_select(context, node, offset)
+    if not isinstance(node, exp.Union):
+        kind = type(node).__name__.upper()
+        context.error(f"{kind} is not supported yet", offset, _SEPARATE_ALERTS)
+        return None
+    found = _operands(context, node, offset)
+    if found is None:
+        return None
+    selects, distinct = found
+    offsets = [offset, *(span(select)[0] for select in selects[1:])]
+    before = len(context.errors)
+    queries = [resolve_select(context, one, at) for one, at in zip(selects, offsets, strict=True)]
+    members = [query for query in queries if query is not None]
+    if len(members) < len(queries) or len(context.errors) > before:
+        return None
+    for member, at in zip(members, offsets, strict=True):
+        _check_member(context, member, members[0], at)
+        if len(context.errors) > before:
+            return None
+    return _union(members, distinct)
+
+
+def _operands(context: Context, node: exp.Union, offset: int) -> tuple[list[exp.Expr], bool] | None:
+    """The SELECTs of a UNION in the order of the text, and True if duplicates are eliminated; None if a
+    mistake was reported.
+    """
+    selects: list[exp.Expr] = []
+    distincts = set()
+    rest: exp.Expr = node
+    while isinstance(rest, exp.Union):
+        distincts.add(bool(rest.args.get("distinct")))
+        clause = next((key for key in _CLAUSES if rest.args.get(key)), None)
+        if clause is not None:
+            what = f"{clause.strip('_').replace('_', ' ').upper()} of a UNION is not supported"
+            context.error(what, offset, "leave it out")
+            return None
+        selects.insert(0, rest.expression)
+        rest = rest.this
+    if len(distincts) > 1:
+        context.error(
+            "a query can't mix UNION and UNION ALL", offset, "use the same one between all of its SELECTs"
+        )
+        return None
+    return [rest, *selects], distincts.pop()
+
+
+def _check_member(context: Context, member: Query, first: Query, offset: int) -> None:
+    if member.window is not None:
+        context.error("UNION over windows is not supported", offset, _SEPARATE_ALERTS)
+    elif member.grouping is not None:
+        context.error("UNION of aggregates is not supported", offset, _SEPARATE_ALERTS)
+    elif _column_types(member) != _column_types(first):
+        hint = "select the same number of columns, with the same types, in each SELECT"
+        context.error("the SELECTs of a UNION have different columns", offset, hint)
+
+
+def _column_types(query: Query) -> list[Type]:
+    """The types of a query's columns; INT counts as BIGINT."""
+    types = [output.expr.type for output in query.select]
+    return [Type.BIGINT if type_ is Type.INT else type_ for type_ in types]
+
+
+def _union(members: list[Query], distinct: bool) -> Query:
+    """The union of queries. All are evaluated in the same way: timeless if each of them is, else in time."""
+    timeless = all(member.timeless for member in members)
+    return Query(
+        tuple(source for member in members for source in member.sources),
+        (),
+        members[0].select,
+        distinct=distinct,
+        timeless=timeless,
+        members=tuple(
+            replace(member, distinct=member.distinct or distinct, timeless=timeless, in_time=not timeless)
+            for member in members
+        ),
+        in_time=not timeless,
+    )

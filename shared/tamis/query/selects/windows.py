@@ -1,0 +1,220 @@
+"""HOP and TUMBLE in FROM, in the syntax of RisingWave, and the checks of queries over windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from tamis.errors import InputError, SqlError
+from tamis.expressions.nodes import Column, Expr, Type, columns
+from tamis.query.context import Context
+from tamis.query.model import (
+    WINDOW_COLUMNS,
+    WINDOW_START,
+    Output,
+    Query,
+    Source,
+    StreamDef,
+    Window,
+    same_window,
+)
+from tamis.query.scalars.resolution import ExpressionResolver
+from tamis.query.selects.aggregates import Aggregates
+from tamis.query.syntax.identifiers import name_of
+from tamis.query.units import parse_duration
+
+USAGE = {
+    "tumble": "write TUMBLE(stream, time, INTERVAL '1' MINUTE)",
+    "hop": "write HOP(stream, time, slide, size), such as"
+    " HOP(s, ts, INTERVAL '10' SECOND, INTERVAL '1' MINUTE)",
+}
+
+# A combination raises an alarm in every window that contains it.
+MOST_WINDOWS = 1_000
+
+
+@dataclass(frozen=True)
+class WindowCall:
+    """The arguments of HOP or TUMBLE. One with a mistake is None, and the mistake reported."""
+
+    stream: exp.Expr | None  # an identifier
+    time: exp.Expr | None
+    window: Window | None
+
+
+def window_call(context: Context, call: exp.Expr) -> WindowCall:
+    """The arguments of a call of HOP or TUMBLE."""
+    name = str(call.this).lower()
+    usage = USAGE[name]
+    given = call.expressions
+    expected = 3 if name == "tumble" else 4
+    if len(given) == expected + 1:
+        hint = (
+            "leave the offset out: windows start at multiples of the slide, counted from 1970-01-01 00:00 UTC"
+        )
+        context.error("windows with an offset are not supported", given[expected], hint)
+    elif len(given) != expected:
+        context.error(f"{name.upper()} takes {expected} arguments, not {len(given)}", call, usage)
+    if len(given) < expected:
+        return WindowCall(None, None, None)
+    stream, time = (_unqualified(argument) for argument in given[:2])
+    if stream is None:
+        context.error(f"the first argument of {name.upper()} must be the name of a stream", given[0], usage)
+    if time is None:
+        context.error(f"the second argument of {name.upper()} must be the name of a column", given[1], usage)
+    lengths = [_length(context, argument, name) for argument in given[2:expected]]
+    if len(given) != expected or None in lengths:
+        return WindowCall(stream, time, None)
+    slide, size = lengths[0] or 0, lengths[-1] or 0
+    if size % slide:
+        context.error("the size of a window must be a multiple of its slide", given[2], USAGE["hop"])
+        return WindowCall(stream, time, None)
+    if size // slide > MOST_WINDOWS:
+        what = f"each tuple would be in {size // slide} windows; at most {MOST_WINDOWS} are allowed"
+        context.error(what, given[2], "write a longer slide or a shorter size")
+        return WindowCall(stream, time, None)
+    return WindowCall(stream, time, Window(slide, size))
+
+
+def _unqualified(argument: exp.Expr) -> exp.Expr | None:
+    """The identifier of an argument that is an unqualified name; None for any other argument."""
+    found = argument.this if isinstance(argument, exp.Column) and not argument.args.get("table") else None
+    return found if isinstance(found, exp.Identifier) else None
+
+
+def _length(context: Context, argument: exp.Expr, name: str) -> int | None:
+    usage = USAGE[name]
+    unit = argument.args.get("unit") if isinstance(argument, exp.Interval) else None
+    value = argument.this if isinstance(argument, exp.Interval) else None
+    if not isinstance(value, exp.Literal) or (unit is not None and not isinstance(unit, exp.Var)):
+        hop = "the slide and the size of a window must be INTERVALs"
+        what = hop if name == "hop" else "the size of a window must be an INTERVAL"
+        context.error(what, argument, usage)
+        return None
+    try:
+        length = parse_duration(f"{value.this} {unit.name if unit is not None else ''}".strip())
+    except InputError as error:
+        context.error(error.what, argument, usage)
+        return None
+    if length < 1:
+        context.error("a window must be at least a microsecond long", argument, usage)
+        return None
+    return length
+
+
+def windowed_source(
+    context: Context, call: WindowCall, source: Source, known: Mapping[str, Expr], base: StreamDef
+) -> Source | None:
+    """`source` with the window of `call`; None if a mistake was reported.
+
+    `known` are the columns of the item of FROM, and `base` is the stream that it reads.
+    """
+    clash = [name for name in WINDOW_COLUMNS if name in known or base.column(name) is not None]
+    stream = call.stream
+    if clash and stream is not None:
+        hint = f"rename this column of the stream: windows add a column {clash[0]}"
+        context.error(f"'{name_of(stream).text}' already has a column '{clash[0]}'", stream, hint)
+    if base.time is None and stream is not None and base.name not in context.missing_watermarks:
+        context.missing_watermarks.add(base.name)
+        what = f"windows need event time, and stream '{base.name}' has no WATERMARK"
+        hint = "add WATERMARK FOR column AS column - INTERVAL '5' SECOND to its CREATE STREAM"
+        context.error(what, stream, hint)
+    if call.time is None or call.window is None or clash or base.time is None:
+        return None
+    name = name_of(call.time)
+    meant = known.get(name.text)
+    if not isinstance(meant, Column) or meant.name != base.time:
+        fitting = [n for n, expr in known.items() if isinstance(expr, Column) and expr.name == base.time]
+        hint = (
+            f"write {fitting[0]}" if fitting else "select the event time in the stream that this query reads"
+        )
+        what = f"windows need event time, and '{name.text}' isn't the event time of '{source.stream}'"
+        context.error(what, name.offset, hint)
+        return None
+    return replace(source, window=call.window)
+
+
+def with_window_columns(known: Mapping[str, Expr], alias: str) -> dict[str, Expr]:
+    """The columns of a stream, and those that its windows add."""
+    return {**known, **{name: Column(alias, name, Type.TIMESTAMP) for name in WINDOW_COLUMNS}}
+
+
+def check_windows(context: Context, query: Query, offsets: Sequence[int]) -> bool:
+    """Report windows that can't be joined; returns True if there are none.
+
+    `offsets` has the offset in the text of each source of the query.
+    """
+    windowed = frozenset(source.alias for source in query.sources if source.window is not None)
+    if not windowed:
+        return True
+    before = len(context.errors)
+    first = next(source for source in query.sources if source.window is not None)
+    for source, offset in zip(query.sources, offsets, strict=True):
+        if source.window is None:
+            hint = f"put it into the same windows as '{first.alias}', or use no windows and bound the times"
+            context.error(f"'{source.alias}' has no windows, but '{first.alias}' has", offset, hint)
+        elif source.window != first.window:
+            hint = "write the same slide and size for both"
+            context.error(
+                f"the windows of '{source.alias}' differ from those of '{first.alias}'", offset, hint
+            )
+    joined = [frozenset((alias,)) for alias in windowed]
+    for conjunct in query.conjuncts:
+        pair = same_window(conjunct.expr, windowed)
+        if pair is not None:
+            touched = [group for group in joined if group & pair]
+            joined = [group for group in joined if not group & pair] + [frozenset[str]().union(*touched)]
+        elif any(c.alias in windowed and c.name in WINDOW_COLUMNS for c in columns(conjunct.expr)):
+            hint = (
+                "write a.window_start = b.window_start; for other conditions use the columns of the streams"
+            )
+            what = (
+                "window_start and window_end can only be compared by = with the same column of another stream"
+            )
+            context.errors.append(SqlError(what, conjunct.position, hint))
+    if len(context.errors) == before and len(joined) > 1:
+        for source, offset in zip(query.sources, offsets, strict=True):
+            if not any({first.alias, source.alias} <= group for group in joined):
+                hint = f"add AND {first.alias}.{WINDOW_START} = {source.alias}.{WINDOW_START}"
+                what = f"the windows of '{source.alias}' are not joined with those of '{first.alias}'"
+                context.error(what, offset, hint)
+    return len(context.errors) == before
+
+
+def check_aggregates(
+    context: Context,
+    resolver: ExpressionResolver,
+    node: exp.Select,
+    aggregates: Aggregates,
+    *,
+    outputs: Sequence[Output],
+    offsets: Sequence[int],
+) -> bool:
+    """Report aggregates over windows that can't be computed; returns True if there are none.
+
+    `offsets` has the offset in the text of each source of the query.
+    """
+    before = len(context.errors)
+    if len(offsets) > 1:
+        hint = "aggregate the windows of one stream, or leave the aggregates and GROUP BY out"
+        context.error("aggregates over joined windows are not supported", offsets[1], hint)
+    for aggregate in aggregates.found:
+        if aggregate.column is not None and aggregate.column.name in WINDOW_COLUMNS:
+            name = aggregate.column.name
+            what = f"'{name}' can't be aggregated: it is the same for all tuples of a group"
+            context.error(what, node, f"write {name} without an aggregate")
+            break
+    clause = node.args.get("group")
+    by = [] if clause is None else [resolver.without_aggregates(item) for item in clause.expressions]
+    if len(context.errors) > before:
+        return False
+    if not any(isinstance(one, Column) and one.name in WINDOW_COLUMNS for one in by):
+        what = "aggregates over windows must be grouped by window_start or window_end"
+        named = [context.source(item) for item in clause.expressions] if clause is not None else []
+        shown = [one.name for one in outputs if isinstance(one.expr, Column) and one.expr.alias]
+        window = next((name for name in shown if name in WINDOW_COLUMNS), WINDOW_START)
+        hint = f"write GROUP BY {', '.join(dict.fromkeys((window, *(named or shown))))}"
+        context.error(what, node if clause is None else clause, hint)
+    return len(context.errors) == before

@@ -1,0 +1,300 @@
+"""The SQL dialect: sqlglot's RisingWave with fewer reserved words, strict, and with positions.
+
+Statement heads (CREATE STREAM, WITH (…), …) are read by `tamis.query.syntax.cursor` over the same tokens;
+SELECTs and expressions are parsed by sqlglot. Here sqlglot knows no functions, because names are resolved
+later. It accepts some texts that Postgres refuses; the overridden methods refuse these, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from typing import Any, ClassVar, TypeVar
+
+from sqlglot import exp
+from sqlglot.dialects.risingwave import RisingWave
+from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.parsers.risingwave import RisingWaveParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+T = TypeVar("T")
+
+# The keywords of SELECT. All other words, such as temp, row, format or range, are ordinary names.
+_WORDS = """
+    ALL, AND, ANTI, ANY, AS, ASC, ASOF, BETWEEN, CASE, CROSS, CURRENT_DATE, CURRENT_TIME,
+    CURRENT_TIMESTAMP, DESC, DISTINCT, ELSE, END, EXCEPT, EXISTS, FALSE, FETCH, FILTER, FROM, FULL,
+    GROUP BY, HAVING, ILIKE, IN, INNER, INTERSECT, INTERVAL, INTO, IS, JOIN, LATERAL, LEFT, LIKE, LIMIT,
+    NATURAL, NOT, NULL, OFFSET, ON, OR, ORDER BY, OUTER, OVER, PARTITION BY, QUALIFY, RIGHT, SELECT,
+    SEMI, SOME, THEN, TIMESTAMP, TRUE, UNION, USING, VALUES, WHEN, WHERE, WINDOW, WITH"""
+WORDS = frozenset(" ".join(word.split()) for word in _WORDS.split(","))
+
+
+# Words that can be names only in quotes. `timestamp` isn't among them, since many columns have that name.
+RESERVED = frozenset(word for word in WORDS if " " not in word) - {"TIMESTAMP", "WINDOW", "FILTER"}
+RESERVED |= {"GROUP", "ORDER"}
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+def is_word(token: Token) -> bool:
+    """Tell if a token is a keyword or an unquoted name."""
+    plain = token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER, TokenType.NUMBER)
+    return plain and bool(_WORD.fullmatch(token.text))
+
+
+class SyntaxProblem(ParseError):
+    """A syntax error of sqlglot's parser: the `offset` where it stopped, and the token `found` there, if
+    any.
+    """
+
+    def __init__(self, message: str, offset: int, found: str | None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.offset = offset
+        self.found = found
+
+
+def span(node: exp.Expr) -> tuple[int, int]:
+    """First and last offset of an expression in its text."""
+    found: tuple[int, int] | None = node.meta.get("span")
+    if found is not None:
+        return found
+    places = [
+        span(child) for child in node.iter_expressions() if "start" in child.meta or "span" in child.meta
+    ]
+    if isinstance(node.meta.get("start"), int):
+        places.append((node.meta["start"], node.meta["end"]))
+    if not places:
+        places = [span(child) for child in node.iter_expressions()] or [node.meta.get("last", (0, 0))]
+    return min(start for start, _ in places), max(end for _, end in places)
+
+
+class _Parser(RisingWaveParser):
+    # Only the functions with a syntax of their own; all others are name(arguments).
+    FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+        name: RisingWaveParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT")
+    }
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+        "CASE": RisingWaveParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
+    }
+
+    def raise_error(self, message: str, token: Token | None = None) -> None:
+        # For a missing END, sqlglot passes the token before the place.
+        found = self._curr if "END" in message else token or self._curr
+        if found:
+            raise SyntaxProblem(message, found.start, found.text)
+        raise SyntaxProblem(message, self._prev.end + 1 if self._prev else 0, None)
+
+    def expression(self, instance: Any, token: Token | None = None, comments: list[str] | None = None) -> Any:
+        node = super().expression(instance, token, comments)
+        if self._prev:
+            node.meta["last"] = (self._prev.start, self._prev.end)
+        return node
+
+    def _placed(self, parse: Callable[[], T]) -> T:
+        start = self._curr
+        node = parse()
+        if isinstance(node, exp.Expr) and start and self._prev and self._prev.end >= start.start:
+            node.meta["span"] = (start.start, self._prev.end)
+        return node
+
+    def _parse_unary(self) -> exp.Expr | None:
+        return self._placed(super()._parse_unary)
+
+    def _parse_bitwise(self) -> exp.Expr | None:
+        return self._placed(super()._parse_bitwise)
+
+    def _parse_equality(self, parse_is: bool = True) -> exp.Expr | None:
+        return self._placed(lambda: super(_Parser, self)._parse_equality(parse_is))
+
+    def _parse_disjunction(self) -> exp.Expr | None:
+        return self._placed(super()._parse_disjunction)
+
+    def _parse_expression(self) -> exp.Expr | None:
+        return self._placed(super()._parse_expression)
+
+    def _parse_alias(self, this: exp.Expr | None, explicit: bool = False) -> exp.Expr | None:
+        # As in Postgres, any word may follow AS; sqlglot also accepts numbers, signs, or nothing.
+        given = self._curr.token_type == TokenType.ALIAS
+        node = super()._parse_alias(this, explicit)
+        if node is not this:
+            self._check_name(self._prev, reserved=not given)
+        elif given:
+            self.raise_error("Expecting a name")
+        return node
+
+    def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
+        given = self._curr.token_type == TokenType.ALIAS
+        at = self._index + given
+        alias = super()._parse_table_alias(*args, **kwargs)
+        if alias is not None:
+            self._check_name(self._tokens[at], reserved=True)
+        elif given:
+            self.raise_error("Expecting a name")
+        return alias
+
+    def _parse_interval(
+        self, require_interval: bool = True, parse_function_unit: bool = True
+    ) -> exp.Add | exp.Interval | None:
+        # sqlglot reads a text or number after an interval as another interval, with or without +.
+        if not require_interval:
+            self.raise_error("Expecting INTERVAL")
+        return super()._parse_interval(require_interval, parse_function_unit)
+
+    def _check_name(self, token: Token, reserved: bool) -> None:
+        """Raise unless `token` can be a name; with `reserved`, keywords of SELECT can't."""
+        word = is_word(token) and not (reserved and token.text.upper() in RESERVED)
+        if not word and token.token_type not in (TokenType.IDENTIFIER, TokenType.R_PAREN):
+            self.raise_error("Expecting a name", token)
+
+    def _parse_projections(self) -> tuple[list[exp.Expr], list[exp.Expr] | None]:
+        if self._prev.token_type == TokenType.ALIAS:
+            self.raise_error("Expecting an expression", self._prev)
+        return super()._parse_projections()
+
+    def _parse_primary(self) -> exp.Expr | None:
+        # sqlglot reads ". 5" as 0.5, too.
+        apart = self._curr.token_type == TokenType.DOT and self._next.start != self._curr.end + 1
+        if apart and self._next.token_type == TokenType.NUMBER:
+            self.raise_error("Expecting an expression")
+        return super()._parse_primary()
+
+    def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
+        # sqlglot reads x NOT IS NULL, too.
+        if self._index > 1 and self._tokens[self._index - 2].token_type == TokenType.NOT:
+            self.raise_error("Expecting an expression", self._prev)
+        return super()._parse_is(this)
+
+    def _parse_is_rhs(self, distinct: bool = False) -> exp.Expr | None:
+        # A word follows IS; sqlglot accepts any expression, and reads x IS + NULL, too.
+        if not distinct and not is_word(self._curr):
+            self.raise_error("Expecting NULL")
+        return super()._parse_is_rhs(distinct)
+
+    def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        if self._curr.token_type == TokenType.DOT:
+            self.raise_error("Expecting a stream")
+        at = self._index
+        table = self._placed(lambda: super(_Parser, self)._parse_table(*args, **kwargs))
+        if isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier):
+            # Postgres' * for inherited tables, which sqlglot drops.
+            star = [token for token in self._tokens[at : self._index] if token.token_type == TokenType.STAR]
+            if star:
+                self.raise_error("Invalid *", star[0])
+        return table
+
+    def _parse_join(
+        self,
+        skip_join_token: bool = False,
+        parse_bracket: bool = False,
+        alias_tokens: Collection[TokenType] | None = None,
+    ) -> exp.Join | None:
+        comma = self._curr if self._curr.token_type == TokenType.COMMA else None
+        join = self._placed(
+            lambda: super(_Parser, self)._parse_join(skip_join_token, parse_bracket, alias_tokens)
+        )
+        if comma and join is None:
+            self.raise_error("Expecting a stream")
+        return join
+
+    def _parse_csv(self, parse_method: Callable[[], T | None], sep: TokenType = TokenType.COMMA) -> list[T]:
+        items: list[T] = []
+        while True:
+            item = parse_method()
+            if item is not None:
+                items.append(item)
+            more = self._match(sep)
+            if item is None and (more or items):
+                # sqlglot would skip a missing item between two commas or after the last comma.
+                if more:
+                    self._retreat(self._index - 1)
+                self.raise_error("Expecting an expression")
+            if not more:
+                return items
+
+    def _parse_between(self, this: exp.Expr | None) -> exp.Between:
+        low_at = self._index
+        between = super()._parse_between(this)
+        tokens = self._tokens[low_at : self._index]
+        if not any(token.token_type == TokenType.AND for token in tokens):
+            self.raise_error("Expecting AND")
+        return between
+
+    def _parse_case(self) -> exp.Expr | None:
+        at = self._index
+        case = super()._parse_case()
+        tokens = self._tokens[at : self._index]
+        count = [sum(t.token_type == kind for t in tokens) for kind in (TokenType.WHEN, TokenType.THEN)]
+        if count[0] == 0 or count[0] != count[1]:
+            self.raise_error("Expecting WHEN condition THEN value", tokens[0] if tokens else None)
+        return case
+
+
+def _marked(parser: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def parse(self: _Parser) -> Any:
+        start = self._curr
+        key, clause = parser(self)
+        if isinstance(clause, exp.Expr):
+            clause.meta["span"] = (start.start, self._prev.end)
+        return key, clause
+
+    return parse
+
+
+_Parser.QUERY_MODIFIER_PARSERS = {
+    token: _marked(parser) for token, parser in RisingWaveParser.QUERY_MODIFIER_PARSERS.items()
+}
+
+
+class Tamis(RisingWave):
+    """sqlglot's RisingWave dialect with fewer keywords and the strict parser."""
+
+    class Tokenizer(RisingWave.Tokenizer):
+        BIT_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
+        HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
+        BYTE_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
+        UNICODE_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
+        HEREDOC_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
+        COMMANDS: ClassVar[set[TokenType]] = set()
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            word: token
+            for word, token in RisingWave.Tokenizer.KEYWORDS.items()
+            if (not word[0].isalpha() or word in WORDS) and word != "&&"
+        }
+
+    Parser = _Parser
+
+
+DIALECT = Tamis()
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of a statement's text, with their offsets in it."""
+    return DIALECT.tokenize(text)
+
+
+def parse_select(tokens: list[Token]) -> exp.Expr:
+    """One SELECT (or UNION of them). Raises `SyntaxProblem`."""
+    return _parse(tokens, lambda parser: parser._parse_ddl_select())
+
+
+def parse_expression(tokens: list[Token]) -> exp.Expr:
+    """One expression. Raises `SyntaxProblem`."""
+    return _parse(tokens, lambda parser: parser._parse_disjunction())
+
+
+def _parse(tokens: list[Token], method: Callable[[Any], exp.Expr | None]) -> exp.Expr:
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens = tokens[:-1]
+    for token in tokens:
+        if token.token_type is TokenType.SEMICOLON:  # sqlglot would parse the first part and ignore the rest
+            raise SyntaxProblem("", token.start, token.text)
+    parser = DIALECT.parser(error_level=ErrorLevel.IMMEDIATE)
+    found = parser._parse(method, tokens) if tokens else []
+    node = found[0] if found else None  # sqlglot returns None for a text that begins with ELSE
+    if node is None:
+        first = tokens[0] if tokens else None
+        raise SyntaxProblem(
+            "Expecting an expression", first.start if first else 0, first.text if first else None
+        )
+    return node

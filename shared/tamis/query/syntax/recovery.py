@@ -1,0 +1,125 @@
+"""Error recovery: the part of a SELECT with a syntax error is replaced by a constant.
+
+The parser then reads the other parts, so that a syntax error hides no other mistake. Parts are the columns
+of SELECT and the conjuncts of ON and WHERE. A syntax error elsewhere, in FROM or after WHERE, can't be
+recovered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tamis.query.syntax.dialect import SyntaxProblem, parse_select
+
+_JOINS = frozenset(
+    {
+        TokenType.COMMA,
+        TokenType.JOIN,
+        TokenType.INNER,
+        TokenType.LEFT,
+        TokenType.RIGHT,
+        TokenType.FULL,
+        TokenType.CROSS,
+        TokenType.NATURAL,
+    }
+)
+_TAIL = frozenset(
+    {
+        TokenType.GROUP_BY,
+        TokenType.HAVING,
+        TokenType.ORDER_BY,
+        TokenType.LIMIT,
+        TokenType.OFFSET,
+        TokenType.FETCH,
+        TokenType.QUALIFY,
+        TokenType.WINDOW,
+        TokenType.UNION,
+        TokenType.EXCEPT,
+        TokenType.INTERSECT,
+    }
+)
+_OPENING = frozenset({TokenType.L_PAREN, TokenType.CASE})
+_CLOSING = frozenset({TokenType.R_PAREN, TokenType.END})
+
+Clause = Literal["select", "from", "condition", "tail"]
+
+
+def without_failed_part(
+    tokens: list[Token], problem: SyntaxProblem
+) -> tuple[list[Token], list[Token]] | None:
+    """The tokens of a SELECT with a constant instead of the part in which the parser stopped, and the
+    tokens of that part. None if the parser stopped outside all parts.
+    """
+    for clause, start, end in _parts(tokens):
+        part = tokens[start:end]
+        first = tokens[start].start if start < len(tokens) else tokens[-1].end + 1
+        last = tokens[end].start if end < len(tokens) else problem.offset
+        if not first <= problem.offset <= last:
+            continue
+        kind = TokenType.NULL if clause == "select" else TokenType.TRUE
+        alias = _alias(part) if clause == "select" else []
+        if [token.token_type for token in part[: len(part) - len(alias)]] == [kind]:
+            return None  # the constant of an earlier recovery: the mistake is around it
+        constant = Token(kind, kind.name, start=first, end=first)
+        return [*tokens[:start], constant, *alias, *tokens[end:]], part
+    return None
+
+
+def _parts(tokens: list[Token]) -> Iterator[tuple[Clause, int, int]]:
+    """Clause, first index and end index (exclusive) of every column of SELECT and every conjunct. A column
+    that runs to the end of the tokens has swallowed FROM and is left out.
+    """
+    clause: Clause = "select"
+    start, depth, betweens = 1, 0, 0
+    if len(tokens) > 1 and tokens[1].token_type in (TokenType.DISTINCT, TokenType.ALL):
+        start = 2
+    for index in range(start, len(tokens)):
+        kind = tokens[index].token_type
+        depth += (kind in _OPENING) - (kind in _CLOSING)
+        if depth > 0:
+            continue
+        next_clause = _next_clause(clause, kind, betweens)
+        if kind == TokenType.BETWEEN:
+            betweens += 1
+        elif kind == TokenType.AND and betweens:
+            betweens -= 1
+        if next_clause is None:
+            continue
+        if clause in ("select", "condition"):
+            yield clause, start, index
+        clause, start, betweens = next_clause, index + 1, 0
+        if clause == "tail":
+            return
+    if clause == "condition":
+        yield clause, start, len(tokens)
+
+
+def _next_clause(clause: Clause, kind: TokenType, betweens: int) -> Clause | None:
+    """The clause of the part that begins after this token; None if the token is inside a part."""
+    if kind in _TAIL:
+        return "tail"
+    if kind == TokenType.WHERE:
+        return "condition"
+    match clause:
+        case "select":
+            return {TokenType.COMMA: "select", TokenType.FROM: "from"}.get(kind)  # type: ignore[return-value]
+        case "from":
+            return "condition" if kind == TokenType.ON else None
+        case _:
+            if kind == TokenType.AND and not betweens:
+                return "condition"
+            return "from" if kind in _JOINS else None
+
+
+def _alias(part: list[Token]) -> list[Token]:
+    """The tokens of AS and a name at the end of a column of SELECT; empty if there are none."""
+    if len(part) > 2 and part[-2].token_type == TokenType.ALIAS:
+        try:
+            parse_select([Token(TokenType.SELECT, "SELECT"), Token(TokenType.NULL, "NULL"), *part[-2:]])
+        except SyntaxProblem:
+            return []
+        return part[-2:]
+    return []

@@ -1,0 +1,142 @@
+"""SQL features that Tamis knows by name and does not support, each with what to write instead."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tamis.query.functions import AGGREGATE_FUNCTIONS
+
+Refusal = tuple[str, str]
+"""A construct that is not supported, and a hint what to write instead."""
+
+AGGREGATES = frozenset(AGGREGATE_FUNCTIONS) | {
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "variance",
+    "var_pop",
+    "var_samp",
+    "first_value",
+    "last_value",
+    "percentile_cont",
+    "percentile_disc",
+    "approx_count_distinct",
+    "array_agg",
+    "string_agg",
+    "bool_and",
+    "bool_or",
+    "any_value",
+    "mode",
+    "corr",
+    "covar_pop",
+    "covar_samp",
+}
+TABLE_FUNCTIONS = frozenset({"table", "session", "cumulate"})
+WINDOW_FUNCTIONS = frozenset({"row_number", "rank", "dense_rank", "ntile", "lag", "lead"})
+
+USE_WINDOWS = "write FROM TUMBLE(stream, time, INTERVAL '1' MINUTE) and GROUP BY window_start"
+_USE_WHERE = "select single tuples and put the threshold into WHERE"
+_USE_TIME_BOUNDS = (
+    "join the stream with itself and bound the times: "
+    "s.ts BETWEEN a.ts - INTERVAL '30' SECOND AND a.ts + INTERVAL '30' SECOND"
+)
+_USE_STREAM = "define the inner query as a stream, CREATE STREAM name AS SELECT …, and read from that stream"
+_USE_EQUALITY = "compare with = or IN (…)"
+_SEND_TUPLES = "send the values as tuples of a stream"
+_USE_ARITHMETIC = "use + - * / ^ and the functions abs, sqrt, exp, ln, log10, power, least, greatest"
+_CURRENT_TIME = (
+    "the current time is not supported",
+    "compare the event times of tuples",
+)
+_SUBQUERY = ("subqueries are not supported", _USE_STREAM)
+_LATERAL = ("LATERAL is not supported", "join streams with JOIN … ON")
+_WINDOW_FUNCTIONS = ("window functions are not supported", _USE_TIME_BOUNDS)
+
+# Clauses of SELECT by sqlglot's name for them.
+CLAUSES: dict[str, Refusal] = {
+    "group": ("GROUP BY over streams with event time needs windows", USE_WINDOWS),
+    "having": ("HAVING over streams with event time needs windows", USE_WINDOWS),
+    "order": ("ORDER BY is not supported: alarms are sent as soon as they arise", "leave ORDER BY out"),
+    "limit": ("LIMIT is not supported: a stream has no end", "leave LIMIT out"),
+    "offset": ("OFFSET is not supported: a stream has no end", "leave OFFSET out"),
+    "with_": ("WITH … AS (SELECT …) is not supported", _USE_STREAM),
+    "windows": _WINDOW_FUNCTIONS,
+    "qualify": ("QUALIFY is not supported", "put the condition into WHERE"),
+    "laterals": _LATERAL,
+    "into": ("SELECT INTO is not supported", "write CREATE STREAM name AS SELECT …"),
+}
+
+DISTINCT_WINDOWS = (
+    "SELECT DISTINCT over windows is not supported",
+    "leave DISTINCT out; alarms of one key within `gap` are one episode",
+)
+DISTINCT_ON = ("DISTINCT ON is not supported", "write SELECT DISTINCT and the columns")
+
+# Expressions with a syntax of their own.
+EXPRESSIONS: dict[type[exp.Expr], Refusal] = {
+    exp.Subquery: _SUBQUERY,
+    exp.Select: _SUBQUERY,
+    exp.Exists: _SUBQUERY,
+    exp.Lateral: _LATERAL,
+    exp.Unnest: ("UNNEST is not supported", _SEND_TUPLES),
+    exp.Values: ("VALUES is not supported", _SEND_TUPLES),
+    exp.Any: ("ANY is not supported", "write IN (…), or conditions joined by OR"),
+    exp.All: ("ALL is not supported", "write conditions joined by AND"),
+    exp.Window: _WINDOW_FUNCTIONS,
+    exp.Filter: ("FILTER is not supported yet", _USE_WHERE),
+    exp.Distinct: ("DISTINCT inside a function is not supported yet", _USE_WHERE),
+    exp.Like: ("LIKE is not supported", _USE_EQUALITY),
+    exp.ILike: ("ILIKE is not supported", _USE_EQUALITY),
+    exp.SimilarTo: ("SIMILAR TO is not supported", _USE_EQUALITY),
+    exp.RegexpLike: ("the operator ~ is not supported", _USE_EQUALITY),
+    exp.Mod: ("the operator % is not supported", _USE_ARITHMETIC),
+    exp.DPipe: ("the operator || is not supported", "select the parts as separate columns"),
+    exp.NullSafeEQ: (
+        "IS NOT DISTINCT FROM is not supported",
+        "write a = b OR (a IS NULL AND b IS NULL)",
+    ),
+    exp.NullSafeNEQ: (
+        "IS DISTINCT FROM is not supported",
+        "write a != b, and add conditions with IS NULL where NULL matters",
+    ),
+    exp.Extract: ("EXTRACT is not supported", "compare times with times and INTERVAL"),
+    exp.Tuple: ("row values are not supported", "write one condition for each value, joined by AND"),
+    exp.CurrentTimestamp: _CURRENT_TIME,
+    exp.CurrentDate: _CURRENT_TIME,
+    exp.CurrentTime: _CURRENT_TIME,
+}
+
+
+def unsupported_function(name: str) -> Refusal | None:
+    """The refusal of a function that other systems have; None for any other name."""
+    if name in AGGREGATE_FUNCTIONS:
+        what = f"the aggregate {name}() is not allowed here"
+        return what, f"put it into SELECT or HAVING; over streams with event time, {USE_WINDOWS}"
+    if name in AGGREGATES:
+        return f"the aggregate {name}() is not supported yet", _USE_WHERE
+    if name in ("hop", "tumble"):
+        called = name.upper()
+        return f"{called} is allowed only in FROM", f"write FROM {called}(stream, …) and use its window_start"
+    if name == "table":
+        return (
+            "TABLE(…) is not supported",
+            "write FROM TUMBLE(stream, time, size) or HOP(stream, time, slide, size)",
+        )
+    if name in TABLE_FUNCTIONS:
+        return f"{name.upper()} windows are not supported yet", "write HOP or TUMBLE"
+    if name in WINDOW_FUNCTIONS:
+        return f"the window function {name}() is not supported", _USE_TIME_BOUNDS
+    if name == "similar":
+        return (
+            "similarity queries, similar(…), are not supported yet",
+            "compare single values with a threshold",
+        )
+    if name in ("now", "current_timestamp", "proctime"):
+        return f"{name}() is not supported", "compare the event times of tuples"
+    if name in ("coalesce", "nullif", "ifnull"):
+        return f"{name}() is not supported", "write CASE WHEN value IS NULL THEN … ELSE … END"
+    if name == "log":
+        return "log() is ambiguous: its base differs between systems", "write ln(x) or log10(x)"
+    if name in ("floor", "ceil", "ceiling", "round", "trunc", "sign", "mod", "pi"):
+        return f"{name}() is not supported", _USE_ARITHMETIC
+    return None

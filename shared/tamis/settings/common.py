@@ -1,0 +1,72 @@
+"""Settings that all services share: directory, logs, and address of the telemetry server."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from tamis.errors import InputError
+from tamis.settings.secret_files import EnvironmentSettings
+
+
+class ServiceSettings(EnvironmentSettings):
+    """Common settings, from `TAMIS_…`."""
+
+    model_config = SettingsConfigDict(env_prefix="TAMIS_", frozen=True)
+
+    data: Path = Path("tamis-data")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
+    telemetry_host: str = "127.0.0.1"
+    telemetry_port: int = Field(default=0, ge=0, le=65_535)  # 0: a free one, logged at start
+
+    def data_directory(self) -> Path:
+        """The directory for the service's files, `data`. The default directory is created. A directory in
+        TAMIS_DATA must exist: if its disk isn't mounted, a new directory would look like a first start.
+
+        Raises InputError if it can't be used.
+        """
+        named = "data" in self.model_fields_set
+        try:
+            if not named:
+                self.data.mkdir(parents=True, exist_ok=True)
+            fault = _fault(self.data)
+        except OSError as error:
+            fault = f"the directory can't be made: {error.strerror}"
+        if fault is not None:
+            raise InputError(
+                fault,
+                where=f"TAMIS_DATA={self.data}" if named else str(self.data),
+                hint="create it, or set TAMIS_DATA to the directory in which this service keeps its files",
+            )
+        return self.data
+
+
+def _fault(path: Path) -> str | None:
+    if not path.exists():
+        return "there is no such directory"
+    if not path.is_dir():
+        return "this is no directory"
+    return None if os.access(path, os.W_OK | os.X_OK) else "this directory can't be written to"
+
+
+S = TypeVar("S", bound=BaseSettings)
+
+
+def load(settings: type[S]) -> S:
+    """Read settings from the environment. Raises InputError with the wrong variables, never with values."""
+    try:
+        return settings()
+    except ValidationError as error:
+        prefix = settings.model_config.get("env_prefix", "")
+        faults = [
+            f"{prefix}{'_'.join(str(part) for part in fault['loc']).upper()}: {fault['msg']}"
+            if fault["loc"]
+            else fault["msg"]
+            for fault in error.errors(include_url=False, include_input=False)
+        ]
+        raise InputError("; ".join(faults), where="environment", hint="correct the named variables") from None

@@ -1,0 +1,114 @@
+"""Secrets from files: the variable `NAME_FILE` has the path of the file with the secret `NAME`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
+
+from tamis.errors import InputError
+
+SUFFIX = "_FILE"
+# The longest secrets are signed tokens of a few kilobytes. A larger file is not the one that was meant.
+MOST_BYTES = 64 * 1024
+
+# Commands don't configure structlog, which would then write to standard output. This logger writes to
+# standard error, and becomes a part of the service's log once that is configured.
+_log = logging.getLogger("tamis.settings")
+
+
+def environment_secret(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The secret `name` from the environment: the variable's value, or the content of the file that the
+    variable `<name>_FILE` names. None if neither is set.
+
+    Raises InputError if both are set, or the file can't be used.
+
+    >>> environment_secret("MQTT_PASSWORD", {"MQTT_PASSWORD": "hush"})
+    'hush'
+    """
+    path = environment.get(name + SUFFIX)
+    if not path:  # Compose files often set a variable to nothing
+        return environment.get(name)
+    if environment.get(name):
+        raise InputError(
+            f"{name} and {name}{SUFFIX} are both set", where="environment", hint="set one of the two"
+        )
+    return read_secret(Path(path), f"{name}{SUFFIX}={path}")
+
+
+def read_secret(path: Path, where: str) -> str:
+    """The secret in a file, without line ends at its end. Messages begin with `where`.
+
+    Raises InputError if there is no secret. Logs a warning if all users of the system may read the file.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+            readable_by_all = bool(os.fstat(file.fileno()).st_mode & stat.S_IROTH)
+        text = content.decode().rstrip("\r\n")
+    except OSError as error:
+        raise InputError(
+            f"can't read the file with the secret: {error.strerror}",
+            where=where,
+            hint="name a file that this service may read",
+        ) from None
+    except UnicodeDecodeError:  # its message has bytes of the secret
+        raise InputError("the secret in the file is not UTF-8", where=where) from None
+    if len(content) > MOST_BYTES:
+        raise InputError(
+            f"the file has more than {MOST_BYTES} bytes",
+            where=where,
+            hint="name the file that has the secret and nothing else",
+        )
+    if not text:
+        raise InputError("the file is empty", where=where, hint="write the secret into it")
+    if readable_by_all:
+        _log.warning(
+            "%s: every user of this system may read the secret; take that right away (chmod o-r)", where
+        )
+    return text
+
+
+class SecretFiles(PydanticBaseSettingsSource):
+    """Settings source that reads every secret field from the file named by the variable
+    `<PREFIX><FIELD>_FILE`.
+    """
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        if not _is_secret(field):
+            return None, field_name, False
+        variable = f"{self.config.get('env_prefix', '')}{field_name}".upper()
+        return environment_secret(variable), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        found = {
+            name: self.get_field_value(field, name)[0]
+            for name, field in self.settings_cls.model_fields.items()
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+class EnvironmentSettings(BaseSettings):
+    """Base class of settings from the environment. Its secrets may be in files."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, SecretFiles(settings_cls), env_settings
+
+
+def _is_secret(field: FieldInfo) -> bool:
+    return field.annotation is SecretStr or SecretStr in get_args(field.annotation)

@@ -1,0 +1,133 @@
+"""Configuration files in YAML: every field is checked, and each mistake is reported with its line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import orjson
+import yaml
+from pydantic import BaseModel, BeforeValidator, SecretStr, ValidationError
+
+from tamis.errors import InputError
+from tamis.settings.secret_files import SUFFIX, environment_secret
+
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+# A file with thousands of tokens takes seconds without the loader in C.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+# More than any configuration has. Aliases of aliases make gigabytes of a few hundred bytes.
+_MOST_VALUES = 1_000_000
+# The loader in C calls itself for each level: thousands of them would end the process.
+_MOST_LEVELS = 100
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def _from_environment(value: object) -> object:
+    # Secrets that aren't in files aren't in repositories and backups either.
+    if value is None:
+        return None
+    match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError("a secret is not written here: write ${NAME} and set that environment variable")
+    secret = environment_secret(match[1])
+    if secret is None:
+        raise ValueError(
+            f"the environment variable {match[1]} is not set; set it, or set {match[1]}{SUFFIX} to the path "
+            "of a file with the secret"
+        )
+    return secret
+
+
+def _referred(value: object) -> object:
+    refers = isinstance(value, str) and _REFERENCE.fullmatch(value)
+    return _from_environment(value) if refers else value
+
+
+# For values that may be secret, and often aren't: they are written in the file, or as `${NAME}`.
+Referred = BeforeValidator(_referred)
+Secret = Annotated[SecretStr, BeforeValidator(_from_environment)]
+
+
+def _is_deep(text: str) -> bool:
+    """True if a YAML text has more than `_MOST_LEVELS` levels. Raises yaml.YAMLError.
+
+    >>> _is_deep("[" * 100 + "]" * 100), _is_deep("[" * 101 + "]" * 101)
+    (False, True)
+    """
+    depth = 0
+    for event in yaml.parse(text, _LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _MOST_LEVELS:
+                return True
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    return False
+
+
+def _count(value: object, known: dict[int, float]) -> float:
+    """The number of values in a tree, where a part that aliases repeat counts each time.
+
+    >>> part = [1, 2]
+    >>> _count({"a": part, "b": part}, {})
+    7
+    """
+    if not isinstance(value, (dict, list)):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = float("inf")  # while it is counted: an alias of a part that it is in has no end
+        parts = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_count(part, known) for part in parts)
+    return known[id(value)]
+
+
+def read_yaml(path: Path, model: type[M], example: str) -> M:
+    """The content of the file as a model; the defaults if the file is empty.
+
+    Messages refer to the file `example`. Raises InputError if the file can't be read or is wrong, with the
+    line of every mistake but with no value, which might be a secret.
+    """
+    try:
+        text = path.read_text()
+        if _is_deep(text):
+            raise InputError(f"the file has more than {_MOST_LEVELS} levels", where=str(path))
+        values = yaml.load(text, _LOADER)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"can't read the configuration: {error}", where=str(path)) from error
+    except yaml.YAMLError as error:
+        raise InputError(f"not YAML: {error}", where=str(path)) from error
+    if _count(values, {}) > _MOST_VALUES:
+        raise InputError(
+            f"the file has more than {_MOST_VALUES:,} values, counted with its aliases", where=str(path)
+        )
+    try:
+        # Strict models take paths and nested models from JSON, but not from Python values.
+        return model.model_validate_json(orjson.dumps({} if values is None else values))
+    except TypeError as error:
+        raise InputError(f"not plain values: {error}", where=str(path)) from None
+    except ValidationError as error:
+        tree = yaml.compose(text, _LOADER)
+        faults = [
+            f"line {_line(tree, fault['loc'])}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+            for fault in error.errors(include_url=False, include_input=False)
+        ]
+        raise InputError("\n".join(faults), where=str(path), hint=f"{example} shows every field") from None
+
+
+def _line(node: yaml.Node | None, place: tuple[Any, ...]) -> int:
+    """The line of the field at `place`, or of the innermost part of the path that exists."""
+    line = 1
+    for step in place:
+        if isinstance(node, yaml.MappingNode):
+            found = next(((k, v) for k, v in node.value if k.value == step), None)
+            if found is None:
+                continue  # a step that pydantic adds, such as the kind of a source
+            line, node = found[0].start_mark.line + 1, found[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+            node = node.value[step]
+            line = node.start_mark.line + 1
+    return line

@@ -1,0 +1,80 @@
+"""Bounding boxes of filters: a quick check, in columns, of which filters may imply which others.
+
+The exact comparison of two filters takes much longer, so it runs only for the pairs that this check leaves
+(the quick check of kuntschke-2006, section 3.2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tamis.errors import RefusedError
+from tamis.expressions.nodes import Expr
+from tamis.predicates import Predicate
+from tamis.predicates.boxes import Box
+from tamis.predicates.cover.zones import compares
+from tamis.predicates.ranges import HIGH, Cut
+from tamis.sharing.box_overlap import Bools
+
+# A comparison of two filters with this many clauses each takes milliseconds.
+MOST_CLAUSES = 50
+
+
+@dataclass(frozen=True)
+class BoxFilter:
+    """A filter as a union of boxes, with their bounding box in the attributes that all boxes limit.
+
+    `plain`: there is at least one box, and no box compares two attributes with each other.
+    """
+
+    predicate: Predicate
+    bounding_box: Box
+    plain: bool
+
+
+def box_filter(filter_: Expr) -> BoxFilter | None:
+    """The filter as boxes; None if it has no such form, or more than `MOST_CLAUSES` clauses."""
+    try:
+        found = Predicate.of(filter_, budget=MOST_CLAUSES)
+    except RefusedError:
+        return None
+    plain = bool(found.boxes) and not any(map(compares, found.boxes))
+    return BoxFilter(found, _bounding_box(found.boxes), plain)
+
+
+def _bounding_box(boxes: tuple[Box, ...]) -> Box:
+    """The least box around all boxes; without any boxes, the box without limits."""
+    return {
+        name: (min(box[name][0] for box in boxes), max(box[name][1] for box in boxes))
+        for name in (boxes[0] if boxes else ())
+        if all(name in box for box in boxes)
+    }
+
+
+def may_imply(inner: Sequence[BoxFilter | None], outer: Sequence[BoxFilter | None]) -> Bools:
+    """Matrix (inner, outer): False if the filter of `inner` certainly doesn't imply the one of `outer`."""
+    boxes = [one.bounding_box if one is not None and one.plain else None for one in (*inner, *outer)]
+    found = np.ones((len(inner), len(outer)), np.bool_)
+    for name in {name for box in boxes if box is not None for name in box}:
+        ends = [box.get(name) if box is not None else None for box in boxes]
+        if any(isinstance(cut[-1], str) for pair in ends if pair for cut in pair):
+            continue  # filters on texts are few: the exact comparison decides
+        lower = np.array([-math.inf if pair is None else _number(pair[0]) for pair in ends])
+        upper = np.array([math.inf if pair is None else _number(pair[1]) for pair in ends])
+        # A filter without a bounding box may imply every filter, and may be implied by every filter.
+        known = np.array([box is not None for box in boxes[: len(inner)]], np.bool_)
+        n = len(inner)
+        beyond = (lower[:n, None] < lower[None, n:]) | (upper[:n, None] > upper[None, n:])
+        found &= ~(beyond & known[:, None])
+    return found
+
+
+def _number(cut: Cut) -> float:
+    """A number for the cut, in the order of cuts: a greater cut never has a smaller number."""
+    if len(cut) == 1:
+        return math.inf if cut == HIGH else -math.inf
+    return float(cut[1])

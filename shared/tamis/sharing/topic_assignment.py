@@ -1,0 +1,174 @@
+"""Assignment of read requests to topics: assigned requests keep their topic, new requests choose in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tamis.messaging.topics import outside_topic, stream_topic
+from tamis.sharing.selectivity import BoxUnion, SelectivityEstimator
+from tamis.sharing.topic_choice import CandidateTopics, Choice, How
+from tamis.sharing.topic_load import ReadRequest, TopicKey, TopicLoad
+
+Source = tuple[str, str]  # (reader, alias)
+Topic = tuple[TopicKey, int]
+
+
+class TopicAssignment:
+    """The topic of each read request in one plan version.
+
+    The loads of topics whose readers have not changed are taken from the assignment before, so the cost of
+    a change does not depend on the number of readers.
+
+    `requests`: the requests of each topic; `numbers`: all topic numbers that a stream and key ever had;
+    `outside`: by stream, the numbers of topics that the joiner doesn't read; `assigned`: the topic numbers
+    of requests assigned in this version, by reader and alias; `choices`: the reasons for new ones;
+    `touched`: topics with other readers than before.
+    """
+
+    def __init__(
+        self,
+        version: int,
+        estimators: Mapping[str, SelectivityEstimator],
+        numbers: Mapping[TopicKey, tuple[int, ...]],
+        outside: Mapping[str, frozenset[int]],
+        before: TopicAssignment | None = None,
+    ) -> None:
+        """The assignment of plan `version`, so far the same as `before`.
+
+        The loads of streams that have another estimator than `before` are estimated again.
+        """
+        self._version = version
+        self._estimators = estimators
+        self.numbers = dict(numbers)
+        self.outside = dict(outside)
+        self.assigned: dict[str, dict[str, int]] = {}
+        self.choices: dict[str, dict[str, Choice]] = {}
+        self.touched: set[Topic] = set()
+        known = before.requests if before else {}
+        self.requests: dict[TopicKey, dict[int, dict[Source, ReadRequest]]] = {
+            key: dict(numbered) for key, numbered in known.items()
+        }
+        self._loads: dict[Topic, TopicLoad] = {}
+        self._outdated: set[Topic] = set()  # topics whose known load lacks changes of requests
+        self._unsorted: set[Topic] = set()
+        if before is not None:
+            old = before._estimators
+            same = {name for name, estimator in estimators.items() if old.get(name) is estimator}
+            self._loads = {topic: load for topic, load in before._loads.items() if topic[0][0] in same}
+            self._outdated = {topic for topic in before._outdated if topic in self._loads}
+
+    def name(self, key: TopicKey, number: int) -> str:
+        """The name of a topic."""
+        named = outside_topic if number in self.outside.get(key[0], ()) else stream_topic
+        return named(key[0], number)
+
+    def remove(self, requests: Iterable[ReadRequest], numbers: Mapping[str, int]) -> None:
+        """Remove the requests of a reader from their topics; `numbers`: their topics by alias."""
+        for request in requests:
+            del self._writable((request.key, numbers[request.alias]))[request.reader, request.alias]
+
+    def assign(self, requests: Iterable[ReadRequest], known: Mapping[str, Mapping[str, int]]) -> None:
+        """Assign each request to a topic; `known`: the topics of earlier plans, by reader and alias.
+
+        Requests with a known topic are assigned first, so that the other requests see the load of all of
+        them.
+        """
+        waiting = []
+        for request in requests:
+            number = known[request.reader].get(request.alias)
+            if number is None and request.version != self._version:
+                # Records of earlier releases have no topic numbers: each stream and key had one topic.
+                number = min(set(self.numbers.get(request.key, ())) - self._hidden(request), default=None)
+            if number is None:
+                waiting.append(request)
+            else:
+                self._add(request, number)
+        self._sort()
+        for request in waiting:
+            choice = self._choose(request)
+            self._add(request, choice.number)
+            self.choices.setdefault(request.reader, {})[request.alias] = choice
+        self._sort()
+
+    def _sort(self) -> None:
+        """Order the requests of each topic: a restart adds them in another order, with the same result."""
+        for key, number in self.touched:
+            if not self.requests[key].get(number):
+                self.requests[key].pop(number, None)
+                self._loads.pop((key, number), None)
+        for key, number in self._unsorted:
+            ordered = sorted(self.requests[key][number].items(), key=lambda pair: pair[1].sort_key)
+            self.requests[key][number] = dict(ordered)
+        self._unsorted = set()
+
+    def _add(self, request: ReadRequest, number: int) -> None:
+        self.assigned.setdefault(request.reader, {})[request.alias] = number
+        requests = self._writable((request.key, number))
+        last = next(reversed(requests.values()), request)
+        if request.sort_key < last.sort_key:
+            self._unsorted.add((request.key, number))
+        requests[request.reader, request.alias] = request
+
+    def _writable(self, topic: Topic) -> dict[Source, ReadRequest]:
+        """The requests of a topic, to be changed; the assignment before has its own copy."""
+        key, number = topic
+        numbered = self.requests.setdefault(key, {})
+        if topic not in self.touched:
+            self.touched.add(topic)
+            numbered[number] = dict(numbered.get(number, ()))
+        self._outdated.add(topic)
+        return numbered.setdefault(number, {})
+
+    def _choose(self, request: ReadRequest) -> Choice:
+        need, basis = self._need(request), self._estimators[request.key[0]].basis(request.filter)
+        numbers = sorted(self.requests.get(request.key, {}).keys() - self._hidden(request))
+        candidates = [self._load((request.key, number)).candidate for number in numbers]
+        topic, share = CandidateTopics(candidates, need.lower.shape[1]).choose(need, request.subscriber)
+        if topic is None:
+            return Choice(self._free_number(request), "own", 0.0, need.share, basis)
+        covered = self._loads[request.key, topic.number].covers(request)
+        how: How = "as it is" if covered else "widened"
+        return Choice(topic.number, how, topic.passed.share, share, basis)
+
+    def kept(self, request: ReadRequest, number: int) -> Choice:
+        """The choice of a request that keeps its topic."""
+        share = self._load((request.key, number)).candidate.passed.share
+        basis = self._estimators[request.key[0]].basis(request.filter)
+        return Choice(number, "kept", share, share, basis)
+
+    def _hidden(self, request: ReadRequest) -> frozenset[int]:
+        """The topics that can't serve a request: alerts need a topic that the joiner reads."""
+        return frozenset() if request.subscriber else self.outside.get(request.key[0], frozenset())
+
+    def _load(self, topic: Topic) -> TopicLoad:
+        key, number = topic
+        known = self._loads.get(topic)
+        if known is not None and topic not in self._outdated:
+            return known
+        estimator = self._estimators[key[0]]
+        before = known or TopicLoad.empty(number, estimator.dimensions)
+        requests = tuple(self.requests[key][number].values())
+        load = self._loads[topic] = before.updated(requests, estimator.passed)
+        self._outdated.discard(topic)
+        return load
+
+    def _need(self, request: ReadRequest) -> BoxUnion:
+        return self._estimators[request.key[0]].passed(request.filter)
+
+    def _free_number(self, request: ReadRequest) -> int:
+        """The number of a topic without readers, or else a number that the stream never had."""
+        (stream, _), known = request.key, self.numbers.get(request.key, ())
+        outside = self.outside.get(stream, frozenset())
+        free = [
+            number
+            for number in known
+            if number not in self.requests.get(request.key, {}) and (number in outside) is request.subscriber
+        ]
+        if free:
+            return min(free)
+        used = [n for (name, _), numbers in self.numbers.items() for n in numbers if name == stream]
+        number = max(used, default=0) + 1
+        self.numbers[request.key] = (*known, number)
+        if request.subscriber:
+            self.outside[stream] = outside | {number}
+        return number

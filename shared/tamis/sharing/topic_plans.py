@@ -1,0 +1,68 @@
+"""Plans of the shared topics: columns and entries that follow from the readers of each topic.
+
+A topic plan is updated when readers come and go. The cost of an update depends on the number of changed
+readers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tamis.identity_diff import identity_diff
+from tamis.plan.model import TopicPlan
+from tamis.query.model import StreamDef
+from tamis.sharing.entries import Entries, ReaderInput
+from tamis.sharing.topic_load import ReadRequest, TopicKey
+
+
+@dataclass(frozen=True, eq=False)
+class SharedTopic:
+    """The plan of a shared topic, with the requests and reader inputs that it was made from.
+
+    `requests` and `inputs` are in the same order. `columns`: the number of inputs that need each column;
+    `counted`: the number of inputs of standing queries.
+    """
+
+    plan: TopicPlan
+    requests: Sequence[ReadRequest]
+    inputs: Sequence[ReaderInput]
+    entries: Entries
+    columns: Counter[str]
+    counted: int
+
+    @staticmethod
+    def empty(key: TopicKey) -> SharedTopic:
+        """A topic without readers and without a name."""
+        return SharedTopic(TopicPlan("", key[1], (), ()), (), (), Entries(), Counter(), 0)
+
+    def updated(
+        self,
+        name: str,
+        requests: Sequence[ReadRequest],
+        input_of: Callable[[ReadRequest], ReaderInput],
+        stream: StreamDef,
+    ) -> SharedTopic:
+        """The topic with these requests."""
+        diff = identity_diff(self.requests, requests)
+        removed, added = diff.removed(self.inputs), [input_of(request) for request in diff.added(requests)]
+        columns, counted = self.columns.copy(), self.counted
+        for one in removed:
+            columns.subtract(one.source.columns)
+            counted -= one.counted
+        for one in added:
+            columns.update(one.source.columns)
+            counted += one.counted
+        entries = self.entries.changed(
+            [(old.sort_key, one) for old, one in zip(diff.removed(self.requests), removed, strict=True)],
+            [(new.sort_key, one) for new, one in zip(diff.added(requests), added, strict=True)],
+        )
+        plan = TopicPlan(
+            name,
+            self.plan.partition_key,
+            tuple(column.name for column in stream.columns if columns[column.name]),
+            entries.kept,
+            counted=counted > 0,
+        )
+        return SharedTopic(plan, requests, diff.applied(self.inputs, added), entries, columns, counted)

@@ -1,0 +1,92 @@
+"""Figures of streams and edges."""
+
+from __future__ import annotations
+
+from tamis.plan.model import StreamPlan, TopicPlan
+from tamis.sizing.figures import Figure, weakest
+from tamis.sizing.fleet import BUSY, MB, Fleet, product
+from tamis.sizing.load import SECOND
+from tamis.sizing.records import reading_bytes, tuple_bytes
+from tamis.sizing.spans import longest_wait
+
+# Seconds after which the edge has committed a reading that is decided.
+COMMIT_SECONDS = 1.0
+
+
+def stream_figures(fleet: Fleet, name: str) -> dict[str, Figure]:
+    """Readings, keys and traffic of a stream at its sources."""
+    load = fleet.loads[name]
+    found = {"readings": load.rate}
+    if load.keys is not None:
+        found["keys"] = load.keys
+    size = reading_bytes(load)
+    return found | {
+        "reading": size,
+        "traffic": product("B/s", "rate x bytes of a reading", load.rate, size),
+    }
+
+
+def edge_figures(fleet: Fleet) -> dict[str, Figure]:
+    """Memory, cores and disk of each edge."""
+    edges, costs = fleet.operation.edges, fleet.costs
+    used = {stream.name: fleet.loads[stream.name] for stream, _ in fleet.topics}
+    rate = sum(load.rate.value for load in used.values()) / edges
+    basis = weakest(*(load.rate for load in used.values()))
+    held = [(topic, _held(fleet, stream, topic) / edges) for stream, topic in fleet.topics]
+    keys = sum((load.keys.value if load.keys else 0.0) for load in used.values()) / edges
+    memory = (
+        costs["edge_memory_mb"] * MB
+        + keys * costs["edge_memory_bytes_per_key"]
+        + sum(count for _, count in held) * costs["edge_memory_bytes_per_held_tuple"]
+    )
+    journal = sum(
+        load.rate.value
+        / edges
+        * (reading_bytes(load).value + costs["journal_overhead_bytes"])
+        * (_wait(fleet, name) + COMMIT_SECONDS)
+        for name, load in used.items()
+    )
+    outage = fleet.operation.outage / SECOND
+    spool = sum(
+        fleet.published[topic.name].value
+        / edges
+        * (tuple_bytes(fleet.loads[stream.name], topic, 1).value + costs["spool_overhead_bytes"])
+        * outage
+        for stream, topic in fleet.topics
+    )
+    records = weakest(*(reading_bytes(load) for load in used.values()), *fleet.shares.values())
+    what = fleet.basis_of("outage")
+    cpu = rate * costs["edge_cpu_us_per_reading"] / 1e6
+    return {
+        "edges": Figure(edges, "count", fleet.basis_of("edges"), "--edges"),
+        "readings each": Figure(rate, "tuples/s", basis, "rates / edges, evenly distributed"),
+        "cores": Figure(
+            cpu / BUSY, "cores", basis, f"readings x measured CPU time, {1 - BUSY:.0%} left free"
+        ),
+        "held tuples": Figure(
+            sum(count for _, count in held),
+            "tuples",
+            "computed",
+            "rate x longest wait, the most that omission holds",
+        ),
+        "memory": Figure(memory, "B", basis, "measured: the service + keys + held tuples"),
+        "journal": Figure(
+            journal, "B", records, "readings over HTTP and MQTT x longest wait, measured overhead"
+        ),
+        "spool": Figure(
+            spool,
+            "B",
+            "assumed" if what == "assumed" else records,
+            f"retained tuples x outage of {outage:.0f} s, measured overhead",
+        ),
+    }
+
+
+def _held(fleet: Fleet, stream: StreamPlan, topic: TopicPlan) -> float:
+    """The most tuples of a topic that omission holds at a time."""
+    return fleet.loads[stream.name].rate.value * longest_wait(topic)
+
+
+def _wait(fleet: Fleet, stream: str) -> float:
+    """The longest time in seconds for which omission holds a tuple of a stream."""
+    return max((longest_wait(topic) for one, topic in fleet.topics if one.name == stream), default=0.0)

@@ -1,0 +1,305 @@
+"""Secrets stay secret: a secure fleet with planted secrets, of which no output shows one.
+
+The outputs: logs, metrics, the registry's API, records of every topic, command lines of all processes (with
+Spark's JVM and Python workers), files in data directories and checkpoints, and the answers to wrong secrets.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+import yaml
+from confluent_kafka import Consumer, TopicPartition
+from tests.e2e.fed_fleet import until
+from tests.e2e.feeder import STREAMS, hot_alert
+from tests.fixtures.certificates import Authority
+from tests.integration.alerts.receiver import Receiver
+from tests.integration.edge.mqtt import MOSQUITTO, Amqtt, Certificate, Mosquitto, MqttBroker, sender
+
+from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
+from tamis.local.ports import free_ports
+from tamis.settings.token_file import token_entry
+from tamis.web.tls import client_context
+from tamis.web.tokens import Role, Token, digest
+
+EDGE = """
+name: edge
+http:
+  port: {http}
+  tokens_file: {tokens}
+  tls: {{certificate: {certificate}, key: {key}, key_password: "${{EDGE_KEY_PASSWORD}}"}}
+sources:
+  - {{kind: http, name: gateway}}
+  - {{kind: mqtt, name: plant, port: {mqtt}, topic: "plant/{{stream}}/t", username: edge,
+      password: "${{MQTT_PASSWORD}}", tls: {{ca: {ca}}}}}
+  - {{kind: mqtt, name: refused, port: {mqtt}, topic: other, stream: surface, username: edge,
+      password: "${{WRONG_MQTT_PASSWORD}}", tls: {{ca: {ca}}}}}
+  - {{kind: kafka, name: avro, topic: tamis.no-such-topic, stream: surface, format: avro}}
+"""
+ALERTS = """
+sinks:
+  - {kind: webhook, name: pager, url: "${HOOK_URL}", token: "${HOOK_TOKEN}", secret: "${HOOK_SECRET}"}
+  - {kind: webhook, name: broken, url: "${BROKEN_HOOK_URL}", token: "${HOOK_TOKEN}", attempts: 2}
+"""
+
+
+def planted(name: str) -> str:
+    """A secret that occurs nowhere by chance."""
+    return f"planted-{name}-{secrets.token_hex(12)}"
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A fleet, its secrets by name, and where it is reached."""
+
+    fleet: Fleet
+    secrets: Mapping[str, str]
+    receiver: Receiver
+    broker: MqttBroker
+    authority: Authority
+    edge: str
+
+    @property
+    def readers(self) -> dict[str, str]:
+        """The header with a reader's token."""
+        return {"authorization": f"Bearer {self.secrets['reader']}"}
+
+    def shows(self, what: str, content: bytes) -> list[str]:
+        """The names of secrets that a content has."""
+        return [f"{name} in {what}" for name, secret in self.secrets.items() if secret.encode() in content]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
+    directory = tmp_path_factory.mktemp("planted")
+    safe = directory / "safe"
+    safe.mkdir(0o700)
+    names = ("reader", "writer", "sender", "wrong", "query", "mqtt", "wrong-mqtt", "tls-key", "hook-token")
+    hidden = {name: planted(name) for name in (*names, "hook-url", "hook-secret", "schemas", "kafka-wrong")}
+    roles: dict[str, Role] = {"reader": "reader", "writer": "writer", "sender": "writer"}
+    entries = [
+        token_entry(Token(name, digest(hidden[name]), role, frozenset({"air"}) if name == "sender" else None))
+        for name, role in roles.items()
+    ]
+    (safe / "tokens.yaml").write_text(yaml.safe_dump({"tokens": entries}))
+    authority = Authority.make(safe)
+    server, mqtt = authority.issue("edge", password=hidden["tls-key"]), authority.issue("mqtt")
+    make = Amqtt if MOSQUITTO is None else Mosquitto
+    broker = make(safe, Certificate(mqtt.certificate, mqtt.key), password=hidden["mqtt"])
+    receiver = Receiver(failures=1)
+    (http,) = free_ports(1)
+    config = {"http": http, "mqtt": broker.port, "certificate": server.certificate, "key": server.key}
+    (directory / "edge.yaml").write_text(
+        EDGE.format(**config, tokens=safe / "tokens.yaml", ca=authority.certificate)
+    )
+    (directory / "alerts.yaml").write_text(ALERTS)
+    (safe / "tls-key").write_text(hidden["tls-key"])
+    environment = {
+        "TAMIS_REGISTRY_TOKENS_FILE": str(safe / "tokens.yaml"),
+        "TAMIS_LOG_LEVEL": "debug",
+        "TAMIS_SCHEMA_REGISTRY_URL": receiver.url,
+        "TAMIS_SCHEMA_REGISTRY_USERNAME": "edge",
+        "TAMIS_SCHEMA_REGISTRY_PASSWORD": hidden["schemas"],
+        "EDGE_KEY_PASSWORD_FILE": str(safe / "tls-key"),
+        "MQTT_PASSWORD": hidden["mqtt"],
+        "WRONG_MQTT_PASSWORD": hidden["wrong-mqtt"],
+        "HOOK_URL": f"{receiver.url}/{hidden['hook-url']}",
+        "BROKEN_HOOK_URL": f"http://127.0.0.1:1/{hidden['hook-url']}",
+        "HOOK_TOKEN": hidden["hook-token"],
+        "HOOK_SECRET": hidden["hook-secret"],
+    }
+    spec = FleetSpec(
+        directory / "fleet",
+        [EdgeSpec("edge", directory / "edge.yaml")],
+        partitions=1,
+        environment=environment,
+        secure=True,
+        alerts=directory / "alerts.yaml",
+    )
+    fleet = Fleet(spec, lambda _: None)
+    assert fleet.logins is not None
+    hidden |= {f"kafka-{name}": secret for name, secret in fleet.logins.security.users.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TAMIS_TOKEN", hidden["writer"])
+        try:
+            fleet.start({"streams.sql": STREAMS, "alerts.sql": hot_alert("hot", 30)})
+            yield Planted(fleet, hidden, receiver, broker, authority, f"https://127.0.0.1:{http}")
+        finally:
+            fleet.stop()
+            broker.stop()
+            receiver.close()
+
+
+def reading(second: int) -> dict[str, Any]:
+    return {"station": "k1", "ts": second * 1_000_000, "temp": 35.0, "rh": 50.0}
+
+
+@pytest.mark.timeout(600)  # a minute; several where others want the cores too
+def test_no_output_shows_a_secret(running: Planted) -> None:
+    """One test, since the fleet takes most of its time to start."""
+    answers = feed(running) + mistakes(running)
+    fleet = running.fleet
+    found = [line for what, content in answers for line in running.shows(what, content)]
+    lines = command_lines()
+    assert any(b"java" in line for line in lines.values()), "Spark's JVM is one of the processes"
+    assert sum(b"pyspark" in line for line in lines.values()) >= 2, "and its Python workers, too"
+    for process, content in lines.items():
+        found += running.shows(f"the command line of {process}", content)
+    for name, url in fleet.telemetry.items():
+        for path in ("metrics", "readyz", "healthz"):
+            answer = httpx.get(f"{url}/{path}", headers=running.readers, timeout=10)
+            found += running.shows(f"/{path} of {name}", answer.content)
+    found += [line for path, content in api(running) for line in running.shows(path, content)]
+    records = list(kafka_records(running))
+    assert {topic for topic, _ in records} >= {"tamis.plans", "tamis.alarms", "tamis.episodes"}
+    found += [line for topic, content in records for line in running.shows(topic, content)]
+    codes = fleet.stop()
+    assert codes == dict.fromkeys(codes, 0)
+    for file in written(fleet.spec.directory):
+        found += running.shows(str(file), file.read_bytes())
+    assert found == []
+    logs = "".join(path.read_text() for path in (fleet.spec.directory / "logs").iterdir())
+    for expected in (
+        "a request is refused",
+        "the MQTT broker refuses",
+        "the sink doesn't accept notifications",
+    ):
+        assert expected in logs
+
+
+def feed(running: Planted) -> list[tuple[str, bytes]]:
+    """Send readings over HTTP and MQTT until a notification has come; returns the answers."""
+    send = {"authorization": f"Bearer {running.secrets['sender']}"}
+    trusted = client_context(running.authority.certificate, where="test")
+    url, body = f"{running.edge}/v1/streams/air", orjson.dumps(reading(1))
+    answers = []
+    with httpx.Client(verify=trusted, timeout=10) as client:
+        taken = client.post(url, content=body, headers=send)
+        assert taken.status_code == httpx.codes.ACCEPTED
+        for headers, status in (({}, 401), ({"authorization": f"Bearer {running.secrets['wrong']}"}, 401)):
+            answer = client.post(
+                f"{url}?token={running.secrets['query']}", content=body, headers=headers | {"x": "y"}
+            )
+            assert answer.status_code == status
+            answers.append(("an answer of the edge", answer.content))
+        answer = client.post(f"{running.edge}/v1/streams/surface", content=b"{}", headers=send)
+        assert answer.status_code == httpx.codes.FORBIDDEN
+        answers.append(("an answer of the edge", answer.content))
+        client.post(url, content=b"{no JSON}\n{}", headers=send)  # a dead letter
+    trusts = Certificate(running.authority.certificate, running.authority.key)
+    mqtt = sender(running.broker, trusts, running.secrets["mqtt"])
+    mqtt.publish("plant/air/t", orjson.dumps(reading(2)), qos=1).wait_for_publish(10)
+    mqtt.loop_stop()
+    mqtt.disconnect()
+    until(lambda: any(running.secrets["hook-url"] in path for path, _, _ in running.receiver.posted), 90)
+    headers = running.receiver.posted[0][1]
+    assert headers["authorization"] == f"Bearer {running.secrets['hook-token']}"
+    return answers
+
+
+def mistakes(running: Planted) -> list[tuple[str, bytes]]:
+    """The output of commands with wrong secrets, and of services whose secrets can't be used."""
+    fleet, hidden = running.fleet, running.secrets
+    assert fleet.logins is not None
+    url = fleet.registry_url
+    registry = {"TAMIS_REGISTRY": url, "TAMIS_TOKEN": hidden["wrong"]}
+    kafka = fleet.logins.environment("reader") | {"TAMIS_KAFKA_SASL_PASSWORD_FILE": ""}
+    wrong = kafka | {"TAMIS_KAFKA_SASL_PASSWORD": hidden["kafka-wrong"]}
+    commands = [
+        (["get"], registry),
+        (["drop", "alert", "hot"], registry | {"TAMIS_TOKEN": hidden["reader"]}),
+        (["watch", "nobody"], wrong),
+        (["watch"], wrong | {"TAMIS_KAFKA_SASL_PASSWORD_FILE": str(Path(__file__))}),  # both are set
+        (["watch"], wrong | {"TAMIS_KAFKA_SASL_MECHANISM": "NONE"}),
+        (
+            ["edge", "--config", str(fleet.spec.directory.parent / "edge.yaml")],
+            {"MQTT_PASSWORD": hidden["mqtt"]},
+        ),
+    ]
+    answers = []
+    for arguments, environment in commands:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "tamis.cli", *arguments],
+            env=os.environ | environment,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 2, (arguments, done.stderr)
+        answers.append((f"the output of tamis {arguments[0]}", done.stdout + done.stderr))
+    for headers in ({}, {"authorization": f"Basic {hidden['wrong']}"}, {"authorization": "Bearer x"}):
+        answer = httpx.post(
+            f"{url}/v1/statements?access_token={hidden['query']}", headers=headers, content=b""
+        )
+        assert answer.status_code == httpx.codes.UNAUTHORIZED
+        answers.append(("an answer of the registry", answer.content))
+    return answers
+
+
+def command_lines() -> dict[str, bytes]:
+    """The command lines of all processes that descend from this one."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    family = {os.getpid()}
+    while new := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= new
+    lines = {}
+    for pid in family - {os.getpid()}:
+        with suppress(OSError):
+            lines[str(pid)] = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+    return lines
+
+
+def api(running: Planted) -> Iterator[tuple[str, bytes]]:
+    """The answers of every path of the registry's API that can be read."""
+    with httpx.Client(base_url=running.fleet.registry_url, headers=running.readers, timeout=20) as client:
+        paths = [path for path in client.get("/openapi.json").json()["paths"] if "{" not in path]
+        for path in (*paths, "/docs", "/openapi.json"):
+            answer = client.get(path)
+            yield path, answer.content
+            if path.startswith("/v1/") and answer.is_success:
+                for row in answer.json():
+                    name = row.get("name", row.get("version"))
+                    yield f"{path}/{name}", client.get(f"{path}/{name}").raise_for_status().content
+        explained = client.post("/v1/explain", content=hot_alert("other", 31))
+        yield "/v1/explain", explained.raise_for_status().content
+
+
+def kafka_records(running: Planted) -> Iterator[tuple[str, bytes]]:
+    """Topic, and key, value and headers, of every record in Kafka."""
+    consumer = Consumer(running.fleet.broker.admin_config() | {"group.id": "planted"})
+    try:
+        for name, topic in consumer.list_topics(timeout=20).topics.items():
+            for partition in topic.partitions:
+                low, high = consumer.get_watermark_offsets(TopicPartition(name, partition), timeout=20)
+                if low == high:
+                    continue
+                consumer.assign([TopicPartition(name, partition, low)])
+                # The last record may be a marker of a transaction, which is not delivered.
+                while (message := consumer.poll(2.0)) is not None and message.error() is None:
+                    yield name, repr((message.key(), message.value(), message.headers())).encode()
+                    if (message.offset() or 0) + 1 >= high:
+                        break
+    finally:
+        consumer.close()
+
+
+def written(directory: Path) -> Iterator[Path]:
+    """The files that a fleet has written, without the passwords that it was given."""
+    for path in directory.rglob("*"):
+        if path.is_file() and directory / "logins" not in path.parents:
+            yield path

@@ -1,0 +1,125 @@
+"""The chart under helm: kept renderings, `helm lint`, and the messages for values that don't fit together."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+import yaml
+from tests.helm.chart import CHART, EXAMPLES, NOT_KEPT, REPOSITORY, VERSIONS, Example, split_rendering
+from tests.helm.helm_command import find_helm, render
+
+MINIMAL = Example("minimal").values
+each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+
+
+@pytest.fixture(scope="module")
+def helm() -> str:
+    """The path of helm. These tests are run where it was installed, so that its absence is an error."""
+    found = find_helm()
+    assert found is not None, "there is no helm: run tests/containers/install_helm.sh, and set TAMIS_HELM"
+    return found
+
+
+def kept(rendering: str) -> dict[str, str]:
+    return {path: text for path, text in split_rendering(rendering).items() if path not in NOT_KEPT}
+
+
+@each_example
+def test_the_rendering_is_the_kept_one(helm: str, example: Example) -> None:
+    done = render(helm, "-f", example.values)
+    assert done.returncode == 0, done.stderr
+    # `python -m tests.helm.update` writes it. The difference shows what a change of the chart does here.
+    assert kept(done.stdout) == example.files()
+
+
+@each_example
+def test_the_oldest_version_gets_the_same_objects(helm: str, example: Example) -> None:
+    done = render(helm, "-f", example.values, version=VERSIONS[0])
+    assert kept(done.stdout) == example.files()
+
+
+@each_example
+def test_helm_finds_no_mistake(helm: str, example: Example) -> None:
+    command = [
+        helm,
+        "lint",
+        "--strict",
+        str(CHART),
+        "-f",
+        str(example.values),
+        "--kube-version",
+        f"{VERSIONS[-1]}.0",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_rules_and_dashboards_are_rendered_as_they_are(helm: str) -> None:
+    files = split_rendering(render(helm, "-f", Example("everything").values).stdout)
+    rules = yaml.safe_load(files["monitoring/prometheusrule.yaml"])
+    links = ("docs/runbook.md", "https://wiki.example.com/tamis/runbook.md")
+    assert rules["spec"]["groups"] == [
+        group
+        for file in sorted((REPOSITORY / "deploy/prometheus/rules").glob("*.yml"))
+        for group in yaml.safe_load(file.read_text().replace(*links))["groups"]
+    ]
+    boards = yaml.safe_load_all(files["monitoring/dashboards.yaml"])
+    found = {name: json.loads(text) for board in boards for name, text in board["data"].items()}
+    assert found == {
+        f"tamis-{file.name}": json.loads(file.read_text())
+        for file in (REPOSITORY / "deploy/grafana/json").glob("*.json")
+    }
+
+
+def test_the_package_has_no_examples(helm: str, tmp_path: object) -> None:
+    command = [helm, "package", str(CHART), "--destination", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    package = done.stdout.strip().rsplit(" ", 1)[1]
+    listed = subprocess.run(
+        ["tar", "-tzf", package], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "tamis/values.schema.json" in listed and "tamis/files/rules/alerts.yml" in listed
+    assert not [name for name in listed if "examples" in name]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["kafka.bootstrap="], "kafka.bootstrap is empty"),
+        (["kafka.securityProtocol=SASL_SSL"], "registry has no secret"),
+        (["registry.tokens.existingSecret="], "registry.tokens.existingSecret is empty"),
+        (["edge.tls.existingSecret="], "edge.tls.existingSecret is empty"),
+        (["edge.kind=Deployment"], "pods of a Deployment lose their disk"),
+        (["edge.autoscaling.enabled=true"], "sources are all of kind kafka"),
+        (["edge.hostPort=8282"], "edge.hostPort needs edge.kind DaemonSet"),
+        (["edge.config.name=kitchen"], "edge.config.name is set by the chart"),
+        (["joiner.master=kubernetes"], "executors write state to the checkpoint"),
+        (["alerts.replicas=5"], "more workers than there are partitions"),
+        (["strimzi.topics.enabled=true"], "strimzi.cluster is empty"),
+        (["strimzi.cluster=k,strimzi.users.enabled=true"], "set kafka.securityProtocol to SASL_SSL"),
+        (["edge.replica=3"], "additional properties 'replica' not allowed"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_values_that_cannot_work_are_refused(helm: str, values: list[str], message: str) -> None:
+    options = [option for value in values for option in ("--set", value)]
+    done = render(helm, "-f", MINIMAL, *options)
+    assert done.returncode != 0 and message in done.stderr, done.stderr
+
+
+def test_a_service_without_http_sources_needs_no_tokens(helm: str) -> None:
+    sources = '[{"kind": "kafka", "name": "air", "topic": "raw.air", "stream": "air"}]'
+    done = render(
+        helm,
+        "-f",
+        MINIMAL,
+        "--set-json",
+        f"edge.config.sources={sources}",
+        "--set",
+        "edge.tokens.existingSecret=,edge.tls.existingSecret=",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "TAMIS_EDGE_TOKENS_FILE" not in done.stdout

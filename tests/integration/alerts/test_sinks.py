@@ -1,0 +1,163 @@
+"""The queues of sinks with a real broker and real web servers: no notification is lost, none out of order."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from click.testing import CliRunner
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from tests.integration.alerts.receiver import Receiver
+
+from tamis.cli import main
+from tamis.local.broker import EmbeddedKafka
+from tamis.messaging.topic_reader import TopicReader
+from tamis.messaging.topics import DEAD_LETTERS, EPISODES
+from tamis.settings import KafkaSettings
+from tamis.telemetry import Metrics
+from tamis_alerts.settings import AlertsConfig
+from tamis_alerts.sinks.all_sinks import Sinks
+
+PARTITIONS = 2
+
+
+class Bench:
+    """The topics, a web server, and a configuration of one webhook."""
+
+    def __init__(self, broker: EmbeddedKafka, directory: Path) -> None:
+        self.kafka = KafkaSettings(bootstrap=broker.bootstrap)
+        admin = AdminClient(self.kafka.client_config())
+        topics = [NewTopic(EPISODES, PARTITIONS, 1), NewTopic(DEAD_LETTERS, 1, 1)]
+        for made in admin.create_topics(topics).values():
+            made.result(30)
+        self.producer = Producer({"bootstrap.servers": broker.bootstrap, "partitioner": "murmur2_random"})
+        self.receiver, self.metrics, self.file = Receiver(), Metrics("alerts"), directory / "alerts.yaml"
+        self.running: list[Sinks] = []
+
+    def sinks(self, **more: Any) -> Sinks:
+        """The running queues of a webhook called pager."""
+        hook = {"kind": "webhook", "name": "pager", "url": f"{self.receiver.url}/token", **more}
+        self.file.write_bytes(orjson.dumps({"sinks": [hook]}))  # JSON is YAML
+        made = Sinks(AlertsConfig.model_validate({"sinks": [hook]}).sinks, self.kafka, self.metrics)
+        made.register()
+        made.start()
+        self.running.append(made)
+        return made
+
+    def tell(self, key: str, event: str, number: int = 0) -> None:
+        """Write an event of an episode."""
+        episode = {
+            "alert": "hot", "key": [key], "episode": f"{key}-{number}", "event": event, "start": 0, "end": 1,
+            "alarms": 1, "row": {}, "severity": None, "labels": {},
+        }  # fmt: skip
+        self.producer.produce(EPISODES, orjson.dumps(episode), orjson.dumps(["hot", key]))
+        self.producer.flush(10)
+
+    def told(self) -> list[str]:
+        """The marks of what was posted."""
+        return [headers["idempotency-key"] for _, headers, _ in self.receiver.posted]
+
+    def sample(self, name: str, **labels: str) -> float | None:
+        return self.metrics.registry.get_sample_value(name, labels)
+
+    def waiting(self) -> float | None:
+        return self.sample("tamis_notifications_waiting", sink="pager")
+
+    def dead(self) -> list[bytes | None]:
+        with TopicReader(self.kafka.client_config(), [DEAD_LETTERS]) as reader:
+            return [record.value for record in reader.snapshot()]
+
+    def redeliver(self, *arguments: str) -> tuple[int, str]:
+        environment: Mapping[str, str] = {"TAMIS_KAFKA_BOOTSTRAP": self.kafka.bootstrap}
+        done = CliRunner().invoke(
+            main, ["redeliver", "--config", str(self.file), *arguments], env=environment
+        )
+        return done.exit_code, done.output
+
+    def close(self) -> None:
+        for sinks in self.running:
+            sinks.stop()
+        self.receiver.close()
+
+
+@pytest.fixture
+def bench(empty: EmbeddedKafka, tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(empty, tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def until(what: Callable[[], object], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.05)
+
+
+def test_what_waits_is_sent_after_a_restart_in_the_order_of_each_key(bench: Bench) -> None:
+    bench.tell("early", "opened")  # before there was a sink: not told
+    bench.receiver.open.clear()
+    first = bench.sinks()
+    for key in ("a", "b"):
+        bench.tell(key, "opened")
+    bench.tell("a", "closed")
+    bench.tell("a", "closed")  # a crash of the service has written it twice
+    until(lambda: bench.waiting() == 4)
+    until(lambda: (bench.sample("tamis_notifications_oldest_seconds", sink="pager") or 0) > 0)
+    assert bench.sample("tamis_notifications_waiting", sink="log") == 0
+    first.stop()
+    assert bench.told() == []
+    bench.receiver.close()
+    bench.receiver = Receiver()  # the sink is known by its name, whatever its address
+    second = bench.sinks()
+    until(lambda: len(bench.told()) >= 3 and bench.waiting() == 0)
+    second.check()
+    bench.tell("a", "closed")
+    bench.tell("b", "closed")
+    until(lambda: "b-0:closed" in bench.told())
+    told = [mark for mark in bench.told() if mark.startswith("a")]
+    assert sorted(bench.told()) == ["a-0:closed", "a-0:opened", "b-0:closed", "b-0:opened"]
+    assert told == ["a-0:opened", "a-0:closed"]
+
+
+def test_what_is_given_up_is_a_dead_letter_that_can_be_sent_again(bench: Bench) -> None:
+    bench.receiver.failures = 1_000
+    bench.sinks(attempts=2)
+    for event in ("opened", "closed"):
+        bench.tell("a", event)
+    until(lambda: bench.sample("tamis_notifications_total", sink="pager", outcome="given_up") == 2)
+    assert [orjson.loads(value or b"")["event"] for value in bench.dead()] == ["opened", "closed"]
+    bench.tell("b", "opened")  # goes to the log all the same
+    until(lambda: bench.sample("tamis_notifications_total", sink="log", outcome="delivered") == 3)
+    until(lambda: len(bench.dead()) == 3)
+
+    code, said = bench.redeliver()
+    assert code == 1 and "sink 'pager': HTTP status 503" in said and "/token" not in said
+    bench.receiver.failures = 0
+    assert bench.redeliver("--dry-run")[1].endswith("pager: 3 to send again\n")
+    assert bench.told() == []
+    code, said = bench.redeliver("pager")
+    assert code == 0 and said.endswith("pager: 3 sent again\n")
+    assert bench.told() == ["a-0:opened", "a-0:closed", "b-0:opened"]
+    assert bench.redeliver() == (0, "pager: 0 sent again\n")
+    assert bench.redeliver("other")[0] == 2
+
+
+def test_a_stop_ends_all_sinks_in_time_and_leaves_no_thread(bench: Bench) -> None:
+    bench.receiver.open.clear()
+    sinks = bench.sinks()
+    bench.tell("a", "opened")
+    until(lambda: bench.waiting() == 1)
+    began = time.monotonic()
+    sinks.stop()
+    assert time.monotonic() - began < 8
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("sink-")]

@@ -1,0 +1,76 @@
+"""The edge on a disk that is full: it takes nothing more, loses nothing, and goes on by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+from tests.fixtures.small_disk import fill, small_disk
+from tests.integration.edges import Bench, everything, wait_for
+from tests.unit.edge.plans import TOPIC
+
+from tamis_edge.storage.reserve import RESERVE
+
+# The disk: the reserve of an edge by default, and some megabytes for what it stores.
+SIZE = RESERVE + 18 * 2**20
+T0 = 1_700_000_000_000_000
+
+
+def test_a_full_disk_and_then_kafka_back(bench: Bench, tmp_path: Path) -> None:
+    accepted = 0
+
+    def post() -> int:
+        nonlocal accepted
+        readings = [
+            {"station": f"k{i % 7}", "ts": T0 + i, "temp": 20.0, "note": "x" * 100}
+            for i in range(accepted, accepted + 500)
+        ]
+        status = edge.post("air", readings).status_code
+        if status == 202:
+            accepted += len(readings)
+        return status
+
+    with small_disk(tmp_path / "small", SIZE) as disk:
+        bench.publish(everything("air:small/http"))
+        edge = bench.edge("small").start()
+        wait_for("a reading is taken", lambda: post() == 202)
+        reader = bench.reader(TOPIC)
+        wait_for("a plan is obeyed", lambda: len(reader.of("tuple")) == accepted)
+        bench.broker.stop()
+        wait_for("a spool", lambda: post() == 202 and edge.metric("tamis_edge_spool_records") > 3000)
+        fill(disk, 2 * 2**20)
+        # Spool and journal take what is left, then nothing.
+        wait_for("it is full", lambda: post() == 503)
+        fill(disk)
+        wait_for("it says so", lambda: "disk: " in httpx.get(f"{edge.telemetry}/readyz").text)
+        assert httpx.get(f"{edge.telemetry}/healthz").status_code == 200
+        bench.broker.start()
+        reader = bench.reader(TOPIC)
+
+        def all_there() -> bool:
+            return {m.tuple["ts"] - T0 for m in reader.of("tuple")} == set(range(accepted))
+
+        wait_for("all that was accepted is in Kafka", all_there)
+        # The ballast is still there: what Kafka has makes the room.
+        wait_for("readings are taken again", lambda: post() == 202)
+        wait_for("the new ones too", all_there)
+        wait_for("an empty spool", lambda: edge.metric("tamis_edge_spool_records") == 0)
+        fill(disk)
+        edge.kill()
+        edge.process.start()
+        wait_for("it is up again", lambda: answers(edge.http))
+        assert post() == 503
+        (disk / "ballast").unlink()
+        wait_for("readings are taken where there is room", lambda: post() == 202)
+        wait_for("these, too", all_there)
+        wait_for("it is ready", edge.process.is_ready)
+        assert edge.metric("tamis_edge_disk_full") == 0
+        edge.stop()
+
+
+def answers(url: str) -> bool:
+    """True if the edge serves HTTP."""
+    try:
+        return httpx.get(url).status_code == 404
+    except httpx.TransportError:
+        return False

@@ -1,0 +1,173 @@
+"""The joiner on a real Spark cluster: a master and two workers as processes, started from PySpark's jars.
+
+The executors know nothing of Tamis' settings but what the joiner forwards, and the checkpoint is on a file
+system that only Hadoop can read: viewfs, whose one directory is a directory of this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+import pyspark
+import pytest
+from tests.integration.joiner.test_joiner import SECOND, Bench, create, plan, sum_alert, topic_of
+
+from tamis.expressions.nodes import Call, Column, Literal, Type
+from tamis.expressions.python_functions import opaque
+from tamis.java.runtime import find_java
+from tamis.local.broker import EmbeddedKafka
+from tamis.local.parent_death_signal import with_parent_death_signal
+from tamis.local.ports import free_ports
+from tamis.local.service_process import ServiceProcess
+from tamis.messaging import topics
+
+SPARK_HOME = Path(pyspark.__file__).parent
+STARTING = 120.0
+WORKERS = 2
+
+
+@dataclass
+class Cluster:
+    """Processes of a standalone Spark cluster."""
+
+    master: str
+    processes: list[subprocess.Popen[bytes]]
+
+    def executors(self) -> list[psutil.Process]:
+        """The executors that run now: children of the workers."""
+        return [
+            child
+            for worker in self.processes[1:]
+            if worker.poll() is None
+            for child in psutil.Process(worker.pid).children()
+            if "CoarseGrainedExecutorBackend" in " ".join(child.cmdline())
+        ]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    ports = free_ports(2 + 2 * WORKERS)
+    made = Cluster(f"spark://127.0.0.1:{ports[0]}", [])
+    with running(tmp_path, made):
+        deploy = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"]
+        _start(made, tmp_path, [*deploy, "--port", str(ports[0]), "--webui-port", str(ports[1])])
+        for number in range(WORKERS):
+            port, page = ports[2 + 2 * number : 4 + 2 * number]
+            worker = ["org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--port", str(port)]
+            size = ["--cores", "1", "--memory", "600m", "--work-dir", str(tmp_path / f"worker-{number}")]
+            _start(made, tmp_path, [*worker, "--webui-port", str(page), *size, made.master])
+        yield made
+
+
+@contextmanager
+def running(folder: Path, made: Cluster) -> Iterator[None]:
+    """End all processes of the cluster at the end; their logs are in `folder`."""
+    try:
+        yield
+    finally:
+        for process in reversed(made.processes):
+            for child in (
+                psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+            ):
+                child.kill()
+            process.kill()
+            process.wait()
+
+
+def _start(made: Cluster, folder: Path, arguments: list[str]) -> None:
+    # No variable of Tamis, so that what the executors know of it comes from the joiner.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TAMIS_")}
+    # spark-class, which looks for the version of Scala, is not used here.
+    environment |= {
+        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_SCALA_VERSION": "2.13",
+    }
+    command = [find_java(), "-Xmx128m", "-cp", f"{SPARK_HOME}/jars/*", *arguments]
+    with (folder / f"spark-{len(made.processes)}.log").open("wb") as out:
+        made.processes.append(
+            subprocess.Popen(with_parent_death_signal(command), env=environment, stdout=out, stderr=out)
+        )
+
+
+def joiner_settings(folder: Path, master: str, bootstrap: str, telemetry: int) -> dict[str, str]:
+    driver, blocks = free_ports(2)
+    (folder / "plant_functions.py").write_text("def twice(v):\n    return v * 2\n")
+    (folder / "checkpoint").mkdir()
+    conf = folder / "spark.conf"
+    conf.write_text(f"spark.hadoop.fs.viewfs.mounttable.tamis.link./joiner file://{folder}/checkpoint\n")
+    return {
+        "TAMIS_KAFKA_BOOTSTRAP": bootstrap,
+        "TAMIS_TELEMETRY_PORT": str(telemetry),
+        "TAMIS_FUNCTIONS": "plant_functions",
+        "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "TAMIS_JOINER_MASTER": master,
+        "TAMIS_JOINER_MEMORY": "600m",
+        "TAMIS_JOINER_CHECKPOINT": "viewfs://tamis/joiner",
+        "TAMIS_JOINER_SPARK_CONF": str(conf),
+        "TAMIS_JOINER_DRIVER_HOST": "127.0.0.1",
+        "TAMIS_JOINER_DRIVER_PORT": str(driver),
+        "TAMIS_JOINER_BLOCK_MANAGER_PORT": str(blocks),
+        "TAMIS_JOINER_EXECUTORS": "2",
+        "TAMIS_JOINER_EXECUTOR_CORES": "1",
+        "TAMIS_JOINER_EXECUTOR_MEMORY": "512m",
+    }
+
+
+def test_on_a_cluster_an_executor_is_killed_and_no_alarm_is_missed(cluster: Cluster, tmp_path: Path) -> None:
+    (telemetry,) = free_ports(1)
+    url = f"http://127.0.0.1:{telemetry}"
+    with EmbeddedKafka(tmp_path / "kafka") as broker:
+        streams = [topic_of("air"), topic_of("soil")]
+        create(broker.bootstrap, topics.PLANS, topics.ALARMS, topics.FRONTIERS, topics.DEAD_LETTERS, *streams)
+        environment = joiner_settings(tmp_path, cluster.master, broker.bootstrap, telemetry)
+        joiner = ServiceProcess("joiner", ["joiner"], environment, tmp_path / "joiner.log", f"{url}/readyz")
+        bench = Bench(broker.bootstrap, joiner, url, tmp_path / "checkpoint/query", random.Random(5))
+        joiner.start()
+        try:
+            left, right = Column("l", "v", Type.DOUBLE), Column("r", "v", Type.DOUBLE)
+            total = Call("+", (opaque("twice", "+", (left,)), right), Type.DOUBLE)
+            condition = Call(">", (total, Literal(18.0, Type.DOUBLE)), Type.BOOLEAN)
+            alert = replace(sum_alert("worn", 1, "air", "soil", 0.0), condition=condition)
+            bench.plan(plan(1, ["air", "soil"], [alert]))
+            bench.tuples(150, ["air", "soil"], 1)
+            bench.until(lambda: bench.raised("worn") >= expected(bench), STARTING)
+            state = tmp_path / "checkpoint/query/state/0"
+            bench.until(lambda: any(state.rglob("*.changelog")))
+
+            victim, *_ = cluster.executors()
+            os.kill(victim.pid, signal.SIGKILL)
+            bench.tuples(150, ["air", "soil"], 1)
+            bench.until(lambda: bench.raised("worn") >= expected(bench), STARTING)
+            assert bench.raised("worn") == expected(bench)
+            assert joiner.exit_code() is None
+            _until_two(cluster)
+        finally:
+            bench.consumer.close()
+            joiner.stop(timeout=15.0)
+
+
+def expected(bench: Bench) -> set[object]:
+    """Pairs for which `twice(air.v) + soil.v > 18`."""
+    return {
+        (a, s)
+        for a in bench.sent["air"]
+        for s in bench.sent["soil"]
+        if a[0] == s[0] and abs(a[1] - s[1]) <= 2 * SECOND and 2 * a[2] + s[2] > 18
+    }
+
+
+def _until_two(cluster: Cluster) -> None:
+    deadline = time.monotonic() + 30
+    while len(cluster.executors()) < WORKERS:
+        assert time.monotonic() < deadline, "the killed executor was not replaced"
+        time.sleep(0.2)

@@ -1,0 +1,49 @@
+"""Runs of `tamis verify` over random files of SQL with their recordings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.oracle.random_alerts import RandomFile
+
+from tamis.cli._recordings import read_recordings
+from tamis.cli.verify import verify
+from tamis.query.model import Catalog
+from tamis.query.parse import catalog_of
+from tamis.recordings.typed import Recording
+
+
+def loaded(case: RandomFile, folder: Path) -> tuple[Catalog, dict[str, Recording]]:
+    """What is defined, and the recordings of all streams that alerts read."""
+    catalog = catalog_of(case.sql)
+    alerts = list(catalog.alerts.values())
+    read = {source.stream for alert in alerts for source in alert.query.sources}
+    files = {name: paths for name, paths in case.write(folder).items() if name in read}
+    return catalog, read_recordings(catalog, alerts, files, None)
+
+
+def hold(cases: Iterable[tuple[int, RandomFile]], folder: Path) -> None:
+    """Nothing is missed and nothing extra in any of these files, by seed; and they have what can be."""
+    seen: Counter[str] = Counter()
+    for seed, case in cases:
+        for verdict in verify(*loaded(case, folder)):
+            assert verdict.same, f"seed {seed}: {verdict}\n{case.sql}"
+            seen["omitted"] += verdict.retained < verdict.tuples
+            seen["alarms"] += verdict.reference_alarms > 0
+            seen["fewer"] += verdict.alarms < verdict.reference_alarms
+            seen["late"] += verdict.late > 0
+        seen["files"] += 1
+    rare = [what for what in ("omitted", "alarms", "fewer", "late") if seen[what] < seen["files"] // 6]
+    assert not rare, seen
+
+
+def missed_and_extra(cases: Iterable[RandomFile], folder: Path) -> tuple[int, int]:
+    """How many alarms are, in all of these files."""
+    missed = extra = 0
+    for case in cases:
+        for verdict in verify(*loaded(case, folder)):
+            missed += verdict.missed
+            extra += verdict.extra
+    return missed, extra

@@ -1,0 +1,304 @@
+"""Aggregates of windows: the rows are DuckDB's over all tuples that came in time.
+
+Batches are random, and the state is dumped and loaded at random points. The number of entries never exceeds
+the bound.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from functools import cached_property
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.oracle.random_cases import SEED, also_long, cases
+
+from tamis.evaluation.standing.contract import Rows
+from tamis.evaluation.standing.window_aggregates import recording_run
+from tamis.evaluation.standing.window_aggregates.groups import WindowedGroups
+from tamis.expressions.vectors import Vector
+from tamis.planning.explain import explain
+from tamis.query.model import Catalog, StreamDef
+from tamis.query.parse import catalog_of
+from tamis.recordings.typed import Recording
+from tamis.verification.aggregates import compare_windowed_groups, with_group_keys
+
+Tuple = tuple[int, str | None, int | None, int | None, float | None, str | None, bool | None]
+Row = tuple[object, ...]
+
+NAMES = ("ts", "k", "a", "b", "x", "v", "f")
+_ARROW = (pa.int64(), pa.string(), pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.bool_(), pa.int64())
+_EMPTY = -(2**60)
+_CONDITIONS = (
+    "a > 0",
+    "x >= 0.5 OR a = 2",
+    "k = 'p'",
+    "v IN ('y', 'z')",
+    "f",
+    "b <> 1",
+    "x IS NULL OR x < 1",
+)
+_CALLS = (
+    *("count(*)", "count(x)", "count(v)", "sum(a)", "sum(b)", "sum(x)", "avg(a)", "avg(x)", "min(b)"),
+    *("max(x)", "min(v)", "max(f)", "max(ts)", "median(x)", "median(a)"),
+    *("count(DISTINCT v)", "count(DISTINCT x)", "count(DISTINCT f)"),
+)
+
+
+@pytest.mark.parametrize("times", also_long(30))
+def test_the_rows_of_windows_are_those_of_duckdb(times: int) -> None:
+    reference = duckdb.connect(":memory:")
+    productive = late = 0
+    tried = cases(0.003) * times
+    for case in range(tried):
+        r = random.Random(SEED * 1_000_003 + case)
+        rows, missed = _play(r, reference, f"case {case} of seed {SEED}")
+        productive += rows > 0
+        late += missed > 0
+    assert productive > tried // 2
+    assert late > tried // 50
+
+
+def test_recordings_are_files_with_watermarks_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    reference = duckdb.connect(":memory:")
+    late = 0
+    for case in range(cases(0.0007)):
+        r = random.Random(SEED * 1_000_003 + case)
+        monkeypatch.setattr(recording_run, "_BATCH", r.choice((1, 3, 10, 1_000)))
+        sql, parts, window = _case(r)
+        asked = _Asked(sql, catalog_of(sql), parts.delay)
+        files = [_tuples(r, False) for _ in range(r.randint(1, 3))]
+        tuples = [one for file in files for one in file]
+        marks = [
+            max((one[0] for one in file[:at]), default=_EMPTY) - asked.delay
+            for file in files
+            for at in range(len(file))
+        ]
+        stream = asked.catalog.streams["s"]
+        recording = Recording(
+            stream,
+            _batch(stream, tuples),
+            np.zeros(len(tuples), np.bool_),
+            {},
+            0,
+            None,
+            tuple(map(len, files)),
+        )
+        found = recording_run.run_windowed(asked.catalog.alerts["q"].query, asked.catalog, recording)
+        expected = _expected(reference, parts, window, tuples, marks)
+        rows = _rows_of(found.rows)
+        assert sorted(map(_comparable, rows)) == sorted(map(_comparable, expected)), (case, sql, files)
+        assert [row[0] for row in rows] == sorted(row[0] for row in rows), (case, sql)  # type: ignore[type-var]
+        assert found.late == _late(reference, parts.condition, window), (case, sql, files)
+        late += found.late
+        query = asked.catalog.alerts["q"].query
+        keys = recording_run.run_windowed(with_group_keys(query), asked.catalog, recording).rows
+        assert compare_windowed_groups("q", query, recording, keys.columns).same, (case, sql, files)
+    assert late > 0
+
+
+def _play(r: random.Random, reference: duckdb.DuckDBPyConnection, case: str) -> tuple[int, int]:
+    """How many rows a random query has over random tuples, and how many of these were late."""
+    sql, parts, window = _case(r)
+    asked = _Asked(sql, catalog_of(sql), parts.delay)
+    rows = late = 0
+    for _ in range(3):
+        tuples = _tuples(r, parts.rate)
+        found, marks, missed = _rows(r, asked, tuples, case)
+        expected = _expected(reference, parts, window, tuples, marks)
+        assert sorted(map(_comparable, found)) == sorted(map(_comparable, expected)), (case, sql, tuples)
+        ends = [row[0] for row in found]
+        assert ends == sorted(ends), (case, sql)  # type: ignore[type-var]
+        assert missed == _late(reference, parts.condition, window), (case, sql, tuples)
+        rows += len(found)
+        late += missed
+    return rows, late
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Of a query: SELECT, which begins with the window, WHERE, and GROUP BY with HAVING."""
+
+    select: str
+    condition: str
+    group: str
+    delay: int
+    rate: bool
+
+
+def _case(r: random.Random) -> tuple[str, _Parts, tuple[int, int]]:
+    """A random query, with the slide and the size of its windows."""
+    slide = r.choice((1, 2, 3, 5, 8))
+    size = slide * r.choice((1, 1, 1, 2, 3, 7))
+    parts = _Parts(*_query(r), r.choice((0, 0, 1, 4, 12)), r.random() < 0.5)
+    window = f"TUMBLE(s, ts, INTERVAL '{size} us')"
+    if size > slide or r.random() < 0.2:
+        window = f"HOP(s, ts, INTERVAL '{slide} us', INTERVAL '{size} us')"
+    alert = f"CREATE ALERT q AS SELECT {parts.select} FROM {window}{parts.condition}{parts.group}"
+    return f"{_stream(parts.delay, parts.rate)} {alert}", parts, (slide, size)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    sql: str
+    catalog: Catalog
+    delay: int
+
+    @cached_property
+    def bound(self) -> int | None:
+        """The bound that is said."""
+        memory = explain(self.catalog, "q").memory
+        assert memory.verdict == "bounded"
+        return memory.bound
+
+    def fresh(self) -> WindowedGroups:
+        """The query, without tuples yet."""
+        return WindowedGroups(self.catalog.alerts["q"].query, self.catalog)
+
+
+def _stream(delay: int, rate: bool) -> str:
+    declared = "keys = 3, max_stall = '1us', max_ahead = '0'" + (", rate = '1/2us'" if rate else "")
+    return (
+        "CREATE STREAM s (ts TIMESTAMP, k VARCHAR KEY, a INT CHECK (a BETWEEN 0 AND 2), b BIGINT, x DOUBLE,"
+        f" v VARCHAR, f BOOLEAN, WATERMARK FOR ts AS ts - INTERVAL '{delay} us') WITH ({declared});"
+    )
+
+
+def _query(r: random.Random) -> tuple[str, str, str]:
+    windows = r.choice((["window_start"], ["window_end"], ["window_start", "window_end"]))
+    by = r.sample(("k", "a", "b", "x", "v", "f"), r.choice((0, 0, 1, 1, 2)))
+    calls = r.sample(_CALLS, r.randint(1, 4))
+    outputs = [*windows, *(f"{one} AS g{i}" for i, one in enumerate(by))]
+    outputs += [f"{one} AS o{i}" for i, one in enumerate(calls)]
+    where = [
+        one if " OR " not in one else f"({one})" for one in r.sample(_CONDITIONS, r.choice((0, 0, 1, 2)))
+    ]
+    condition = f" WHERE {' AND '.join(where)}" if where else ""
+    grouped = [*windows, *by]
+    r.shuffle(grouped)
+    having = r.choice(("", "", " HAVING count(*) > 1", " HAVING max(x) > 0.25 OR min(a) IS NULL"))
+    return ", ".join(outputs), condition, f" GROUP BY {', '.join(grouped)}{having}"
+
+
+def _tuples(r: random.Random, rate: bool) -> list[Tuple]:
+    """Tuples with disorder, ties, NULLs, gaps, and negative times. With `rate`, at most one of a key in any
+    two microseconds."""
+    now = r.choice((0, -30, 10**9, -(10**15) - 7))
+    tuples: list[Tuple] = []
+    seen: set[tuple[str | None, int]] = set()
+    for _ in range(r.choice((0, 1, 5, 20, 60))):
+        now += r.choice((0, 0, 1, 1, 2, 9)) if r.random() < 0.97 else r.choice((50, 10**7))
+        ts = now - (0 if r.random() < 0.7 else r.randint(0, 25))
+        k = r.choice(("p", "q", "r"))
+        if rate and any((k, at) in seen for at in (ts - 1, ts, ts + 1)):
+            continue
+        seen.add((k, ts))
+        a = r.choice((None, 0, 1, 2))
+        b = r.choice((None, 1, -1, 2**63 - 1, -(2**63), 5))
+        x = r.choice((None, 0.5, -0.0, 0.0, -1.25, 1e6, 0.125))
+        tuples.append((ts, k, a, b, x, r.choice((None, "", "y", "z")), r.choice((None, True, False))))
+    return tuples
+
+
+def _rows(
+    r: random.Random, asked: _Asked, tuples: list[Tuple], case: str
+) -> tuple[list[Row], list[int], int]:
+    """All rows; for each tuple the watermark when it came; and how many were late."""
+    query = asked.fresh()
+    rows: list[Row] = []
+    marks: list[int] = []
+    mark, at = _EMPTY, 0
+    most = r.choice((1, 1, 4, 100))
+    while at < len(tuples):
+        batch = tuples[at : at + r.randint(1, most)]
+        at += len(batch)
+        assert len(query.take("s", _batch(asked.catalog.streams["s"], batch), len(batch))) == 0
+        marks += [mark] * len(batch)
+        if r.random() < 0.9:
+            mark = max(one[0] for one in tuples[:at]) - asked.delay
+            rows += _listed(query, mark)
+            if asked.bound is not None:
+                assert query.entries() <= asked.bound, (case, asked.sql, tuples)
+        if r.random() < 0.2:
+            state, query = query.dump(), asked.fresh()
+            query.load(state)
+    rows += _listed(query, 2**62)
+    assert query.entries() == 0
+    return rows, marks, query.late
+
+
+def _listed(query: WindowedGroups, mark: int) -> list[Row]:
+    found = query.advance("s", mark)
+    assert (found.completed == -1).all()
+    assert len(query.advance("s", mark)) == 0
+    return _rows_of(found)
+
+
+def _rows_of(found: Rows) -> list[Row]:
+    return list(zip(*(vector.to_list() for vector in found.columns.values()), strict=True))
+
+
+def _batch(stream: StreamDef, tuples: list[Tuple]) -> dict[str, Vector]:
+    columns = zip(*tuples, strict=True) if tuples else [()] * len(NAMES)
+    return {
+        name: Vector.from_list(values, column.type)
+        for name, values in zip(NAMES, columns, strict=True)
+        if (column := stream.column(name)) is not None
+    }
+
+
+def _expected(
+    reference: duckdb.DuckDBPyConnection,
+    query: _Parts,
+    window: tuple[int, int],
+    tuples: list[Tuple],
+    marks: list[int],
+) -> list[Row]:
+    columns = [*map(list, zip(*tuples, strict=True))] if tuples else [[] for _ in NAMES]
+    table = pa.table(
+        [pa.array(one, kind) for one, kind in zip([*columns, marks], _ARROW, strict=True)], [*NAMES, "mark"]
+    )
+    reference.register("given", table)
+    reference.execute("CREATE OR REPLACE TABLE s AS SELECT *, row_number() OVER () AS row FROM given")
+    return [
+        tuple(_fitting(value) for value in row)
+        for row in reference.execute(
+            f"SELECT {query.select} FROM (SELECT * FROM ({_windows(*window)}) WHERE window_end > mark)"
+            f"{query.condition}{query.group}"
+        ).fetchall()
+    ]
+
+
+def _windows(slide: int, size: int) -> str:
+    first = f"CAST(floor(ts::HUGEINT / {slide}) AS BIGINT)"
+    # DuckDB's / is of DOUBLEs: near enough to begin with, and WHERE leaves what holds the tuple.
+    starts = f"unnest(range(({first} - {size // slide} - 2) * {slide}, ({first} + 3) * {slide}, {slide}))"
+    each = f"SELECT *, {starts} AS window_start FROM s"
+    return (
+        f"SELECT *, window_start + {size} AS window_end FROM ({each})"
+        f" WHERE window_start <= ts AND ts < window_start + {size}"
+    )
+
+
+def _late(reference: duckdb.DuckDBPyConnection, condition: str, window: tuple[int, int]) -> int:
+    found = reference.execute(
+        f"SELECT count(DISTINCT row) FROM ({_windows(*window)})"
+        f"{condition}{' AND' if condition else ' WHERE'} window_end <= mark"
+    ).fetchall()
+    return int(found[0][0])
+
+
+def _fitting(value: object) -> object:
+    """DuckDB adds BIGINTs to more than 64 bits."""
+    return None if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
+
+
+def _comparable(row: Row) -> tuple[tuple[int, str], ...]:
+    return tuple((0, "") if value is None else (1, repr(_plain(value))) for value in row)
+
+
+def _plain(value: object) -> object:
+    return value + 0.0 if isinstance(value, float) else value

@@ -1,0 +1,169 @@
+"""A plan that is built from parts of any earlier plan equals the plan that is built from nothing.
+
+Random queries of all kinds are created, replaced, paused and dropped, streams are created and dropped, and
+the registry restarts. Each plan is built from the last plan, from an older one and from none.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any
+
+import pytest
+from tests.oracle.random_cases import SEED, cases
+
+from tamis.errors import TamisError
+from tamis.messaging.topics import JOINER_PATTERN
+from tamis.plan.json_form import decode_plan, encode_plan
+from tamis.planning.incremental import Built, plan_for
+from tamis_registry.core.leases import new_lease
+from tamis_registry.core.plan.planner import Planner
+from tamis_registry.core.registry import Registry
+from tamis_registry.core.state.model import State
+from tamis_registry.core.state.records import recover
+from tamis_registry.planning import PLANNER
+
+BLOCKS = 2
+STEPS = 40
+COLUMNS = (
+    "k VARCHAR KEY, place VARCHAR KEY, ts TIMESTAMP, x DOUBLE CHECK (x BETWEEN 0 AND 100), y DOUBLE, n INT"
+)
+
+
+class World:
+    def __init__(self, seed: str) -> None:
+        self.r = random.Random(seed)
+        self.older: list[Built] = []
+        self.planner = Planner(PLANNER.explain, self.build)
+        self.statements: dict[bytes, bytes] = {}
+        self.registry = Registry(self.planner, State(2), None, 0, 0)
+        self.perform(self.registry.begin(0))
+        self.sql("".join(f"CREATE STREAM {name} ({COLUMNS}, WATERMARK FOR ts AS ts);" for name in "ab"))
+        self.plans = 0
+
+    def build(self, version: int, catalog: Any, sources: Any, *, before: Built | None, **given: Any) -> Built:
+        built = plan_for(version, catalog, sources, before=before, **given)
+        for other in (None, self.r.choice(self.older) if self.older else None):
+            again = plan_for(version, catalog, sources, before=other, **given)
+            assert again.plan == built.plan
+            assert again.topic_numbers == built.topic_numbers
+            assert again.choices == built.choices and again.outside == built.outside
+            assert built.assigned.items() <= again.assigned.items() or other is not None
+        read = {source.topic for definition in built.plan.definitions for source in definition.inputs}
+        assert all(re.fullmatch(JOINER_PATTERN, topic) for topic in read)
+        if self.r.random() < 0.2:
+            assert decode_plan(encode_plan(built.plan)) == built.plan
+        self.older.append(built)
+        return built
+
+    def perform(self, change: Any) -> None:
+        for key, value in change.statements.items():
+            if value is None:
+                del self.statements[key]
+            else:
+                self.statements[key] = value
+        if change.written is not None and self.r.random() < 0.2:
+            written = change.written
+            assert written.size == len(written.json) and decode_plan(written.json) == change.plan
+            assert written.json == encode_plan(change.plan)
+        self.registry.done(change, 0)
+
+    def sql(self, text: str) -> None:
+        try:
+            change = self.registry.apply(text, 0)[1]
+        except TamisError:
+            return  # a name that is taken, or in use, or not there
+        self.perform(change)
+
+    def filter(self, *sources: str) -> str:
+        atoms = []
+        for _ in range(self.r.choice((1, 1, 2))):
+            of = self.r.choice(sources)
+            low = self.r.randint(0, 90)
+            atoms.append(
+                self.r.choice(
+                    (
+                        f"{of}x BETWEEN {low} AND {low + self.r.choice((1, 10, 40))}",
+                        f"{of}y > {low}",
+                        f"{of}n IN (1, {self.r.randint(0, 5)})",
+                        f"{of}x < {of}y",
+                        f"{of}x + {of}y > {low}",
+                    )
+                )
+            )
+        return self.r.choice((" AND ", " OR ")).join(atoms)
+
+    def alert(self) -> None:
+        r = self.r
+        name, a, b = f"q{r.randint(1, 12)}", r.choice("ab"), r.choice("ab")
+        keys = r.choice(("p.k = q.k", "p.k = q.k AND p.place = q.place"))
+        select = r.choice(
+            (
+                f"SELECT k FROM {a} WHERE {self.filter('')}",
+                f"SELECT p.k FROM {a} p JOIN {b} q ON {keys} AND q.ts BETWEEN p.ts - INTERVAL '3' SECOND AND "
+                f"p.ts + INTERVAL '2' SECOND WHERE p.x > q.x AND {self.filter('p.')}",
+                f"SELECT t.k, count(*) AS c FROM TUMBLE({a}, ts, INTERVAL '3' SECOND) t WHERE "
+                f"{self.filter('t.')} GROUP BY t.k, t.window_start HAVING count(*) > 2",
+            )
+        )
+        self.sql(f"CREATE {r.choice(('', 'OR REPLACE '))}ALERT {name} AS {select};")
+
+    def several(self) -> None:
+        """Alerts of one text come with one plan."""
+        self.sql("".join(f"CREATE ALERT m{self.r.random()}".replace("0.", "") + " AS SELECT k FROM a WHERE "
+                         f"{self.filter('')};" for _ in range(3)))  # fmt: skip
+
+    def end(self) -> None:
+        self.sql(f"{self.r.choice(('DROP', 'PAUSE', 'RESUME'))} ALERT q{self.r.randint(1, 12)};")
+
+    def stream(self) -> None:
+        self.sql(
+            self.r.choice(
+                (
+                    f"CREATE STREAM c ({COLUMNS}, WATERMARK FOR ts AS ts);",
+                    "CREATE STREAM d AS SELECT k, ts, x FROM a WHERE x > 30;",
+                    "DROP STREAM c;",
+                    "DROP STREAM d;",
+                )
+            )
+        )
+
+    def ask(self) -> None:
+        wanted = new_lease("a", self.filter(""), "", 60, self.registry.state.catalog)
+        self.perform(self.registry.subscribe(wanted, 0)[1])
+
+    def leave(self) -> None:
+        """A consumer asks no more, and all others do."""
+        leases = self.registry.state.leases
+        if leases:
+            gone = self.r.choice(list(leases))
+            self.registry.seen.asked = dict.fromkeys(leases, 10**9)
+            self.registry.seen.asked[gone] = -(10**9)
+            change = self.registry.tick(0)
+            if change is not None:
+                self.perform(change)
+
+    def restart(self) -> None:
+        state = recover(dict(self.r.sample(list(self.statements.items()), len(self.statements))))
+        assert state is not None
+        self.registry = Registry(self.planner, state.draft(), state, self.registry.plan.version, 0)
+        self.perform(self.registry.begin(0))
+
+    def play(self) -> int:
+        steps = (self.alert, self.alert, self.several, self.end, self.ask, self.ask, self.leave, self.stream)
+        for _ in range(STEPS):
+            self.restart() if self.r.random() < 0.03 else self.r.choice(steps)()
+        return max(len(stream.topics) for stream in self.registry.plan.streams)
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_parts_of_plans_before_make_no_difference(block: int) -> None:
+    most = 0
+    for case in range(cases(1 / 4000 / BLOCKS)):
+        seed = f"{SEED} {block} {case}"
+        try:
+            most = max(most, World(seed).play())
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed!r}: {error}") from error
+    assert most > 1

@@ -1,0 +1,93 @@
+"""View of the fleet: frontiers by alert, also of alerts that were dropped or paused."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tamis.expressions.nodes import Literal, Type
+from tamis.messaging.records import END_OF_TIME, Frontier, StreamState
+from tamis.messaging.topics import FRONTIERS, PLANS
+from tamis.plan.json_form import encode_plan
+from tamis.plan.model import Definition, Input, Plan, StandingQuery
+from tamis_alerts.fleet_view import FleetView, ProcessedFrontiers
+
+TOPIC = "tamis.stream.a.1"
+TIMES = (("still", ""), ("timed", "ts"))
+
+
+@pytest.fixture
+def view() -> Iterator[FleetView]:
+    """Nobody answers on that port, and nobody is asked."""
+    made = FleetView({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}, "test")
+    yield made
+    made._reader.close()
+    made._offsets.close()
+
+
+def plan(version: int, *alerts: str) -> bytes:
+    definitions = tuple(
+        Definition(
+            alert,
+            version,
+            (Input("x", "a", TOPIC, "ts", ("k",), None, 0),),
+            (),
+            (),
+            Literal(True, Type.BOOLEAN),
+            (("one", Literal(1, Type.INT)),),
+        )
+        for alert in alerts
+    )
+    return encode_plan(Plan(version, 1, (), definitions))
+
+
+def test_an_alert_that_is_gone_has_no_alarm_to_wait_for(view: FleetView) -> None:
+    view._take(PLANS, plan(1, "hot", "cold"))
+    view._take(FRONTIERS, Frontier(0, 1, {TOPIC: StreamState(7, 0, 0, False)}, {}, {}, 0, 0, 1).to_bytes())
+    assert view._frontiers() == {"hot": 7, "cold": 7}
+    view._take(PLANS, plan(2, "hot"))
+    assert view._frontiers() == {"hot": 7, "cold": END_OF_TIME}
+    view._take(PLANS, plan(3, "hot", "cold"))
+    assert view._frontiers() == {"hot": 7, "cold": 7}
+
+
+def test_what_has_no_time_follows_the_joiners_clock(view: FleetView) -> None:
+    """Its alarms have the time at which tuples came to Kafka; with time besides, the frontier counts too."""
+    sources = [Input("", name, f"tamis.stream.{name}.1", time, (), None, 0) for name, time in TIMES]
+    for version, inputs in enumerate((sources[:1], sources), 1):
+        query = StandingQuery("counted", version, "", tuple(inputs), (), None)
+        view._take(PLANS, encode_plan(Plan(version, 2, standing=(query,))))
+        for partition, time in enumerate((70, 80)):
+            topics = {"tamis.stream.timed.1": StreamState(60 + partition, 0, 0, False)}
+            record = Frontier(partition, version, topics, {}, {}, 0, 0, time)
+            view._take(FRONTIERS, record.to_bytes())
+        assert view._frontiers()["counted"] == (70 if version == 1 else 60)
+
+
+def test_no_processed_frontiers_are_lost_between_two_threads(view: FleetView) -> None:
+    """The last ones above all: nothing may come after them that would close the episodes."""
+    count = 20_000
+    updates = [ProcessedFrontiers({}, {"hot": number}) for number in range(count)]
+
+    def publish() -> None:
+        for update in updates:
+            view._processed.append(update)
+
+    thread = threading.Thread(target=publish)
+    interval, last = sys.getswitchinterval(), -1
+    sys.setswitchinterval(1e-6)
+    try:
+        thread.start()
+        while thread.is_alive() or view._processed:
+            found = view.take_processed()
+            if found is not None:
+                assert found.frontiers["hot"] > last
+                last = found.frontiers["hot"]
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join()
+    assert last == count - 1
+    assert view.take_processed() is None

@@ -1,0 +1,163 @@
+"""`tamis explain`, `tamis run` and `tamis verify` for aggregates of windows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from tamis.cli import main
+from tamis.evaluation.standing.window_aggregates.recording_run import run_windowed
+from tamis.expressions.vectors import Vector
+from tamis.query.parse import catalog_of
+from tamis.recordings.typed import read_recording
+from tamis.verification.aggregates import compare_windowed_groups, with_group_keys
+
+SQL = """
+CREATE STREAM air (station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE,
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+  WITH (keys = 10, max_stall = '10 seconds', max_ahead = '0');
+CREATE STREAM warm AS SELECT station, ts, temp FROM air WHERE temp > 0;
+CREATE ALERT mean AS
+SELECT window_start, window_end, station, count(*) AS n, avg(temp) AS mean, max(ts) AS latest
+FROM TUMBLE(warm, ts, INTERVAL '1' MINUTE)
+GROUP BY window_start, window_end, station
+HAVING count(*) > 1;
+CREATE ALERT often AS
+SELECT window_end, count(*) + 1 AS n
+FROM HOP(air, ts, INTERVAL '30' SECOND, INTERVAL '1' MINUTE)
+GROUP BY window_end;
+"""
+AIR = """station,ts,temp
+p,2024-01-01T00:00:01Z,31
+p,2024-01-01T00:00:03Z,35.5
+q,2024-01-01T00:00:59Z,20
+q,2024-01-01T00:01:03Z,33
+q,2024-01-01T00:00:50Z,40
+q,2024-01-01T00:01:04Z,-33
+,2024-01-01T00:01:04Z,1
+,2024-01-01T00:01:05Z,1.5
+"""
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "q.sql").write_text(SQL)
+    (tmp_path / "air.csv").write_text(AIR)
+    return tmp_path
+
+
+def _run(*arguments: str) -> tuple[int, str, str]:
+    found = CliRunner().invoke(main, arguments)
+    return found.exit_code, found.stdout, found.stderr
+
+
+@pytest.mark.usefixtures("directory")
+def test_a_row_for_each_window_and_group_that_holds() -> None:
+    code, out, said = _run("run", "q.sql", "--query", "mean", "--input", "air=air.csv")
+    assert code == 0
+    assert out.splitlines() == [
+        "window_start,window_end,station,n,mean,latest",
+        "2024-01-01T00:00:00Z,2024-01-01T00:01:00Z,p,2,33.25,2024-01-01T00:00:03Z",
+        "2024-01-01T00:01:00Z,2024-01-01T00:02:00Z,,2,1.25,2024-01-01T00:01:05Z",
+    ]
+    assert said == "stream air: 1 tuple is missing in a window that had already ended\n"
+
+
+@pytest.mark.usefixtures("directory")
+def test_a_late_tuple_counts_in_the_windows_that_have_not_ended() -> None:
+    code, out, _ = _run("run", "q.sql", "--query", "often", "--input", "air=air.csv")
+    assert code == 0
+    assert [line.split(",") for line in out.splitlines()[1:]] == [
+        ["2024-01-01T00:00:30Z", "3"],
+        ["2024-01-01T00:01:00Z", "4"],
+        ["2024-01-01T00:01:30Z", "7"],
+        ["2024-01-01T00:02:00Z", "5"],
+    ]
+
+
+def test_each_file_has_a_watermark_of_its_own(directory: Path) -> None:
+    (directory / "more.csv").write_text("station,ts,temp\nq,2023-12-31T23:59:50Z,7\n")
+    both = ("--input", "air=air.csv", "--input", "air=more.csv")
+    code, out, said = _run("run", "q.sql", "--query", "often", *both)
+    assert code == 0
+    assert out.splitlines()[1] == "2024-01-01T00:00:00Z,2"
+    assert "1 tuple is missing" in said
+
+
+def test_no_tuples_no_rows(directory: Path) -> None:
+    (directory / "air.csv").write_text("station,ts,temp\n")
+    code, out, said = _run("run", "q.sql", "--query", "often", "--input", "air=air.csv")
+    assert (code, out, said) == (0, "window_end,n\n", "")
+
+
+@pytest.mark.usefixtures("directory")
+def test_explain_says_the_bound_and_its_windows() -> None:
+    code, out, _ = _run("explain", "q.sql", "--query", "mean", "--json")
+    assert code == 0
+    (found,) = orjson.loads(out)["queries"]
+    assert found["memory"]["bound"] == 2 * 10
+    assert found["streams"][0]["window"] == {"slide": 60_000_000, "size": 60_000_000}
+    assert found["streams"][0]["predicate"] == "temp > 0"
+    assert found["streams"][0]["omission"]["interval"] is None
+
+
+@pytest.mark.usefixtures("directory")
+def test_verify_compares_every_row() -> None:
+    code, out, _ = _run("verify", "q.sql", "--input", "air=air.csv", "--json")
+    found = orjson.loads(out)
+    assert code == 0
+    assert [(one["query"], one["reference_alarms"], one["alarms"]) for one in found] == [
+        ("mean", 2, 2),
+        ("often", 4, 4),
+    ]
+    assert all(one["missed"] == one["extra"] == 0 for one in found)
+
+
+def test_verify_finds_what_differs(directory: Path) -> None:
+    catalog = catalog_of(SQL)
+    recording = read_recording(catalog.streams["air"], [str(directory / "air.csv")])
+    query = catalog.alerts["often"].query
+    rows = run_windowed(with_group_keys(query), catalog, recording).rows
+    assert compare_windowed_groups("often", query, recording, rows.columns).same
+    less = compare_windowed_groups("often", query, recording, rows.take(np.arange(3)).columns)
+    assert (less.missed, less.extra) == (1, 0)
+    wrong = dict(rows.columns, v1=Vector(np.add(rows.columns["v1"].data, [0, 1, 0, 1])))
+    found = compare_windowed_groups("often", query, recording, wrong)
+    assert (found.missed, found.extra) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "having", "alarms", "at_threshold"),
+    [
+        ((1.0, 1e-10), "sum(temp) > 1", 1, 0),  # far from 1 beside what the sum errs
+        ((1.0, 1e-17), "sum(temp) > 1", 0, 1),
+        ((1e17, 3.0, -1e17), "sum(temp) > 5", 0, 1),
+        ((1e17, 3.0, -1e17), "sum(temp) > 500", 0, 0),
+        ((1.0, 1.0000000001), "avg(temp) > 1", 1, 0),
+        ((3.0, 1.0, 2.0), "median(temp) >= 2", 1, 1),
+        ((3.0, 1.0, 2.0), "max(temp) >= 3", 1, 0),
+    ],
+)
+def test_a_group_is_at_the_threshold_by_the_error_of_its_own_sum(
+    tmp_path: Path, values: tuple[float, ...], having: str, alarms: int, at_threshold: int
+) -> None:
+    (tmp_path / "q.sql").write_text(
+        "CREATE STREAM air (station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE, WATERMARK FOR ts AS ts);"
+        " CREATE ALERT q WITH (allow_unbounded = true) AS SELECT window_end, station"
+        " FROM TUMBLE(air, ts, INTERVAL '1' MINUTE)"
+        f" GROUP BY window_end, station HAVING {having};"
+    )
+    rows = [f"p,2024-01-01T00:00:0{i}Z,{value!r}\n" for i, value in enumerate(values)]
+    (tmp_path / "air.csv").write_text("station,ts,temp\n" + "".join(rows))
+    code, out, err = _run(
+        "verify", str(tmp_path / "q.sql"), "--input", f"air={tmp_path / 'air.csv'}", "--json"
+    )
+    assert code == 0, err
+    (verdict,) = orjson.loads(out)
+    found = [verdict[name] for name in ("reference_alarms", "alarms", "missed", "extra", "at_threshold")]
+    assert found == [alarms, alarms, 0, 0, at_threshold]

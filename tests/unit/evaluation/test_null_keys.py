@@ -1,0 +1,55 @@
+"""A NULL key joins nothing, but a reading without a key can still be an alarm of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import orjson
+from click.testing import CliRunner
+
+from tamis.cli import main
+from tamis.evaluation.filter_dispatch import Dispatch
+from tamis.expressions.nodes import Call, Column, Literal, Type
+from tamis.expressions.vectors import Vector
+from tamis.plan.model import Entry, TopicPlan
+from tamis_edge.core.rows import Batch
+from tamis_edge.core.topic_run import TopicRun
+
+SQL = """
+CREATE STREAM air (station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE,
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND);
+CREATE ALERT hot AS SELECT ts, temp FROM air WHERE temp > 5;
+CREATE ALERT steep AS SELECT a.ts FROM air a JOIN air b
+  ON a.station = b.station AND ABS(a.ts - b.ts) <= INTERVAL '1' SECOND WHERE a.temp - b.temp > 1;
+"""
+
+
+def test_verify_finds_the_alarm_of_a_reading_without_key(tmp_path: Path) -> None:
+    (tmp_path / "q.sql").write_text(SQL)
+    (tmp_path / "air.csv").write_text("station,ts,temp\nk,1,6\n,2,7\n,3,9\n")
+    arguments = ["verify", str(tmp_path / "q.sql"), "--input", f"air={tmp_path / 'air.csv'}", "--json"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0
+    found = {v["query"]: (v["reference_alarms"], v["alarms"]) for v in orjson.loads(result.stdout)}
+    assert found == {"hot": (3, 3), "steep": (0, 0)}
+
+
+def test_an_edge_sends_it_where_there_is_no_omission() -> None:
+    value = Column("", "temp", Type.DOUBLE)
+    warm = Call(">", (value, Literal(5.0, Type.DOUBLE)), Type.BOOLEAN)
+    plain = Entry(warm, ("station",), None, 0, "both", None, 1)
+    omitting = Entry(None, ("station",), value, 1_000_000, "above", None, 1)
+    topic = TopicPlan("tamis.stream.air.1", ("station",), ("temp",), (plain, omitting))
+    times = np.arange(3, dtype=np.int64)
+    columns = {
+        "station": Vector.from_list(["k", None, None], Type.VARCHAR),
+        "temp": Vector.from_list([6.0, 7.0, 1.0], Type.DOUBLE),
+    }
+    run = TopicRun(topic, 1)
+    dispatch = Dispatch([warm, None])
+    run.obey(topic, dispatch.row)
+    batch = Batch(columns, times, times, times)
+    wanted = run.matches(batch, dispatch.over(columns, 3).found)
+    assert wanted.published.tolist() == [True, True, False]
+    assert [mask.tolist() for mask in wanted.offered] == [[True, False, False]]

@@ -1,0 +1,110 @@
+"""Spark's properties for a cluster, and checkpoints on other file systems."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tamis.errors import InputError
+from tamis_joiner.checkpoint.location import LocalFiles, Location
+from tamis_joiner.settings import JoinerSettings
+from tamis_joiner.spark.cluster import cluster_properties, read_properties
+
+JARS = "/opt/tamis/jars/spark"
+
+
+def properties(**settings: object) -> dict[str, str]:
+    given = JoinerSettings.model_validate({"executor_jars": JARS, **settings})
+    return cluster_properties(given, {"TAMIS_FUNCTIONS": "plant", "HOME": "/home/tamis"})
+
+
+def test_a_local_master_gets_no_properties_of_a_cluster() -> None:
+    assert properties(master="local[4]", driver_host="joiner", executor_memory="1g") == {}
+
+
+def test_the_driver_listens_where_executors_reach_it() -> None:
+    found = properties(
+        master="spark://spark:7077", driver_host="joiner", driver_port=7078, block_manager_port=7079
+    )
+    assert found["spark.driver.host"] == found["spark.driver.bindAddress"] == "joiner"
+    assert (found["spark.driver.port"], found["spark.driver.blockManager.port"]) == ("7078", "7079")
+
+
+def test_the_driver_may_listen_at_another_address_than_executors_use() -> None:
+    found = properties(master="spark://spark:7077", driver_host="proxy.example", driver_bind="10.0.0.7")
+    assert (found["spark.driver.host"], found["spark.driver.bindAddress"]) == ("proxy.example", "10.0.0.7")
+
+
+def test_executors_get_their_size_and_the_environment_of_functions() -> None:
+    found = properties(master="k8s://https://kubernetes", executors=3, executor_memory="3g", executor_cores=2)
+    assert found["spark.executor.instances"] == "3"
+    assert found["spark.executor.memory"] == "3g"
+    assert found["spark.executor.cores"] == "2"
+    assert "spark.cores.max" not in found
+    assert found["spark.executorEnv.TAMIS_FUNCTIONS"] == "plant"
+    assert "spark.executorEnv.HOME" not in found
+
+
+def test_a_standalone_master_limits_executors_by_their_cores() -> None:
+    found = properties(master="spark://spark:7077", executors=3, executor_cores=2)
+    assert (found["spark.cores.max"], found["spark.executor.cores"]) == ("6", "2")
+
+
+def test_executors_may_have_their_jars_elsewhere() -> None:
+    assert properties(master="spark://spark:7077")["spark.executor.extraClassPath"] == f"{JARS}/*"
+
+
+def test_more_properties_come_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "spark.conf"
+    file.write_text(
+        "# comment\nspark.kubernetes.namespace  tamis\n\nspark.hadoop.fs.s3a.endpoint=http://s3\n"
+    )
+    assert read_properties(file, {}) == {
+        "spark.kubernetes.namespace": "tamis",
+        "spark.hadoop.fs.s3a.endpoint": "http://s3",
+    }
+    assert read_properties(None, {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("spark.ui.enabled true", r"spark\.conf:1: the joiner itself sets spark\.ui\.enabled"),
+        ("\nmaster yarn", r"spark\.conf:2: a property of Spark is expected"),
+        ("spark.name.without.value", r"spark\.conf:1: a property of Spark is expected"),
+    ],
+)
+def test_a_wrong_property_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "spark.conf"
+    file.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_properties(file, {"spark.ui.enabled": "false"})
+
+
+def test_a_missing_file_of_properties_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nothing\.conf"):
+        read_properties(tmp_path / "nothing.conf", {})
+
+
+@pytest.mark.parametrize(
+    "uri", ["hdfs://namenode:8020/joiner", "s3a://bucket/joiner", "viewfs://tamis/joiner"]
+)
+def test_a_uri_is_given_to_spark_as_it_is(uri: str) -> None:
+    location = Location.parse(f"{uri}/")
+    assert (location.uri, location.path) == (uri, None)
+    assert location.child("query") == Location(f"{uri}/query", None)
+
+
+def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    location = Location.parse("joiner")
+    assert location.path == tmp_path / "joiner"
+    assert location.child("query").uri == str(tmp_path / "joiner" / "query")
+
+
+def test_files_that_are_missing_are_no_errors(tmp_path: Path) -> None:
+    files = LocalFiles(tmp_path / "new")
+    assert (files.names("query/offsets"), files.read("tamis-joiner.json")) == ([], None)
+    files.write("tamis-joiner.json", "{}")
+    assert files.read("tamis-joiner.json") == "{}"

@@ -1,0 +1,161 @@
+"""End of a query: it is started again after slow Python workers, and else ends the joiner with a reason.
+
+The joiner says why it ended and what to do.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tamis.errors import RefusedError, UnavailableError
+from tamis.messaging.connection import Cluster
+from tamis.telemetry import Health, Metrics
+from tamis_joiner.checkpoint.location import Location
+from tamis_joiner.spark import failures, query_runner
+from tamis_joiner.spark.query_runner import SLOW_WORKER, QueryRunner
+
+SLOW = f"Job aborted: {SLOW_WORKER}.\n=== Streaming Query ==="
+
+
+class Java:
+    """An exception of the JVM with its cause, or the Option of one that a query has."""
+
+    def __init__(self, name: str, message: str | None, cause: Java | None = None) -> None:
+        self.name, self.message, self.cause = name, message, cause
+
+    def getClass(self) -> Java:
+        return self
+
+    def getName(self) -> str:
+        return self.name
+
+    def getMessage(self) -> str | None:
+        return self.message
+
+    def getCause(self) -> Java | None:
+        return self.cause
+
+    def exception(self) -> Java:
+        return self
+
+    def isDefined(self) -> bool:
+        return bool(self.name)
+
+    def get(self) -> Java:
+        return self
+
+
+class Query:
+    """A query as the joiner sees it, that ended by an error or, without one, is told to stop at once."""
+
+    status: dict[str, bool] = {"isTriggerActive": False}  # noqa: RUF012
+
+    def __init__(self, stopping: threading.Event, error: str | None) -> None:
+        self.isActive = error is None
+        self._jsq = Java("org.apache.spark.SparkException" if error else "", error)
+        if error is None:
+            stopping.set()
+
+    def stop(self) -> None:
+        self.isActive = False
+
+
+def served(*errors: str | None) -> int:
+    """How many queries a joiner starts that end so, one after the other."""
+    stopping = threading.Event()
+    started: list[Query] = []
+    ends: Iterator[str | None] = iter(errors)
+
+    def start() -> Any:
+        started.append(Query(stopping, next(ends)))
+        return started[-1]
+
+    runner(stopping).run(cast(Any, start))
+    return len(started)
+
+
+def runner(stopping: threading.Event) -> QueryRunner:
+    cluster = Cluster("127.0.0.1:9092")
+    return QueryRunner(Location.of(Path("/nonexistent")), cluster, Metrics("joiner"), Health(), stopping)
+
+
+MANY = 12
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query_runner, "PAUSE_SECONDS", 0.0)
+
+
+def test_slow_workers_are_waited_for() -> None:
+    assert served(None) == 1
+    assert served(*[SLOW] * MANY, None) == MANY + 1
+
+
+def test_a_right_is_waited_for() -> None:
+    denied = "TopicAuthorizationException: Not authorized to access topics: [tamis.alarms]"
+    assert served(denied, denied, None) == 3
+
+
+@pytest.mark.parametrize("errors", [["no such topic"], [SLOW, "no such topic"]])
+def test_other_ends_are_told(errors: list[str]) -> None:
+    with pytest.raises(UnavailableError) as raised:
+        served(*errors)
+    why = "the query ended: SparkException: no such topic"
+    assert str(raised.value) == f"{why}; start the joiner again: its checkpoint has no batch yet"
+
+
+def test_who_is_told_to_stop_waits_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query_runner, "PAUSE_SECONDS", 1e9)
+    monkeypatch.setattr(query_runner, "LONGEST_PAUSE_SECONDS", 1e9)
+    stopping = threading.Event()
+
+    def start() -> Any:
+        query = Query(stopping, SLOW)
+        threading.Timer(0.3, stopping.set).start()
+        return query
+
+    runner(stopping).run(cast(Any, start))
+
+
+def test_what_a_worker_refuses_is_told_as_it_is() -> None:
+    """Nothing is gained by starting again."""
+    trace = 'Traceback (most recent call last):\n  File "x.py", line 3\n'
+    refused = "state of format 9; this joiner reads 10; start with a new checkpoint"
+    with pytest.raises(RefusedError) as raised:
+        served(f"Job aborted: {trace}tamis.errors.RefusedError: {refused}\n")
+    assert str(raised.value) == refused
+
+
+def test_all_causes_of_a_failure_are_told_once() -> None:
+    last = Java("java.io.EOFException", None)
+    failed = Java(
+        "org.apache.hadoop.fs.ChecksumException", "Checksum error: file:/c/3.changelog at 512", last
+    )
+    wrapped = Java(
+        "org.apache.spark.SparkException", "[CANNOT_LOAD_STATE_STORE] An error occurred.\n", failed
+    )
+    again = Java("java.lang.RuntimeException", "[CANNOT_LOAD_STATE_STORE] An error occurred.", wrapped)
+    query = Java("org.apache.spark.sql.streaming.StreamingQueryException", "[STREAM_FAILED] Query …", again)
+    assert failures.query_failure(query) == [
+        "RuntimeException: [CANNOT_LOAD_STATE_STORE] An error occurred.",
+        "ChecksumException: Checksum error: file:/c/3.changelog at 512",
+        "EOFException",
+    ]
+
+
+def test_of_a_python_worker_its_last_line_is_told() -> None:
+    trace = 'Traceback (most recent call last):\n  File "x.py", line 3\nRefusedError: state of format 9\n'
+    query = Java("org.apache.spark.api.python.PythonException", f"An exception was thrown: {trace}\n")
+    assert failures.query_failure(query) == ["PythonException: RefusedError: state of format 9"]
+
+
+def test_causes_that_close_upon_themselves_end() -> None:
+    failed = Java("a.Error", "no room")
+    failed.cause = Java("b.Error", "no disk", failed)
+    assert failures.query_failure(failed) == ["Error: no room", "Error: no disk"]

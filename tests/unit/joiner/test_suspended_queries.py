@@ -1,0 +1,83 @@
+"""A standing query that can't be evaluated for a while continues where it was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+
+from tamis.errors import InputError
+from tamis.messaging import topics
+from tamis.messaging.records import Frontier
+from tamis.plan.json_form import encode_plan
+from tamis.plan.model import Plan
+from tamis.planning.build import first_plan
+from tamis.query.parse import catalog_of
+from tamis_joiner.core.group import Group
+from tamis_joiner.core.records.kafka_records import Records, split_plans
+from tamis_joiner.core.standing import running_query
+from tamis_joiner.core.state.state_map import DictState
+
+SQL = "CREATE STREAM a (k INT); CREATE ALERT ks AS SELECT k FROM a;"
+
+
+class Partition:
+    """An output partition whose process is started again for each batch."""
+
+    def __init__(self) -> None:
+        self.plan = replace(first_plan(catalog_of(SQL), shards={"e/a": "a"}), partitions=1)
+        self.state = DictState()
+        self.batch = 0
+
+    def __call__(self, *positions: int, plan: Plan | None = None) -> tuple[list[int], Frontier]:
+        """The numbers of the rows that tuples at these positions make, and the frontier record."""
+        (source,) = self.plan.standing[0].inputs
+        values = [
+            orjson.dumps({"k": at, "_": {"shard": "e/a", "plan": 1, "activation": 0, "place": at}})
+            for at in positions
+        ]
+        numbers, report = [], None
+        for plans, tuples in ([encode_plan(plan)] if plan else [], values), ([], []):
+            self.batch += 1
+            records = [
+                Records(topic, 0, log, np.arange(len(log)), np.zeros(len(log), np.int64))
+                for topic, log in ((topics.PLANS, plans), (source.topic, tuples))
+            ]
+            group = Group.load(0, 1, self.state)
+            out = group.process(*split_plans(records), self.state, now=self.batch, token=f"{self.batch}")
+            numbers += [orjson.loads(value)["number"] for _, value in out.alarms]
+            report = out.frontier or report
+        assert report is not None
+        return numbers, Frontier.from_bytes(report)
+
+
+def refuse(*_: Any) -> Any:
+    raise InputError("the file of a table is missing")
+
+
+@pytest.mark.parametrize("new_plan", [False, True])
+def test_rows_are_numbered_on_after_an_error(monkeypatch: pytest.MonkeyPatch, new_plan: bool) -> None:
+    """Rows with numbers that were given before have ids that were seen before: readers would drop them."""
+    send = Partition()
+    assert send(1, 2, plan=send.plan)[0] == [0, 1]
+    with monkeypatch.context() as patched:
+        patched.setattr(running_query, "standing_evaluator", refuse)
+        numbers, report = send(3)
+        assert numbers == []
+        assert report.unable == {"ks": "the file of a table is missing"}
+    numbers, report = send(2, 4, plan=replace(send.plan, version=2) if new_plan else None)
+    assert numbers == [2]
+    assert report.unable == {}
+
+
+def test_a_dropped_query_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    send = Partition()
+    send(1, 2, plan=send.plan)
+    with monkeypatch.context() as patched:
+        patched.setattr(running_query, "standing_evaluator", refuse)
+        send(plan=replace(send.plan, version=2, standing=()))
+    assert orjson.loads(send.state.blobs["meta"])["standing"] == {}
+    assert not [name for name in send.state.blobs if name.startswith("standing/")]

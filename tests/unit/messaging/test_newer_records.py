@@ -1,0 +1,29 @@
+"""Records of newer releases: fields that this release doesn't know change nothing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import orjson
+import pytest
+
+from tamis.messaging.records import Ack, Frontier, StreamState
+
+ACK = Ack("air:edge/http", "air", "edge", 3, 17, "active", 99)
+STATE = StreamState(frontier=1, tuples=2, bytes=3, void=False, shards=("air:edge/http",))
+FRONTIER = Frontier(0, 3, {"tamis.stream.air.1": STATE}, {"q@1": 2}, {"q": 1}, 0, 0, 99)
+
+
+def test_unknown_fields_are_ignored() -> None:
+    assert Ack.from_bytes(orjson.dumps({**asdict(ACK), "mood": "good"})) == ACK
+    newer = asdict(FRONTIER) | {"weather": {"wind": 3}}
+    newer["topics"]["tamis.stream.air.1"]["colour"] = "red"
+    assert Frontier.from_bytes(orjson.dumps(newer)) == FRONTIER
+    assert Frontier.from_bytes(FRONTIER.to_bytes()) == FRONTIER and Ack.from_bytes(ACK.to_bytes()) == ACK
+
+
+@pytest.mark.parametrize("value", [b"[]", b"3", b"{}", b'{"shard": "air:edge/http"}'])
+def test_what_is_no_such_record_is_refused(value: bytes) -> None:
+    for kind in (Ack, Frontier):
+        with pytest.raises((TypeError, KeyError)):
+            kind.from_bytes(value)

@@ -1,0 +1,106 @@
+"""A quick benchmark gives the figures that a long one gives, and keeps them with the machine's facts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+from benchmarks import windows
+from benchmarks.__main__ import NAMES
+from benchmarks.bounded import deciding
+from benchmarks.harness import Result, keep, machine
+from benchmarks.latency import quantile
+from benchmarks.omission import growth, retention, stores
+from benchmarks.pages import fill
+from benchmarks.predicates import evaluation, relaxing
+
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+
+
+def test_stores_retain_the_same_and_the_figures_are_kept(tmp_path: Path) -> None:
+    said: list[str] = []
+    result = stores.run(True, said.append)
+    assert len(result.rows) == 4 and len(said) == 5
+    for row in result.rows:
+        costs = [row[name] for name in ("kernel", "stream form", *(store.name for store in stores.STORES))]
+        assert all(isinstance(cost, float) and cost > 0 for cost in costs)
+        # In order both forms decide the same.
+        if row["sigma"] == 0:
+            assert row["retained"] == row["retained by stream form"]
+    document = orjson.loads(keep(result, machine(), 1.0, tmp_path).read_bytes())
+    assert document["machine"]["cores"] > 0
+    assert document["rows"] == list(result.rows)
+
+
+def test_retention_is_what_the_theory_expects() -> None:
+    result = retention.run(True, lambda _: None)
+    expected = {("independent", 16): 4.0, ("independent", 256): 4.0, ("Gamma-Wiener", 16): 8.0}
+    for row in result.rows:
+        strict, fewest = row["per interval, strict"], row["per interval, fewest"]
+        assert isinstance(strict, float) and isinstance(fewest, float) and fewest <= strict
+        design = expected.pop((str(row["stream"]), int(row["tuples per interval"] or 0)), None)
+        assert design is None or design / 1.25 < fewest < 1.25 * design
+    assert not expected
+
+
+def test_growth_has_both_forms_retain_the_same() -> None:
+    """The benchmark itself compares them; what the stream form keeps grows with the keys, not the tuples."""
+    kept = {(row["tuples"], row["keys"]): row["kept per key"] for row in growth.run(True, print).rows}
+    assert kept and all(
+        isinstance(number, float) and number < 2 * growth.INTERVAL for number in kept.values()
+    )
+
+
+def test_relaxing_keeps_exact_predicates_small() -> None:
+    rows = {row["method"]: row for row in relaxing.run(True, lambda _: None).rows}
+    assert rows["HSR"]["pD"] == rows["EM"]["pD"] == rows["HSR+QC"]["pD"]
+    assert float(rows["HCR"]["pD"] or 0) >= float(rows["EM"]["pD"] or 0) > 0
+    counts = [int(rows[name]["matched pairs"] or 0) for name in ("HSR", "HCR", "HSR+QC", "EM")]
+    assert counts == sorted(counts) and counts[0] == 0 < counts[1] <= counts[3]
+
+
+def test_evaluation_finds_the_same_every_way() -> None:
+    """The benchmark itself compares them."""
+    for row in evaluation.run(True, lambda _: None).rows:
+        assert all(float(row[f"{way}, M items/s"] or 0) > 0 for way in evaluation.WAYS)
+
+
+def test_tables_go_between_the_marks_of_pages(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- a.b -->\nold\n<!-- end of a.b -->\nafter\n<!-- a -->\n<!-- end of a -->\n")
+    result = Result("a.b", "A", ("what", "how much"), [{"what": "x", "how much": 1234}], {}, ("a note",))
+    fill(tmp_path, result, machine())
+    text = page.read_text()
+    assert "| x | 1,234 |" in text and "- a note" in text and "old" not in text
+    assert text.startswith("before\n") and text.endswith("after\n<!-- a -->\n<!-- end of a -->\n")
+    fill(tmp_path, result, machine())
+    assert page.read_text().count("| x | 1,234 |") == 1
+
+
+def test_each_benchmark_is_a_file_and_explained() -> None:
+    page = (BENCHMARKS / "README.md").read_text()
+    for name in NAMES:
+        assert (BENCHMARKS / f"{name.replace('.', '/')}.py").exists()
+        assert f"`{name}`" in page
+
+
+def test_quantile_is_linear_within_its_bucket() -> None:
+    buckets = {0.1: 0.0, 0.2: 50.0, 0.5: 100.0, float("inf"): 100.0}
+    assert quantile(buckets, 0.25) == pytest.approx(0.15)
+    assert quantile(buckets, 0.75) == pytest.approx(0.35)
+    # All that is known of what lies beyond the last bound is that bound.
+    assert quantile({0.5: 1.0, float("inf"): 100.0}, 0.99) == 0.5
+
+
+def test_deciding_takes_milliseconds() -> None:
+    """The benchmark itself compares the verdicts with what the queries were made to be."""
+    for row in deciding.run(True, lambda _: None).rows:
+        assert 0 < float(row["check, ms"] or 0) < 1000
+
+
+def test_windows_have_the_rows_of_duckdb() -> None:
+    """The benchmark itself compares how many; what is kept doesn't grow with the tuples."""
+    for row in windows.run(True, lambda _: None).rows:
+        assert isinstance(row["most entries"], int) and row["most entries"] > 0
+        assert isinstance(row["ratio"], float) and row["ratio"] > 0
