@@ -29,7 +29,7 @@ from tamis.plan.model import Plan
 PARTITIONS = 2
 
 
-def wait_for(what: str, condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+def wait_for(what: str, condition: Callable[[], Any], seconds: float = 120.0) -> Any:
     """The first true value of `condition`."""
     deadline = time.monotonic() + seconds
     while True:
