@@ -40,12 +40,19 @@ def command(name: str, role: Role, streams: str | None, expires: str | None, as_
 
     The services keep only digests, so that the token can't be shown again.
     """
+    only = None if streams is None else frozenset(filter(None, map(str.strip, streams.split(","))))
+    if only is not None and not only:
+        raise InputError(
+            "no stream is named, so the token could send nothing",
+            where="--streams",
+            hint="name streams, such as --streams air,surface, or leave the option out for all streams",
+        )
     text = new_token()
     token = Token(
         name,
         digest(text),
         role,
-        None if streams is None else frozenset(filter(None, map(str.strip, streams.split(",")))),
+        only,
         None if expires is None else _after(expires),
     )
     if token.streams is not None and role != "writer":

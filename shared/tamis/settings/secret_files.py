@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from tamis.errors import InputError
+from tamis.settings.limited_read import PIPE_HINT, read_limited
 
 SUFFIX = "_FILE"
 # The longest secrets are signed tokens of a few kilobytes. A larger file is not the one that was meant.
@@ -44,15 +45,18 @@ def environment_secret(name: str, environment: Mapping[str, str] = os.environ) -
 
 
 def read_secret(path: Path, where: str) -> str:
-    """The secret in a file, without line ends at its end. Messages begin with `where`.
+    """The secret in a file, without line ends at its end. Messages begin with `where`. A pipe must give its
+    content in a limited time.
 
     Raises InputError if there is no secret. Logs a warning if all users of the system may read the file.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-            readable_by_all = bool(os.fstat(file.fileno()).st_mode & stat.S_IROTH)
+        content, mode = read_limited(path, MOST_BYTES)
         text = content.decode().rstrip("\r\n")
+    except TimeoutError as error:
+        raise InputError(
+            f"can't read the file with the secret: {error.strerror}", where=where, hint=PIPE_HINT
+        ) from None
     except OSError as error:
         raise InputError(
             f"can't read the file with the secret: {error.strerror}",
@@ -69,7 +73,7 @@ def read_secret(path: Path, where: str) -> str:
         )
     if not text:
         raise InputError("the file is empty", where=where, hint="write the secret into it")
-    if readable_by_all:
+    if mode & stat.S_IROTH:
         _log.warning(
             "%s: every user of this system may read the secret; take that right away (chmod o-r)", where
         )

@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, SecretStr, ValidationError
 
 from tamis.errors import InputError
+from tamis.settings.limited_read import PIPE_HINT, read_limited
 from tamis.settings.secret_files import SUFFIX, environment_secret
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -18,6 +19,8 @@ _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 # A file with thousands of tokens takes seconds without the loader in C.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+# More than any configuration has. A device may have no end.
+_MOST_BYTES = 16 * 2**20
 # More than any configuration has. Aliases of aliases make gigabytes of a few hundred bytes.
 _MOST_VALUES = 1_000_000
 # The loader in C calls itself for each level: thousands of them would end the process.
@@ -92,10 +95,17 @@ def read_yaml(path: Path, model: type[M], example: str) -> M:
     line of every mistake but with no value, which might be a secret.
     """
     try:
-        text = path.read_text()
+        content = read_limited(path, _MOST_BYTES).bytes
+        if len(content) > _MOST_BYTES:
+            raise InputError(f"the file has more than {_MOST_BYTES:,} bytes", where=str(path))
+        text = content.decode()
         if _is_deep(text):
             raise InputError(f"the file has more than {_MOST_LEVELS} levels", where=str(path))
         values = yaml.load(text, _LOADER)
+    except TimeoutError as error:
+        raise InputError(
+            f"can't read the configuration: {error.strerror}", where=str(path), hint=PIPE_HINT
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"can't read the configuration: {error}", where=str(path)) from error
     except yaml.YAMLError as error:

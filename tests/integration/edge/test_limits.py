@@ -128,6 +128,26 @@ def test_readings_that_were_deleted_unread_are_counted(bench: Bench) -> None:
     edge.stop()
 
 
+def test_a_topic_that_was_deleted_and_created_again_is_read_from_its_first_offset(bench: Bench) -> None:
+    bench.create(["raw"], 1)
+    bench.publish(everything("air:raw/0"))
+    reader = bench.reader(TOPIC, ACKS)
+    edge = bench.edge("e", "sources:\n  - {kind: kafka, name: k, stream: air, topic: raw}\n").start()
+    bench.produce("raw", ((0, orjson.dumps(reading(i))) for i in range(10)))
+    wait_for("the first", lambda: len(numbers(reader)) == 10)
+    admin = AdminClient({"bootstrap.servers": bench.bootstrap, "log_level": 0})
+    admin.delete_topics(["raw"])["raw"].result()
+    wait_for("the end of the topic", lambda: "raw" not in admin.list_topics(timeout=10).topics)
+    bench.create(["raw"], 1)
+    bench.produce("raw", ((0, orjson.dumps(reading(i))) for i in range(10, 13)))
+    wait_for("the new ones", lambda: sorted(numbers(reader)) == list(range(13)))
+    said = "its topic may have been deleted and created again; reading goes on at the first offset"
+    (line,) = [line for line in edge.process.log.read_text().splitlines() if said in line]
+    told = orjson.loads(line)
+    assert (told["shard"], told["offset"], told["next"]) == ("air:raw/0", 10, 0)
+    edge.stop()
+
+
 def test_a_quiet_stream_follows_the_clock_again_after_the_broker_was_away(bench: Bench) -> None:
     bench.create(["raw"], 1)
     bench.publish(everything("air:raw/0", idle_timeout=1_000_000))

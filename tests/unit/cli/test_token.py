@@ -52,6 +52,8 @@ def test_json_has_token_and_entry() -> None:
         (["--name", "a b"], "the token's name"),
         (["--expires", "-1d"], "is over already"),
         (["--expires", "soon"], "soon"),
+        (["--role", "writer", "--streams", ""], "no stream is named"),
+        (["--role", "writer", "--streams", " , "], "leave the option out for all streams"),
         (["--streams", "air"], "only a writer sends readings; add --role writer"),
     ],
 )

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +15,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 from tamis.errors import InputError
-from tamis.settings import KafkaSettings, load
+from tamis.settings import KafkaSettings, limited_read, load
 from tamis.settings.secret_files import MOST_BYTES, EnvironmentSettings
 from tamis.settings.yaml_file import Secret, read_yaml
 
@@ -133,3 +138,98 @@ def test_references_in_yaml_take_the_variable_or_its_file(
     monkeypatch.delenv("HOOK_FILE")
     monkeypatch.setenv("HOOK", "given")
     assert read_yaml(config, Sink, "example.yaml").token == SecretStr("given")
+
+
+@pytest.fixture
+def fifo(secret: Path) -> Path:
+    """A named pipe in the place of the secret's file."""
+    secret.unlink()
+    os.mkfifo(secret, 0o600)
+    return secret
+
+
+def written_later(path: Path, *parts: bytes) -> threading.Thread:
+    """A thread that writes parts into a pipe, each of them after a moment, and closes it."""
+
+    def write() -> None:
+        with path.open("wb", buffering=0) as file:
+            for part in parts:
+                time.sleep(0.1)
+                file.write(part)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    return thread
+
+
+def test_a_pipe_gives_its_secret_once_its_writer_has_closed_it(fifo: Path) -> None:
+    writer = written_later(fifo, b"hu", b"sh\n")
+    assert load(Own).password == SecretStr("hush")
+    writer.join()
+
+
+def test_a_pipe_without_a_writer_ends_the_start_in_time(fifo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limited_read, "SECONDS", 0.2)
+    said = f"TAMIS_OWN_PASSWORD_FILE={fifo}: can't read the file with the secret: the pipe or device did not "
+    began = time.monotonic()
+    with pytest.raises(InputError) as caught:
+        load(Own)
+    assert str(caught.value).startswith(
+        f"{said}give all its content within 0.2 s; name a regular file, or a pipe"
+    )
+    # A writer that doesn't close the pipe could still add to the secret.
+    with fifo.open("r+b", buffering=0) as writer:
+        writer.write(b"hush")
+        with pytest.raises(InputError) as caught:
+            load(Own)
+    assert str(caught.value).startswith(said) and "hush" not in str(caught.value)
+    assert time.monotonic() - began < 10
+
+
+def test_a_pipe_that_is_closed_without_a_secret_is_empty(fifo: Path) -> None:
+    writer = written_later(fifo, b"")
+    with pytest.raises(InputError, match="the file is empty"):
+        load(Own)
+    writer.join()
+
+
+@pytest.mark.parametrize(
+    ("device", "said"), [("/dev/zero", f"more than {MOST_BYTES} bytes"), ("/dev/null", "the file is empty")]
+)
+def test_a_device_has_no_secret(device: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAMIS_OWN_PASSWORD_FILE", device)
+    with pytest.raises(InputError, match=said):
+        load(Own)
+
+
+def test_a_silent_terminal_ends_the_start_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limited_read, "SECONDS", 0.2)
+    leader, follower = os.openpty()
+    monkeypatch.setenv("TAMIS_OWN_PASSWORD_FILE", os.ttyname(follower))
+    try:
+        with pytest.raises(InputError, match=r"did not give all its content within 0\.2 s"):
+            load(Own)
+    finally:
+        os.close(leader)
+        os.close(follower)
+
+
+@pytest.mark.parametrize("wait", ["", "sleep 0.3; "])
+def test_a_process_substitution_gives_a_secret(wait: str) -> None:
+    script = "from tamis.settings.secret_files import environment_secret as s; print(s('TAMIS_OWN_PASSWORD'))"
+    command = f'TAMIS_OWN_PASSWORD_FILE=<({wait}echo hush) exec {sys.executable} -P -c "$0"'
+    done = subprocess.run(
+        ["bash", "-c", command, script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "hush\n"
+
+
+def test_a_configuration_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limited_read, "SECONDS", 0.2)
+    with pytest.raises(InputError, match="/dev/zero: the file has more than 16,777,216 bytes"):
+        read_yaml(Path("/dev/zero"), Sink, "example.yaml")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(
+        InputError, match=r"can't read the configuration: the pipe or device did not give all"
+    ):
+        read_yaml(tmp_path / "pipe", Sink, "example.yaml")

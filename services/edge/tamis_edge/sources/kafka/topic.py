@@ -285,7 +285,8 @@ class KafkaTopic:
             )
         else:
             _log.error(
-                "a partition lacks the offset that was committed: was its topic made anew?",
+                "a partition does not have the next offset: its topic may have been deleted and created "
+                "again; reading goes on at the first offset that it has",
                 shard=shard.name,
                 offset=shard.next,
                 end=end,
