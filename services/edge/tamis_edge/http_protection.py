@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic_settings import SettingsConfigDict
 
 from tamis.settings import load
-from tamis.settings.http_security import HttpSecurity, HttpSettings, SettingNames, http_security
+from tamis.settings.http_security import HttpSecurity, HttpSettings, http_security
 from tamis_edge.settings import EdgeConfig, Http, HttpSource, Tls
 
 
@@ -14,13 +14,9 @@ class EdgeHttpSettings(HttpSettings):
 
     model_config = SettingsConfigDict(env_prefix="TAMIS_EDGE_")
 
-
-HTTP_NAMES = SettingNames(
-    tokens="http.tokens_file (or TAMIS_EDGE_TOKENS_FILE)",
-    certificate="http.tls.certificate (or TAMIS_EDGE_TLS_CERTIFICATE)",
-    key="http.tls.key (or TAMIS_EDGE_TLS_KEY)",
-    tls="http.tls (or TAMIS_EDGE_TLS)",
-)
+    def setting(self, field: str) -> str:
+        """The names of a field in the configuration file and in the environment."""
+        return f"http.{field.replace('tls_', 'tls.', 1)} (or {super().setting(field)})"
 
 
 def protection(http: Http, environment: EdgeHttpSettings) -> EdgeHttpSettings:
@@ -44,4 +40,4 @@ def http_protection(config: EdgeConfig) -> HttpSecurity:
     """
     if not any(isinstance(source, HttpSource) for source in config.sources):
         return HttpSecurity()
-    return http_security(protection(config.http, load(EdgeHttpSettings)), config.http.host, HTTP_NAMES)
+    return http_security(protection(config.http, load(EdgeHttpSettings)), config.http.host)

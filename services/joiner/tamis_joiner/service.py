@@ -12,6 +12,7 @@ from tamis.messaging.connection import Cluster
 from tamis.messaging.probe import KafkaProbe
 from tamis.messaging.topic_wait import wait_for_topics
 from tamis.settings import KafkaSettings, ServiceSettings, TableSettings
+from tamis.settings.known_variables import warn_of_unknown_variables
 from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
 from tamis_joiner.checkpoint.files import Checkpoint
 from tamis_joiner.checkpoint.location import LocalFiles, Location
@@ -50,6 +51,7 @@ class Joiner:
     def run(self) -> None:
         """Work until `stop` is called. Raises TamisError if the query can't continue."""
         configure_logs("joiner", self._service.log_level, self._service.log_format)
+        warn_of_unknown_variables()
         if self._settings.checkpoint is None:
             self._service.data_directory()
         server = TelemetryServer(

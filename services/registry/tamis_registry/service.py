@@ -14,13 +14,14 @@ from tamis.messaging.schemas.wire_format import Kind
 from tamis.query.file_access import FileAccess
 from tamis.settings import KafkaSettings, load
 from tamis.settings.http_security import http_security
+from tamis.settings.known_variables import warn_of_unknown_variables
 from tamis.settings.schema_registry import SchemaRegistrySettings
 from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
 from tamis.telemetry.server import HttpServer
 from tamis_registry.http.api import application
 from tamis_registry.planning import PLANNER
 from tamis_registry.proving.pool import provers_of
-from tamis_registry.settings import HTTP_NAMES, RegistryHttpSettings, RegistrySettings
+from tamis_registry.settings import RegistryHttpSettings, RegistrySettings
 from tamis_registry.worker import Worker
 
 
@@ -33,7 +34,8 @@ def run(
     API without a token or without TLS.
     """
     configure_logs("registry", settings.log_level, settings.log_format)
-    security = http_security(load(RegistryHttpSettings), host, HTTP_NAMES)
+    warn_of_unknown_variables()
+    security = http_security(load(RegistryHttpSettings), host)
     stopping = threading.Event()
 
     def stop(signum: int, frame: FrameType | None) -> None:

@@ -6,7 +6,7 @@ from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from tamis.settings import ServiceSettings
-from tamis.settings.http_security import HttpSettings, SettingNames
+from tamis.settings.http_security import HttpSettings
 from tamis_registry.proving.pool import PROCESSES, SECONDS
 
 DEFAULT_PARTITIONS = 4
@@ -32,11 +32,3 @@ class RegistryHttpSettings(HttpSettings):
     """Tokens and TLS of the registry."""
 
     model_config = SettingsConfigDict(env_prefix="TAMIS_REGISTRY_")
-
-
-HTTP_NAMES = SettingNames(
-    tokens="TAMIS_REGISTRY_TOKENS_FILE",
-    certificate="TAMIS_REGISTRY_TLS_CERTIFICATE",
-    key="TAMIS_REGISTRY_TLS_KEY",
-    tls="TAMIS_REGISTRY_TLS",
-)

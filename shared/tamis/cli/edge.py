@@ -40,10 +40,13 @@ def command(
 ) -> None:
     """Run an edge: it reads sources and publishes the retained readings to Kafka; SIGTERM stops it."""
     from tamis.settings import KafkaSettings, ServiceSettings, load
+    from tamis.settings.known_variables import warn_of_unknown_variables
+    from tamis.settings.yaml_file import referred_variables
     from tamis.telemetry.logs import configure_logs
     from tamis_edge.service import serve
     from tamis_edge.settings import load_config, override
 
     settings = load(ServiceSettings)
     configure_logs("edge", settings.log_level, settings.log_format)
+    warn_of_unknown_variables(referred_variables(config))
     serve(override(load_config(config), name, data, http_port, http_host), load(KafkaSettings), settings)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import SecretStr
 from pydantic_settings import SettingsConfigDict
@@ -37,14 +37,9 @@ class HttpSettings(EnvironmentSettings):
     tls_key: Path | None = None
     tls_key_password: SecretStr | None = None
 
-
-class SettingNames(NamedTuple):
-    """The names of a service's settings, for messages."""
-
-    tokens: str
-    certificate: str
-    key: str
-    tls: str
+    def setting(self, field: str) -> str:
+        """The name by which the user sets a field, for messages."""
+        return f"{self.model_config.get('env_prefix', '')}{field}".upper()
 
 
 @dataclass(frozen=True)
@@ -64,27 +59,30 @@ class HttpSecurity:
             threading.Thread(target=_watch, args=(watched,), name="http-files", daemon=True).start()
 
 
-def http_security(settings: HttpSettings, host: str, names: SettingNames) -> HttpSecurity:
+def http_security(settings: HttpSettings, host: str) -> HttpSecurity:
     """The protection of a server that listens on `host`.
 
     Raises InputError if files can't be used, or if other machines can reach the server and it has no tokens
     or no TLS.
     """
+    tokens, certificate, key, tls = map(
+        settings.setting, ("tokens_file", "tls_certificate", "tls_key", "tls")
+    )
     missing = []
     if not is_loopback(host) and settings.tokens_file is None:
-        missing.append(f"set {names.tokens} to a file of tokens (`tamis token` makes them)")
+        missing.append(f"set {tokens} to a file of tokens (`tamis token` makes them)")
     files = None
     if (settings.tls_certificate is None) != (settings.tls_key is None):
         raise InputError(
             "TLS needs both a certificate and its key",
-            where=f"{names.certificate}, {names.key}",
+            where=f"{certificate}, {key}",
             hint="set both",
         )
     if settings.tls_certificate is not None and settings.tls_key is not None:
         if settings.tls == "proxy":
             raise InputError(
-                f"{names.tls} says that a proxy terminates TLS, but there is a certificate, too",
-                where=names.certificate,
+                f"{tls} says that a proxy terminates TLS, but there is a certificate, too",
+                where=certificate,
                 hint="set one of the two",
             )
         password = settings.tls_key_password
@@ -93,8 +91,7 @@ def http_security(settings: HttpSettings, host: str, names: SettingNames) -> Htt
         )
     elif not is_loopback(host) and settings.tls != "proxy":
         missing.append(
-            f"set {names.certificate} and {names.key} (PEM files), or {names.tls} to 'proxy' if a proxy in "
-            "front terminates TLS"
+            f"set {certificate} and {key} (PEM files), or {tls} to 'proxy' if a proxy in front terminates TLS"
         )
     if missing:
         raise InputError(

@@ -55,6 +55,11 @@ Referred = BeforeValidator(_referred)
 Secret = Annotated[SecretStr, BeforeValidator(_from_environment)]
 
 
+def referred_variables(path: Path | None) -> set[str]:
+    """The variables to which a configuration file refers as `${NAME}`; none without a regular file."""
+    return set(_REFERENCE.findall(path.read_text())) if path is not None and path.is_file() else set()
+
+
 def _is_deep(text: str) -> bool:
     """True if a YAML text has more than `_MOST_LEVELS` levels. Raises yaml.YAMLError.
 

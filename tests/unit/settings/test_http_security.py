@@ -13,12 +13,10 @@ from structlog.testing import capture_logs
 from tests.fixtures.certificates import Authority
 
 from tamis.errors import InputError
-from tamis.settings.http_security import HttpSettings, SettingNames, _Watched, http_security
+from tamis.settings.http_security import HttpSettings, _Watched, http_security
 from tamis.settings.token_file import TokenFile, read_tokens, token_entry
 from tamis.web.tls import CertificateFiles, Certificates
 from tamis.web.tokens import Token, digest
-
-NAMES = SettingNames("TOKENS", "CERTIFICATE", "KEY", "TLS")
 
 
 @pytest.fixture(scope="module")
@@ -39,38 +37,38 @@ def settings(**given: Any) -> HttpSettings:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
 def test_loopback_needs_nothing(host: str) -> None:
-    found = http_security(settings(), host, NAMES)
+    found = http_security(settings(), host)
     assert (found.tokens, found.certificates) == (None, None)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.168.7.7", "registry"])
 def test_other_addresses_need_tokens_and_tls(host: str, tokens: Path, authority: Authority) -> None:
     with pytest.raises(InputError) as caught:
-        http_security(settings(), host, NAMES)
+        http_security(settings(), host)
     assert str(caught.value) == (
         f"the address {host or '(all)'}: other machines could use this service without a token or without "
-        "TLS; set TOKENS to a file of tokens (`tamis token` makes them); set CERTIFICATE and KEY (PEM "
-        "files), or TLS to 'proxy' if a proxy in front terminates TLS; or listen on 127.0.0.1"
+        "TLS; set TOKENS_FILE to a file of tokens (`tamis token` makes them); set TLS_CERTIFICATE and "
+        "TLS_KEY (PEM files), or TLS to 'proxy' if a proxy in front terminates TLS; or listen on 127.0.0.1"
     )
-    with pytest.raises(InputError, match="set CERTIFICATE and KEY") as caught:
-        http_security(settings(tokens_file=tokens), host, NAMES)
-    assert "set TOKENS" not in str(caught.value)
-    with pytest.raises(InputError, match="set TOKENS to"):
-        http_security(settings(tls="proxy"), host, NAMES)
-    assert http_security(settings(tokens_file=tokens, tls="proxy"), host, NAMES).certificates is None
+    with pytest.raises(InputError, match="set TLS_CERTIFICATE and TLS_KEY") as caught:
+        http_security(settings(tokens_file=tokens), host)
+    assert "set TOKENS_FILE" not in str(caught.value)
+    with pytest.raises(InputError, match="set TOKENS_FILE to"):
+        http_security(settings(tls="proxy"), host)
+    assert http_security(settings(tokens_file=tokens, tls="proxy"), host).certificates is None
     server = authority.issue("server")
     files = {"tls_certificate": server.certificate, "tls_key": server.key}
-    found = http_security(settings(tokens_file=tokens, **files), host, NAMES)
+    found = http_security(settings(tokens_file=tokens, **files), host)
     assert found.certificates is not None and found.tokens is not None
 
 
 def test_half_of_tls_is_refused(authority: Authority) -> None:
     server = authority.issue("server")
     with pytest.raises(InputError, match="TLS needs both a certificate and its key"):
-        http_security(settings(tls_certificate=server.certificate), "127.0.0.1", NAMES)
+        http_security(settings(tls_certificate=server.certificate), "127.0.0.1")
     files = {"tls_certificate": server.certificate, "tls_key": server.key}
     with pytest.raises(InputError, match="says that a proxy terminates TLS, but there is a certificate"):
-        http_security(settings(tls="proxy", **files), "127.0.0.1", NAMES)
+        http_security(settings(tls="proxy", **files), "127.0.0.1")
 
 
 def test_certificates_that_cannot_be_used_are_named(authority: Authority, tmp_path: Path) -> None:
@@ -97,7 +95,7 @@ def test_the_password_of_the_key_is_a_secret(authority: Authority) -> None:
     locked = authority.issue("locked", password="hush-key")
     files = {"tls_certificate": locked.certificate, "tls_key": locked.key}
     given = settings(**files, tls_key_password=SecretStr("hush-key"))
-    assert http_security(given, "127.0.0.1", NAMES).certificates is not None
+    assert http_security(given, "127.0.0.1").certificates is not None
     assert "hush" not in repr(given)
 
 
