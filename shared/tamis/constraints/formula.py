@@ -1,0 +1,77 @@
+"""Formulas: comparisons joined by AND and OR, before the kinds of their variables are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeAlias
+
+from tamis.errors import Position
+
+
+@dataclass(frozen=True)
+class Sum:
+    """`sum(coefficient * variable) + constant`; no coefficient is zero."""
+
+    terms: dict[str, Fraction] = field(default_factory=dict)
+    constant: Fraction = Fraction(0)
+
+    @property
+    def variable(self) -> str | None:
+        """The variable's name if the sum is nothing but one variable."""
+        if len(self.terms) != 1 or self.constant:
+            return None
+        ((name, coefficient),) = self.terms.items()
+        return name if coefficient == 1 else None
+
+    def plus(self, other: Sum, factor: Fraction = Fraction(1)) -> Sum:
+        """`self + factor * other`."""
+        terms = dict(self.terms)
+        for name, coefficient in other.terms.items():
+            terms[name] = terms.get(name, Fraction(0)) + factor * coefficient
+        return Sum({name: c for name, c in terms.items() if c}, self.constant + factor * other.constant)
+
+
+Operand: TypeAlias = Sum | str
+"""One side of a comparison; a str is a symbol."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`left op right`, where `op` is one of `<`, `<=`, `=`, `<>`."""
+
+    left: Operand
+    op: str
+    right: Operand
+    names: frozenset[str] = frozenset()
+    """All variables of the text, also those that cancel out."""
+    position: Position | None = None
+
+
+@dataclass(frozen=True)
+class All:
+    """Every part holds; without parts it is true."""
+
+    parts: tuple[Formula, ...] = ()
+
+
+@dataclass(frozen=True)
+class Some:
+    """At least one part holds; without parts it is false."""
+
+    parts: tuple[Formula, ...] = ()
+
+
+Formula: TypeAlias = Comparison | All | Some
+
+
+def comparisons(formula: Formula) -> Iterator[Comparison]:
+    """All comparisons of a formula, in order of the text."""
+    stack = [formula]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, Comparison):
+            yield top
+        else:
+            stack += reversed(top.parts)
