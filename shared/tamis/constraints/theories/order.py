@@ -25,7 +25,7 @@ class OrderTuple:
 
 @dataclass(frozen=True)
 class _Order:
-    """What both theories have in common."""
+    """Common base of both theories."""
 
     numbers: Numbers
     name: ClassVar[str]
