@@ -5,6 +5,7 @@
 | `difference_bounds` | conjunctions of `x - y <op> c` and `x <op> c` as matrices of bounds |
 | `symbols` | conjunctions of equalities and inequalities of symbols |
 | `order` | the theories dense and temporal, of both |
+| `monotone` | the theory monotone, by networks of `tamis.constraints.monotone` |
 
 `theory_of` finds a theory by its name.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tamis.constraints.theories.monotone import Monotone
 from tamis.constraints.theories.order import DenseOrder, Temporal
 from tamis.constraints.theory import Numbers, Theory
 from tamis.errors import InputError
@@ -21,6 +23,7 @@ from tamis.errors import InputError
 THEORIES: Mapping[str, Callable[[Numbers], Theory[Any]]] = {
     "dense": DenseOrder,
     "temporal": Temporal,
+    "monotone": Monotone,
 }
 
 

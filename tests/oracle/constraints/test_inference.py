@@ -1,0 +1,147 @@
+"""Inferred independence against slices on grids, for random expressions over random relations."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from itertools import product
+
+import pytest
+from tests.oracle.random_cases import SEED, also_long, cases
+
+from tamis.constraints.independence.evaluation import check_schema, evaluate
+from tamis.constraints.independence.expressions import (
+    Base,
+    Difference,
+    Expression,
+    Join,
+    Measure,
+    Project,
+    Rename,
+    Select,
+    Union,
+    variables,
+)
+from tamis.constraints.independence.inference import check_aggregates, derive
+from tamis.constraints.independence.slices import Related, independent, products
+from tamis.constraints.relation import Relation
+from tamis.errors import RefusedError
+
+FRESH = ["m1", "m2", "m3"]
+
+
+def names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def random_condition(r: random.Random, over: list[str]) -> str:
+    if len(over) > 1 and r.random() < 0.5:
+        one, other = r.sample(over, 2)
+        return f"{one} {r.choice(('<', '<=', '='))} {other}"
+    return f"{r.choice(over)} {r.choice(('<', '<=', '=', '>'))} {r.randint(0, 3)}"
+
+
+def random_base(r: random.Random, name: str, over: list[str]) -> tuple[Base, Relation]:
+    """A union of products of two random sides, and the schema that says so."""
+    first = r.sample(over, r.randint(1, len(over) - 1))
+    sides = (first, [each for each in over if each not in first])
+    cube = " AND ".join(f"0 <= {each} AND {each} <= 3" for each in over)
+    parts = [
+        " AND ".join([cube, *(random_condition(r, side) for side in sides for _ in range(r.randint(0, 2)))])
+        for _ in range(r.randint(1, 2))
+    ]
+    relation = Relation.parse(" OR ".join(f"({part})" for part in parts), over)
+    return Base(name, tuple(over), ((frozenset(sides[0]), frozenset(sides[1])),)), relation
+
+
+def random_expression(r: random.Random, bases: list[Base], depth: int) -> Expression:
+    if not depth:
+        return r.choice(bases)
+    of = random_expression(r, bases, depth - 1)
+    over = list(variables(of))
+    kind = r.random()
+    if kind < 0.25:
+        return Select(of, " AND ".join(random_condition(r, over) for _ in range(r.randint(1, 2))))
+    if kind < 0.35 and len(over) > 2:
+        return Project(of, tuple(r.sample(over, len(over) - 1)))
+    if kind < 0.5:
+        condition = Select(of, random_condition(r, over))
+        return r.choice((Union, Difference))(of, condition)
+    if kind < 0.6:
+        other = random_expression(r, bases, 0)
+        return Join(of, other) if len({*over, *variables(other)}) <= 4 else of
+    if kind < 0.65:
+        return Rename(of, ((over[0], over[1]), (over[1], over[0])))
+    into = next((name for name in FRESH if name not in over), None)
+    if into is None or len(over) < 2:
+        return of
+    return Measure(of, tuple(r.sample(over, r.randint(1, len(over) - 1))), into)
+
+
+@pytest.mark.parametrize("times", also_long(100))
+def test_what_is_inferred_holds_in_every_relation(times: int) -> None:
+    r = random.Random(SEED)
+    derived = refused = measures = 0
+    for _ in range(cases(1 / 200) * times):
+        pairs = [random_base(r, "r", list("xyz")), random_base(r, "s", r.sample("uxyz", 2))]
+        bases = [base for base, _ in pairs]
+        expression = random_expression(r, bases, r.randint(1, 3))
+        try:
+            check_aggregates(expression)
+        except RefusedError:
+            refused += 1
+            continue
+        over = variables(expression)
+        found = None
+        for sides in product((0, 1, 2), repeat=len(over)):
+            one, other = ([n for n, side in zip(over, sides, strict=True) if side == at] for at in (0, 1))
+            if not one or not other or derive(expression, one, other) is None:
+                continue
+            if found is None:
+                found = evaluate(expression, {base.name: relation for base, relation in pairs})
+            derived += 1
+            measures += isinstance(expression, Measure)
+            assert not isinstance(products(found.project([*one, *other]), one), Related), (
+                expression,
+                one,
+                other,
+            )
+    assert derived > 0 and refused > 0 and measures > 0
+
+
+def test_rule_7_of_theorem_9_is_false() -> None:
+    """X = {x} and Y = {z} are independent in R, but not where the measure of u by x, y, z is 2."""
+    base = Base("r", tuple("xyzu"), ((names("x"), names("z")), (names("x y z"), names("u"))))
+    relation = Relation.parse(
+        "y < z AND 0 < u AND u < 1 OR x < y AND 0 < u AND u < 1 OR 5 < u AND u < 7", list("xyzu")
+    )
+    check_schema(base, relation)
+    lengths = Measure(base, ("x", "y", "z"), "length")
+    assert derive(base, "x", "z") and derive(lengths, "x", "z") is None
+    result = evaluate(lengths, {"r": relation})
+    assert not independent(result.select("length = 2").project(["x", "z"]), ["x"], ["z"])
+
+
+def test_independence_is_not_inferred_in_a_difference_of_two_variables_of_three() -> None:
+    """Example 13: x and z are independent in y < z OR x < y, and related in its complement."""
+    everything = Base("all", tuple("xyz"), ((names("x"), names("y z")), (names("z"), names("x y"))))
+    part = Base("part", tuple("xyz"), ((names("x"), names("z")),))
+    assert derive(part, "x", "z") and derive(Difference(everything, part), "x", "z") is None
+    relation = Relation.parse("y < z OR x < y", list("xyz"))
+    check_schema(part, relation)
+    complement = Relation.parse("TRUE", list("xyz")).difference(relation)
+    assert not independent(complement, ["x"], ["z"])
+
+
+def test_a_measure_without_proof_is_refused_even_if_the_relation_would_allow_it() -> None:
+    base = Base("r", ("x", "y"))
+    database = {"r": Relation.parse("0 < x AND x < 1 AND 0 < y AND y < 2", ["x", "y"])}
+    with pytest.raises(RefusedError, match="nothing proves"):
+        evaluate(Measure(base, ("x",), "length"), database)
+    kept = Base("r", ("x", "y"), ((names("x"), names("y")),))
+    result = evaluate(Measure(kept, ("x",), "length"), database)
+    assert result.contains({"x": Fraction(1, 2), "length": 2})
+    with pytest.raises(RefusedError, match="keeps independent"):
+        evaluate(
+            Measure(kept, ("x",), "length"), {"r": Relation.parse("0 < x AND x < y AND y < 2", ["x", "y"])}
+        )
