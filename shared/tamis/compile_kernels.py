@@ -28,6 +28,7 @@ from tamis.predicates.parse import parse
 from tamis.predicates.selectivity import Uniform, selectivity
 from tamis.sharing.selectivity import MOST_EXACT, BoxUnion, volume
 from tamis.sharing.topic_choice import Candidate, CandidateTopics
+from tamis.similarity import Fingerprint, KeyedPatterns, Pattern
 
 
 def warm() -> None:
@@ -62,6 +63,10 @@ def warm() -> None:
     Dispatcher([stream, query]).which(columns)
     Dispatcher([stream]).any(columns)
     selectivity(stream, {"a": Uniform(0, 10), "b": Uniform(0, 10)})
+    watched = KeyedPatterns([Pattern("p", [0.0, 1.0], epsilon=0.1)])
+    watched.push(np.zeros(2, np.int64), np.arange(2.0))
+    watched.load(watched.dump())
+    Fingerprint(2, 1).push(0.0)
 
 
 def _count() -> None:

@@ -1,0 +1,126 @@
+"""Patterns: the shapes that are searched in a series, with tolerance and ranges of scale and shift."""
+
+from __future__ import annotations
+
+from math import hypot, inf, isnan
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tamis.errors import InputError
+from tamis.similarity.normal_form import Floats, moments
+
+Range = tuple[float | None, float | None]
+
+
+class Pattern:
+    """A pattern Q, and which windows match it (the general similarity query of goldin-1997, section 7.4).
+
+    A window S of the length of Q matches if some scale a > 0 and shift b, both in their closed ranges, have
+    sqrt(mean((Q - (a S + b))²)) <= epsilon. Epsilon is in the unit of the pattern's values.
+
+    | query of the paper | `scale` | `shift` |
+    |---|---|---|
+    | unbounded | None | None |
+    | scaling | None | (0, 0) |
+    | shifting | (1, 1) | None |
+    | approximate match | (1, 1) | (0, 0) |
+    | exact similarity | any, with `epsilon=0` | any |
+
+    None as a range, or as one of its ends, leaves that side open. Rounding decides nothing: a distance that
+    exceeds epsilon by no more than 10^-12 of the greater of epsilon and the pattern's deviation matches.
+
+    `InputError` is raised for fewer than two values, equal values, values that aren't finite or exceed 1e150,
+    an empty range, and for an epsilon that every window would pass.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        values: npt.ArrayLike,
+        *,
+        epsilon: float,
+        scale: Range | None = None,
+        shift: Range | None = None,
+    ) -> None:
+        where = f"pattern {name}"
+        self.name = name
+        self._moments = found = moments(where, values)
+        self.values: Floats = np.array(values, dtype=np.float64)
+        self.values.flags.writeable = False
+        self.scale = _range(where, "scale", scale)
+        self.shift = _range(where, "shift", shift)
+        if self.scale[1] <= 0:
+            raise InputError(f"no scale up to {self.scale[1]:g} is above 0", where=where)
+        self.scale = max(self.scale[0], 0.0), self.scale[1]
+        self.epsilon = _number(where, "epsilon", epsilon)
+        if not 0 <= self.epsilon < inf:
+            raise InputError(f"epsilon is {epsilon}", where=where, hint="it must be finite and at least 0")
+        # A small scale makes any window almost constant, and so close to the mean, if the shift allows it.
+        reachable = min(max(found.mean, self.shift[0]), self.shift[1])
+        least = hypot(found.deviation, reachable - found.mean)
+        if self.scale[0] == 0 and self.epsilon >= least:
+            raise InputError(
+                f"every window would match, since epsilon is {self.epsilon:g}",
+                where=where,
+                hint=f"use an epsilon less than {least:.6g}, or a range of scales that begins above 0",
+            )
+
+    def __repr__(self) -> str:
+        return (
+            f"Pattern({self.name!r}, <{len(self.values)} values>, epsilon={self.epsilon:g}, "
+            f"scale={self.scale}, shift={self.shift})"
+        )
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def mean(self) -> float:
+        """The mean of the values."""
+        return self._moments.mean
+
+    @property
+    def mean_low(self) -> float:
+        """What the mean lacks of the exact mean by rounding."""
+        return self._moments.mean_low
+
+    @property
+    def deviation(self) -> float:
+        """The square root of the mean square of `centred`."""
+        return self._moments.deviation
+
+    @property
+    def centred(self) -> Floats:
+        """The values less their mean, of shape (n,)."""
+        return self._moments.centred
+
+    @property
+    def limit(self) -> float:
+        """The greatest distance that counts as epsilon or less."""
+        return self.epsilon + 1e-12 * max(self.epsilon, self.deviation)
+
+
+def _range(where: str, name: str, ends: Range | None) -> tuple[float, float]:
+    if ends is None:
+        return -inf, inf
+    try:
+        low, high = ends
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {ends!r}", where=where, hint="give a pair (low, high)") from None
+    least = -inf if low is None else _number(where, name, low)
+    most = inf if high is None else _number(where, name, high)
+    if least > most or least == inf or most == -inf:
+        raise InputError(f"the range of {name} from {least:g} to {most:g} is empty", where=where)
+    return least, most
+
+
+def _number(where: str, name: str, value: Any) -> float:
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = np.nan
+    if isnan(found):
+        raise InputError(f"{name} is {value!r}", where=where, hint="give a number")
+    return found
