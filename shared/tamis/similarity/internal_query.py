@@ -32,8 +32,9 @@ class InternalQuery(NamedTuple):
 def internal_query(pattern: Pattern) -> InternalQuery:
     """The limits of the windows that may match.
 
-    >>> internal_query(Pattern("p", [0, 2], epsilon=0.5, scale=(0.5, 2)))
-    InternalQuery(distance=0.517638..., deviation=(0.25, 3.0), mean=(-inf, inf))
+    >>> query = internal_query(Pattern("p", [0, 2], epsilon=0.5, scale=(0.5, 2)))
+    >>> round(query.distance, 6), [round(end, 6) for end in query.deviation], query.mean
+    (0.517638, [0.25, 3.0], (-inf, inf))
     """
     epsilon, deviation, mean = pattern.limit, pattern.deviation, pattern.mean
     low_a, high_a = pattern.scale

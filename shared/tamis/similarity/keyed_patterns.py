@@ -34,7 +34,7 @@ class Matches(NamedTuple):
 
 
 class KeyedPatterns:
-    """Which windows of the latest readings of each series match which patterns.
+    """Matches of the latest readings of many series with many patterns.
 
     Series are told apart by keys: whole numbers from 0, which the caller assigns densely, since memory grows
     with the greatest key. A series takes the latest readings, 1.25 times as many as the longest pattern has

@@ -83,7 +83,7 @@ class Pattern:
 
     @property
     def mean_low(self) -> float:
-        """What the mean lacks of the exact mean by rounding."""
+        """The exact mean less `mean`, which is rounded."""
         return self._moments.mean_low
 
     @property

@@ -30,7 +30,7 @@ class Match(NamedTuple):
 
 
 class Patterns:
-    """Which windows of the latest readings of one series match which patterns; see `Pattern`.
+    """Matches of the latest readings of one series with many patterns; see `Pattern`.
 
     >>> ramp = Pattern("ramp", [0, 1, 2], epsilon=0.1)
     >>> Patterns([ramp]).push([5.0, 5.0, 7.0, 9.0])

@@ -13,7 +13,7 @@ Range = tuple[float | None, float | None]
 
 
 class Shape(NamedTuple):
-    """What makes a pattern."""
+    """Arguments of a pattern."""
 
     values: Floats
     epsilon: float

@@ -1,4 +1,4 @@
-"""Which patterns are accepted, and the limits on the windows that may match them."""
+"""Patterns that are accepted or refused, and the limits on the windows that may match them."""
 
 from __future__ import annotations
 
