@@ -84,7 +84,7 @@ bench: setup ## measure throughput, latency and memory
 soundness: setup ## long randomised search for a missed or an extra alarm
 	$(BIN)/pytest -n 2 --maxschedchunk 1 --durations 20 tests/oracle tests/integration -m soundness
 
-upgrade: setup ## upgrade a running fleet of an earlier commit service by service, and go back
+upgrade: setup ## upgrade a running fleet of earlier commits service by service, and go back
 	$(call with_brokers,tests/e2e -m upgrade,tests/e2e -m upgrade)
 
 soak: setup ## run the whole fleet for TAMIS_SOAK_MINUTES (10), and check that its memory and its files do not grow

@@ -35,10 +35,15 @@ def until(what: Callable[[], bool], seconds: float = 60) -> None:
 
 
 class FedFleet:
-    """A fleet with one edge, whose readings come from a feeder over HTTP."""
+    """A fleet with one edge, whose readings come from a feeder over HTTP. `alerts`: the configuration file of
+    the alerts service.
+    """
 
-    def __init__(self, directory: Path, environment: Mapping[str, str] | None = None) -> None:
-        spec = FleetSpec(directory, [EdgeSpec("edge")], partitions=2, environment=dict(environment or {}))
+    def __init__(
+        self, directory: Path, environment: Mapping[str, str] | None = None, alerts: Path | None = None
+    ) -> None:
+        more = dict(environment or {})
+        spec = FleetSpec(directory, [EdgeSpec("edge")], partitions=2, environment=more, alerts=alerts)
         self.fleet = Fleet(spec, lambda _: None)
 
     def start(self, alerts: str) -> str:
@@ -56,7 +61,7 @@ class FedFleet:
 
     def running(self, name: str) -> Mapping[str, int]:
         """Wait until every shard obeys; returns the activation time of each stream."""
-        until(lambda: self.alert(name)["state"] == "running")
+        until(lambda: self.alert(name)["state"] == "running", 180)
         return {
             shard.partition(":")[0]: entry["event_time"]
             for shard, entry in self.alert(name)["activations"].items()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import random
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +127,36 @@ class Feeder:
     def _post(self, stream: str, rows: list[dict[str, Any]]) -> None:
         self.post_lines(stream, [orjson.dumps(row) for row in rows])
         self.posted[stream] += rows
+
+
+class PatientFeeder(Feeder):
+    """A feeder that posts readings again while the edge is away."""
+
+    def post_lines(self, stream: str, lines: list[bytes]) -> None:
+        deadline = time.monotonic() + 300
+        while True:
+            try:
+                super().post_lines(stream, lines)
+                return
+            except (httpx.TransportError, httpx.HTTPStatusError):
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+
+
+@contextmanager
+def feeding(feeder: Feeder) -> Iterator[None]:
+    """Readings in the background, some fifteen event seconds a second."""
+    stopping = threading.Event()
+
+    def feed() -> None:
+        while not stopping.is_set():
+            feeder.until(feeder.second + 1, pause=0.06)
+
+    thread = threading.Thread(target=feed)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join(330)
+        assert not thread.is_alive()

@@ -18,14 +18,14 @@ _ROOTS = ("shared", "services/edge", "services/registry", "services/joiner", "se
 
 
 class NoCommitError(LookupError):
-    """The clone doesn't have the commit."""
+    """The commit can't be in this directory: it is no git clone, or a shallow one."""
 
 
 def release_tree(commit: str) -> dict[str, str]:
     """Unpack the sources of a commit, unless they are there; returns the environment with which services run
     them.
 
-    Raises NoCommitError if the clone doesn't have the commit, such as a shallow clone.
+    Raises NoCommitError in a shallow clone that doesn't have the commit, and outside of a clone.
     """
     tree = RELEASES / commit
     if not tree.exists():
@@ -35,7 +35,7 @@ def release_tree(commit: str) -> dict[str, str]:
             made = Path(temporary) / commit
             with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
                 tar.extractall(made, filter="data")
-            _python(made, "-m", "tamis.compile_kernels")
+            _python(made, "-m", _kernel_module(made))
             try:
                 made.rename(tree)
             except OSError:
@@ -46,15 +46,27 @@ def release_tree(commit: str) -> dict[str, str]:
     return _environment(tree)
 
 
+def _kernel_module(tree: Path) -> str:
+    """The module that compiles the kernels of a tree."""
+    former = tree / "shared/tamis/fleet/kernels.py"
+    return "tamis.fleet.kernels" if former.exists() else "tamis.compile_kernels"
+
+
 def _archive(commit: str) -> bytes:
     git = shutil.which("git")
     if git is None or not (REPOSITORY / ".git").exists():
-        raise NoCommitError("this is not a git clone")
-    command = [git, "archive", commit, "shared", "services"]
-    packed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, timeout=60, check=False)
+        raise NoCommitError(f"{REPOSITORY} is no git clone, or git isn't installed")
+    packed = _git(git, "archive", commit, "shared", "services")
     if packed.returncode:
-        raise NoCommitError(packed.stderr.decode().strip())
+        why = packed.stderr.decode().strip()
+        # In a full clone a missing commit is a mistake: the commit is no longer a part of the history.
+        assert _git(git, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true", why
+        raise NoCommitError(f"this clone is shallow (`git fetch --unshallow` completes it): {why}")
     return packed.stdout
+
+
+def _git(git: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([git, *arguments], cwd=REPOSITORY, capture_output=True, timeout=60, check=False)
 
 
 def _environment(tree: Path) -> dict[str, str]:

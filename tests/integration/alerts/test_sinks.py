@@ -11,13 +11,14 @@ from typing import Any
 import orjson
 import pytest
 from click.testing import CliRunner
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.integration.alerts.receiver import Receiver
 
 from tamis.cli import main
 from tamis.local.broker import EmbeddedKafka
+from tamis.messaging.rights import ALERTS_GROUP
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import DEAD_LETTERS, EPISODES
 from tamis.settings import KafkaSettings
@@ -127,6 +128,25 @@ def test_what_waits_is_sent_after_a_restart_in_the_order_of_each_key(bench: Benc
     told = [mark for mark in bench.told() if mark.startswith("a")]
     assert sorted(bench.told()) == ["a-0:closed", "a-0:opened", "b-0:closed", "b-0:opened"]
     assert told == ["a-0:opened", "a-0:closed"]
+
+
+def test_sinks_continue_where_a_service_of_the_first_version_stopped(bench: Bench) -> None:
+    for event in ("opened", "closed"):
+        bench.tell("a", event)
+    consumer = Consumer({**bench.kafka.client_config(), "group.id": ALERTS_GROUP})
+    at = [TopicPartition(EPISODES, number) for number in range(PARTITIONS)]
+    (mine,) = [one for one in at if consumer.get_watermark_offsets(one)[1]]  # that of the key
+    mine.offset = 1  # it has delivered the first event
+    consumer.commit(offsets=[mine], asynchronous=False)
+    consumer.close()
+    first = bench.sinks()
+    until(lambda: bench.told() == ["a-0:closed"])
+    first.stop()
+    # A sink that is new later gets what comes from then on.
+    bench.sinks(name="other")
+    bench.tell("a", "opened", 1)
+    until(lambda: len(bench.told()) > 1)
+    assert bench.told() == ["a-0:closed", "a-1:opened"]
 
 
 def test_what_is_given_up_is_a_dead_letter_that_can_be_sent_again(bench: Bench) -> None:

@@ -9,6 +9,7 @@ from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics
 from tamis_alerts.settings import LOG, Sink
 from tamis_alerts.sinks.delivery import HttpDelivery, LogDelivery
+from tamis_alerts.sinks.group_offsets import offsets_of_first_version
 from tamis_alerts.sinks.sink_queue import SinkQueue
 
 
@@ -16,13 +17,21 @@ class Sinks:
     """The queues of all sinks. No queue waits for another."""
 
     def __init__(self, sinks: Sequence[Sink], kafka: KafkaSettings, metrics: Metrics) -> None:
+        self._kafka = kafka
         self._queues = [SinkQueue(LOG, LogDelivery, kafka, metrics)]
         self._queues += [SinkQueue(s.name, partial(HttpDelivery, s), kafka, metrics) for s in sinks]
 
     def register(self) -> None:
-        """Register every new sink, before this process writes its first episode."""
-        for queue in self._queues:
-            queue.register()
+        """Register every new sink, before this process writes its first episode. Raises UnavailableError.
+
+        The first version of Tamis delivered to all sinks in the group of the service itself. After an upgrade
+        the sinks continue where that group stopped. The log is registered last: if a start fails halfway, the
+        next one still finds that it is the first.
+        """
+        log, *others = self._queues
+        starts = {} if log.registered else offsets_of_first_version(self._kafka)
+        for queue in (*others, log):
+            queue.register(starts)
 
     def start(self) -> None:
         """Begin to deliver."""

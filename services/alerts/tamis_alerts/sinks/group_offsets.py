@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from tamis.messaging.connection import Connection
+from tamis.messaging.rights import ALERTS_GROUP
 from tamis.messaging.topics import EPISODES
+from tamis.settings import KafkaSettings
 from tamis.telemetry import get_logger
 from tamis_alerts.kafka_reads import offset_range
 
@@ -19,6 +22,8 @@ GROUP_PREFIX = "tamis-alerts."
 REQUEST_SECONDS = 10.0
 
 log = get_logger("alerts.sinks")
+
+T = TypeVar("T")
 
 # An offset, and the metadata that is committed with it.
 Position = tuple[int, str]
@@ -33,28 +38,38 @@ class GroupOffsets:
         self._name, self._consumer = name, consumer
         self._connection, self._stopping = connection, stopping
 
-    def register(self) -> None:
-        """Commit the end of every partition for a new sink, so that it gets the events from now on.
+    def register(self, starts: Mapping[int, int]) -> None:
+        """Commit an offset of every partition for a new sink: that in `starts`, by partition. Otherwise the
+        sink gets the events from now on.
 
         Raises UnavailableError.
         """
+        self._when_ready(lambda: self._register(starts))
+
+    @property
+    def registered(self) -> bool:
+        """True if the group has committed an offset of any partition. Raises UnavailableError."""
+        return any(at.offset >= 0 for at in self._when_ready(self._committed))
+
+    def _when_ready(self, ask: Callable[[], T]) -> T:
         try:
             # A cluster that has just started has no coordinator of groups yet.
-            Retrying(
+            return Retrying(
                 stop=stop_after_delay(3 * REQUEST_SECONDS),
                 wait=wait_fixed(0.2),
                 retry=retry_if_exception_type(KafkaException),
                 reraise=True,
-            )(self._register)
+            )(ask)
         except KafkaException as error:
             raise self._connection.error(error) from error
 
-    def _register(self) -> None:
-        topic = self._consumer.list_topics(EPISODES, timeout=REQUEST_SECONDS).topics[EPISODES]
-        numbers = [TopicPartition(EPISODES, number) for number in topic.partitions]
-        new = [at for at in self._consumer.committed(numbers, timeout=REQUEST_SECONDS) if at.offset < 0]
+    def _committed(self) -> list[TopicPartition]:
+        return committed_offsets(self._consumer)
+
+    def _register(self, starts: Mapping[int, int]) -> None:
+        new = [at for at in self._committed() if at.offset < 0]
         for at in new:
-            at.offset = self.end(at.partition)
+            at.offset = starts.get(at.partition, self.end(at.partition))
         if new:
             with _unless_group_has_members():
                 self._consumer.commit(offsets=new, asynchronous=False)
@@ -98,6 +113,32 @@ class GroupOffsets:
     def end(self, number: int) -> int:
         """The offset after the last record of a partition. Raises KafkaException."""
         return offset_range(self._consumer, TopicPartition(EPISODES, number), REQUEST_SECONDS)[1]
+
+
+def committed_offsets(consumer: Consumer) -> list[TopicPartition]:
+    """The offset of each partition that the consumer's group has committed, below 0 if it has none. Raises
+    KafkaException.
+    """
+    topic = consumer.list_topics(EPISODES, timeout=REQUEST_SECONDS).topics[EPISODES]
+    numbers = [TopicPartition(EPISODES, number) for number in topic.partitions]
+    return consumer.committed(numbers, timeout=REQUEST_SECONDS)
+
+
+def offsets_of_first_version(kafka: KafkaSettings) -> dict[int, int]:
+    """The offsets, by partition, at which an alerts service of the commit 2a99bde stopped to notify; {} if
+    there was none. Raises UnavailableError.
+    """
+    config = kafka.client_config()
+    connection = Connection.of(config)
+    consumer = Consumer(
+        {**config, "group.id": ALERTS_GROUP, "enable.auto.commit": False, "error_cb": connection}
+    )
+    try:
+        return {at.partition: at.offset for at in committed_offsets(consumer) if at.offset >= 0}
+    except KafkaException as error:
+        raise connection.error(error) from error
+    finally:
+        consumer.close()
 
 
 @contextmanager

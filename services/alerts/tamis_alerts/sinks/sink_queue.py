@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -89,11 +89,16 @@ class SinkQueue:
         self._paused = False
         self._trouble = ""
 
-    def register(self) -> None:
-        """Let a new sink get the events that are written from now on. Call this before the service writes
-        any. Raises UnavailableError.
+    def register(self, starts: Mapping[int, int]) -> None:
+        """Let a new sink get the events from the offsets in `starts` on, by partition, and without an offset
+        those that are written from now on. Call this before the service writes any. Raises UnavailableError.
         """
-        self._offsets.register()
+        self._offsets.register(starts)
+
+    @property
+    def registered(self) -> bool:
+        """True if an earlier process has registered the sink. Raises UnavailableError."""
+        return self._offsets.registered
 
     def start(self) -> None:
         """Begin to deliver."""
