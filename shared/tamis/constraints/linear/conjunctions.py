@@ -1,0 +1,174 @@
+"""Conjunctions of rows: satisfiability with a proof, the range of a variable, implication and redundant rows.
+
+Strict rows get a common room that is maximised: the conjunction is satisfiable if the room can be positive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import fmpq
+
+from tamis.constraints.atoms import Linear, linear
+from tamis.constraints.linear.linear_programs import maximise
+from tamis.constraints.linear.rows import combination, variables
+from tamis.constraints.linear.simplex import Matrix, Solution, Vector
+from tamis.constraints.theory import Interval
+
+Point = dict[str, Fraction]
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """Rows and factors that add up to a false statement such as `0 < 0` (the theorem of Motzkin)."""
+
+    parts: tuple[tuple[Linear, Fraction], ...]
+
+    @property
+    def rows(self) -> tuple[Linear, ...]:
+        """The rows that contradict each other."""
+        return tuple(row for row, _ in self.parts)
+
+    def proves(self) -> bool:
+        """Tell if the sum of the parts is false."""
+        return combination(self.parts) is False
+
+
+def solve(rows: Iterable[Linear]) -> Point | Refutation:
+    """A point that meets all rows, or the proof that there is none."""
+    rows = tuple(rows)
+    system = _System(rows, variables(rows))
+    solution = system.roomiest()
+    if solution.status == "infeasible" or (system.strict and solution.point[-1] <= 0):
+        refutation = Refutation(system.parts(solution.multipliers))
+        assert refutation.proves()
+        return refutation
+    point = system.point(solution)
+    assert all(row.holds(point) for row in rows)
+    return point
+
+
+def satisfiable(rows: Iterable[Linear]) -> bool:
+    """Tell if some point meets all rows."""
+    return not isinstance(solve(rows), Refutation)
+
+
+def implies(rows: Iterable[Linear], row: Linear) -> bool:
+    """Tell if each point that meets `rows` meets `row`."""
+    rows = tuple(rows)
+    return not any(satisfiable((*rows, negation)) for negation in row.negated())
+
+
+def range_of(rows: Iterable[Linear], variable: str) -> Interval:
+    """The values of `variable` at the points of a satisfiable conjunction: its projection on one variable.
+
+    By linear programming: the closed conjunction has the same ends, and an end is a value if the conjunction
+    can be met there. Raises ValueError if `rows` are contradictory.
+    """
+    rows = tuple(rows)
+    if not satisfiable(rows):
+        raise ValueError("the rows contradict each other")
+    high, high_closed = _end(rows, variable, 1)
+    low, low_closed = _end(rows, variable, -1)
+    return Interval(low, low_closed, high, high_closed)
+
+
+def irredundant(rows: Iterable[Linear]) -> tuple[Linear, ...]:
+    """The same conjunction without rows that the others imply, and with equations in place of opposite rows.
+
+    A contradictory conjunction keeps its rows.
+    """
+    kept = list(_tightest(rows))
+    if not satisfiable(kept):
+        return tuple(kept)
+    for row in sorted(kept, key=lambda row: (row.op == "=", -len(row.terms))):
+        others = [other for other in kept if other is not row]
+        if implies(others, row):
+            kept = others
+    return tuple(kept)
+
+
+def _tightest(rows: Iterable[Linear]) -> Iterable[Linear]:
+    """Of parallel inequalities the tightest; two opposite ones that leave a single value as one equation."""
+    found: dict[tuple[tuple[str, int], ...], Linear] = {}
+    equations: dict[Linear, None] = {}
+    for row in rows:
+        other = found.get(row.terms)
+        if row.op == "=":
+            equations[row] = None
+        elif other is None or (row.constant, row.op == "<=") < (other.constant, other.op == "<="):
+            found[row.terms] = row
+    for terms, row in tuple(found.items()):
+        opposite = found.get(tuple((name, -value) for name, value in terms))
+        closed = opposite is not None and row.op == opposite.op == "<="
+        if opposite is not None and closed and row.constant == -opposite.constant:
+            equation = linear(terms, "=", row.constant)
+            assert isinstance(equation, Linear)
+            equations[equation] = None
+            del found[terms], found[opposite.terms]
+    return (*equations, *found.values())
+
+
+def _end(rows: tuple[Linear, ...], variable: str, sign: int) -> tuple[Fraction | None, bool]:
+    """The greatest value of `variable`, the least for sign -1; None if infinite. Also if it is a value."""
+    names = variables(rows)
+    if variable not in names:
+        return None, False
+    system = _System(rows, names)
+    solution = system.maximum(variable, sign)
+    if solution.status == "unbounded":
+        return None, False
+    end = system.point(solution)[variable]
+    at = linear([(variable, 1)], "=", end)
+    assert isinstance(at, Linear)
+    return end, all(row.op != "<" for row in rows) or satisfiable((*rows, at))
+
+
+class _System:
+    """A conjunction as a matrix: an equation is two lines."""
+
+    def __init__(self, rows: Sequence[Linear], names: Sequence[str]) -> None:
+        self._names = list(names)
+        self.strict = any(row.op == "<" for row in rows)
+        place = {name: j for j, name in enumerate(names)}
+        self._origins: list[tuple[Linear, int]] = []
+        self._matrix: Matrix = []
+        self._bounds: Vector = []
+        for row in rows:
+            for sign in (1, -1) if row.op == "=" else (1,):
+                line = [fmpq(0)] * len(names)
+                for name, value in row.terms:
+                    line[place[name]] = fmpq(value * sign)
+                self._origins.append((row, sign))
+                self._matrix.append(line)
+                self._bounds.append(fmpq(row.constant.numerator, row.constant.denominator) * sign)
+
+    def roomiest(self) -> Solution:
+        """The point with the greatest room of the strict rows, at most 1. The room is the last variable."""
+        nothing = [fmpq(0)] * len(self._names)
+        if not self.strict:
+            return maximise(self._matrix, self._bounds, nothing)
+        matrix = [
+            [*line, fmpq(row.op == "<")] for line, (row, _) in zip(self._matrix, self._origins, strict=True)
+        ]
+        room = [*nothing, fmpq(1)]
+        return maximise([*matrix, room], [*self._bounds, fmpq(1)], room)
+
+    def maximum(self, variable: str, sign: int) -> Solution:
+        """The greatest value of a variable, or of its negative, where strict rows may hold with equality."""
+        objective = [fmpq(sign * (name == variable)) for name in self._names]
+        return maximise(self._matrix, self._bounds, objective)
+
+    def point(self, solution: Solution) -> Point:
+        """The values of the variables in a solution."""
+        values = zip(self._names, solution.point, strict=False)  # the room is no variable of the rows
+        return {name: Fraction(int(value.p), int(value.q)) for name, value in values}
+
+    def parts(self, multipliers: Vector) -> tuple[tuple[Linear, Fraction], ...]:
+        """The rows with factors other than 0."""
+        factors: dict[Linear, Fraction] = {}
+        for (row, sign), value in zip(self._origins, multipliers, strict=False):
+            factors[row] = factors.get(row, Fraction(0)) + sign * Fraction(int(value.p), int(value.q))
+        return tuple((row, factor) for row, factor in factors.items() if factor)
