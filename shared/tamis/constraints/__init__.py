@@ -15,6 +15,8 @@ difference, rename) are those of relational algebra on the points, of which ther
 | `normal_form` | formulas as tuples: disjunctive normal form |
 | `tuple_sets` | conjunction and difference of sets of tuples, removal of contained tuples |
 | `sql_text` | atoms and relations as SQL text |
+| `linear` | the theory linear: lazy projections, linear programs with exact proofs |
+| `expressions`, `join_sizes` | algebraic expressions and their rewriting, with estimated sizes of joins |
 
 A new theory is a class with the methods of `theory.Theory`, listed in `theories.THEORIES`. Relations find out
 all else: parsing, normal form, difference by negated atoms, kinds, names and errors are common to all.

@@ -2,7 +2,6 @@
 
 | module | contents |
 |---|---|
-| `theory` | the theory linear, over real and over whole numbers |
 | `lazy_tuples` | conjunctions with extraneous variables, which are eliminated at output and in differences |
 | `conjunctions` | satisfiability with a proof, the range of a variable, implication, redundant rows |
 | `fourier_motzkin` | elimination of variables with pruning |

@@ -13,7 +13,7 @@ from flint import fmpq
 
 from tamis.constraints.atoms import Linear, linear
 from tamis.constraints.linear.linear_programs import maximise
-from tamis.constraints.linear.rows import combination, variables
+from tamis.constraints.linear.rows import combination, connected, variables
 from tamis.constraints.linear.simplex import Matrix, Solution, Vector
 from tamis.constraints.theory import Interval
 
@@ -65,11 +65,9 @@ def range_of(rows: Iterable[Linear], variable: str) -> Interval:
     """The values of `variable` at the points of a satisfiable conjunction: its projection on one variable.
 
     By linear programming: the closed conjunction has the same ends, and an end is a value if the conjunction
-    can be met there. Raises ValueError if `rows` are contradictory.
+    can be met there. The result for contradictory rows has no meaning.
     """
-    rows = tuple(rows)
-    if not satisfiable(rows):
-        raise ValueError("the rows contradict each other")
+    rows = connected(rows, {variable})
     high, high_closed = _end(rows, variable, 1)
     low, low_closed = _end(rows, variable, -1)
     return Interval(low, low_closed, high, high_closed)

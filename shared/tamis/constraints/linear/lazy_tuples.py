@@ -14,7 +14,7 @@ from functools import cached_property
 from tamis.constraints.atoms import Linear
 from tamis.constraints.linear.conjunctions import Point, Refutation, irredundant, range_of, solve
 from tamis.constraints.linear.fourier_motzkin import eliminate
-from tamis.constraints.linear.rows import replaced, variables
+from tamis.constraints.linear.rows import connected, replaced, variables
 from tamis.constraints.theory import Interval
 
 # Names of extraneous variables begin with it. No text of SQL contains it.
@@ -74,7 +74,7 @@ def project(one: LazyTuple, names: Collection[str]) -> LazyTuple:
     gone = [name for name in variables(one.rows) if name not in names and name not in one.extraneous]
     first = 1 + max((int(name[len(_EXTRANEOUS) :]) for name in one.extraneous), default=-1)
     new = {name: f"{_EXTRANEOUS}{first + i}" for i, name in enumerate(gone)}
-    rows = _connected([row.renamed(new) for row in one.rows])
+    rows = connected((row.renamed(new) for row in one.rows), names)
     witness = {new.get(name, name): value for name, value in one.witness.items()}
     return LazyTuple(_ordered(rows), {name: witness[name] for name in variables(rows)})
 
@@ -138,13 +138,3 @@ def _checked(rows: Iterable[Linear], candidate: Point) -> LazyTuple | None:
 
 def _ordered(rows: Iterable[Linear]) -> tuple[Linear, ...]:
     return tuple(sorted(rows, key=lambda row: (row.terms, row.op, row.constant)))
-
-
-def _connected(rows: list[Linear]) -> list[Linear]:
-    """The rows that are connected with an essential variable, in order."""
-    reached = {name for name in variables(rows) if not name.startswith(_EXTRANEOUS)}
-    while True:
-        more = {name for row in rows if reached & set(row.names) for name in row.names}
-        if more <= reached:
-            return [row for row in rows if reached & set(row.names)]
-        reached |= more

@@ -36,6 +36,17 @@ def combination(parts: Iterable[tuple[Linear, Fraction]]) -> Linear | bool:
     return linear(terms, op, constant)
 
 
+def connected(rows: Iterable[Linear], names: Iterable[str]) -> tuple[Linear, ...]:
+    """The rows that contain one of the variables `names`, and all that share variables with these rows."""
+    left, reached = list(rows), set(names)
+    found: dict[Linear, None] = {}
+    while more := [row for row in left if not reached.isdisjoint(row.names)]:
+        found |= dict.fromkeys(more)
+        reached.update(name for row in more for name in row.names)
+        left = [row for row in left if row not in found]
+    return tuple(found)
+
+
 def replaced(row: Linear, values: Mapping[str, Fraction]) -> Linear | bool:
     """The row with numbers for some of its variables."""
     known = sum((value * values[name] for name, value in row.terms if name in values), Fraction(0))

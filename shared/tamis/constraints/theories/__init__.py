@@ -6,6 +6,7 @@
 | `symbols` | conjunctions of equalities and inequalities of symbols |
 | `order` | the theories dense and temporal, of both |
 | `monotone` | the theory monotone, by networks of `tamis.constraints.monotone` |
+| `linear` | the theory linear, by lazy tuples of `tamis.constraints.linear` |
 
 `theory_of` finds a theory by its name.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tamis.constraints.theories.linear import linear_theory
 from tamis.constraints.theories.monotone import Monotone
 from tamis.constraints.theories.order import DenseOrder, Temporal
 from tamis.constraints.theory import Numbers, Theory
@@ -24,6 +26,7 @@ THEORIES: Mapping[str, Callable[[Numbers], Theory[Any]]] = {
     "dense": DenseOrder,
     "temporal": Temporal,
     "monotone": Monotone,
+    "linear": linear_theory,
 }
 
 

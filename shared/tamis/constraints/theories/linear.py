@@ -20,7 +20,7 @@ def linear_theory(numbers: Numbers) -> Theory[LazyTuple]:
 
 
 class _Linear:
-    """What both theories have in common."""
+    """Methods that real and whole numbers have in common."""
 
     name: ClassVar[str] = "linear"
     symbols: ClassVar[bool] = False
