@@ -123,6 +123,7 @@ def _basis(
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.silent()
     solver.setOptionValue("threads", 1)
+    solver.setOptionValue("presolve", "off")  # it would print to standard output, even if silent
     if solver.passModel(program) == highspy.HighsStatus.kError:
         return None
     solver.run()
