@@ -14,6 +14,7 @@ difference, rename) are those of relational algebra on the points, of which ther
 | `kinds` | inference of which variables are numbers and which are symbols |
 | `normal_form` | formulas as tuples: disjunctive normal form |
 | `tuple_sets` | conjunction and difference of sets of tuples, removal of contained tuples |
+| `interval_index` | tuples found by the interval of one variable |
 | `sql_text` | atoms and relations as SQL text |
 | `linear` | the theory linear: lazy projections, linear programs with exact proofs |
 | `expressions`, `join_sizes` | algebraic expressions and their rewriting, with estimated sizes of joins |

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from tamis.constraints.atoms import Atom, Equality, Linear, equality, linear
 from tamis.constraints.formula import All, Comparison, Formula, comparisons
+from tamis.constraints.interval_index import IndexedTuples
 from tamis.constraints.kinds import Kind, KindInference
 from tamis.constraints.theory import Theory
 from tamis.constraints.tuple_sets import conjoined, without_subsumed
@@ -38,16 +39,20 @@ def disjunction(theory: Theory[T], formula: Formula, kinds: Mapping[str, Kind]) 
     theory lacks and for too many tuples.
     """
     if isinstance(formula, Comparison):
-        return _conjunction(theory, [_choices(theory, formula, kinds)], [])
+        return _conjunction(theory, [_choices(theory, formula, kinds)], [], numbers(kinds))
     if isinstance(formula, All):
         choices = [_choices(theory, part, kinds) for part in formula.parts if isinstance(part, Comparison)]
         rest = [
             disjunction(theory, part, kinds) for part in formula.parts if not isinstance(part, Comparison)
         ]
-        return _conjunction(theory, choices, rest)
-    return without_subsumed(
-        theory, [found for part in formula.parts for found in disjunction(theory, part, kinds)]
-    )
+        return _conjunction(theory, choices, rest, numbers(kinds))
+    found = [each for part in formula.parts for each in disjunction(theory, part, kinds)]
+    return without_subsumed(theory, found, numbers(kinds))
+
+
+def numbers(kinds: Mapping[str, Kind]) -> list[str]:
+    """The variables that are known to be numbers."""
+    return [name for name, kind in kinds.items() if kind is Kind.NUMBER]
 
 
 def rebuilt(theory: Theory[T], tuples: Iterable[T], kinds: Mapping[str, Kind]) -> list[T]:
@@ -62,14 +67,20 @@ def rebuilt(theory: Theory[T], tuples: Iterable[T], kinds: Mapping[str, Kind]) -
                 )
             else:
                 choices.append([atom])
-        out += _conjunction(theory, choices, [])
-    return without_subsumed(theory, out)
+        out += _conjunction(theory, choices, [], numbers(kinds))
+    return without_subsumed(theory, out, numbers(kinds))
 
 
 def _conjunction(
-    theory: Theory[T], choices: Iterable[Sequence[Atom] | bool], rest: Iterable[list[T]]
+    theory: Theory[T],
+    choices: Iterable[Sequence[Atom] | bool],
+    rest: Iterable[list[T]],
+    names: Sequence[str],
 ) -> list[T]:
-    """The tuples in which one atom of each choice, and one tuple of each list of `rest`, hold."""
+    """The tuples in which one atom of each choice, and one tuple of each list of `rest`, hold.
+
+    `names` has the variables that are numbers.
+    """
     together: list[Atom] = []  # the atoms without a choice become one tuple at once
     unions = list(rest)
     for choice in choices:
@@ -84,7 +95,7 @@ def _conjunction(
     first = theory.conjunction(together)
     out = [] if first is None else [first]
     for tuples in sorted(unions, key=len):
-        out = conjoined(theory, out, tuples)
+        out = conjoined(theory, IndexedTuples(theory, out, names), tuples)
     return out
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from tamis.constraints import tuple_sets
 from tamis.constraints.atoms import Value
+from tamis.constraints.interval_index import IndexedTuples
 from tamis.constraints.kinds import Kind, KindInference
-from tamis.constraints.normal_form import disjunction, rebuilt, see_all
+from tamis.constraints.normal_form import disjunction, numbers, rebuilt, see_all
 from tamis.constraints.parse import parse
 from tamis.constraints.sql_text import relation_text
 from tamis.constraints.theories import theory_of
@@ -32,7 +33,7 @@ class Relation:
     'x <= 2'
     """
 
-    __slots__ = ("_kinds", "_theory", "_tuples", "_variables")
+    __slots__ = ("_indexed", "_kinds", "_theory", "_tuples", "_variables")
 
     def __init__(
         self,
@@ -50,6 +51,7 @@ class Relation:
         self._theory = theory
         self._tuples = tuple(tuples)
         self._kinds = dict(kinds or {}) if theory.symbols else dict.fromkeys(variables, Kind.NUMBER)
+        self._indexed = IndexedTuples(theory, self._tuples, numbers(self._kinds))
 
     @classmethod
     def parse(
@@ -85,7 +87,7 @@ class Relation:
     def select(self, text: str) -> Relation:
         """The points at which a SQL condition over the variables holds, too. Raises as `parse` does."""
         condition, widened = self._condition(text)
-        found = tuple_sets.conjoined(self._theory, widened._tuples, condition._tuples)
+        found = tuple_sets.conjoined(self._theory, widened._indexed, condition._tuples)
         return self._with(found, kinds=condition._kinds)
 
     def project(self, names: Sequence[str]) -> Relation:
@@ -96,10 +98,10 @@ class Relation:
         """
         kept = _distinct(names)
         self._check_known(kept)
-        found = tuple_sets.without_subsumed(
-            self._theory, (self._theory.project(each, kept) for each in self._tuples)
-        )
         kinds = {name: kind for name, kind in self._kinds.items() if name in kept}
+        found = tuple_sets.without_subsumed(
+            self._theory, (self._theory.project(each, kept) for each in self._tuples), numbers(kinds)
+        )
         return Relation(kept, self._theory, found, kinds)
 
     def join(self, other: Relation) -> Relation:
@@ -109,21 +111,22 @@ class Relation:
         """
         one, two = self._unified(other)
         names = (*self._variables, *(name for name in other._variables if name not in self._variables))
-        found = tuple_sets.conjoined(self._theory, one._tuples, two._tuples)
+        few, many = sorted((one, two), key=lambda each: len(each._tuples))
+        found = tuple_sets.conjoined(self._theory, many._indexed, few._tuples)
         return Relation(names, self._theory, found, {**one._kinds, **two._kinds})
 
     def union(self, other: Relation) -> Relation:
         """The points of both relations. Raises as `join` does, and `InputError` for different variables."""
         one, two = self._unified(other, same_variables=True)
-        found = tuple_sets.without_subsumed(self._theory, (*one._tuples, *two._tuples))
-        return one._with(found)
+        tuples = (*one._tuples, *two._tuples)
+        return one._with(tuple_sets.without_subsumed(self._theory, tuples, numbers(one._kinds)))
 
     def difference(self, other: Relation) -> Relation:
         """The points that aren't in the other relation. The parts of one tuple are disjoint; tuples that had
         points in common before still have. Raises as `union` does.
         """
         one, two = self._unified(other, same_variables=True)
-        return one._with(tuple_sets.difference(self._theory, one._tuples, two._tuples))
+        return one._with(tuple_sets.difference(self._theory, one._tuples, two._indexed))
 
     def rename(self, names: Mapping[str, str]) -> Relation:
         """The same points with other names for some variables; `names` has the new name of each old one.

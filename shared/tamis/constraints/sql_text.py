@@ -12,8 +12,11 @@ _FLIPPED = {"<": ">", "<=": ">=", "=": "="}
 
 
 def relation_text(tuples: Iterable[Sequence[Atom]]) -> str:
-    """The disjunction of tuples; FALSE without tuples, TRUE for a tuple without atoms."""
-    texts = [" AND ".join(map(atom_text, atoms)) or "TRUE" for atoms in tuples]
+    """The disjunction of tuples; FALSE without tuples, TRUE for a tuple without atoms.
+
+    The order of atoms doesn't depend on whether the kinds of variables are known.
+    """
+    texts = [" AND ".join(map(atom_text, sorted(atoms, key=_place))) or "TRUE" for atoms in tuples]
     if len(texts) < 2:
         return texts[0] if texts else "FALSE"
     return " OR ".join(f"({text})" if " AND " in text else text for text in texts)
@@ -39,6 +42,12 @@ def atom_text(atom: Atom) -> str:
 def number_text(value: Fraction) -> str:
     """A number as an integer or a quotient of two."""
     return str(value) if value.denominator == 1 else f"{value.numerator} / {value.denominator}"
+
+
+def _place(atom: Atom) -> tuple[bool, tuple[str, ...]]:
+    """Equalities come first, then by the names of variables."""
+    equal = atom.equal if isinstance(atom, Equality) else atom.op == "="
+    return not equal, atom.names
 
 
 def _term(name: str, coefficient: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
+from tamis.constraints.interval_index import IndexedTuples
 from tamis.constraints.theory import Theory
 from tamis.errors import RefusedError
 
@@ -14,39 +15,41 @@ T = TypeVar("T", bound=Hashable)
 MOST_TUPLES = 10_000
 # Pairs of tuples that one operation conjoins: about a minute.
 MOST_PAIRS = 2_000_000
-# Sets up to this size are searched for tuples that others contain. The search is quadratic and optional.
-MOST_SEARCHED = 300
+# Pairs of tuples that are compared to find tuples that others contain. The search is optional: seconds.
+MOST_COMPARED = 200_000
 
 
-def conjoined(theory: Theory[T], ones: Sequence[T], others: Sequence[T]) -> list[T]:
+def conjoined(theory: Theory[T], ones: IndexedTuples[T], others: Sequence[T]) -> list[T]:
     """The points of both sets. Raises `RefusedError` for too many tuples."""
-    if len(ones) * len(others) > MOST_PAIRS:
-        raise _too_many(f"{len(ones)} × {len(others)} pairs of tuples, more than {MOST_PAIRS}")
     found: dict[T, None] = {}
-    for one in ones:
-        for other in others:
+    pairs = 0
+    for other, candidates in ones.meeting(others):
+        pairs += len(candidates)
+        if pairs > MOST_PAIRS:
+            raise _too_many(f"more than {MOST_PAIRS} pairs of tuples")
+        for one in candidates:
             both = theory.conjoin(one, other)
             if both is not None:
                 found[both] = None
         check_count(len(found))
-    return without_subsumed(theory, found)
+    return without_subsumed(theory, found, ones.names)
 
 
-def difference(theory: Theory[T], ones: Iterable[T], others: Sequence[T]) -> list[T]:
+def difference(theory: Theory[T], ones: Sequence[T], others: IndexedTuples[T]) -> list[T]:
     """The points of the first set that aren't in the second one. The parts of each tuple are disjoint.
 
     Raises `RefusedError` for too many tuples.
     """
     out: dict[T, None] = {}
-    for one in ones:
+    for one, candidates in others.meeting(ones):
         parts = [one]
-        for other in others:
+        for other in candidates:
             parts = [part for before in parts for part in _tuple_difference(theory, before, other)]
             check_count(len(out) + len(parts))
             if not parts:
                 break
         out |= dict.fromkeys(parts)
-    return list(out)
+    return without_subsumed(theory, out, others.names)
 
 
 def disjoint(theory: Theory[T], tuples: Sequence[T]) -> list[T]:
@@ -56,24 +59,34 @@ def disjoint(theory: Theory[T], tuples: Sequence[T]) -> list[T]:
     """
     out: list[T] = []
     for found in tuples:
-        out += difference(theory, [found], out)
+        out += difference(theory, [found], IndexedTuples(theory, out, ()))
         check_count(len(out))
     return out
 
 
-def without_subsumed(theory: Theory[T], tuples: Iterable[T]) -> list[T]:
-    """The tuples that no other one contains, in order; of a large set only those that no other one equals.
+def without_subsumed(theory: Theory[T], tuples: Iterable[T], names: Iterable[str]) -> list[T]:
+    """The tuples that no other one contains, in order. `names` has the variables that may be indexed.
 
-    Raises `RefusedError` for too many tuples.
+    If too many tuples meet, only equal ones are dropped. Raises `RefusedError` for too many tuples.
     """
-    kept = list(dict.fromkeys(tuples))
-    check_count(len(kept))
-    if len(kept) > MOST_SEARCHED:
-        return kept
-    candidates, kept = kept, []
-    for found in candidates:
-        if not any(theory.implies(found, other) for other in kept):
-            kept = [other for other in kept if not theory.implies(other, found)]
+    places: dict[T, int] = {}
+    for found in tuples:
+        places.setdefault(found, len(places))
+    check_count(len(places))
+    distinct = list(places)
+    kept: list[T] = []
+    compared = 0
+    for found, candidates in IndexedTuples(theory, distinct, names).meeting(distinct):
+        compared += len(candidates)
+        if compared > MOST_COMPARED:
+            return distinct
+        if not any(
+            # Of tuples with the same points, which a theory may write in several ways, the first one stays.
+            theory.implies(found, other)
+            and (places[other] < places[found] or not theory.implies(other, found))
+            for other in candidates
+            if other is not found
+        ):
             kept.append(found)
     return kept
 
