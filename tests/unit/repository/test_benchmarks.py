@@ -9,6 +9,7 @@ import pytest
 from benchmarks import windows
 from benchmarks.__main__ import NAMES
 from benchmarks.bounded import deciding
+from benchmarks.constraints import operations, projection
 from benchmarks.harness import Result, keep, machine
 from benchmarks.latency import quantile
 from benchmarks.omission import growth, retention, stores
@@ -97,6 +98,12 @@ def test_deciding_takes_milliseconds() -> None:
     """The benchmark itself compares the verdicts with what the queries were made to be."""
     for row in deciding.run(True, lambda _: None).rows:
         assert 0 < float(row["check, ms"] or 0) < 1000
+
+
+def test_projections_and_operations_of_constraints_agree_with_the_slow_ways() -> None:
+    """The benchmarks themselves compare the results."""
+    for row in (*projection.run(True, lambda _: None).rows, *operations.run(True, lambda _: None).rows):
+        assert isinstance(row["ratio"], float) and row["ratio"] > 0
 
 
 def test_windows_have_the_rows_of_duckdb() -> None:

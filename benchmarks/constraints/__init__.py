@@ -1,0 +1,1 @@
+"""Algebra of constraint relations: projections as variables grow, and operations as tuples grow."""
