@@ -12,7 +12,7 @@ from tamis.constraints.atoms import Linear, linear
 from tamis.constraints.interval_index import IndexedTuples
 from tamis.constraints.theories.order import OrderTuple, Temporal
 from tamis.constraints.theory import Numbers
-from tamis.constraints.tuple_sets import conjoined, difference
+from tamis.constraints.tuple_sets import conjoined, difference, without_subsumed
 
 NAME = "constraints.operations"
 SIZES = (30, 100, 300, 1000)
@@ -36,8 +36,8 @@ def run(quick: bool, say: Say) -> Result:
         {"repeats": repeats, "quick": quick},
         (
             f"CPU time, medians of {repeats} alternating runs on one core",
-            "each tuple is a box of three variables with sides of 10, and a bound on the difference of two; the"
-            " range of x grows with the number of tuples, those of y and z are 40",
+            "each tuple is a box of three variables with sides of 10, and a bound on the difference of two;"
+            " the range of x grows with the number of tuples, those of y and z are 40",
             "select: twenty ranges of x, each a hundredth of all; join and difference: with another relation"
             " of as many tuples",
             "all pairs: the same without index; ratio: all pairs to the time with the index, which is built"
@@ -57,7 +57,8 @@ def _row(operation: str, count: int, repeats: int) -> dict[str, Cell]:
     }
     found = medians(works, repeats)
     (mine, result), (every, expected) = found["indexed"], found["all"]
-    if result != expected:
+    # Without the index, large sets aren't searched for tuples that others contain.
+    if result != without_subsumed(theory, expected, NAMES):
         raise AssertionError("the index changes the result")
     return {
         "operation": operation,
