@@ -160,7 +160,8 @@ class Relation:
 
     def implies(self, other: Relation) -> bool:
         """Tell if every point is a point of the other relation, too. Raises as `difference` does."""
-        return self.difference(other).empty()
+        one, two = self._unified(other, same_variables=True)
+        return tuple_sets.covered(self._theory, one._tuples, two._indexed)
 
     def equivalent(self, other: Relation) -> bool:
         """Tell if both relations have the same points. Raises as `difference` does."""
@@ -171,7 +172,7 @@ class Relation:
 
         Raises `RefusedError` for too many tuples.
         """
-        return self._with(tuple_sets.disjoint(self._theory, self._tuples))
+        return self._with(tuple_sets.disjoint(self._theory, self._indexed))
 
     def interval(self, name: str) -> Interval | None:
         """The smallest interval that has all values of a variable; None if the relation is empty. Raises

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from tamis.constraints.interval_index import IndexedTuples
 from tamis.constraints.theory import Theory
@@ -41,25 +41,34 @@ def difference(theory: Theory[T], ones: Sequence[T], others: IndexedTuples[T]) -
     Raises `RefusedError` for too many tuples.
     """
     out: dict[T, None] = {}
+    subtract = _Subtraction(theory)
     for one, candidates in others.meeting(ones):
-        parts = [one]
-        for other in candidates:
-            parts = [part for before in parts for part in _tuple_difference(theory, before, other)]
-            check_count(len(out) + len(parts))
-            if not parts:
-                break
-        out |= dict.fromkeys(parts)
+        out |= dict.fromkeys(subtract(one, candidates))
+        check_count(len(out))
     return without_subsumed(theory, out, others.names)
 
 
-def disjoint(theory: Theory[T], tuples: Sequence[T]) -> list[T]:
+def covered(theory: Theory[T], ones: Sequence[T], others: IndexedTuples[T]) -> bool:
+    """Tell if all points of the first set are in the second one.
+
+    Raises `RefusedError` for too many tuples.
+    """
+    subtract = _Subtraction(theory)
+    return not any(subtract(one, candidates) for one, candidates in others.meeting(ones))
+
+
+def disjoint(theory: Theory[T], tuples: IndexedTuples[T]) -> list[T]:
     """Tuples with the same union of which no two have a point in common.
 
     Raises `RefusedError` for too many tuples.
     """
     out: list[T] = []
-    for found in tuples:
-        out += difference(theory, [found], IndexedTuples(theory, out, ()))
+    places: dict[T, int] = {}
+    for place, found in enumerate(tuples.tuples):
+        places.setdefault(found, place)
+    subtract = _Subtraction(theory)
+    for place, (found, candidates) in enumerate(tuples.meeting(tuples.tuples)):
+        out += subtract(found, [each for each in candidates if places[each] < place])
         check_count(len(out))
     return out
 
@@ -97,27 +106,55 @@ def check_count(count: int) -> None:
         raise _too_many(f"more than {MOST_TUPLES} tuples")
 
 
-def _tuple_difference(theory: Theory[T], one: T, other: T) -> list[T]:
-    """The points of one tuple that aren't in another, as disjoint tuples (goldin-1997, Definition 14).
+class _Subtraction(Generic[T]):
+    """Subtraction of tuples from a tuple, in disjoint parts (goldin-1997, Definition 14).
 
-    Each atom of `other` splits `one` in the part where the atom fails, which belongs to the difference, and
-    the part where the atom holds, which the next atom splits.
+    Each atom of the subtrahend splits the minuend in the part where the atom fails, which belongs to the
+    difference, and the part where the atom holds, which the next atom splits.
     """
-    if theory.conjoin(one, other) is None:
-        return [one]
-    parts: list[T] = []
-    rest = one
-    for atom in theory.atoms(other):
-        for negation in atom.negated():
-            outside = theory.conjunction([negation])
-            part = None if outside is None else theory.conjoin(rest, outside)
-            if part is not None:
-                parts.append(part)
-        inside = theory.conjunction([atom])
-        both = None if inside is None else theory.conjoin(rest, inside)
-        assert both is not None  # the two tuples have a point in common
-        rest = both
-    return parts
+
+    def __init__(self, theory: Theory[T]) -> None:
+        self._theory = theory
+        self._splits: dict[T, list[tuple[T, list[T]]]] = {}
+
+    def __call__(self, one: T, others: Iterable[T]) -> list[T]:
+        parts = [one]
+        for other in others:
+            parts = [part for before in parts for part in self._without(before, other)]
+            check_count(len(parts))
+            if not parts:
+                break
+        return parts
+
+    def _without(self, one: T, other: T) -> list[T]:
+        conjoin = self._theory.conjoin
+        if conjoin(one, other) is None:
+            return [one]
+        parts: list[T] = []
+        rest = one
+        for inside, outsides in self._atoms(other):
+            parts += [part for outside in outsides if (part := conjoin(rest, outside)) is not None]
+            both = conjoin(rest, inside)
+            assert both is not None  # the two tuples have a point in common
+            rest = both
+        return parts
+
+    def _atoms(self, other: T) -> list[tuple[T, list[T]]]:
+        """Each atom of a tuple, and its negations, as tuples."""
+        if other not in self._splits:
+            self._splits[other] = [
+                (
+                    inside,
+                    [
+                        found
+                        for each in atom.negated()
+                        if (found := self._theory.conjunction([each])) is not None
+                    ],
+                )
+                for atom in self._theory.atoms(other)
+                if (inside := self._theory.conjunction([atom])) is not None
+            ]
+        return self._splits[other]
 
 
 def _too_many(what: str) -> RefusedError:

@@ -8,22 +8,24 @@ from random import Random
 OPERATORS = ("<", "<=", "=", ">=", ">")
 
 
-def constant(random: Random, largest: int = 3) -> str:
-    """A multiple of 1/2, in one of its spellings."""
-    halves = random.randint(-2 * largest, 2 * largest)
-    return random.choice([f"{halves} / 2", f"{halves / 2}"]) if halves % 2 else f"{halves // 2}"
+def constant(random: Random, denominators: Sequence[int] = (2,), largest: int = 3) -> str:
+    """A multiple of a unit fraction, in one of its spellings."""
+    below = random.choice(denominators)
+    above = random.randint(-below * largest, below * largest)
+    decimal = [f"{above / below}"] if below in (1, 2, 4) else []
+    return random.choice([f"{above} / {below}", *decimal]) if above % below else f"{above // below}"
 
 
-def order_atom(random: Random, names: Sequence[str], theory: str) -> str:
+def order_atom(random: Random, names: Sequence[str], theory: str, denominators: Sequence[int] = (2,)) -> str:
     """A comparison of one or two variables; of the theory temporal, also of a difference."""
     op = random.choice(OPERATORS)
     if len(names) < 2 or random.random() < 0.4:
-        name, value = random.choice(names), constant(random)
+        name, value = random.choice(names), constant(random, denominators)
         return random.choice([f"{name} {op} {value}", f"{value} {op} {name}"])
     one, other = random.sample(list(names), 2)
     if theory == "dense" or random.random() < 0.3:
         return f"{one} {op} {other}"
-    return f"{one} - {other} {op} {constant(random)}"
+    return f"{one} - {other} {op} {constant(random, denominators)}"
 
 
 def symbol_atom(random: Random, names: Sequence[str], symbols: str) -> str:
@@ -33,9 +35,12 @@ def symbol_atom(random: Random, names: Sequence[str], symbols: str) -> str:
     return f"{one} {op} {random.choice(others)}"
 
 
-def conjunction(random: Random, names: Sequence[str], theory: str, most: int = 5) -> str:
+def conjunction(
+    random: Random, names: Sequence[str], theory: str, most: int = 5, denominators: Sequence[int] = (2,)
+) -> str:
     """Some atoms that all hold."""
-    return " AND ".join(order_atom(random, names, theory) for _ in range(random.randint(1, most)))
+    count = random.randint(1, most)
+    return " AND ".join(order_atom(random, names, theory, denominators) for _ in range(count))
 
 
 def condition(random: Random, names: Sequence[str], theory: str, depth: int = 3) -> str:

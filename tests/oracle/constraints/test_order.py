@@ -67,6 +67,21 @@ def test_operations_on_one_set_of_variables(theory: str, numbers: str) -> None:
         assert first.implies(second) <= (not (in_one & ~in_two).any())
 
 
+@pytest.mark.parametrize("theory", ["dense", "temporal"])
+def test_constants_with_different_denominators(theory: str) -> None:
+    """Halves, thirds and quarters together, at points that are multiples of 1/12."""
+    random = Random(f"{SEED} denominators {theory}")
+    points = grid({name: axis(-4, 4, 12) for name in "xy"})
+    for _ in range(CASES):
+        one, two = (conjunction(random, "xy", theory, denominators=(1, 2, 3, 4)) for _ in range(2))
+        first, second = (parsed(text, ["x", "y"], theory, "real") for text in (one, two))
+        in_one, in_two = evaluated(one, points), evaluated(two, points)
+        check(first.select(two), points, in_one & in_two, random)
+        check(first.difference(second), points, in_one & ~in_two, random)
+        if not second.empty():
+            assert first.implies(first.union(second)) and second.implies(second)
+
+
 @pytest.mark.parametrize(("theory", "numbers"), KINDS)
 def test_join(theory: str, numbers: str) -> None:
     random = Random(f"{SEED} join {theory} {numbers}")
