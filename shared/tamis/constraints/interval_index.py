@@ -25,6 +25,8 @@ FEWEST_PAIRS = 500
 # Tuples that are looked at to choose a variable, and variables whose indexes are compared.
 SAMPLE = 50
 MOST_COMPARED = 3
+# Integers up to here are floats, too.
+LARGEST_EXACT = 1 << 53
 
 
 class IntervalIndex:
@@ -119,6 +121,8 @@ def ends(intervals: Iterable[Interval]) -> tuple[Floats, Floats]:
 
 def _at_least(value: Fraction) -> float:
     """A float that is not below a number: the nearest one, or the next above it."""
+    if value.denominator == 1 and abs(value.numerator) <= LARGEST_EXACT:
+        return float(value.numerator)
     try:
         near = float(value)
     except OverflowError:

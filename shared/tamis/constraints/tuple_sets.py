@@ -13,20 +13,17 @@ T = TypeVar("T", bound=Hashable)
 
 # Tuples of one relation: more take minutes in each operation, and nobody reads them.
 MOST_TUPLES = 10_000
-# Pairs of tuples that one operation conjoins: about a minute.
-MOST_PAIRS = 2_000_000
+# Pairs of tuples that one operation conjoins: about half a minute.
+MOST_PAIRS = 1_000_000
 # Pairs of tuples that are compared to find tuples that others contain. The search is optional: seconds.
 MOST_COMPARED = 200_000
+_SMALLER = "split the relation, or simplify its constraints"
 
 
 def conjoined(theory: Theory[T], ones: IndexedTuples[T], others: Sequence[T]) -> list[T]:
     """The points of both sets. Raises `RefusedError` for too many tuples."""
     found: dict[T, None] = {}
-    pairs = 0
-    for other, candidates in ones.meeting(others):
-        pairs += len(candidates)
-        if pairs > MOST_PAIRS:
-            raise _too_many(f"more than {MOST_PAIRS} pairs of tuples")
+    for other, candidates in _meeting(ones, others):
         for one in candidates:
             both = theory.conjoin(one, other)
             if both is not None:
@@ -42,7 +39,7 @@ def difference(theory: Theory[T], ones: Sequence[T], others: IndexedTuples[T]) -
     """
     out: dict[T, None] = {}
     subtract = _Subtraction(theory)
-    for one, candidates in others.meeting(ones):
+    for one, candidates in _meeting(others, ones):
         out |= dict.fromkeys(subtract(one, candidates))
         check_count(len(out))
     return without_subsumed(theory, out, others.names)
@@ -103,7 +100,23 @@ def without_subsumed(theory: Theory[T], tuples: Iterable[T], names: Iterable[str
 def check_count(count: int) -> None:
     """Raises `RefusedError` for too many tuples."""
     if count > MOST_TUPLES:
-        raise _too_many(f"more than {MOST_TUPLES} tuples")
+        raise RefusedError(f"the result has more than {MOST_TUPLES} tuples", hint=_SMALLER)
+
+
+def _check_pairs(count: int) -> None:
+    if count > MOST_PAIRS:
+        raise RefusedError(f"the operation combines more than {MOST_PAIRS} pairs of tuples", hint=_SMALLER)
+
+
+def _meeting(indexed: IndexedTuples[T], others: Iterable[T]) -> list[tuple[T, Sequence[T]]]:
+    """All pairs of tuples that may meet, by the other one. Too many are refused before any work is done."""
+    pairs = 0
+    out: list[tuple[T, Sequence[T]]] = []
+    for other, candidates in indexed.meeting(list(others)):
+        pairs += len(candidates)
+        _check_pairs(pairs)
+        out.append((other, candidates))
+    return out
 
 
 class _Subtraction(Generic[T]):
@@ -116,10 +129,13 @@ class _Subtraction(Generic[T]):
     def __init__(self, theory: Theory[T]) -> None:
         self._theory = theory
         self._splits: dict[T, list[tuple[T, list[T]]]] = {}
+        self._pairs = 0
 
     def __call__(self, one: T, others: Iterable[T]) -> list[T]:
         parts = [one]
         for other in others:
+            self._pairs += len(parts)
+            _check_pairs(self._pairs)
             parts = [part for before in parts for part in self._without(before, other)]
             check_count(len(parts))
             if not parts:
@@ -155,7 +171,3 @@ class _Subtraction(Generic[T]):
                 if (inside := self._theory.conjunction([atom])) is not None
             ]
         return self._splits[other]
-
-
-def _too_many(what: str) -> RefusedError:
-    return RefusedError(f"the result has {what}", hint="split the relation, or simplify its constraints")

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from tamis.constraints import Relation
+from tamis.constraints import Relation, tuple_sets
 from tamis.errors import InputError, RefusedError, SqlErrors
 
 
@@ -173,6 +173,29 @@ def test_large_products_are_refused() -> None:
     stripes = [" OR ".join(f"{name} = {i}" for i in range(101)) for name in "xy"]
     with pytest.raises(RefusedError, match="more than 10000 tuples"):
         Relation.parse(f"({stripes[0]}) AND ({stripes[1]})", ["x", "y"])
+
+
+def test_long_operations_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pair of these tuples is excluded by an interval."""
+    monkeypatch.setattr(tuple_sets, "MOST_PAIRS", 2000)
+    found = temporal(" OR ".join(f"(x - y > {2 * i} AND x - y < {2 * i + 1})" for i in range(50)))
+    same = temporal(" OR ".join(f"(x - y > {2 * i} AND x - y < {2 * i + 1})" for i in reversed(range(50))))
+    for operation in (found.join, found.difference):
+        with pytest.raises(RefusedError, match="combines more than 2000 pairs of tuples"):
+            operation(same)
+    monkeypatch.setattr(tuple_sets, "MOST_PAIRS", 1000)
+    with pytest.raises(RefusedError, match="combines more than 1000 pairs of tuples"):
+        found.implies(same)
+
+
+def test_constants_without_a_short_common_denominator_are_refused() -> None:
+    names = [f"x{i}" for i in range(20)]
+    digits = 10**250
+    text = " AND ".join(f"{name} < 1 / {digits + 2 * i + 1}" for i, name in enumerate(names))
+    with pytest.raises(RefusedError, match="common denominator of the constants has more than 4096 bits"):
+        Relation.parse(text, names)
+    several = " AND ".join(f"x < 1 / {digits + 2 * i + 1}" for i in range(20))
+    assert Relation.parse(several, ["x"]).text() == f"x < 1 / {digits + 39}"
 
 
 def test_alternatives_that_contradict_each_other_cost_nothing() -> None:

@@ -18,9 +18,12 @@ from typing import NamedTuple, TypeAlias
 
 from tamis.constraints.atoms import Linear, Value, compare, number
 from tamis.constraints.theory import Interval
+from tamis.errors import RefusedError
 
 Matrix: TypeAlias = list[list[int | None]]
 ZERO = 1  # the closed bound 0
+# Bounds of more digits make each step slow. Constants of measurements have less than 100.
+MOST_SCALE_BITS = 4096
 
 
 class Bound(NamedTuple):
@@ -79,27 +82,32 @@ def bounds_of(atom: Linear, whole: bool) -> list[Bound]:
 
 
 def zone(bounds: Collection[Bound]) -> Zone | None:
-    """The canonical form of a conjunction of bounds; None if it is unsatisfiable."""
-    names = sorted({name for bound in bounds for name in bound[:2] if name is not None})
-    scale = lcm(*(bound.constant.denominator for bound in bounds))
+    """The canonical form of a conjunction of bounds; None if it is unsatisfiable.
+
+    Raises `RefusedError` for constants without a short common denominator.
+    """
+    tightest: dict[tuple[str | None, str | None], tuple[Fraction, bool]] = {}
+    for left, right, constant, closed in bounds:
+        before = tightest.get((left, right))
+        if before is None or (constant, closed) < before:
+            tightest[left, right] = constant, closed
+    names = sorted({name for pair in tightest for name in pair if name is not None})
+    scale = _common(*(constant.denominator for constant, _ in tightest.values()))
     nodes: dict[str | None, int] = {None: 0} | {name: node for node, name in enumerate(names, 1)}
     matrix = _unbounded(len(names))
-    for left, right, constant, closed in bounds:
-        row, column, raw = matrix[nodes[left]], nodes[right], 2 * int(constant * scale) + closed
-        before = row[column]
-        if before is None or raw < before:
-            row[column] = raw
+    for (left, right), (constant, closed) in tightest.items():
+        matrix[nodes[left]][nodes[right]] = 2 * int(constant * scale) + closed
     return _canonical(names, scale, matrix) if _close(matrix) else None
 
 
 def conjoin(one: Zone, other: Zone) -> Zone | None:
-    """The common points; None if there are none."""
+    """The common points; None if there are none. Raises `RefusedError` as `zone` does."""
     if len(other.names) > len(one.names):
         one, other = other, one
     names = list(one.names)
     if not set(other.names) <= set(names):
         names = sorted({*names, *other.names})
-    scale = lcm(one.scale, other.scale)
+    scale = _common(one.scale, other.scale)
     matrix = _spread(one, names, scale)
     nodes = [0, *(names.index(name) + 1 for name in other.names)]
     factor = scale // other.scale
@@ -147,6 +155,12 @@ def rename(found: Zone, names: Mapping[str, str]) -> Zone:
 
 def implies(one: Zone, other: Zone) -> bool:
     """Tell if every point of `one` is in `other`: each bound of `one` is at least as tight."""
+    if one.names == other.names and one.scale == other.scale:
+        return all(
+            theirs is None or (raw is not None and raw <= theirs)
+            for mine, row in zip(one.rows, other.rows, strict=True)
+            for raw, theirs in zip(mine, row, strict=True)
+        )
     if not set(other.names) <= set(one.names):
         return False
     nodes = [0, *(one.names.index(name) + 1 for name in other.names)]
@@ -220,6 +234,17 @@ def atoms_of(bounds: Iterable[Bound]) -> list[Linear]:
         else:
             out.append(Linear(tuple(terms), "<=" if closed else "<", constant))
     return out
+
+
+def _common(*denominators: int) -> int:
+    """The least common multiple. Raises `RefusedError` if it is too long."""
+    scale = lcm(*denominators)
+    if scale.bit_length() > MOST_SCALE_BITS:
+        raise RefusedError(
+            f"the common denominator of the constants has more than {MOST_SCALE_BITS} bits",
+            hint="write constants with fewer digits, or with equal denominators",
+        )
+    return scale
 
 
 def _bound(found: Zone, i: int, j: int) -> Bound:
