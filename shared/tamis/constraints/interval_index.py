@@ -96,7 +96,9 @@ class IndexedTuples(Generic[T]):
             for name, found in intervals.items()
         }
         names = sorted((name for name in self.names if ends_of[name]), key=lambda name: -ends_of[name])
-        costs = {name: self._index(name).cost(intervals[name]) for name in names[:MOST_COMPARED]}
+        # An index costs an interval of each tuple, which few searches don't repay.
+        most = min(MOST_COMPARED, 1 + len(others) // 10)
+        costs = {name: self._index(name).cost(intervals[name]) for name in names[:most]}
         best = min(costs, key=costs.__getitem__, default=None)
         return None if best is None or costs[best] == len(self.tuples) * len(sample) else best
 
