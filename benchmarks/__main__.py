@@ -37,6 +37,8 @@ NAMES = (
     "sharing.match",
     "sharing.growth",
     "sharing.plan_changes",
+    "similarity.watching",
+    "similarity.growth",
     "windows",
     "sizing",
 )
@@ -55,7 +57,7 @@ RESULTS = Path(__file__).parent / "results"
 def main(names: tuple[str, ...], quick: bool) -> None:
     """Run all benchmarks, or those named: omission (which is omission.stores, omission.retention and
     omission.growth), predicates, stall, edge, joiner, latency, alerts, bounded, constraints, sharing,
-    windows, sizing.
+    similarity, windows, sizing.
     """
     # SIGTERM must also run each `finally`, which ends the processes of a benchmark.
     signal.signal(signal.SIGTERM, _interrupt)

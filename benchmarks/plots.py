@@ -156,6 +156,19 @@ def evaluation(rows: Sequence[Row]) -> None:
     _save(figure, "predicates-evaluation.png")
 
 
+def similarity_growth(rows: Sequence[Row]) -> None:
+    """Time per reading of `tamis.similarity`, a panel for each size that grows."""
+    figure, panels = _panels(4, sharey=True)
+    for axes, by in zip(panels, ("patterns", "length", "epsilon", "keys"), strict=True):
+        mine = [row for row in rows if row["grows"] == by]
+        axes.plot([row[by] for row in mine], [row["ns per reading"] for row in mine], marker="o", color="C0")
+        axes.axhline(1e9 / 20_000, color="0.5", linestyle=":")
+        axes.set(xscale="log", yscale="log", xlabel=by, title=f"time by {by}")
+    panels[0].set_ylabel("CPU time per reading (ns)")
+    panels[0].text(10, 1e9 / 20_000, "20,000 readings/s", va="bottom", color="0.3")
+    _save(figure, "similarity-growth.png")
+
+
 def _panels(number: int, *, sharey: bool = False) -> tuple[Figure, list[Axes]]:
     figure = Figure(figsize=(5.2 * number, 4.6), layout="constrained")
     panels = list(figure.subplots(1, number, sharey=sharey))
@@ -190,5 +203,6 @@ if __name__ == "__main__":
             ("omission.growth", growth),
             ("predicates.matching", matching),
             ("predicates.evaluation", evaluation),
+            ("similarity.growth", similarity_growth),
         ]
     )

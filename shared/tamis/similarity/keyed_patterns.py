@@ -38,7 +38,7 @@ class KeyedPatterns:
 
     Series are told apart by keys: whole numbers from 0, which the caller assigns densely, since memory grows
     with the greatest key. A series takes the latest readings, 1.25 times as many as the longest pattern has
-    (at least 16 more), and for each length of patterns 104 bytes.
+    (at least 16 more), and for each length of patterns 104 bytes; see `bytes_per_key`.
     """
 
     def __init__(self, patterns: Iterable[Pattern]) -> None:
@@ -53,6 +53,11 @@ class KeyedPatterns:
         self._tails = np.empty((0, self.longest + max(16, self.longest // 4)))
         self._marks = np.zeros((0, MARKS), np.int64)
         self._sums = np.empty((0, self._lengths, columns(WAVES)))
+
+    @property
+    def bytes_per_key(self) -> int:
+        """The memory of one series."""
+        return sum(8 * array[:1].size for array in (self._tails, self._marks, self._sums))
 
     def push(self, keys: npt.ArrayLike, readings: npt.ArrayLike) -> Matches:
         """Append a reading to the series of each key, in the order of the rows; returns the matches.

@@ -112,7 +112,7 @@ def _position(lowest: np.uint64) -> int:
     return position
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", fastmath={"reassoc"})
 def near(pattern: int, point: Floats, points: Floats, reaches: Floats) -> bool:
     """Tell if the fingerprints are as close as those of a match."""
     apart = 0.0

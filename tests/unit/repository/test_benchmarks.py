@@ -15,6 +15,7 @@ from benchmarks.latency import quantile
 from benchmarks.omission import growth, retention, stores
 from benchmarks.pages import fill
 from benchmarks.predicates import evaluation, relaxing
+from benchmarks.similarity import watching
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 
@@ -104,6 +105,13 @@ def test_projections_and_operations_of_constraints_agree_with_the_slow_ways() ->
     """The benchmarks themselves compare the results."""
     for row in (*projection.run(True, lambda _: None).rows, *operations.run(True, lambda _: None).rows):
         assert isinstance(row["ratio"], float) and row["ratio"] > 0
+
+
+def test_similarity_finds_the_matches_of_libraries() -> None:
+    """The benchmark itself compares how many."""
+    for row in watching.run(True, lambda _: None).rows:
+        assert isinstance(row["matches"], int) and row["matches"] > 0
+        assert isinstance(row["Tamis : BLAS"], float) and row["Tamis : BLAS"] > 0
 
 
 def test_windows_have_the_rows_of_duckdb() -> None:

@@ -1,0 +1,1 @@
+"""Watching series for patterns by similarity, beside libraries that compute all distances."""
