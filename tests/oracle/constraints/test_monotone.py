@@ -25,22 +25,21 @@ def random_line(r: random.Random) -> Line:
 
 
 def random_constraints(r: random.Random, names: list[str], most: int) -> list[Constraint]:
-    """Bounds, monotone constraints, and equalities as two of them."""
+    """Bounds, monotone constraints, and equalities as two of them; often through the same corners."""
     found: list[Constraint] = []
+    widest = r.choice((1, 3))
     while len(found) < most:
+        strict = r.random() < 0.4
         if r.random() < 0.35:
-            found.append(
-                ({r.choice(names): Fraction(r.choice((-1, 1)))}, Fraction(r.randint(-3, 3)), r.random() < 0.4)
-            )
+            constant = Fraction(r.randint(-widest, widest))
+            found.append(({r.choice(names): Fraction(r.choice((-1, 1)))}, constant, strict))
             continue
         x, y = r.sample(names, 2)
-        slope, intercept, strict = random_line(r)
-        found.append(({x: Fraction(1), y: -slope}, intercept, strict))
-        if r.random() < 0.15:
-            found[-1:] = [
-                ({x: Fraction(1), y: -slope}, intercept, False),
-                ({x: Fraction(-1), y: slope}, -intercept, False),
-            ]
+        slope, intercept = r.choice(SLOPES), Fraction(r.randint(-widest, widest))
+        equal = r.random() < 0.15
+        found.append(({x: Fraction(1), y: -slope}, intercept, strict and not equal))
+        if equal:
+            found.append(({x: Fraction(-1), y: slope}, -intercept, False))
     return found
 
 
@@ -168,6 +167,43 @@ def test_a_consistent_network_restricts_to_every_projection_and_is_canonical(tim
         assert other is not None
         assert (other.lower, other.upper, other.clusters) == (network.lower, network.upper, network.clusters)
     assert min(found.values()) > 0
+
+
+@pytest.mark.parametrize("times", also_long(50))
+def test_equal_sets_of_points_have_equal_networks(times: int) -> None:
+    """Two variables between -1 and 1, so that many constraints pass through the same corners."""
+    r = random.Random(SEED + 4)
+    places = [{"x": x, "y": y} for x, y in product([Fraction(n, 4) for n in range(-5, 6)], repeat=2)]
+    known: dict[tuple[bool, ...], list[tuple[list[Constraint], Network]]] = {}
+    corners = equal = 0
+    for _ in range(cases(1 / 60) * times):
+        constraints: list[Constraint] = [
+            ({"x": Fraction(1)}, Fraction(r.choice((0, 1))), r.random() < 0.2),
+            ({"y": Fraction(-1)}, Fraction(r.choice((0, 1))), r.random() < 0.2),
+        ]
+        constraints = [each for each in constraints if r.random() < 0.8]
+        for _ in range(r.randint(1, 3)):
+            slope, through = r.choice(SLOPES), (Fraction(r.choice((0, 1))), Fraction(r.choice((0, -1))))
+            constraints.append(
+                ({"x": Fraction(1), "y": -slope}, through[0] - slope * through[1], r.random() < 0.7)
+            )
+        network = _consistent(constraints)
+        assert network is not None
+        kept = constraints_of(network, {"x", "y"})
+        assert same(constraints, kept)
+        corners += any(len(lines) > 1 for lines in network.clusters.values())
+        signature = tuple(fourier_motzkin.holds(constraints, place) for place in places)
+        for others, other in known.setdefault(signature, []):
+            same_form = (network.lower, network.upper, network.clusters) == (
+                other.lower,
+                other.upper,
+                other.clusters,
+            )
+            if not same_form:
+                assert not same(kept, others)
+        known[signature] = [(kept, network), *known[signature]][:3]
+        equal += len(known[signature]) > 1
+    assert corners > 0 and equal > 0
 
 
 def _consistent(constraints: list[Constraint]) -> Network | None:

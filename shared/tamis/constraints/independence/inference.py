@@ -164,7 +164,7 @@ def _of_selection(expression: Select, one: Names, other: Names) -> Derivation | 
         return Derivation("a selection sets variables equal to constants", expression, one, other)
     rule = "a selection by variables of one side keeps independence"
     # A variable that is equal to a constant is one in the other conjuncts, too.
-    compared = list({names if constant else names - constants for names, constant in parts})
+    compared = list(dict.fromkeys(names if constant else names - constants for names, constant in parts))
     for sides in product((0, 1), repeat=min(len(compared), _MOST_CHOICES)):
         wide = [first, second]
         for names, side in zip(compared, sides, strict=False):

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import ClassVar, Literal
 
 from tamis.constraints.atoms import Atom, Linear, Value, linear, number
+from tamis.constraints.linear import integers as omega
 from tamis.constraints.monotone import integers
 from tamis.constraints.monotone.canonical import drop_redundant
 from tamis.constraints.monotone.lines import Line
@@ -60,7 +61,7 @@ class Monotone:
     """Monotone constraints.
 
     Over real numbers, tuples are globally consistent: projection is restriction. Over integers a projection
-    is refused if it isn't exact, and so is a conjunction if nothing tells whether it has an integer solution.
+    that isn't exact is refused.
     """
 
     numbers: Numbers
@@ -125,9 +126,8 @@ class Monotone:
         )
 
     def implies(self, one: MonotoneTuple, other: MonotoneTuple) -> bool:
-        """Tell if every point of `one` is one of `other`. Over integers, False may mean: not found out."""
         if self._integer:
-            return all(self._excluded(one, atom) for atom in _atoms(other))
+            return all(_excluded(one, atom) for atom in _atoms(other))
         lower, upper = dict(one.lower), dict(one.upper)
         return (
             all(
@@ -169,25 +169,24 @@ class Monotone:
             network.make_consistent()
             drop_redundant(network)
             return MonotoneTuple.of(network)
-        found = integers.satisfiable(network)
-        if found is None:
-            text = " AND ".join(map(atom_text, _atoms(MonotoneTuple.of(network))))
-            raise RefusedError(
-                f"nothing tells whether '{text}' has an integer solution: monotone constraints over integers "
-                "aren't closed under projection, and a search from the bounds found no answer",
-                hint="bound all variables below or above, or use real numbers",
-            )
-        return MonotoneTuple.of(network) if found else None
+        return MonotoneTuple.of(network) if _has_integer_point(network) else None
 
-    def _excluded(self, found: MonotoneTuple, atom: Linear) -> bool:
-        """Tell if an atom of an inequality fails nowhere in a tuple of integers; False if not found out."""
-        network = found.network(True)
-        try:
-            for negation in atom.negated():
-                _add(network, negation)
-            return integers.satisfiable(network) is False
-        except Unsatisfiable:
-            return True
+
+def _excluded(found: MonotoneTuple, atom: Linear) -> bool:
+    """Tell if an inequality fails nowhere in a tuple of integers."""
+    network = found.network(True)
+    try:
+        for negation in atom.negated():
+            _add(network, negation)
+        return not _has_integer_point(network)
+    except Unsatisfiable:
+        return True
+
+
+def _has_integer_point(network: Network) -> bool:
+    """Tell if a network of integers has a solution."""
+    found = integers.satisfiable(network)
+    return omega.satisfiable(_atoms(MonotoneTuple.of(network))) if found is None else found
 
 
 def _add(network: Network, atom: Linear) -> None:
