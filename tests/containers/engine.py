@@ -1,26 +1,38 @@
 """A Docker engine for the tests of containers, and the base image of the Dockerfiles if none can be pulled.
 
 An engine that answers already is used as it is. On a bare Debian machine root gets one of its own: the
-packages come by apt, and the engine listens on a socket of its own until the tests end.
+packages come by apt, and the engine listens on a socket of its own until the tests end. It runs in a PID
+namespace, so that it can't outlive this process, and no container can outlive the engine.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tamis.local.parent_death_signal import with_parent_death_signal
+
 BASE = "python:3.11-slim"
 SOCKET = Path("/run/tamis-containers.sock")
+LOCK = Path("/run/tamis-containers.lock")
+# What does not outlast an engine.
+RUN = Path("/run/tamis-engine")
 # Images and layers stay there between two runs.
 DATA = Path("/var/lib/tamis-containers")
 CERTIFICATES = Path("/usr/local/share/ca-certificates")
 BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
+# An engine needs a second on an idle machine.
+STARTING, STOPPING = 180.0, 120.0
+# Debian's packages start their services through this file; exit code 101 forbids it.
+POLICY = Path("/usr/sbin/policy-rc.d")
 
 # Debian's package by the program that it has.
 PACKAGES = {
@@ -55,37 +67,75 @@ def docker(*arguments: str, environment: Mapping[str, str] | None = None, check:
 @contextmanager
 def engine() -> Iterator[None]:
     """An engine that this process's environment names while the context lasts. Raises ImpossibleError."""
-    if _answers():
+    if _answers(os.environ.get("DOCKER_HOST")):
         yield
         return
     if os.geteuid():
         raise ImpossibleError("no Docker engine answers, and only root can start one")
     _install()
-    DATA.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix="tamis-engine-", dir="/run") as run:
-        log = Path(run) / "log"
-        with log.open("wb") as out:
-            process = subprocess.Popen(
-                [
-                    *("dockerd", "--host", f"unix://{SOCKET}", "--data-root", str(DATA)),
-                    *("--exec-root", f"{run}/exec", "--pidfile", f"{run}/pid"),
-                ],
-                stdout=out,
-                stderr=out,
-            )
+    with _alone(), _started():
         os.environ["DOCKER_HOST"] = f"unix://{SOCKET}"
         try:
-            deadline = time.monotonic() + 60
-            while not _answers():
-                if process.poll() is not None or time.monotonic() > deadline:
-                    last = log.read_text(errors="replace").strip().splitlines()
-                    raise ImpossibleError(f"dockerd does not start: {last[-1] if last else 'no log'}")
-                time.sleep(0.5)
+            # An earlier run that was killed may have left them.
+            for kind in ("container", "network", "volume"):
+                docker(kind, "prune", "--force")
             yield
+            # Layers that no image has any more; the cache of builds keeps what the next run needs.
+            docker("image", "prune", "--force", check=False)
         finally:
             del os.environ["DOCKER_HOST"]
-            process.terminate()
-            process.wait(60)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Wait for another run on this machine: two engines can't share the data."""
+    with LOCK.open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # A run that was killed leaves its files.
+        shutil.rmtree(RUN, ignore_errors=True)
+        RUN.mkdir()
+        try:
+            yield
+        finally:
+            shutil.rmtree(RUN, ignore_errors=True)
+
+
+@contextmanager
+def _started() -> Iterator[None]:
+    """An engine that listens at SOCKET while the context lasts. Raises ImpossibleError."""
+    DATA.mkdir(parents=True, exist_ok=True)
+    # The kernel kills all processes of the PID namespace, containers included, when the engine has ended.
+    command = ["/usr/bin/unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "dockerd"]
+    command += ["--host", f"unix://{SOCKET}", "--data-root", str(DATA)]
+    command += ["--exec-root", str(RUN / "exec"), "--pidfile", str(RUN / "pid")]
+    log = RUN / "log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(with_parent_death_signal(command), stdout=out, stderr=out)
+    try:
+        deadline = time.monotonic() + STARTING
+        while not _answers(f"unix://{SOCKET}"):
+            if process.poll() is not None or time.monotonic() > deadline:
+                last = log.read_text(errors="replace").strip().splitlines()
+                raise ImpossibleError(f"dockerd does not start: {last[-1] if last else 'no log'}")
+            time.sleep(0.5)
+        yield
+    finally:
+        _stop(process)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End the engine: it gets time to stop its containers and is then killed with them."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    try:
+        if process.poll() is None:
+            # unshare would not pass the signal on.
+            for child in children.read_text().split():
+                os.kill(int(child), signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(STOPPING)
+    finally:
+        process.kill()
+        process.wait()
 
 
 def have_base() -> None:
@@ -94,7 +144,12 @@ def have_base() -> None:
         return
     try:
         docker("pull", "--quiet", BASE)
-    except RuntimeError:
+    except RuntimeError as error:
+        if os.geteuid() or shutil.which("mmdebstrap") is None:
+            reason = str(error).strip().splitlines()[-1]
+            raise ImpossibleError(
+                f"{BASE} can't be pulled ({reason}), and only root with mmdebstrap can make it"
+            ) from None
         _make_base()
 
 
@@ -105,7 +160,13 @@ def _make_base() -> None:
             ["mmdebstrap", "--quiet", "--variant=minbase", "--include=ca-certificates,python3,python3-venv"]
             # Slim images leave these out; copyright notices stay.
             + [f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("man", "doc", "locale")]
-            + ["--dpkgopt=path-include=/usr/share/doc/*/copyright", "bookworm", str(archive), *_sources()],
+            + [
+                "--dpkgopt=path-include=/usr/share/doc/*/copyright",
+                "--dpkgopt=force-unsafe-io",
+                "bookworm",
+                str(archive),
+                *_sources(),
+            ],
             check=True,
         )
         root.mkdir()
@@ -129,10 +190,12 @@ def _sources() -> list[str]:
     return sorted({line for line in lines.splitlines() if line.split()[2].startswith("bookworm")})
 
 
-def _answers() -> bool:
+def _answers(host: str | None) -> bool:
+    """An engine answers at this address, or at the client's default address."""
     if shutil.which("docker") is None:
         return False
-    return "Server Version" in docker("info", check=False)
+    environment = {**os.environ, "DOCKER_HOST": host} if host else None
+    return "Server Version" in docker("info", environment=environment, check=False)
 
 
 def _install() -> None:
@@ -144,10 +207,28 @@ def _install() -> None:
             f"the packages {' '.join(missing)} are missing, and there is no apt to install them"
         )
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["update", "-q"], ["install", "-qy", "--no-install-recommends", *missing]):
-        done = subprocess.run(["apt-get", *command], env=quiet, capture_output=True, text=True, check=False)
-        if done.returncode:
-            said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-            raise ImpossibleError(
-                f"apt-get {' '.join(command)} failed: {said[-1] if said else 'no reason given'}"
+    patient = ["apt-get", "-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=300"]
+    with _services_stay_down():
+        for command in (["update", "-q"], ["install", "-qy", "--no-install-recommends", *missing]):
+            done = subprocess.run(
+                [*patient, *command], env=quiet, capture_output=True, text=True, check=False
             )
+            if done.returncode:
+                said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+                raise ImpossibleError(
+                    f"apt-get {' '.join(command)} failed: {said[-1] if said else 'no reason given'}"
+                )
+
+
+@contextmanager
+def _services_stay_down() -> Iterator[None]:
+    """Packages that are installed here start no service: the engine of Debian's package would stay."""
+    if POLICY.exists():
+        yield
+        return
+    POLICY.write_text("#!/bin/sh\nexit 101\n")
+    POLICY.chmod(0o755)
+    try:
+        yield
+    finally:
+        POLICY.unlink()

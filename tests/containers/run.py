@@ -6,59 +6,105 @@ Exits with 3 and one line that says why where no Docker engine can be had.
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
+from tempfile import TemporaryDirectory
 
 from tests.containers import wheels
-from tests.containers.engine import ImpossibleError, docker, engine, have_base
+from tests.containers.engine import ImpossibleError, engine, have_base
+from tests.containers.images import REPOSITORY, build, have_images
+
+from tamis.local.parent_death_signal import with_parent_death_signal
 
 # The exit code of a machine on which no engine can be had.
 IMPOSSIBLE = 3
+# Pytest's exit code where tests failed.
+FAILED = 1
+# The time that running tests get to remove their containers when the run is told to stop.
+CLEANING = 120.0
 
 
 def main() -> int:
     """Run the tests, or only those that the command line names; returns the exit code."""
+    # Containers are removed then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    # Shells start programs in the background with this signal ignored, and pytest would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with engine():
             _step("the base image", have_base)
-            _step("wheels of all locks", wheels.make)
-            for service in wheels.SERVICES:
-                _step(f"image of the {service}", partial(build, service))
-            command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
-            chosen = sys.argv[1:] or ["tests/containers"]
-            return subprocess.run(
-                [*command, *chosen], env={**os.environ, "TAMIS_CONTAINERS": "1"}, check=False
-            ).returncode
+            _step("all images", _build_everything)
+            return _test(sys.argv[1:] or ["tests/containers"])
     except ImpossibleError as error:
         print(f"containers can't be tested here: {error}", file=sys.stderr)
         return IMPOSSIBLE
 
 
-def build(service: str) -> None:
-    """Build the image of a service from the working tree."""
-    head = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=wheels.REPOSITORY, capture_output=True, text=True, check=False
+def _build_everything() -> None:
+    # Downloads, compilers and archives keep two cores busy only together.
+    with ThreadPoolExecutor(3) as pool:
+        lanes = {
+            "images of the services": _build_services,
+            "images of others": have_images,
+            "helm": _have_helm,
+        }
+        for lane in [pool.submit(_step, name, run) for name, run in lanes.items()]:
+            lane.result()
+
+
+def _build_services() -> None:
+    _step("wheels of all locks", wheels.make)
+    first, *rest = wheels.SERVICES
+    # The first one builds the layers that all have in common: compiler, Tamis's wheel, kernels.
+    _step(f"image of the {first}", partial(build, first))
+    with ThreadPoolExecutor(2) as pool:
+        for image in [pool.submit(_step, f"image of the {name}", partial(build, name)) for name in rest]:
+            image.result()
+
+
+def _have_helm() -> None:
+    """Helm, where test_helm.py would build it otherwise."""
+    if shutil.which("go"):
+        subprocess.run(
+            ["tests/containers/install_helm.sh", ".helm"], cwd=REPOSITORY, check=True, capture_output=True
+        )
+
+
+def _test(chosen: list[str]) -> int:
+    """Run the tests; those that fail are run once more. Returns the exit code."""
+    with TemporaryDirectory(prefix="tamis-containers-") as cache:
+        options = ["--durations", "15", "-o", f"cache_dir={cache}"]
+        code = _pytest([*options, *chosen])
+        if code == FAILED:
+            # On a busy machine an engine may be slow, or a first start late.
+            print("\n*** FAILED TESTS OF CONTAINERS RUN A SECOND TIME, alone ***\n", flush=True)
+            code = _pytest([*options, "--last-failed", "--last-failed-no-failures", "none", *chosen])
+            print(f"\n*** THE SECOND TIME THEY {'FAILED' if code else 'PASSED'} ***\n", flush=True)
+        return code
+
+
+def _pytest(arguments: list[str]) -> int:
+    process = subprocess.Popen(
+        with_parent_death_signal([sys.executable, "-m", "pytest", *arguments]),
+        env={**os.environ, "TAMIS_CONTAINERS": "1"},
     )
-    docker(
-        *(
-            "build",
-            "--quiet",
-            "--network",
-            "host",
-            "--build-arg",
-            f"REVISION={head.stdout.strip() or 'unknown'}",
-        ),
-        *(
-            "--file",
-            str(wheels.REPOSITORY / "services" / service / "Dockerfile"),
-            "--tag",
-            f"tamis-{service}",
-        ),
-        str(wheels.REPOSITORY),
-    )
+    try:
+        return process.wait()
+    except (KeyboardInterrupt, SystemExit) as stopped:
+        # Pytest ends its fixtures at this signal. From a terminal it has the signal already.
+        if isinstance(stopped, SystemExit):
+            process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(CLEANING)
+        process.kill()
+        raise
 
 
 def _step(name: str, run: Callable[[], None]) -> None:

@@ -21,18 +21,17 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import pytest
-from tests.containers.engine import docker
-from tests.unit.repository.test_compose import REPOSITORY, defaults, services
+from tests.containers.images import have_images
+from tests.unit.repository.test_compose import REPOSITORY, services
 
+from tamis.local.ports import free_ports
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import read_recording
 from tamis.verification.compare import alarms_of, compare
 from tamis.verification.reference import plain_join
 
-STAND_INS = Path(__file__).parent / "stand_ins"
 STATEMENTS = REPOSITORY / "deploy/compose/alerts.sql"
-PROMETHEUS = "http://127.0.0.1:9090"
 PARTITIONS = 2
 # The readings around the steam, and the number after which the loop ends: 75 s of replay.
 FIRST, LAST = 2250, 2550
@@ -43,8 +42,9 @@ pytestmark = pytest.mark.timeout(1500)
 EXPECTED_ALERTS: dict[str, str] = {}
 
 
-# The Compose files in use.
+# The Compose files in use, and ports of this machine: another fleet may have the usual ones.
 FILES: list[str] = []
+PORTS: dict[str, int] = {}
 
 
 def compose(*arguments: str, check: bool = True) -> str:
@@ -69,25 +69,8 @@ def environment() -> dict[str, str]:
         "REPLAY_FROM": str(FIRST),
         "REPLAY_TO": str(LAST),
         "JOINER_HEAP": "768m",
+        **{name: str(port) for name, port in PORTS.items()},
     }
-
-
-def have_images() -> None:
-    """The images of others by the names in the Compose file: pulled, or built with Debian's programs."""
-    known = docker("images", "--format", "{{.Repository}}:{{.Tag}}").split()
-    for name in ("kafka", "mosquitto", "prometheus", "alertmanager"):
-        image = defaults(services()[name]["image"])
-        if image in known:
-            continue
-        try:
-            docker("pull", "--quiet", image)
-        except RuntimeError:
-            build = ["build", "--network", "host", "--tag", image]
-            if name == "kafka":
-                build += ["--file", str(STAND_INS / "kafka.Dockerfile"), str(REPOSITORY / ".jars")]
-            else:
-                build += ["--target", name, str(STAND_INS)]
-            docker(*build)
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +85,8 @@ def running(*files: str, names: list[str]) -> Iterator[None]:
     """The services `names` of these Compose files; their data is removed afterwards."""
     have_images()
     FILES[:] = files
+    published = ("REGISTRY_PORT", "EDGE_PORT", "PROMETHEUS_PORT", "ALERTMANAGER_PORT")
+    PORTS.update(zip(published, free_ports(len(published)), strict=True))
     compose("down", "-v", "-t", "5", check=False)
     try:
         compose("up", "-d", "--no-build", *names)
@@ -130,7 +115,8 @@ def until(what: str, done: Any, seconds: float = STARTING) -> Any:
 
 
 def ask_prometheus(path: str, **fields: str) -> Any:
-    with urlopen(f"{PROMETHEUS}/api/v1/{path}?{urlencode(fields)}", timeout=10) as answer:
+    url = f"http://127.0.0.1:{PORTS['PROMETHEUS_PORT']}/api/v1/{path}?{urlencode(fields)}"
+    with urlopen(url, timeout=30) as answer:
         return json.load(answer)["data"]
 
 
