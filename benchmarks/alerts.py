@@ -77,13 +77,15 @@ def run(quick: bool, say: Say) -> Result:
     return Result(
         NAME,
         "Alarms into episodes",
-        ("what", "alarms/s", "CPU µs an alarm", "CPU to the bare loop"),
+        ("what", "alarms/s", "CPU µs an alarm", "CPU / bare loop"),
         rows,
         {"alarms": count, "span": SPAN, "partitions": PARTITIONS, "quick": quick},
         (
-            f"the first {WARM_UP:.0%} are left out; the end is when the offset of the last one is committed",
-            "10,000 keys: each alarm opens an episode, which is written, logged and remembered",
-            "CPU: of the process with all its threads, user and system; less swayed by what else runs here",
+            f"a measurement starts after the first {WARM_UP:.0%} of the alarms and ends when the offset of"
+            " the last alarm is committed",
+            "with 10,000 keys, each alarm opens an episode, which is written, logged and remembered",
+            "CPU: user and system time of all threads of the process; other programs on the machine affect it"
+            " less than alarms/s",
         ),
     )
 
@@ -94,7 +96,7 @@ def _row(what: str, passed: Passed, bare: Passed) -> dict[str, Cell]:
         "what": what,
         "alarms/s": round(passed.alarms / passed.seconds),
         "CPU µs an alarm": round(each * 1e6, 1),
-        "CPU to the bare loop": round(each / (bare.cpu / bare.alarms), 1),
+        "CPU / bare loop": round(each / (bare.cpu / bare.alarms), 1),
     }
 
 

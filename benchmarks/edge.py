@@ -120,7 +120,7 @@ def run(quick: bool, say: Say) -> Result:
     return Result(
         NAME,
         "Edge, Kafka to Kafka",
-        ("what", "tuples/s", "to the bare loop", "CPU µs a tuple", "published"),
+        ("what", "tuples/s", "rate / bare loop", "CPU µs a tuple", "published"),
         rows,
         {
             "tuples": count,
@@ -131,9 +131,12 @@ def run(quick: bool, say: Say) -> Result:
             "quick": quick,
         },
         (
-            f"the first {WARM_UP:.0%} are left out; the end is when Kafka has everything",
-            "to the bare loop: over the mean of its two runs; stages: in this process, without Kafka",
-            "CPU: of the process with all its threads, user and system; less swayed by what else runs here",
+            f"a measurement starts after the first {WARM_UP:.0%} of the tuples and ends when Kafka has the"
+            " last published record",
+            "rate / bare loop: tuples/s divided by the mean of both runs of the bare loop",
+            "stages: two parts of an edge's work, measured alone, without Kafka",
+            "CPU: user and system time of all threads of the process; other programs on the machine affect it"
+            " less than tuples/s",
         ),
     )
 
@@ -144,7 +147,7 @@ def _row(what: str, passed: Passed, bare: float, count: int) -> dict[str, Cell]:
     return {
         "what": what,
         "tuples/s": round(speed),
-        "to the bare loop": round(speed / bare, 2),
+        "rate / bare loop": round(speed / bare, 2),
         "CPU µs a tuple": round(passed.cpu / passed.tuples * 1e6, 1),
         "published": share,
     }

@@ -100,7 +100,7 @@ def run(quick: bool, say: Say) -> Result:
         {
             "what": what,
             "rows/s": round(joined.rows / joined.seconds),
-            "to Spark's": round(joined.rows / joined.seconds / (peer.rows / peer.seconds), 2),
+            "rate / Spark's join": round(joined.rows / joined.seconds / (peer.rows / peer.seconds), 2),
             "CPU µs a row": round(joined.cpu / joined.rows * 1e6, 1),
             "rows": joined.rows,
             "batches": joined.batches,
@@ -111,7 +111,7 @@ def run(quick: bool, say: Say) -> Result:
     return Result(
         NAME,
         f"Joiner, Kafka to Kafka, {MASTER}",
-        ("what", "rows/s", "to Spark's", "CPU µs a row", "rows", "batches", "alarms"),
+        ("what", "rows/s", "rate / Spark's join", "CPU µs a row", "rows", "batches", "alarms"),
         rows,
         {
             "tuples": tuples,
@@ -123,10 +123,12 @@ def run(quick: bool, say: Say) -> Result:
             "quick": quick,
         },
         (
-            "from the end of the first batch to the end of the last large one, for both alike: without the "
-            "JVM's start and the first batch, which generates code and starts Python's workers",
-            "both: the same topics, trigger, batch size, time bounds, sink, RocksDB with changelog",
-            "alarms: distinct ones of all tuples; Spark's join drops what comes behind its watermark",
+            "a measurement starts at the end of the first batch and ends with the last large batch; so the"
+            " start of the JVM, code generation and the start of Python's workers are left out",
+            "both programs have the same topics, trigger, batch size, time bounds, sink, and state store"
+            " (RocksDB with changelog)",
+            "alarms: number of different alarms for all tuples; Spark's join drops tuples behind its"
+            " watermark",
         ),
     )
 

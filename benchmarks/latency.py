@@ -133,9 +133,10 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"seconds": seconds, "warm_up": warm_up, "keys": KEYS, "tick": TICK, "quick": quick},
         (
-            "from the arrival of an alarm's last tuple at the edge (HTTP) to the alarm's time in Kafka, and "
-            "to its being read by the alerts service (interpolated in the buckets of its histogram)",
-            "with omission a tuple that brackets nothing yet may wait at the edge, at most max_delay",
+            "edge to Kafka: until the timestamp of the alarm in Kafka",
+            "edge to alerts: until the alerts service has read the alarm; interpolated within the buckets of"
+            " a histogram",
+            "with omission, an edge may hold a tuple for at most max_delay",
         ),
     )
 

@@ -129,7 +129,7 @@ def run(quick: bool, say: Say) -> Result:
         ("cost", "value", "unit", "measured as"),
         rows,
         {"tuples": tuples, "quick": quick},
-        ("memory is resident memory of processes, 10^6 bytes a MB",),
+        ("memory is the resident memory of processes; a MB is 10^6 bytes",),
     )
 
 

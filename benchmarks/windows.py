@@ -68,13 +68,16 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"tuples": len(tuples.reached), "stations": STATIONS, "batch": BATCH, "quick": quick},
         (
-            f"CPU time, medians of {repeats} alternating runs on one core; {len(tuples.reached):,} tuples of"
-            f" {STATIONS:,} stations, some {RATE:,} a second, up to {DELAY // 1_000_000} s late; a minute's"
-            " windows for each station, tumbling or each 10 s",
-            f"batches of {BATCH:,} tuples, each followed by its watermark; rows come when windows end, and"
-            " sums are exact",
-            "DuckDB has all tuples in a table of its own, one thread, and sums of DOUBLE that depend on the"
-            " order",
+            f"rates are for CPU time on one core, median of {repeats} runs; Tamis and DuckDB alternate",
+            f"the stream has {len(tuples.reached):,} tuples of {STATIONS:,} stations, about {RATE:,} a"
+            f" second; tuples are up to {DELAY // 1_000_000} s late",
+            "a window is one minute long; hopping windows start every 10 s; a group is one station",
+            f"Tamis gets batches of {BATCH:,} tuples, each followed by a watermark, gives rows when windows"
+            " end, and computes exact sums",
+            "DuckDB has all tuples in its own table and runs on one thread; its sums of DOUBLE depend on the"
+            " order of the tuples",
+            "most entries: the largest number of entries after a batch",
+            "ratio: rate of Tamis / rate of DuckDB",
         ),
     )
 

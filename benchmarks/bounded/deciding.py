@@ -34,13 +34,16 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"repeats": repeats, "quick": quick},
         (
-            f"CPU time, the least of {repeats} runs on one core",
-            "check: the closure of all conditions, and the polynomial check of its references",
-            "explain: all of the verdict, from the parsed query on: its bound, or else an example of inputs"
-            " that was run, and repairs that were decided again",
-            "each query has DISTINCT; one attribute of the first stream is less than one of every other",
-            "the other attributes have limits and are compared at random; a query that is not bounded has an"
-            " equality without limits besides",
+            f"times are CPU time on one core, the minimum of {repeats} runs",
+            "check: computes the closure of all conditions, and decides in polynomial time whether the query"
+            " is bounded",
+            "explain: computes the complete verdict for a parsed query; for a bounded query this includes the"
+            " bound, for an unbounded query it includes running an example of inputs, and deciding each"
+            " repair",
+            "each query is a SELECT DISTINCT; one attribute of the first stream has to be less than an"
+            " attribute of every other stream",
+            "the other attributes have limits, and random pairs of them are compared; an unbounded query also"
+            " has an equality of two attributes without limits",
         ),
     )
 

@@ -27,7 +27,8 @@ NAME = "bounded.evaluating"
 ITEMS = (100, 10_000, 100_000)
 HIGHEST = 1_000_000
 BATCH = 25_000  # of each stream, or a fortieth of all
-# Up to how many tuples Spark joins them, by items: of 10,000 items a billion pairs meet in ten million.
+# The most tuples that Spark joins, by number of items. Ten million tuples of 10,000 items would have over
+# a billion joined pairs.
 LARGEST_PEER = {10_000: 1_000_000, 100_000: 10_000_000}
 PATIENCE = 3_600.0
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,13 +89,15 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"batch": BATCH, "quick": quick},
         (
-            "SELECT DISTINCT of items where an ask is at most a bid; prices are independent,"
-            f" alternating batches of {BATCH:,} tuples of each stream, or a fortieth of all where that is"
-            " more: Spark's store copies its map at each batch",
-            "tuples/s of all up to there, by CPU time; state: what `dump` writes",
-            "Spark: its join of the two streams and dropDuplicates, without watermark, a task at a time, by"
-            " the CPU time of its JVM once that has started",
-            "both give the same number of rows",
+            "the query: SELECT DISTINCT b.item FROM bids b, asks a WHERE a.item = b.item AND a.price <="
+            " b.price, with limits for item; prices are random",
+            f"the batches of the two streams alternate; a batch has {BATCH:,} tuples, or a fortieth of all if"
+            " this is more, because Spark's store copies its map for each batch",
+            "tuples/s: all tuples / CPU time for all tuples",
+            "entries, state: after the last tuple; state is the size of the saved evaluator",
+            "Spark: its stream-stream join without watermark, and dropDuplicates; one task at a time; CPU"
+            " time of the JVM without its start",
+            "Tamis and Spark give the same number of rows",
         ),
     )
 

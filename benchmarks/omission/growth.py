@@ -49,11 +49,14 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"interval": INTERVAL, "repeats": repeats, "batch": BATCH, "sides": "both", "quick": quick},
         (
-            f"kernel, stream form: CPU seconds in all, medians of {repeats} alternating runs on one core",
-            f"what takes more than {BUDGET:.0f} s (the stream form over very many keys) runs once",
-            "every key a random walk, the keys in rotation",
-            f"{INTERVAL} tuples of a key in an omission interval; stream form: batches of {BATCH:,}",
-            "most tuples kept: by the stream form between two batches, undecided ones and brackets",
+            f"kernel, stream form: CPU seconds for all tuples on one core, median of {repeats} runs; the two"
+            " methods alternate",
+            f"a method that takes more than {BUDGET:.0f} s (the stream form with very many keys) runs once",
+            "each key has the values of a random walk; the tuples of the keys alternate",
+            f"an omission interval has {INTERVAL} tuples of each key; the stream form gets batches of"
+            f" {BATCH:,}",
+            "most tuples kept: the most undecided tuples and brackets that the stream form keeps between two"
+            " batches; for all keys together",
         ),
     )
 

@@ -35,7 +35,7 @@ def run(quick: bool, say: Say) -> Result:
     for name, (stream, gap) in streams.items():
         say(name)
         for power in POWERS:
-            # An interval that a key's tuples don't fill eight times says more of their ends than of itself.
+            # With fewer than eight intervals a key, the recording's ends would affect the result too much.
             if 8 * 2**power <= len(stream.times) / len(np.unique(stream.codes)):
                 rows.append(_row(name, stream, 2**power, gap))
     if not quick:
@@ -48,8 +48,9 @@ def run(quick: bool, say: Say) -> Result:
         {"tuples": tuples, "tuples of the readings": len(readings()["humidity"].times), "quick": quick},
         (
             "retained: share of all tuples; per interval: retained tuples of a key in an omission interval",
-            "strict: the paper's rule; fewest: of tuples that attain the same extreme, no more than needed",
-            "humidity, temperature: real readings of four motes, one in five seconds",
+            "strict: the paper's rule; fewest: of tuples with the same extreme value, only as many as are"
+            " needed",
+            "humidity, temperature: readings of four real sensors, one reading in five seconds each",
         ),
     )
 

@@ -16,9 +16,9 @@ NAME = "predicates.evaluation"
 WAYS = ("Tamis", "index", "SE", "IE", "IE+SC", "IE, library")
 COLUMNS = ("figure", "dimensions", "boxes", "selectivity", "overlap", *(f"{way}, M items/s" for way in WAYS))
 ITEMS = 1_000_000
-# Items that the library is asked for: its rate doesn't depend on how many there are.
+# The rate of the library doesn't depend on the number of items.
 ITEMS_OF_LIBRARY = 50_000
-# Boxes times items that a scan looks at; beyond, it is asked for fewer items.
+# Limit of boxes times items for the scan. With more boxes, the scan gets fewer items.
 LOOKS = 100_000_000
 
 
@@ -61,13 +61,14 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"items": count, "repeats": repeats, "quick": quick},
         (
-            f"millions of data items in a second of one core's CPU time, medians of {repeats}"
-            " alternating runs",
-            f"{count:,} uniform items (the library {ITEMS_OF_LIBRARY:,}, the scan fewer where boxes are very "
-            "many); all have found the same",
-            "Tamis: index or scan, chosen by the first rows; index: the bitmap index; SE: the scan, largest "
-            "box first",
-            "IE and IE+SC: a compiled, packed R-tree; the library: libspatialindex's R*-tree, in one call",
+            f"rates are millions of data items for a second of CPU time on one core, median of {repeats}"
+            " runs; the methods alternate",
+            f"there are {count:,} uniformly distributed items; the library gets {ITEMS_OF_LIBRARY:,}, and SE"
+            " gets fewer if there are very many boxes; all methods have the same result",
+            "index: the bitmap index; SE (standard evaluation): scans the boxes, the largest first; Tamis:"
+            " chooses between these two by the first items",
+            "IE (indexed evaluation) and IE+SC (with short circuit): a compiled, packed R-tree",
+            "IE, library: the R*-tree of libspatialindex, called once for all items",
         ),
     )
 

@@ -71,12 +71,15 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"seconds": SECONDS, "quick": quick},
         (
-            "CPU milliseconds for a pair of predicates on one core, mean",
-            f"pairs of 60 queries and 20 streams in random order, all of them or for {SECONDS} s,"
-            " in alternation",
-            "query, stream: boxes of each; not bounded: each box names only some dimensions, by chance",
-            "all methods but hsr-unchecked check quickly first; exact is Tamis's own",
-            "nothing stands where a method gave up, as the paper's breadth-first runs out of memory",
+            "times are CPU milliseconds for a pair of predicates on one core, mean",
+            "the pairs combine 60 queries with 20 streams, in random order; the methods alternate, and each"
+            f" stops after all pairs or after {SECONDS} s",
+            "query, stream: number of boxes of each predicate",
+            "bounded: whether each box bounds all dimensions; if not, each box bounds a random choice of"
+            " them",
+            "all methods make the quick check first; exact is the method that Tamis uses",
+            "an empty cell is a method that was not run or gave up; breadth-first runs out of memory in the"
+            " paper, too",
         ),
     )
 

@@ -40,7 +40,10 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"pairs": len(given), "quick": quick},
         (
-            "pA to pD: selectivity in % after each of four queries, exact for uniform items",
-            f"matched pairs: of {len(given):,}, three dimensions that need not be bounded, 3 by 30 boxes",
+            "pA to pD: selectivity in % of the stream's predicate after it was relaxed for one, two, three"
+            " and four queries; computed exactly for uniformly distributed items",
+            f"matched pairs: number of pairs, of {len(given):,}, in which the method finds that the query's"
+            " predicate implies the stream's; the predicates have 3 dimensions, 3 boxes for the query and 30"
+            " for the stream",
         ),
     )

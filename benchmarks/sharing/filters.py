@@ -17,13 +17,15 @@ def names(dimensions: int) -> list[str]:
 
 
 def stream(name: str, dimensions: int) -> str:
-    """The statement that makes the stream."""
+    """The `CREATE STREAM` statement of a stream with these attributes."""
     columns = ", ".join(f"{x} DOUBLE CHECK ({x} BETWEEN {FIRST} AND {LAST})" for x in names(dimensions))
     return f"CREATE STREAM {name} (k VARCHAR KEY, ts TIMESTAMP, {columns}, WATERMARK FOR ts AS ts);"
 
 
 def filter_sql(random: np.random.Generator, dimensions: int, share: float, alias: str = "") -> str:
-    """A box that holds `share` of evenly spread tuples, somewhere. `alias`: what to write before names."""
+    """SQL of a random box that contains `share` of uniformly distributed tuples. `alias` is written before
+    each attribute.
+    """
     width = (LAST - FIRST) * share ** (1 / dimensions)
     firsts = random.uniform(FIRST, LAST - width, dimensions)
     return " AND ".join(
@@ -33,6 +35,6 @@ def filter_sql(random: np.random.Generator, dimensions: int, share: float, alias
 
 
 def filters(random: np.random.Generator, count: int, dimensions: int, share: float) -> list[Expr]:
-    """The same as expressions over bare columns."""
+    """Random boxes as in `filter_sql`, as expressions over columns without alias."""
     types = dict.fromkeys(names(dimensions), Type.DOUBLE)
     return [read_condition(filter_sql(random, dimensions, share), types) for _ in range(count)]

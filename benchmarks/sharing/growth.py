@@ -22,10 +22,10 @@ from tamis_registry.core.state.model import State
 from tamis_registry.planning import PLANNER
 
 NAME = "sharing.growth"
-# How many of each kind: readers outside the fleet, joins with omission, which meet on one topic of each
-# stream, aggregates of windows, and derived streams, which have a topic each.
+# Numbers of queries of each kind. "outside readers" are leases of consumers outside the fleet. All joins have
+# omission and share one topic of each stream. Each derived stream has a topic of its own.
 STEPS = {
-    "readers outside": (100, 1_000, 2_000, 5_000, 10_000),
+    "outside readers": (100, 1_000, 2_000, 5_000, 10_000),
     "joins": (100, 1_000, 2_000, 5_000, 10_000),
     "aggregates": (100, 1_000, 2_000, 5_000),
     "derived streams": (100, 1_000, 2_000),
@@ -34,14 +34,14 @@ DIMENSIONS, SHARE = 3, 0.001
 WINDOW = 100  # the last queries of a step, over which the median is taken
 DROPPED = 20
 COLUMNS = (
+    "kind",
     "queries",
-    "number",
     "topics",
-    "ms for the next",
-    "ms to drop one",
-    "s in all",
+    "adding one, ms",
+    "dropping one, ms",
+    "adding all, s",
     "plan, KB",
-    "KB a query",
+    "memory per query, KB",
 )
 
 
@@ -52,7 +52,7 @@ def run(quick: bool, say: Say) -> Result:
         # Each in a process of its own, whose memory is that of its queries.
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
             rows += pool.submit(_grow, kind, steps[:1] if quick else steps).result()
-        say(f"{rows[-1]['number']:,} {kind} after {rows[-1]['s in all']:.0f} s")
+        say(f"{rows[-1]['queries']:,} {kind} after {rows[-1]['adding all, s']:.0f} s")
     return Result(
         NAME,
         "Queries that come one by one",
@@ -60,18 +60,20 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"dimensions": DIMENSIONS, "share": SHARE, "window": WINDOW, "dropped": DROPPED, "quick": quick},
         (
-            f"each asks for a box over {DIMENSIONS} attributes, {SHARE:.1%} of the stream, somewhere else; a "
-            "join for one of each of its two streams",
-            "ms for the next: CPU time from SQL to the plan, without Kafka, median of the last "
-            f"{WINDOW}; the plan's text is put together when it is written",
-            f"ms to drop one: median of {DROPPED}, from all over",
-            "KB a query: what the process grew by, with everything that is remembered between two plans",
+            f"each query has a random box over {DIMENSIONS} attributes as its filter, which holds for"
+            f" {SHARE:.1%} of the tuples; a join has a box for each of its two streams",
+            f"adding one: CPU time from the SQL to the plan, median of the last {WINDOW} queries; without"
+            " writing the plan as JSON and without Kafka",
+            f"dropping one: CPU time, median of {DROPPED} queries that are spread evenly over all",
+            "memory per query: growth of the process, caches included, divided by the number of queries",
         ),
     )
 
 
 def grown(kind: str, steps: tuple[int, ...]) -> Iterator[tuple[Registry, Change, list[float]]]:
-    """The registry once it has so many queries, its last change, and the CPU seconds that each has taken."""
+    """At each number of queries in `steps`: the registry, its last change, and the CPU seconds of each added
+    query so far.
+    """
     random = np.random.default_rng(1)
     registry = Registry(PLANNER, State(4), None, 0, 0)
     registry.done(registry.begin(0), 0)
@@ -99,24 +101,24 @@ def _grow(kind: str, steps: tuple[int, ...]) -> list[dict[str, Cell]]:
         size = resident()
         rows.append(
             {
-                "queries": kind,
-                "number": len(spent),
+                "kind": kind,
+                "queries": len(spent),
                 "topics": sum(len(one.topics) for one in registry.plan.streams),
-                "ms for the next": 1000 * float(np.median(spent[-WINDOW:])),
-                "ms to drop one": 1000 * float(np.median(list(_dropped(registry, kind, len(spent))))),
-                "s in all": sum(spent),
+                "adding one, ms": 1000 * float(np.median(spent[-WINDOW:])),
+                "dropping one, ms": 1000 * float(np.median(list(_dropped(registry, kind, len(spent))))),
+                "adding all, s": sum(spent),
                 "plan, KB": change.written.size / 1024,
-                "KB a query": (size - before) / 1024 / len(spent),
+                "memory per query, KB": (size - before) / 1024 / len(spent),
             }
         )
     return rows
 
 
 def _dropped(registry: Registry, kind: str, count: int) -> Iterator[float]:
-    """The time that it takes to drop some of the queries, one by one; all of them are there afterwards."""
+    """CPU seconds of dropping each of some queries. The dropped state isn't kept: all queries stay."""
     for number in range(0, count, count // DROPPED):
         began = time.process_time()
-        if kind == "readers outside":
+        if kind == "outside readers":
             change = registry.release(list(registry.state.leases)[number], 0)[1]
         else:
             word = "STREAM" if kind == "derived streams" else "ALERT"
@@ -154,7 +156,7 @@ def _derive(registry: Registry, random: np.random.Generator, number: int) -> Cha
 
 
 _ADD: dict[str, Callable[[Registry, np.random.Generator, int], Change]] = {
-    "readers outside": _ask,
+    "outside readers": _ask,
     "joins": _join,
     "aggregates": _aggregate,
     "derived streams": _derive,

@@ -19,7 +19,15 @@ DIMENSIONS = 6
 SHARES = (0.001, 0.05)
 CLAUSES = 3
 QUERIES = 101
-COLUMNS = ("topics", "share of a clause", "median, ms", "90 %, ms", "greatest, ms", "widened", "own")
+COLUMNS = (
+    "topics",
+    "selectivity of a box",
+    "median, ms",
+    "90th percentile, ms",
+    "maximum, ms",
+    "existing topic",
+    "new topic",
+)
 
 
 def run(quick: bool, say: Say) -> Result:
@@ -46,9 +54,11 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"dimensions": DIMENSIONS, "clauses": CLAUSES, "queries": QUERIES, "quick": quick},
         (
-            f"a topic lets through {CLAUSES} boxes over {DIMENSIONS} attributes; a query is one box",
-            f"CPU time of one choice, of {QUERIES}, the estimate of the query's own share included",
-            "widened, own: how many queries are served best so",
+            f"the predicate of a topic is {CLAUSES} boxes over {DIMENSIONS} attributes; the predicate of a"
+            " query is one box",
+            f"CPU time of the choice for one query, over {QUERIES} queries; it includes the estimate of the"
+            " query's selectivity",
+            "existing topic, new topic: the number of queries for which this choice has the least cost",
         ),
     )
 
@@ -65,10 +75,10 @@ def _row(
         own += found is None
     return {
         "topics": len(candidates),
-        "share of a clause": share,
+        "selectivity of a box": share,
         "median, ms": float(np.median(spent)),
-        "90 %, ms": float(np.quantile(spent, 0.9)),
-        "greatest, ms": max(spent),
-        "widened": len(needs) - own,
-        "own": own,
+        "90th percentile, ms": float(np.quantile(spent, 0.9)),
+        "maximum, ms": max(spent),
+        "existing topic": len(needs) - own,
+        "new topic": own,
     }

@@ -38,13 +38,13 @@ WARM, BATCHES = 3, 8
 COLUMNS = (
     "alerts",
     "plan, KB",
-    "reading it, ms",
-    "the next, ms",
+    "decoding, ms",
+    "decoding the next, ms",
     "edge: taking up the next, ms",
-    "edge: a batch, ms",
+    "edge: batch, ms",
     "joiner: taking up the next, ms",
-    "joiner: a batch, ms",
-    "MB in all",
+    "joiner: batch, ms",
+    "memory, MB",
 )
 
 T = TypeVar("T")
@@ -64,10 +64,13 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"dimensions": DIMENSIONS, "share": SHARE, "tuples": TUPLES, "keys": KEYS, "quick": quick},
         (
-            "joins of two streams with omission, as in the growth above; the next plan has one more",
-            f"a batch: {TUPLES:,} tuples of {KEYS} keys for the edge of one stream; for the joiner, what is "
-            "left of both streams' in one of four partitions",
-            "CPU time, medians; MB: what reading the first plan, two edges and the joiner's partition add",
+            "the alerts are the joins of the section before; *the next* is the next plan, which has one alert"
+            " more",
+            f"batch of the edge: {TUPLES:,} tuples of one stream with {KEYS} keys",
+            "batch of the joiner: the retained tuples of both streams in one of four partitions",
+            "times are CPU time, of batches the median",
+            "memory: growth of the process by both plans, the shards of both streams and one partition of"
+            " the joiner",
         ),
     )
 
@@ -106,13 +109,13 @@ def _taken(count: int) -> dict[str, Cell]:
     return {
         "alerts": count,
         "plan, KB": len(documents[0]) / 1024,
-        "reading it, ms": 1000 * reading,
-        "the next, ms": 1000 * reading_next,
+        "decoding, ms": 1000 * reading,
+        "decoding the next, ms": 1000 * reading_next,
         "edge: taking up the next, ms": 1000 * taking,
-        "edge: a batch, ms": 1000 * float(np.median(by_edge[2 * WARM :])),
+        "edge: batch, ms": 1000 * float(np.median(by_edge[2 * WARM :])),
         "joiner: taking up the next, ms": 1000 * joining,
-        "joiner: a batch, ms": 1000 * float(np.median(by_joiner[WARM:])),
-        "MB in all": (resident() - before) / 1e6,
+        "joiner: batch, ms": 1000 * float(np.median(by_joiner[WARM:])),
+        "memory, MB": (resident() - before) / 1e6,
     }
 
 
