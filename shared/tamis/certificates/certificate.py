@@ -11,16 +11,16 @@ from tamis.plan.model import Sides
 
 @dataclass(frozen=True)
 class Certificate:
-    """`value`, an expression over the source's alias, may be bracketed on `sides` among tuples with equal
-    `fixed` attributes.
+    """Permission to omit tuples of a source whose `value` (an expression over the source's alias) is
+    bracketed on `sides`, among tuples with equal `fixed` attributes.
 
-    `rule` names what gave the certificate. It begins with "heuristic" if it is no proof, and with "trusted"
-    if it rests on what is declared of a Python function.
-
-    `drop_null`: a tuple for which `present` is NULL raises no alarm, and the entry's filter must drop it.
-
-    `exact`: edges must compare the exact values of `value`. `margin`: how much the computed values may err,
-    where edges compare computed values and the joiner allows for the error.
+    - `rule`: the way in which the certificate was found. It begins with "heuristic" if it is no proof, and
+      with "trusted" if it relies on the declaration of a Python function.
+    - `drop_null`: a tuple for which `present` is NULL raises no alarm, so the filter of the entry must drop
+      it.
+    - `exact`: edges must compare the exact values of `value`.
+    - `margin`: the possible error of computed values. Edges compare computed values, and the joiner allows
+      for this error. None if it isn't needed.
     """
 
     value: Expr

@@ -1,14 +1,18 @@
 """Certificates: the proof that some tuples of a source can stand for others.
 
-The proof is about one scalar x of the source, with everything else fixed. If the values of x that raise *no*
-alarm form an interval, double brackets are sound. If they form a ray, with the same direction for all values
-of the rest, one side is enough. A certificate is only given where this is proved: first by rules of
-composition, then by the signs of derivatives over the declared domains. Where an alert asks for it, a grid
-may replace the proof. Proofs are about exact numbers; `rounding.comparison_order` chooses what edges compare.
-Sides are named as in `tamis omit`: *above* keeps the maxima.
+The proof is about one scalar x of the source, while all other values in the condition are fixed.
 
-A source whose values no condition names needs no proof: any of its tuples with the same key can stand for the
-others.
+- If the values of x that raise *no* alarm form an interval, a tuple may be omitted between a tuple with a
+  greater x and a tuple with a smaller x (*both* sides).
+- If these values form a ray, and the ray has the same direction for all values of the rest, one side is
+  enough: *above* keeps the maxima, *below* the minima, as in `tamis omit`.
+
+A certificate is only given if this is proved: first by rules of composition, then by the signs of derivatives
+over the declared domains. If the alert asks for it, a grid may replace the proof. Proofs are about exact
+numbers; `rounding.comparison_order` chooses the value that edges compare.
+
+No proof is needed if no condition names a value of the source. Then any of its tuples with the same key can
+stand for the others.
 """
 
 from __future__ import annotations
@@ -74,7 +78,7 @@ def certify(
     own = [c for c in dict.fromkeys(c for part in conditions for c in columns(part)) if c.alias == alias]
     mine = tuple(part for part in conditions if any(c.alias == alias for c in columns(part)))
     if any(c.name == streams[alias].time for c in own):
-        return Unproven("its event time stands in the condition")
+        return Unproven("the condition contains its event time")
     fixed = [c for c in own if not (c.type.numeric or c.type is Type.TIMESTAMP)]
     computed = {c for part in mine for c in _computed(part)}
     wider = [c for c in own if c in fixed or (c.type is not Type.DOUBLE and c not in computed)]
@@ -121,7 +125,7 @@ def _with_key(
     scalars = candidates(conditions, alias, key)
     if not scalars:
         named = entries(conditions, alias, key)
-        return Unproven("it enters the condition through more than one value: " + " and ".join(named[:2]))
+        return Unproven("the condition depends on more than one of its values: " + " and ".join(named[:2]))
     first: Unproven | None = None
     for scalar in scalars:
         verdict = _prove(scalar, box, streams[alias], fixed, effort)
@@ -141,7 +145,7 @@ def _prove(
     fixed: tuple[Column, ...],
     effort: Effort | None,
 ) -> Certificate | Unproven:
-    """The certificate of one scalar, by a proof with this effort, or without effort by a grid."""
+    """The certificate of one scalar: by a proof with at most this effort, or by a grid if it is None."""
     name = to_sql(scalar.value)
     span = derivatives_over(scalar.value, box, NO_VARIABLE).value
     if scalar.value.type.integral and span.magnitude > LARGEST_EXACT_INTEGER:
@@ -151,7 +155,9 @@ def _prove(
     condition = scalar.conditions[0] if len(scalar.conditions) == 1 else call("and", *scalar.conditions)
     drop_null = not _never_null(scalar.value, box, stream)
     if drop_null and may_hold(condition, scalar.variable):
-        return Unproven(f"the condition can hold where {name} is NULL; declare its columns NOT NULL")
+        return Unproven(
+            f"the condition can be true where {name} is NULL; {_null_advice(scalar.value, stream)}"
+        )
     whole_box = {**box, scalar.variable: span}
     if effort is None and any(python_functions.calls(condition)):
         return Unproven("a grid can't try a Python function: it is only called when the alert runs")
@@ -166,7 +172,7 @@ def _prove(
             region, derived = _proved(condition, scalar.variable, whole_box, effort)
         except UndefinedError as error:
             where = to_sql(substituted(error.expr, scalar.variable, scalar.value))
-            return Unproven(f"{where} {error.why}; declare CHECKs that rule it out")
+            return Unproven(f"{where} {error.why}; {error.advice}")
         how = (
             "%s by sign of derivatives over the declared domain" if derived else "%s by rules of composition"
         )
@@ -249,15 +255,31 @@ def _size(span: Interval, sign: int) -> float:
 
 def _never_null(value: Expr, box: Mapping[Column, Interval], stream: StreamDef) -> bool:
     """True if every column is NOT NULL and every operation is defined over the whole domain."""
-    definitions = [stream.column(c.name) for c in columns(value)]
-    if not all(d is not None and d.not_null for d in definitions):
-        return False
-    if any(
-        isinstance(part, Call) and part.op in (*COMPARISONS, "case", OPAQUE) for part in subexpressions(value)
-    ):
+    if _nullable(value, stream) or _has_unproved_operators(value):
         return False
     try:
         derivatives_over(value, box, NO_VARIABLE, strict=True)
     except UndefinedError:
         return False
     return True
+
+
+def _nullable(value: Expr, stream: StreamDef) -> list[str]:
+    """The names of the columns that aren't declared NOT NULL."""
+    definitions = {c.name: stream.column(c.name) for c in columns(value)}
+    return [name for name, found in definitions.items() if found is None or not found.not_null]
+
+
+def _has_unproved_operators(value: Expr) -> bool:
+    """True if a part of the value is an operator whose result isn't proved to have a value."""
+    operators = (*COMPARISONS, "case", OPAQUE)
+    return any(isinstance(part, Call) and part.op in operators for part in subexpressions(value))
+
+
+def _null_advice(value: Expr, stream: StreamDef) -> str:
+    """The change by which a value is never NULL, or by which its NULL doesn't matter."""
+    if names := _nullable(value, stream):
+        return f"declare {', '.join(names)} NOT NULL"
+    if _has_unproved_operators(value):
+        return "write the condition so that it isn't true for NULL"
+    return "declare CHECKs with which it is never NULL"

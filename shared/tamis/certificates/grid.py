@@ -1,11 +1,11 @@
 """The grid check of cai-2021, section 5: a condition tried at the points of a discretised domain.
 
-It is no proof: a change between two neighbouring points goes unseen. The grid is used only where an alert
-asks for it by name, with `certify = 'heuristic'`.
+This is no proof, because a change between two neighbouring points isn't seen. The grid is only used if an
+alert asks for it with `certify = 'heuristic'`.
 
-As in the paper, a threshold function that is a sum is split into its terms, and only the columns of the terms
-with the scalar are put on the grid. What holds for the sum of these terms holds with any other terms added. A
-condition of another form is tried as a whole.
+As in the paper, a threshold function that is a sum is split into its terms. The grid then only has the
+columns of the terms that contain the scalar: the other terms are constant in the scalar and don't change the
+result. A condition of another form is tried as a whole.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _curvature(expr: Expr, variable: Column, box: Mapping[Column, Interval]) -> 
     vector = evaluate(expr, rows, math.prod(shape_of))
     value = np.asarray(vector.data, np.float64).reshape(shape_of)
     if vector.null is not None and np.any(vector.null):
-        raise NoGridError("it has no value at some points of the grid; declare CHECKs that rule them out")
+        raise NoGridError("the value is NULL at some points of the grid; declare CHECKs that exclude them")
     steps = np.diff(value, axis=1)
     out = Curvature.NONE
     if np.all(steps >= 0):

@@ -42,6 +42,51 @@ def weather(sources: str, condition: str) -> tuple[Omission, ...]:
     return judge(catalog.alerts["q"], catalog).omissions
 
 
+FULL = """
+CREATE STREAM a (k INT KEY, ts TIMESTAMP, x DOUBLE NOT NULL CHECK (x BETWEEN 6 AND 100),
+  d DOUBLE NOT NULL {check}, n DOUBLE, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND);
+CREATE STREAM b (k INT KEY, ts TIMESTAMP, p DOUBLE NOT NULL CHECK (p BETWEEN 0 AND 100),
+  q DOUBLE NOT NULL CHECK (q BETWEEN 0 AND 100), WATERMARK FOR ts AS ts - INTERVAL '2' SECOND);
+"""
+COMPARE = "write the condition as comparisons that are combined with AND, OR and NOT"
+
+
+@pytest.mark.parametrize(
+    ("condition", "advice", "advised"),
+    [
+        (
+            "CASE WHEN a.x > 10 THEN b.p ELSE b.q END > 3",
+            COMPARE,
+            "a.x > 10 AND b.p > 3 OR a.x <= 10 AND b.q > 3",
+        ),
+        (
+            "CASE WHEN a.x > 10 THEN b.p > 3 ELSE b.q > 3 END",
+            COMPARE,
+            "a.x > 10 AND b.p > 3 OR a.x <= 10 AND b.q > 3",
+        ),
+        ("(a.x > 30) = (b.p > 3)", COMPARE, "a.x > 30 AND b.p > 3 OR a.x <= 30 AND b.p <= 3"),
+        ("a.n > b.p OR a.n IS NULL", "declare n NOT NULL", "a.x > b.p OR a.x IS NULL"),
+    ],
+)
+def test_advice_helps(condition: str, advice: str, advised: str) -> None:
+    streams = FULL.format(check="")
+    (refused, _) = verdict_of(condition, streams=streams).omissions
+    assert refused.certificate is None and refused.reason.endswith(advice)
+    (proved, _) = verdict_of(advised, streams=streams).omissions
+    assert proved.certificate is not None
+
+
+def test_advice_on_a_value_without_nullable_columns() -> None:
+    condition = "a.x / a.d > b.p OR a.x / a.d IS NULL"
+    (refused, _) = verdict_of(condition, streams=FULL.format(check="")).omissions
+    assert refused.certificate is None and refused.reason.endswith(
+        "declare CHECKs with which it is never NULL"
+    )
+    declared = FULL.format(check="CHECK (d BETWEEN 1 AND 9)")
+    (proved, _) = verdict_of(condition, streams=declared).omissions
+    assert proved.certificate is not None
+
+
 @pytest.mark.parametrize(
     ("condition", "a", "b"),
     [

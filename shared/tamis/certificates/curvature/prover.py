@@ -1,8 +1,8 @@
 """Prover: the set of values of one variable where a condition is true, and where it is false.
 
-Conditions are three-valued, so that true and false are derived separately. Whether a part is NULL never
-depends on the variable (see `interval_derivatives`): for given values of the rest, it is NULL for all values
-of the variable or for none.
+A condition may also be NULL, so the sets where it is true and where it is false are derived separately. All
+proofs need that the variable doesn't decide whether a part is NULL (see `interval_derivatives`): for given
+values of the rest, the part is NULL for all values of the variable or for none.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tamis.certificates.curvature.piecewise import Segment, segments
 from tamis.certificates.curvature.properties import CONSTANT, VARIABLE, Curvature
 from tamis.certificates.interval_arithmetic import intervals as iv
 from tamis.certificates.interval_arithmetic.derivatives import (
+    REWRITE,
     Box,
     Derivatives,
     PossibleNulls,
@@ -88,7 +89,7 @@ class Prover:
                 return self._case(expr)
         if expr.op in COMPARISONS and all(arg.type is not Type.BOOLEAN for arg in expr.args):
             return self._comparison(expr)
-        raise UndefinedError(expr, "is a comparison of conditions")
+        raise UndefinedError(expr, "compares conditions with each other", REWRITE)
 
     def _whole(self, expr: Expr) -> None:
         """Check that `expr` is never NULL because of the variable."""
@@ -99,7 +100,7 @@ class Prover:
 
     def _case(self, expr: Call) -> Regions:
         if any(mentions(condition, self._variable) for condition in expr.args[:-1:2]):
-            raise UndefinedError(expr, "selects one of its conditions by the value")
+            raise UndefinedError(expr, "chooses between conditions by the compared value", REWRITE)
         parts = [self.regions(value) for value in (*expr.args[1:-1:2], expr.args[-1])]
         true, false = ALWAYS, ALWAYS
         for part in parts:
@@ -154,7 +155,7 @@ class Prover:
         if expr.op == "case":
             return self._chosen(expr)
         if expr.type is Type.BOOLEAN:
-            raise UndefinedError(expr, "is a condition where a number is expected")
+            raise UndefinedError(expr, "is a condition in the place of a number", REWRITE)
         args = [self.fact(arg) for arg in expr.args]
         found = self._enclosed(expr, args)
         curvature = rules.closed(compose(expr, args) | _signs(found))
@@ -166,8 +167,8 @@ class Prover:
         """A CASE of numbers: selected by the rest, selected by the variable, or the greater or lesser of two
         values.
 
-        A value that is NULL makes the condition NULL. If the rest selects, that is so for all values of the
-        variable.
+        A branch that is NULL makes the condition NULL. If the rest selects the branch, the condition is then
+        NULL for all values of the variable, which is allowed.
         """
         conditions, values = expr.args[:-1:2], (*expr.args[1:-1:2], expr.args[-1])
         if not any(mentions(condition, self._variable) for condition in conditions):
@@ -183,7 +184,7 @@ class Prover:
                 pick = rules.maximum if high == (test.args == values) else rules.minimum
                 return Fact(found, pick([f.curvature for f in inner]))
         if not null_together(values, self._variable):
-            raise UndefinedError(expr, "has branches of which one may be NULL while another is not")
+            raise UndefinedError(expr, "may be NULL in one branch and not in another", REWRITE)
         for value in values:
             derivatives_over(value, self._box, self._variable, strict=True)
         if (parts := segments(expr, self._variable)) is not None:
@@ -246,7 +247,7 @@ class Prover:
 
 
 def _signs(found: Derivatives) -> Curvature:
-    """The curvature that the derivatives' enclosures over the whole box show."""
+    """The curvature that follows from the enclosures of the derivatives over the whole box."""
     out = Curvature.NONE
     if found.first.lo >= 0:
         out |= Curvature.RISING

@@ -16,13 +16,20 @@ Box = Mapping[Column, Interval]
 NO_VARIABLE = Column("", "", Type.DOUBLE)
 
 
+DECLARE = "declare CHECKs that rule it out"
+REWRITE = "write the condition as comparisons that are combined with AND, OR and NOT"
+
+
 class UndefinedError(Exception):
-    """A sub-expression with the variable in it may be NULL. `why` completes the sentence that begins with its
-    SQL.
+    """Nothing can be proved about a sub-expression with the variable, because the variable may decide whether
+    it is NULL, or because the prover doesn't know its form.
+
+    `why` completes the sentence that begins with the SQL of `expr`. `advice` tells the user what to change:
+    CHECKs only help where the values of columns decide.
     """
 
-    def __init__(self, expr: Expr, why: str) -> None:
-        self.expr, self.why = expr, why
+    def __init__(self, expr: Expr, why: str, advice: str = DECLARE) -> None:
+        self.expr, self.why, self.advice = expr, why, advice
         super().__init__(why)
 
 
@@ -33,11 +40,11 @@ class PossibleNulls:
     boxes: Mask = field(default_factory=lambda: np.zeros((), np.bool_))
     error: UndefinedError | None = None
 
-    def add(self, boxes: Mask, expr: Expr, why: str) -> None:
-        """Mark `boxes`."""
+    def add(self, boxes: Mask, expr: Expr, why: str, advice: str = DECLARE) -> None:
+        """Mark `boxes`, over which `expr` may be NULL."""
         if np.any(boxes):
             self.boxes = self.boxes | boxes
-            self.error = self.error or UndefinedError(expr, why)
+            self.error = self.error or UndefinedError(expr, why, advice)
 
     def check(self) -> None:
         """Raises the first UndefinedError, if there is one."""

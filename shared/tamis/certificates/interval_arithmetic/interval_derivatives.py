@@ -1,10 +1,12 @@
 """Interval derivatives: enclosures of an expression's value, first and second derivative over boxes.
 
-Derivatives are taken by one column, the variable. Many boxes are computed at once: an interval is a pair of
-arrays (see `intervals`). A sub-expression with the variable in it must have a value for every value of its
-arguments: a NULL in the middle of the variable's domain breaks every proof about it. Where this isn't shown,
-the box is recorded in `PossibleNulls`. A sub-expression without the variable may be NULL; the enclosures then
-hold for the cases in which it isn't.
+An *enclosure* is an interval that surely contains a number. The derivatives are those with respect to one
+column, the *variable*. Many boxes are computed at once: an interval is a pair of arrays (see `intervals`).
+
+A sub-expression that contains the variable must never be NULL, because a NULL in the middle of the domain of
+the variable invalidates every proof. If this isn't shown for a box, the box is recorded in `PossibleNulls`. A
+sub-expression without the variable may be NULL; the enclosures then hold for the cases in which it isn't
+NULL.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import numpy as np
 
 from tamis.certificates.interval_arithmetic import intervals as iv
 from tamis.certificates.interval_arithmetic.derivatives import (
+    REWRITE,
     Box,
     Derivatives,
     PossibleNulls,
@@ -36,19 +39,21 @@ def derivatives(
         return Derivatives(box.get(expr, WHOLE), ONE if varies else ZERO, ZERO, varies or strict, varies)
     if isinstance(expr, Literal):
         if strict and expr.value is None:
-            nulls.add(np.ones((), np.bool_), expr, "is NULL")
+            nulls.add(np.ones((), np.bool_), expr, "is a branch of a CASE", REWRITE)
         return replace(_literal(expr), varies=strict)
     if expr.op == "case":
         values = (*expr.args[1:-1:2], expr.args[-1])
         if variable_selects(expr, variable):
             strict = True
             if not null_together(values, variable):
-                nulls.add(np.ones((), np.bool_), expr, "may be NULL for only some of its values")
+                nulls.add(
+                    np.ones((), np.bool_), expr, "may be NULL in one branch and not in another", REWRITE
+                )
         results = tuple(
             derivatives(v, box, variable, nulls, strict=strict) for v in values if not is_null_literal(v)
         )
         if strict and len(results) < len(values):
-            nulls.add(np.ones((), np.bool_), expr, "may be NULL")
+            nulls.add(np.ones((), np.bool_), expr, "has a branch that is NULL", REWRITE)
         return combine_case(expr, results, variable)
     args = tuple(derivatives(arg, box, variable, nulls, strict=strict) for arg in expr.args)
     return combine(expr, args, nulls)

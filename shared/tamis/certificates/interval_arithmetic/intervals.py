@@ -1,10 +1,13 @@
 """Closed intervals of DOUBLEs with outward rounding.
 
-Each operation encloses the exact and the computed result. An interval is two arrays of one shape, its lower
-and its upper ends, which may be infinite. Many intervals are computed at once. Results of +, -, *, / and sqrt
-are rounded to nearest, as IEEE 754 demands, and moved outwards by one step unless they are exact. exp and ln
-are enclosed by Arb's balls, once for each different end, and moved outwards by the possible error of the C
-library.
+The interval that an operation returns contains the exact result and the computed result. Many intervals are
+computed at once: an `Interval` is two arrays of one shape, the lower and the upper ends, which may be
+infinite.
+
+The results of +, -, *, / and sqrt are rounded to nearest, as IEEE 754 demands. An end that isn't exact is
+then moved outwards by one step. For exp and ln, the library Arb gives an interval that contains the exact
+result (a *ball*). It is moved outwards by the possible error of the C library. Each different end is computed
+only once.
 """
 
 from __future__ import annotations

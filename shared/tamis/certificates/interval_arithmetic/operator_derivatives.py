@@ -118,7 +118,7 @@ def _inverse_second(b: Interval) -> Interval:
 
 
 def _unary(a: Derivatives, value: Interval, first: Interval, second: Interval) -> Derivatives:
-    """The derivatives of u(a) from enclosures of u, u' and u'' over the values of a."""
+    """The derivatives of u(a) by the chain rule, from enclosures of u, u' and u'' over the values of a."""
     if not a.varies:
         return Derivatives(value)
     return Derivatives(

@@ -1,8 +1,12 @@
 """Proofs over a whole box from enclosures over its parts: interval arithmetic with subdivision.
 
-The effort is counted in operators times boxes, not in time, so that every machine finds the same proofs.
-Enclosures are inclusion-monotone: a statement that fails at one point fails over every box around it. So a
-statement is tried at points before any box is computed.
+A statement about a box (such as "the derivative is never negative") is tried on the whole box. If the
+enclosures don't show it, the box is split, and the statement is tried on each part, until it is shown for all
+parts or the effort is spent. The effort is counted in operators times boxes, not in time, so that every
+machine finds the same proofs.
+
+A statement that fails at a point fails over every box with that point. So statements are first tried at some
+points, which costs little.
 """
 
 from __future__ import annotations
@@ -88,8 +92,8 @@ def derivatives_over(expr: Expr, box: Box, variable: Column, *, strict: bool = F
 
 
 def enclose(expr: Expr, box: Box, variable: Column, effort: Effort) -> Derivatives:
-    """The interval derivatives over a box, joined from those over its parts: for an expression without an
-    enclosure over the whole box.
+    """The interval derivatives over a box, joined from those over its parts. Used if the whole box has no
+    enclosure.
 
     Raises UndefinedError if it may be NULL, or where the effort is too small to show that it is not.
     """

@@ -1,15 +1,15 @@
-"""The value that edges compare: computed values need not have the order of the exact ones.
+"""Choice of the value that edges compare, because rounding may change the order of computed values.
 
-Proofs are about exact numbers. A tuple may be omitted only if the tuples that stand for it are exactly at
-least as high (or low). Edges compare the first of these that is possible:
+Proofs are about exact numbers. A tuple may only be omitted if the exact values of the tuples that stand for
+it are at least as high (or low) as its own exact value. Edges compare the first of these that is possible:
 
-1. The value itself, if it is not rounded, such as an attribute.
+1. The value itself, if computing it involves no rounding. An example is an attribute.
 
-2. The computed value, if it stands in the condition as the edge computes it, and its error is a small share
-of itself or negligible beside the threshold. The joiner then counts each retained value as anything within
-the error (`Margin`).
+2. The computed value, if the condition contains it in the form in which the edge computes it, and if its
+   error is small: in relation to the value, or in relation to the threshold. The joiner then takes a retained
+   value for any value within the error (`Margin`).
 
-3. An attribute, if the value has only one and rises or falls with it.
+3. An attribute, if the value has only this attribute and rises or falls with it.
 
 4. Exact values, if the value is a sum of products (`polynomials`).
 """
@@ -63,7 +63,7 @@ Box = Mapping[Column, Interval]
 def choose_comparison(
     found: Certificate, conditions: tuple[Expr, ...], box: Box, effort: Effort
 ) -> Certificate | Unproven:
-    """The certificate with the value that edges compare; or the reason why there is none. `effort` limits the
+    """The certificate with the value that edges compare, or the reason why there is none. `effort` limits the
     proof of case 3.
     """
     value = found.value
@@ -136,9 +136,11 @@ def _operators(expr: Expr, most: int) -> int:
 
 
 def _unguarded(expr: Expr, box: Box) -> Expr:
-    """An error bound without the GREATEST that keeps its divisors from being negative, where they aren't:
-    enclosures of GREATEST don't show this for what may be NULL. Raises UndefinedError if a divisor may be
-    negative.
+    """An error bound whose divisors aren't protected by GREATEST.
+
+    An error bound uses GREATEST so that its divisors aren't negative. Enclosures of GREATEST don't show this
+    for arguments that may be NULL, so GREATEST is removed where the divisor can't be negative anyway. Raises
+    UndefinedError if a divisor may be negative.
     """
     if not isinstance(expr, Call):
         return expr
@@ -225,11 +227,11 @@ def _span(expr: Expr, box: Box) -> Interval:
 
 
 def _threshold(value: Expr, conditions: tuple[Expr, ...], box: Box, *, exactly: bool) -> float:
-    """The number beside which an error must be small: the least constant that an expression with `value` is
-    compared with.
+    """The number in relation to which an error must be small: the least constant with which an expression
+    with `value` is compared.
 
-    Without constants it is the widest other value in the comparison, unless `value` could be compared
-    `exactly`.
+    If there are no constants, it is the widest other value in the comparison, unless `value` could be
+    compared `exactly`.
     """
     tests = [
         t for part in conditions for t in subexpressions(part) if isinstance(t, Call) and t.op in COMPARISONS

@@ -1,8 +1,8 @@
 """Rounding margins: the greatest error of a comparison over the declared domains, for the user.
 
-Rounding can change an alarm only near its threshold. There the result of the last sum or difference is about
-as large as the threshold, so its own rounding error is negligible, even if the domains are wide. The error of
-its terms is what counts.
+Rounding can only change an alarm if the compared value is near the threshold. Then the result of the last sum
+or difference is about as large as the threshold, so the rounding of this last operation is negligible, even
+if the domains are wide. So the margin is the error of its terms.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The one scalar through which a stream enters a condition: sums and products are regrouped to find it."""
+"""The scalar through which a stream enters a condition. Sums and products are regrouped to find it."""

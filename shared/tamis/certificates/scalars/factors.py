@@ -1,4 +1,4 @@
-"""Factors of a product: which of them are one stream's own, so that `a.x * b.x * a.y` has a.x * a.y."""
+"""Factors of a product, divided into those of one stream and others: `a.x * b.x * a.y` has a.x * a.y."""
 
 from __future__ import annotations
 

@@ -1,9 +1,12 @@
 """The scalar of a stream: the one number through which the stream enters a condition.
 
-The candidates, largest first: the largest sub-expressions of the stream's own attributes, if they are all the
-same up to a factor and a constant. The terms of one stream in a sum count together (`a.x + b.y - a.z > 3` has
-a.x - a.z), and so do its factors in a product (`a.x * b.x * a.y` has a.x * a.y). Then any sub-expression
-through which the stream enters everywhere, down to a single attribute.
+There may be several candidates, which are tried in this order:
+
+1. The largest sub-expressions of the stream's own attributes, if they are all the same up to a factor and a
+   constant. The terms of one stream in a sum are put together: `a.x + b.y - a.z > 3` has the scalar a.x -
+   a.z. The same is done with factors in a product: `a.x * b.x * a.y` has a.x * a.y.
+2. Smaller sub-expressions, down to a single attribute, if the stream enters the condition only through the
+   sub-expression.
 """
 
 from __future__ import annotations
