@@ -181,7 +181,7 @@ class PlanReader:
 def _able(plan: Plan) -> Plan:
     """The plan without calls of missing functions, which are logged."""
     for name in lacking(plan):
-        _log.error("a function isn't installed: tuples on which it would decide are kept", function=name)
+        _log.error("a function isn't installed: tuples for which it is needed are kept", function=name)
     return able(plan)
 
 

@@ -55,7 +55,7 @@ class Jobs:
         """The error for a job that is not done in time."""
         if job.answer.cancel():
             what = f"not begun within {JOB_SECONDS:g} s: the registry is {self.doing}"
-            return UnavailableError(what, where="registry", hint="nothing of it was done: send it again")
+            return UnavailableError(what, where="registry", hint="the request had no effect: send it again")
         what = "no answer from Kafka yet" if job.stage == "written" else "it is still being planned"
         hint = "send it again: statements that are in force already stay unchanged"
         return UnavailableError(what, where="registry", hint=hint)

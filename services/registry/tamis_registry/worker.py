@@ -110,10 +110,13 @@ class Worker:
                     self._serve(stopping)
                 except UnavailableError as error:
                     self._lose(str(error))
-                    _log.warning("kafka is away, starting over", error=str(error), seconds=pause)
+                    _log.warning(
+                        "Kafka can't be used: the registry starts again", error=str(error), seconds=pause
+                    )
                     # Long enough in service counts as a success: the next failure starts with a short pause.
                     pause = 0.5 if time.monotonic() - began > 60 else min(pause * 2, 8.0)
-                    # Whoever has taken over needs a moment to say so; asking too early would take it back.
+                    # A registry that has taken over needs some time to report it. Connecting too early would
+                    # take over from it again.
                     stopping.wait(TAKEOVER_SECONDS if isinstance(error, LostTransactionError) else pause)
         except (FencedError, InputError) as error:
             self._lose(str(error))

@@ -92,7 +92,7 @@ def _not_joins_by_time(
     """The reasons why a query is no join by time, apart from its conjuncts."""
     refused = [
         SqlError(
-            f"stream {stream.name} has no WATERMARK, so this is no join by time",
+            f"stream {stream.name} has no WATERMARK, so this query isn't a join by time",
             position,
             f"evaluate recordings with tamis run, or declare WATERMARK in stream {stream.name}",
         )
@@ -101,7 +101,7 @@ def _not_joins_by_time(
     ]
     if query.grouping is not None and not refused:
         hint = "evaluate recordings with tamis run, or leave the aggregates and GROUP BY out"
-        refused.append(SqlError("the aggregates of windows are no join by time", position, hint))
+        refused.append(SqlError("a query with aggregates of windows isn't a join by time", position, hint))
     return refused
 
 

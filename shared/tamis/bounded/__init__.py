@@ -1,9 +1,22 @@
 """Memory of queries: the verdict bounded, unbounded or unknown, the bound, the proof and the repairs.
 
-`conjunctive` is the theory about conjunctions of difference bounds (arasu-2004, with offsets). `timeless`
-applies it to SQL over streams without time, and `application_time` extends it to event time (schiff-2020).
-`windows` bounds the aggregates of windows. `synopses` and `application_time.synopses` keep what the proofs
-say must be kept; `tamis.evaluation` runs them. `memory` is the verdict that all kinds of queries share.
-`docs/bounded.md` says where the papers are corrected. Nothing here does I/O, except reading the files of
-static relations.
+A query is *bounded* if its state has a size that is known before it runs, however many tuples arrive. Tamis
+only accepts bounded queries. For an unbounded query the proof is a *witness*: inputs for which every
+evaluator needs more and more memory. A *repair* is a change of the query that makes it bounded.
+
+- `conjunctive`: the theory for conditions that are combined with AND (arasu-2004, extended by offsets such as
+  `a < b + 3`).
+- `timeless`: applies this theory to SQL over streams without event time.
+- `application_time`: extends it to conditions on event time (schiff-2020).
+- `windows`: the bound of aggregates over windows.
+- `synopses`, `application_time.synopses`: the state, which keeps only what the proofs say is needed.
+  `tamis.evaluation` runs these synopses.
+- `memory`: the verdict, which has the same form for all kinds of queries.
+
+`docs/bounded.md` says where the statements of the papers are corrected. Nothing here does I/O, except reading
+the files of static relations.
+
+Words of these packages: an *occurrence* is one source in FROM (a self-join has two occurrences of one
+stream). A *node* is one attribute of one occurrence. A *closure* has everything that the conditions imply
+about differences between nodes.
 """

@@ -35,7 +35,7 @@ def sentences(*parts: str) -> str:
 
 
 def not_proven(why: str, doubts: Sequence[str]) -> str:
-    """A failing condition, and the reasons why it does not prove the query unbounded."""
+    """Text of a failing condition with the reasons why this doesn't prove the query unbounded."""
     first, *others = doubts
     besides = [f"besides, {one}" for one in others]
     return sentences(f"not proven: {why}", f"no proof was found, since {first}", *besides)

@@ -1,17 +1,20 @@
 """Memory of the aggregates of windows, as a formula and, where enough is declared, as a number.
 
-Windows begin at multiples of their slide. They are kept as panes that are one slide long: a pane has an entry
-for each group, with counts, sums and extremes. For `median` and `count(DISTINCT)`, every value is another
-entry. A pane is dropped once the watermark has passed the end of the last window with that pane, which is the
-window that begins with it. The watermark is at most `delay + max_stall` behind the present, and no tuple is
-ahead of the present by more than `max_ahead` (as in `join_bounds`; without a limit of `max_ahead` there is no
+Windows begin at multiples of their slide. The state is divided into *panes*, which are one slide long. A pane
+has an entry for each group, with counts, sums and extremes. For `median` and `count(DISTINCT)`, it also has
+an entry for each value.
+
+A pane is dropped when the watermark passes the end of the last window that contains the pane. This is the
+window that begins with the pane. The watermark is at most `delay + max_stall` behind the present, and no
+tuple is ahead of the present by more than `max_ahead` (as in `join_bounds`; without `max_ahead` there is no
 number). So the panes that are kept begin in a span of
 
     X = size + delay + max_stall + max_ahead,    of which there are at most  X / slide,  rounded up.
 
-A pane has at most as many groups as the columns have values by the conditions, CHECK and BOOLEAN, where
-`keys` limits the KEY columns together. It has no more groups or values than tuples, whose number `rate` and
-`keys` limit: keys * count * (slide / per, rounded up).
+The number of groups in a pane is limited in two ways. It is at most the number of combinations of values of
+the grouped columns, which follows from conditions, CHECKs, BOOLEAN and, for all KEY columns together, `keys`.
+It is also at most the number of tuples in the pane, which follows from `rate` and `keys`: keys * count *
+(slide / per, rounded up). The number of values is limited by the number of tuples in the same way.
 """
 
 from __future__ import annotations
@@ -108,8 +111,8 @@ def kept(query: Query, catalog: Catalog) -> Kept | None:
     """The bound as entries of a pane, and the time for which a pane is kept; None if the bound is no
     number.
 
-    Panes are kept longer where a topic's frontier waits for tuples that edges hold back for other readers of
-    the topic.
+    Panes are kept longer if the frontier of a topic waits for tuples that edges hold back for other readers
+    of the topic.
     """
     found = _bounded(query, catalog)
     assert query.window is not None

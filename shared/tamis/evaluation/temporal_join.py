@@ -1,10 +1,13 @@
 """Temporal join of n streams in columns: finds every combination of tuples with at least one new tuple.
 
-For each input in turn, its new tuples start combinations. Inputs before it take part with their old tuples
-only, and inputs after it with all tuples, so each combination with a new tuple arises exactly once. The other
-inputs are joined one by one. Rows are sorted by (key, time), so the partners of a row are one range, which a
-binary search finds, and all ranges of a block are expanded at once. The ranges follow from the closure of the
-time bounds and from the windows that the tuples chosen so far share, so neither needs a separate check.
+The inputs take turns. In the turn of an input, each of its new tuples starts combinations. Inputs that had
+their turn take part with their old tuples only, and the others with all tuples. So each combination with a
+new tuple arises exactly once.
+
+A combination is extended by one input after the other. Rows are sorted by (key, time), so the partners of a
+row are one range, which is found by binary search. All ranges of a block are expanded at once. The ranges are
+computed from the closure of the time bounds and from the windows that the chosen tuples share, so neither has
+to be checked afterwards.
 """
 
 from __future__ import annotations

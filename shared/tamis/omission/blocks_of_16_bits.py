@@ -1,14 +1,15 @@
 """Quantise a block's values and times to 16 bits each, so that one instruction compares sixteen tuples.
 
 **Values.** The code of a value is its position between the least and the greatest value of the block, rounded
-down. A greater value never has a lesser code. Different codes therefore decide a comparison; where two codes
-are equal, the values themselves must be compared.
+down. A greater value never has a lesser code. So if two codes differ, they decide the comparison. If two
+codes are equal, the values themselves must be compared.
 
-**Times.** The code of a time is the number of ticks since the block's start. Where the block is too long
-for 15 bits, the lowest bits are shifted out. If two codes differ by g, the times differ by more than (g -
-1) 2^shift and less than (g + 1) 2^shift. This gives two limits for a gap between codes: a gap below `lower`
-is at most the interval, and a gap above `upper` is longer than it. Without a shift no gap lies between the
-limits.
+**Times.** The code of a time is the number of ticks since the start of the block. If the block is too long
+for 15 bits, the lowest `shift` bits are removed. If two codes differ by g, the times differ by more than (g -
+1) 2^shift and by less than (g + 1) 2^shift. So two limits are needed: if the codes differ by less than
+`lower`, the times differ by at most the interval; if the codes differ by more than `upper`, the times differ
+by more than the interval. Between the limits, the times themselves must be compared. If `shift` is 0, nothing
+is between the limits.
 """
 
 from __future__ import annotations

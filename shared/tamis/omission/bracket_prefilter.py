@@ -1,22 +1,27 @@
 """Drop bracketed tuples in one branch-free pass, so that few are left for the whole omission rule.
 
-**The rule.** On one side (above), let l be the last tuple before i that is greater than i, and r the first
-tuple after i that isn't less. If r - l is at most the interval, this side doesn't retain i: every window that
-contains i contains l or r too. (If r equals i, `sweep` retains the last of the equal tuples that hits the
-window.) A tuple that neither side retains is *bracketed*. No other decision depends on it, since l and r also
-bracket the tuples that it brackets (cai-2021, Theorem 3.1 and Lemma 3.2). So it is dropped. If no two
-values are equal, every other tuple is the greatest or the least of some window, and is retained. Where some
-values are equal, or several tuples have one time, `sweep` decides the rest by the whole rule.
+**The rule.** Take the side *above* and a tuple i. Let l be the last tuple before i that is greater than i,
+and r the first tuple after i that isn't less than i. If the time from l to r is at most the interval, every
+window that contains i also contains l or r, so this side doesn't need i. (If r equals i, `sweep` retains the
+last of the equal tuples that hits the window.) A tuple that neither side needs is *bracketed* and is dropped.
+No other decision depends on it: l and r also bracket the tuples that it brackets (cai-2021, Theorem 3.1 and
+Lemma 3.2).
 
-**The pass.** It keeps two monotonic stacks, one of descending and one of ascending values. A tuple that is
-greater than the one before it, its *predecessor*, pops tuples off the stack of lesser values, and the
-predecessor is pushed on the stack of greater values; a lesser tuple does the reverse. So each tuple pushes
-one tuple on one stack, and pops the tuples that it exceeds off the other. With independent values it pops
-none in half of all cases, one in a quarter, two in an eighth, and so on. No processor predicts which stack is
-popped and how often, and each wrong prediction would cost as much as all other work. Therefore both are
-computed without a branch: the values of one stack are negated, so that the code is the same for both, and the
-top three tuples are always compared. Each of the three gets a verdict, even if it stays on the stack. A later
-verdict replaces it, and a tuple that is never popped is retained.
+If no two values are equal, every remaining tuple is the greatest or the least of some window, and is
+retained. If some values are equal, or several tuples have the same time, `sweep` decides the remaining tuples
+by the whole rule.
+
+**The pass.** There are two monotonic stacks, one with descending and one with ascending values. Take a tuple
+that is greater than its *predecessor*, the tuple before it. It pops all lesser tuples off one stack, and its
+predecessor is pushed on the other stack. For a tuple that is less than its predecessor, the two stacks are
+exchanged.
+
+With independent values, a tuple pops no tuple in half of all cases, one in a quarter, two in an eighth, and
+so on. A processor can't predict which stack is popped and how often, and a wrong prediction costs as much
+time as all other work for a tuple. Therefore the pass has no branch. The values of one stack are negated, so
+that the code is the same for both stacks, and the top three tuples of the stack are always compared. Each of
+the three gets a verdict, even if it stays on the stack: a later verdict replaces the earlier one. A tuple
+that is never popped is retained.
 """
 
 from __future__ import annotations

@@ -1,24 +1,32 @@
 """Decide tuples in one pass in order of time, by a monotonic stack of each side.
 
-**The rule.** Take one key, one side (above) and one value v. The windows whose maximum is v lie in the gaps
-between tuples greater than v. In a gap (l, r) let p be the last retained tuple of value v (or l), i a tuple
-of value v and j the next one (or r). Some window [a, a + L] in the gap contains i, but neither p nor j,
-exactly if j - p > L. Retaining i in just these cases selects for every window that no tuple hits yet the
-*last* tuple that hits it. This is stabbing intervals with points, where this greedy choice is optimal. With
-both sides, the windows with maximum v and those with minimum v are two families of intervals over the same
-tuples of value v, and different values are independent. So it is optimal to retain i if either side
-asks for it; p is then the last tuple that was retained for either side.
+**The rule.** Take one key, the side *above*, and one value v. A window whose maximum is v contains no tuple
+greater than v. So it lies in a gap between two neighbouring tuples l and r that are greater than v. Let i be
+a tuple of value v in this gap. Let p be the last retained tuple of value v before i in the gap, or else l.
+Let j be the next tuple of value v after i in the gap, or else r. A window of length L may contain i, but
+neither p nor j, exactly if j - p > L. In this case i is retained.
+
+This rule retains the smallest number of tuples. Each window must contain a retained tuple (it must be *hit*).
+The rule chooses, for the first window that isn't hit yet, the *last* tuple that hits it. This is the optimal
+greedy choice for stabbing intervals with points. With both sides, the windows with maximum v and the windows
+with minimum v are two families of intervals over the same tuples of value v. Different values are
+independent. So it is optimal to retain i if one of the sides needs it; p is then the last tuple that was
+retained for either side.
 
 **Why brackets are enough.** A tuple with greater (or equal and retained) tuples on both sides, at most L
 apart, is in no window without one of them. A tuple that brackets others is retained or bracketed itself
 (cai-2021, Theorem 3.1 and Lemma 3.2), so the pass may forget the tuples that it drops.
 
-**The pass.** The nearest greater value to the left is found by a monotonic stack. A tuple waits on the
-stack of each side that still asks for it. It is popped by a tuple at time t that is greater (its bracket is
-complete) or equal (its successor). If its last window has passed by then (t - l > L, or its deadline lies
-before t), it is retained. If not, this side no longer asks for it, and the right bracket inherits its
-deadline on this side if that is earlier. (The left bracket is older and has an earlier deadline already.) A
-tuple that no side asks for is dropped. Every tuple is pushed and popped once on each stack, so the time is
+**The pass.** The nearest greater value to the left is found by a monotonic stack. A tuple waits on the stack
+of each side that may still need it. A later tuple at time t pops it if the later tuple is greater (then the
+bracket is complete) or equal (then it is the next tuple of value v).
+
+- If t - l > L, or if the deadline of the popped tuple lies before t, the popped tuple is retained.
+- Otherwise this side doesn't need the popped tuple any more. The later tuple inherits its deadline on this
+  side, if that deadline is earlier than its own. (The left bracket is older, so its deadline is earlier
+  anyway.)
+
+A tuple that no side needs is dropped. Every tuple is pushed and popped once on each stack, so the time is
 linear.
 """
 

@@ -3,14 +3,18 @@
 **State.** Each key has *live* tuples. Those behind the watermark are final; among those ahead of it, other
 tuples may still arrive.
 
-**Behind the watermark** tuples are taken in order of time by the rule of the batch form (`sweep`). Each
-side has a monotonic stack with the most extreme tuple at the bottom. A new tuple pops the tuples that it
-exceeds, and equal ones that aren't published: on this side they are bracketed by the new tuple and by the
-tuple under them. The bottom of a stack is the extreme of a window that ends at the watermark, so it is
-published. It is forgotten once it lies more than the interval behind; then the tuple on it has no left
-bracket any more, and is published. So the tuples of a stack are within the interval of each other, a
-published tuple stays only while it is the nearest bracket of tuples to come, and a tuple that no side needs
-is forgotten. Each tuple is pushed and popped once on each stack.
+**Behind the watermark** tuples are taken in order of time by the rule of the batch form (`sweep`). Each side
+has a monotonic stack with the most extreme tuple at the bottom.
+
+- A new tuple pops the tuples that it exceeds, and equal tuples that aren't published. On this side, each
+  popped tuple is bracketed by the new tuple and by the tuple under it.
+- The bottom of a stack is the extreme of a window that ends at the watermark, so it is published.
+- The bottom is forgotten when it is further behind the watermark than the interval. The tuple above it then
+  has no left bracket any more, becomes the bottom, and is published.
+
+So all tuples of a stack are within one interval. A published tuple is kept only while it is the nearest
+bracket of tuples to come, and a tuple that no side needs is forgotten. Each tuple is pushed and popped once
+on each stack.
 
 **Ahead of the watermark** a tuple without a left bracket within the interval is published at once. A side
 no longer needs a tuple that has live brackets on both sides, at most the interval apart. This is safe in

@@ -15,7 +15,7 @@ from tamis.planning.join_bounds import memory
 from tamis.planning.omission_rules import decide
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Query, StreamDef
 
-IN_TIME = "a query in application time is no join by time"
+IN_TIME = "a query in application time isn't a join by time"
 
 
 @dataclass(frozen=True)

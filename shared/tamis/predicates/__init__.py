@@ -1,10 +1,17 @@
 """Predicates of one stream: unions of boxes, implication, matching and evaluation (kuntschke-2006).
 
-`parse` reads a predicate from SQL, and `normal_form` makes boxes of it: `ranges` of attributes and
-`differences` of two attributes. `cover` decides whether boxes cover another box, and `matching` uses that to
-compare a query with a stream: `match` says what the stream must be relaxed to, `implies` answers yes or no.
-`evaluation` finds the tuples that satisfy the predicates of many subscribers, and `selectivity` estimates how
-many do. Everything is pure: no Kafka, no clock.
+A *box* is a conjunction of conditions on single attributes, such as `a BETWEEN 1 AND 5 AND b > 2`. A
+predicate with OR is a union of boxes.
+
+- `parse`: reads a predicate from SQL. `normal_form` converts it to boxes, which consist of `ranges` of
+  attributes and of `differences` between two attributes.
+- `cover`: decides whether some boxes together contain another box.
+- `matching`: compares the predicate of a query with the predicate of a stream. `implies` says whether every
+  tuple of the query is in the stream; if not, `match` gives a wider predicate for the stream.
+- `evaluation`: finds the tuples that satisfy the predicates of many subscribers.
+- `selectivity`: estimates the share of tuples that satisfy a predicate.
+
+Everything is pure: no Kafka, no clock.
 """
 
 from tamis.predicates.predicate import Predicate

@@ -59,7 +59,8 @@ def inside(inner: Box, outer: Box) -> bool:
 def trimmed(box: Box) -> Box:
     """The same box without attributes that may have any value.
 
-    A difference that may have any value says only that neither of its attributes is NULL. That replaces it.
+    A difference that may have any value only says that neither of its attributes is NULL. So two conditions
+    IS NOT NULL replace it.
     """
     out = {name: found for name, found in box.items() if found != ANYTHING}
     for name, found in box.items():

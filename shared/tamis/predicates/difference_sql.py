@@ -80,7 +80,7 @@ def _end(at: str, past: str, value: int, kind: Type) -> tuple[str, int]:
     """The operator and constant of an end: `at` a value, or `past` the time before it, if that is whole
     seconds.
 
-    Nobody writes a microsecond more than a hundred years.
+    The second form avoids intervals with a single microsecond, such as INTERVAL '60.000001' SECOND.
     """
     whole = kind is Type.TIMESTAMP and value % 1_000_000 == 1
     return (past, value - 1) if whole else (at, value)
@@ -92,7 +92,9 @@ def _known(minus: Call) -> Expr:
 
 
 def _half(left: Column, right: Column, found: Range, box: Mapping[str, Range]) -> list[Expr]:
-    """A difference in a range, and its sign, since the difference may overflow."""
+    """The condition that a difference is in a range. It also has the sign of the difference, which may
+    overflow.
+    """
     sign = _compare("<" if found[1] == (0, 0) else ">=", left, right)
     return [*_whole_conditions(left, right, found, box), sign]
 

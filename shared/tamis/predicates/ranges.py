@@ -1,13 +1,13 @@
 """Ranges of one attribute: half-open intervals between cuts in the order of its values, with NULL below all.
 
-Every type of column has finitely many values, DOUBLE too, and each value has a next one. So `a > 5` is `a >=
-` the next value after 5, an open end is a closed end at the next value, and two ranges touch if one ends
-where the other begins. No epsilon is needed, and there is one form for all types (kuntschke-2006, section
-2.1, has open and closed ends).
+Every type of column has finitely many values, also DOUBLE, and each value has a next value. So `a > 5` is the
+same as `a >= x`, where x is the next value after 5. Therefore all ranges are half-open: they include their
+lower end and exclude their upper end. Two ranges touch if one ends where the other begins. There is one form
+for all types (kuntschke-2006, section 2.1, has open and closed ends).
 
-A cut lies just below a value: `(0, value)`. `NULL` is below NULL, `LOW` below the least value, `HIGH` above
-the greatest. An attribute without conditions has the range [NULL, HIGH), which NULL satisfies. `IS NOT NULL`
-is [LOW, HIGH), `IS NULL` is [NULL, LOW).
+The ends of ranges are *cuts*. The cut `(0, value)` lies just below a value. The cut `NULL` lies below NULL,
+`LOW` between NULL and the least value, and `HIGH` above the greatest value. An attribute without conditions
+has the range [NULL, HIGH), which includes NULL. `IS NOT NULL` is [LOW, HIGH), and `IS NULL` is [NULL, LOW).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Detect implausible times: those read in a wrong unit lie before 2000 or after 2100."""
+"""Detection of implausible times: a time that is read in a wrong unit lies before 2000 or after 2100."""
 
 from __future__ import annotations
 

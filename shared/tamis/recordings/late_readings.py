@@ -1,4 +1,4 @@
-"""Find the reading of a recording that made others late by moving the watermark past them."""
+"""Search for the reading of a recording that made others late, because it moved the watermark past them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class LateCause:
 
 
 def late_cause(times: NDArray[np.int64], late: Mask) -> tuple[int, int, int] | None:
-    """The row that made most others late, the time from the latest of these to it, and their number; None
-    if no row is late. `times` are those of one file, in its order.
+    """The row that made most others late, its distance in time from the latest of these, and their number;
+    None if no row is late. `times` are those of one file, in its order.
     """
     if not late.any():
         return None

@@ -1,7 +1,8 @@
-"""Bounding boxes of filters: a quick check, in columns, of which filters may imply which others.
+"""Bounding boxes of filters: a quick check that excludes most pairs before they are compared exactly.
 
-The exact comparison of two filters takes much longer, so it runs only for the pairs that this check leaves
-(the quick check of kuntschke-2006, section 3.2).
+If one filter implies another, its bounding box lies inside the other's bounding box. This check is fast,
+because many pairs are checked at once in columns. The exact comparison takes much longer and only runs for
+the pairs that pass (the quick check of kuntschke-2006, section 3.2).
 """
 
 from __future__ import annotations

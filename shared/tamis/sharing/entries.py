@@ -99,9 +99,13 @@ class _Group:
 class Entries:
     """The entries of a topic.
 
-    The cost of a change depends on the number of changed inputs. Only a change of the widest filters
-    compares all groups again. A group is *complete* when its entry omits nothing; a group is *served* by
-    the first of the widest complete groups whose filter its own filter implies, or else by itself.
+    A group has the inputs that share an entry. A group is *complete* if its entry omits nothing. Another
+    group needs no entry of its own if its filter implies the filter of a complete group: then that group
+    *serves* it. Only the widest complete groups serve others; a group that nobody else serves is served by
+    itself.
+
+    The cost of a change depends on the number of changed inputs. Only if the set of the widest complete
+    groups changes, all groups are compared again.
     """
 
     def __init__(self) -> None:

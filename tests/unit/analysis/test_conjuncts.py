@@ -66,7 +66,7 @@ def test_one_time_may_stand_in_the_condition() -> None:
     assert verdict.refusal is None
     first, second = verdict.omissions
     assert first.interval == 0
-    assert "event time stands in the condition" in first.reason
+    assert "the condition contains its event time" in first.reason
     assert second.key == ("k", "expiry")
 
 

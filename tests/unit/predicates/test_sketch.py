@@ -101,5 +101,5 @@ def test_an_attribute_of_several_types_is_left_out() -> None:
 
 @pytest.mark.parametrize("ends", [(5, 1), (0, np.nan), (-np.inf, 0), (0, 1, 1.5), (0, 1, -0.1)])
 def test_what_is_no_distribution_is_refused(ends: tuple[float, ...]) -> None:
-    with pytest.raises(InputError, match="nothing is spread over"):
+    with pytest.raises(InputError, match="a distribution over"):
         Uniform(*ends)

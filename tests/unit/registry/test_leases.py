@@ -52,7 +52,7 @@ def ask(registry: Registry, predicate: str, consumer: str = "", now: int = 0, st
         ("water", "x > 1", 60, MissingError, "no stream 'water'"),
         ("air", "y > 1", 60, SqlErrors, "y"),
         ("air", "x >", 60, SqlErrors, "something is missing here"),
-        ("air", "x > 5 AND x < 3", 60, RefusedError, "holds for no tuple"),
+        ("air", "x > 5 AND x < 3", 60, RefusedError, "predicate is never true"),
         ("air", "x > 1" + " OR x > 1" * 1000, 60, InputError, "characters"),
         ("air", "x > 1; x < 5", 60, SqlErrors, "unexpected ';'"),
         ("air", MANY, 60, RefusedError, "clauses"),

@@ -54,7 +54,7 @@ def new_lease(stream: str, predicate: str, consumer: str, seconds: int, catalog:
         )
     if stream in catalog.streams and catalog.streams[stream].time is None:
         raise RefusedError(
-            f"stream '{stream}' has no event time, so nobody can say from when on it is served",
+            f"stream '{stream}' has no event time, so a lease can't begin at an event time",
             where="stream",
             hint="declare it with WATERMARK FOR",
         )
@@ -133,7 +133,11 @@ def _filter(predicate: str, stream: str, catalog: Catalog) -> Expr | None:
             return filter_  # functions and arithmetic are evaluated as they stand
         raise RefusedError(error.what, where="predicate", hint=error.hint) from None
     if found.never:
-        raise RefusedError("the predicate holds for no tuple at all", where="predicate", hint="correct it")
+        raise RefusedError(
+            "the predicate is never true",
+            where="predicate",
+            hint="remove conditions that contradict each other",
+        )
     return None if found.always else filter_
 
 

@@ -17,8 +17,8 @@ BYTES = 32 * 1024 * 1024
 
 Summary = dict[str, Any]
 
-# Versions are counted one by one. What claims a greater one was never written by a registry, and to go on
-# above it would leave the numbers that every service can read.
+# Versions are counted one by one, so a registry never writes a greater version. Later versions would exceed
+# the numbers that every service can read.
 GREATEST_VERSION = 2**53
 
 
@@ -30,7 +30,7 @@ def whole_version(document: bytes) -> int:
         raise InputError(f"not JSON: {error}") from None
     version = version_of(document)
     if version >= GREATEST_VERSION:
-        raise InputError(f"no registry has written a version {version}")
+        raise InputError(f"the plan has version {version}, which is too large for a plan of a registry")
     return version
 
 

@@ -14,9 +14,9 @@ from tamis.bounded.conjunctive.normal_form import Conjunction
 class Arrival:
     """The arrival of one occurrence's tuples.
 
-    `time` is the node of its event time, in microseconds, 0 if it has none. `rows` is the number of rows of a
-    static relation, None for a stream. `rate`: at most so many tuples, over all keys, in any span of so many
-    microseconds.
+    `time` is the node of the occurrence's event time, in microseconds; 0 if it has no event time. `rows` is
+    the number of rows of a static relation; None for a stream. `rate` is (tuples, microseconds): the greatest
+    number of tuples, over all keys, in any span of this length.
     """
 
     time: int = 0

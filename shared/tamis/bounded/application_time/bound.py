@@ -17,8 +17,8 @@ from tamis.durations import seconds
 
 
 def terms(timed: TimedQuery) -> tuple[Term, ...]:
-    """The summands: entries of parts, rows of static relations, rows that DISTINCT remembers. A count is
-    infinite if it depends on what isn't declared.
+    """The summands: entries of parts, rows of static relations, and rows that DISTINCT remembers. A count is
+    infinite if it depends on a declaration that is missing.
     """
     query = timed.query
     found = [Term(query.aliases[i], (Factor(timed.arrivals[i].rows or 0, "rows"),)) for i in timed.statics]

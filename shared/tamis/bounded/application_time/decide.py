@@ -1,12 +1,18 @@
-"""The verdict on a query in application time: one criterion for theorems 1 and 2 of schiff-2020.
+"""The verdict on a query in application time: one criterion in place of theorems 1 and 2 of schiff-2020.
 
-A query is bounded if every part is (see `parts`): the unlimited attributes of the part satisfy the conditions
-of theorem 5.6 of arasu-2004, or 5.10 with DISTINCT, towards the missing streams, as if the part were one
-stream; and with DISTINCT all attributes of SELECT have few values. That is sufficient, since `synopses` keeps
-no more. Without DISTINCT it is the criterion that replaces theorem 1 (equality joins limited, no reference,
-SELECT limited except for the stream that is strictly last), with finite streams and offsets. With DISTINCT it
-covers what theorem 2 rightly accepts: with three streams, or where no times, or no attributes, are compared,
-a part has no two references that C3 excludes.
+A query is bounded if each of its parts is bounded (see `partial_combinations`). A part is treated as a single
+stream that joins the missing streams. It is bounded if its unlimited attributes satisfy the conditions of
+theorem 5.6 of arasu-2004, or of theorem 5.10 if the query has DISTINCT (see `conjunctive.decide`). With
+DISTINCT, all attributes of SELECT must also have a limited number of values, because their rows are
+remembered. The criterion is sufficient, because `synopses` keeps nothing else.
+
+Theorem 1 (without DISTINCT) has errors; this criterion replaces it. It demands that attributes in equality
+joins are limited, that no comparison between streams needs memory, and that the attributes of SELECT are
+limited except those of the stream that comes strictly last. It also covers finite streams and offsets.
+
+Theorem 2 (with DISTINCT) accepts too much. It is right for queries over at most three streams, and for
+queries in which no times, or no attributes, are compared. There, this criterion accepts what theorem 2
+accepts.
 """
 
 from __future__ import annotations
@@ -24,8 +30,8 @@ ELIMINATING = "theorem 2 of schiff-2020, corrected"
 
 @dataclass(frozen=True)
 class Failure:
-    """A condition that fails, in nodes of the whole query. `part` is None if the rows that DISTINCT remembers
-    are unlimited.
+    """A condition that fails. Its nodes are those of the whole query. `part` is None if the reason is the
+    unlimited number of rows that DISTINCT remembers.
     """
 
     violation: Violation

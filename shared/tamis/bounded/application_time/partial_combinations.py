@@ -1,17 +1,22 @@
 """Parts: the partial combinations of tuples that are kept until the missing tuples can come.
 
-Tuples are taken in order of time, so a combination grows tuple by tuple. The occurrences that it has so far
-form a down-set of the order that the comparisons of event times imply, offsets included: their tuples may all
-precede those of the other occurrences. Occurrences whose times aren't compared, directly or by way of others,
-join independently. So a down-set is split where no times are compared, and each connected *part* is kept
-separately, as one tuple of a stream with all its attributes. Static relations are there from the start and
-belong to no part.
+Tuples are processed in order of time, so a combination grows tuple by tuple. The conditions on event times
+decide which occurrences may already have a tuple while others are still missing. Such a set of occurrences is
+a *down-set* of the order of event times: all its tuples may come before the tuples of the other occurrences.
 
-In a part, an occurrence has a *span* if some missing tuple must come within that time: then only the tuples
-of that span matter. Of the other occurrences, only what a later tuple can depend on is kept (arasu-2004,
-section 7): `query` has the unlimited attributes of the part as occurrence 0 and those of the missing streams
-as occurrence 1. Their own times no longer matter once every tuple that may still come is late enough; until
-then (`waits`) they are distinguished by time, which is the paper's synopsis of this time step.
+If the times of two occurrences aren't compared, directly or through other occurrences, their tuples join
+independently. So a down-set is divided into connected *parts*. Each part is kept separately. A partial
+combination of a part is treated like one tuple that has the attributes of all its occurrences. Static
+relations are there from the start and belong to no part.
+
+An occurrence of a part has a *span* if a missing tuple must come within a limited time after its tuple. Then
+only the tuples of that span are kept.
+
+Of the other occurrences, only those values are kept on which a later tuple can depend (arasu-2004, section
+7). This is decided on a small query, `query`: its occurrence 0 has the unlimited attributes of the part, and
+its occurrence 1 has those of the missing streams. The event times of these tuples matter only for a time
+(`waits`), until every missing tuple comes late enough. During that time, tuples with different times are kept
+apart (the synopsis of the current time step in the paper).
 """
 
 from __future__ import annotations
@@ -37,12 +42,13 @@ class Part:
     """One kind of partial combination. Nodes are those of the whole query, except in `query` and `closure`,
     whose node k is `nodes[k]` of the whole query (0 is 0).
 
-    `spans`: the occurrences of which only the tuples of a time span matter, with that span. `waits`: for the
-    other occurrences, how long their times matter. `missing`: the other streams; those whose times are
-    compared are still to come, and after `end` none can come. `limited`: own nodes with few values, which are
-    kept as they are: those of occurrences with a span, of keys, and those that equal a node of a static
-    relation. `needed` of them are shown, or used by a condition that is no difference. `unlimited`: all other
-    own nodes.
+    `spans`: the occurrences that have a span, with its length. `waits`: for the other occurrences, how long
+    their times matter. `missing`: the streams outside the part. If their times are compared with the part,
+    their tuples are still to come, and none can come after `end`.
+
+    `limited`: own nodes whose values are kept as they are, because they are few: nodes of occurrences with a
+    span, nodes of keys, and nodes that equal a node of a static relation. `needed`: the limited nodes that
+    SELECT shows, or that are used by a condition that isn't a difference. `unlimited`: all other own nodes.
     """
 
     members: tuple[int, ...]
@@ -148,7 +154,7 @@ def _part(timed: TimedQuery, members: tuple[int, ...], missing: tuple[int, ...],
 
 
 def _end(timed: TimedQuery, members: tuple[int, ...], missing: tuple[int, ...]) -> Bound:
-    """The last time at which a tuple can come that the part waits for."""
+    """The last time at which a tuple can come for which the part waits."""
     needed = [timed.end(y) for y in missing if any(timed.compared(x, y) for x in members)]
     return min([max(timed.end(y) for y in missing), *needed])
 

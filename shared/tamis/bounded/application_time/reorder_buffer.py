@@ -1,8 +1,9 @@
 """The reorder buffer: tuples that wait until the watermarks of all streams have passed them.
 
-Tuples are taken in order of time. A tuple of S waits until the watermark of every stream p has passed it.
-That watermark is at most `delay(p) + max_stall(p)` behind the present (see `tamis.planning.join_bounds`), and
-the tuple at most `max_ahead(S)` ahead of it. Without a limit of `max_ahead` there is no number.
+The evaluator needs tuples in order of event time. So a tuple of a stream S waits until the watermark of every
+stream p has passed it. The watermark of p is at most `delay(p) + max_stall(p)` behind the present (see
+`tamis.planning.join_bounds`), and the tuple is at most `max_ahead(S)` ahead of the present. The number of
+waiting tuples follows from this span and from the declared rate. If S has no `max_ahead`, there is no number.
 """
 
 from __future__ import annotations

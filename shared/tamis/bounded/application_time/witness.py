@@ -1,10 +1,13 @@
 """Witnesses in application time: inputs that need unlimited memory in every evaluator.
 
-A part that fails a condition (see `decide`) is filled n times, each time later, with values in blocks that
-are far apart from each other. After all of these, the missing tuples come for one of them. If the rows that
-DISTINCT remembers are unlimited, whole rows are filled, and come again. The later tuples must tell any two
-subsets of the filled tuples apart: there are 2^n states. The tuples of finite streams came before.
-`tells_apart` checks all this by brute force.
+A witness of size n has n groups of *stored* tuples, one group after the other, and then a *completion*: the
+missing tuples for one of these groups. A group has a tuple for each occurrence of a part
+that fails a condition (see `decide`). The values of different groups are far apart. If the number of rows
+that DISTINCT remembers is the problem, each group completes a row, and the completion repeats the group. The
+tuples of finite streams come before all others.
+
+Take any two subsets of the groups as input. Some completion must add different rows for them. So an evaluator
+needs a different state for each of the 2^n subsets. `tells_apart` checks this by brute force.
 """
 
 from __future__ import annotations
@@ -37,9 +40,9 @@ LARGEST_RUN = 32_000
 
 @dataclass(frozen=True)
 class Witness:
-    """`stored`: n groups of tuples, one after the other; `completions`: tuples that come later. `relations`
-    has static relations and finite streams, which are there before. `key` are the nodes whose values make the
-    difference.
+    """Inputs in three stages: `relations` (static relations and finite streams) come first, then `stored` (n
+    groups of tuples, one after the other), then one of the `completions`. `key` has the nodes by whose values
+    the groups differ.
     """
 
     relations: tuple[Named, ...]

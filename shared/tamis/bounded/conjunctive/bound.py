@@ -1,9 +1,10 @@
 """The memory bound: the number of entries that the synopses of a query can have.
 
-It is the number of possible buckets: for each occurrence and cell, the product of how many values each part
-of a bucket can have (see `synopses.synopsis`). Parts are counted in the cheaper of two ways: by the
-coordinates, or by the values of the attributes that determine them, where all values beyond a coordinate's
-cap count as one.
+A synopsis keeps one entry for each bucket (see `synopses.synopsis`), so the bound is the number of possible
+buckets. A bucket has several components. For each occurrence and cell, the number of buckets is the product
+of the numbers of values of the components. A component is counted in the way that gives the smaller number:
+by the possible values of the coordinate (see `bucket_coordinates`), or by the possible values of the
+attributes that determine the coordinate. All values beyond the cap of a coordinate count as one value.
 """
 
 from __future__ import annotations

@@ -1,20 +1,23 @@
 """Coordinates of a tuple: the limits that its values set for the attributes of the other streams.
 
-Put the values s of a tuple of S into a closed query. The closure over the nodes of the other streams is
-closed again, and follows in one step: for a node y of another stream
+A tuple of a stream S must be kept for the tuples of other streams that it can still join. Which tuples these
+are follows from the closure: put the values s of the tuple into it. Then for each node y of another stream
 
     y <= U_y = min( upper(y), min over x in S of (bound of y - x) + s[x] )
     -y <= L_y = min( -lower(y), min over x in S of (bound of x - y) - s[x] ).
 
-These numbers, the *coordinates* of the tuple, say exactly which tuples it joins: of two tuples with the same
-projected values, one can stand for the other if none of its coordinates is smaller. So the coordinates are
-the buckets of arasu-2004, section 7 (the cap `upper(y)` makes all values beyond the constants equal). They
-are also its representatives: the tuple with the greatest U_y is the one with max of min over MaxRef, with
-offsets, and the tuple with the greatest L_y is the one with min of max over MinRef.
+The numbers U_y and L_y are the *coordinates* of the tuple. They determine exactly which tuples it joins. Of
+two tuples with the same projected values, one can stand for the other if none of its coordinates is smaller.
 
-One case needs more than one representative (lemma B.6): S limits from above a node y that may be high, and
-from below a node that may be low. Then the possible tuples of the other streams are split into *cells*: all
-such y below a pivot, or one of them above it. In each cell one side is settled.
+In arasu-2004, section 7, tuples are kept in buckets, with a representative for each bucket. The coordinates
+do both. Tuples with equal coordinates are in one bucket (the cap `upper(y)` makes all values beyond the
+constants equal). The tuple with the greatest U_y is the paper's representative by max of min over MaxRef, and
+the tuple with the greatest L_y is the one by min of max over MinRef, both extended by offsets.
+
+In one case there is more than one representative (lemma B.6): S limits a node from above that may be high,
+and it limits a node from below that may be low. Then the possible tuples of the other streams are divided
+into *cells*: in one cell all high nodes are below a pivot, in the other cells one of them is above the pivot.
+In each cell, one representative is enough.
 """
 
 from __future__ import annotations
@@ -63,7 +66,7 @@ class Coordinate:
 
 @dataclass(frozen=True)
 class Cell:
-    """A part of what other streams may send, as a closure, and the coordinates of S in it."""
+    """A part of the possible tuples of the other streams, as a closure, and the coordinates of S in it."""
 
     closure: Closure
     coordinates: tuple[Coordinate, ...]

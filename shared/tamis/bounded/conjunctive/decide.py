@@ -1,8 +1,13 @@
-"""The verdict in polynomial time (arasu-2004, section 6), in closed form on the graph of bounds.
+"""The verdict in polynomial time (arasu-2004, section 6), read from the graph of bounds.
 
-Section 6 looks at every four attributes and derives all LTO queries over them. Here the result of that is
-stated once for all. Two active edges of one stream S (see `references`) lie in one derived LTO query with
-different classes of S, or in different directions, exactly in these cases:
+The paper decides on *locally totally ordered* (LTO) queries, which derive from the query (see
+`totally_ordered`). There are exponentially many of them, so its section 6 looks at every four attributes and
+derives all LTO queries over these. This module has the result of that derivation in closed form, so that no
+LTO query has to be derived.
+
+`max_min_references` says which comparisons between streams are *active edges*. With DISTINCT, a query fails
+if two active edges of one stream S are in the same derived LTO query, and have different classes of S or
+different directions. This is so exactly in these cases:
 
 - both go into S, e1 = y1 -> x1 and e2 = y2 -> x2, with x1 far below x2: e2 stays nonredundant only if not y2
   -> x1. Sides may be (low, low), (low, high) or (high, high);
@@ -10,10 +15,12 @@ different classes of S, or in different directions, exactly in these cases:
 - one goes in, y1 -> x1, and one out, x2 -> y2: always at one side; with the first high and the second low
   only if not y1 -> y2; with the first low and the second high only if not x2 -> x1.
 
-Everything else in such an LTO query can be ordered without making either edge redundant. Only edges at nodes
-of S count that are not pinned by its key (see `key_limits`). A query without self-join and caveats is
-unbounded if and only if a condition fails (where keys are limited: if a condition fails for a single key of
-the stream):
+All other attributes of such an LTO query can be ordered without making either edge redundant. Edges at nodes
+that are pinned by the key of S don't count (see `key_limits`).
+
+The conditions of the theorems are listed below. A query without self-join and caveats is unbounded if and
+only if a condition fails. If keys are limited, it is unbounded if a condition fails for a single key of the
+stream.
 
 - C1: an attribute of SELECT is neither bounded nor pinned (of two or more streams, or under DISTINCT);
 - C2, C3 without DISTINCT (theorem 5.6): there is an active edge. (An equality between streams of attributes

@@ -1,7 +1,8 @@
-"""Difference bounds over whole numbers, always closed: the transitive closure of arasu-2004, section 4.
+"""Closure: all bounds on differences of whole numbers that follow from conditions (arasu-2004, section 4).
 
-For nodes i and j the matrix has the least c with `i - j <= c` that follows from the conditions, or infinity.
-It is exact: for each entry of a closed matrix without contradiction there is a solution that attains it.
+For each pair of nodes i and j, the matrix has the least c for which `i - j <= c` follows from the conditions,
+or infinity. The matrix is exact: for each of its numbers there is a solution of the conditions in which `i -
+j` is equal to this number.
 """
 
 from __future__ import annotations

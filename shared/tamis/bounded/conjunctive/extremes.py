@@ -1,9 +1,10 @@
 """MAX and MIN as comparisons with an artificial stream of all values (arasu-2004, theorem 8.6).
 
-MAX(a) is the greatest z for which some row has `z <= a`. Take the DISTINCT query that also joins a stream of
-all z by `z <= a`. The query with MAX(a) needs the same memory as that query. For MIN(a) the condition is `a
-<= z`. This replaces condition C3 of the theorem, which accepts too much and refuses too much: `MAX(s.b)` with
-`s.b < t.d` needs the greatest b of s as well as the least.
+MAX(a) is the greatest z for which some row has `z <= a`. So a query with MAX(a) needs the same memory as a
+DISTINCT query without it that also joins a stream of all numbers z by `z <= a`. For MIN(a) the condition is
+`a <= z`. The verdict on this DISTINCT query replaces condition C3 of the theorem. That condition accepts some
+unbounded queries and refuses some bounded ones: for example, it accepts `MAX(s.b)` with `s.b < t.d`, which is
+unbounded.
 """
 
 from __future__ import annotations

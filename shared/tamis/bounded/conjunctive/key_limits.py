@@ -1,12 +1,15 @@
 """Attributes that are limited by the number of keys of their stream.
 
-Nobody knows the values of such an attribute in advance, but their number is limited. The key of a tuple is
-known when the tuple arrives. So among the tuples of one key, the key attributes are constants, and so is each
-node at a limited distance from one of them: these nodes are *pinned*. Their values belong to every bucket,
-and their comparisons with other streams need no representative. The key does not limit what other streams
-send, because nobody knows which keys are still to come: `s.k = t.j` limits t.j only if t.j is limited itself.
-The other nodes of the stream are treated as in a query without the pinned nodes. Such a query has the same
+The values of a key are not known in advance, but their number is declared. Consider only the tuples of one
+key: the key attributes are constants there. A node at a limited distance from a key attribute has a limited
+number of values there. Both kinds of nodes are *pinned*. If a pinned node is compared with another stream,
+its value belongs to the bucket of the tuple, so this comparison needs no representative.
+
+The other nodes of the stream are treated as in a query without the pinned nodes. That query has the same
 closure, so the results of the theorems for it hold for each key.
+
+The key of one stream does not limit other streams, because the keys that are still to come are not known:
+`s.k = t.j` limits t.j only if t.j is limited itself.
 """
 
 from __future__ import annotations

@@ -1,16 +1,19 @@
 """Comparisons between streams that need memory: MaxRef and MinRef of arasu-2004, with offsets.
 
-If an attribute may be arbitrarily large or small, the sizes of offsets don't matter. What matters is which
-differences have a bound at all. The closure is therefore read as a graph: an *edge* `u -> v` says that `u -
-v` has a finite upper bound. Node 0 belongs to the graph, which is closed under composition.
+A query such as `s.a < t.b` must remember values of s.a while later values of t.b may be larger or smaller
+than all values so far. For such attributes the size of an offset (`s.a < t.b + 3`) does not matter, only
+whether a difference is limited at all. So the closure is read as a graph: an *edge* `u -> v` says that the
+difference `u - v` has a finite upper bound. The graph includes node 0, which stands for the constants. If it
+has the edges `u -> v` and `v -> w`, it also has `u -> w`.
 
-An edge between two streams is *active* at the high side if its tail has no upper bound. Both ends can then be
-high together while no known value lies between them, so the comparison isn't redundant (arasu-2004,
-definition 4.1). An edge is active at the low side if its head has no lower bound.
+An edge between nodes of two streams is *active* at the high side if its tail u has no upper bound. Then u and
+v can both be greater than all constants, and the comparison isn't redundant (definition 4.1 of the paper). An
+edge is active at the low side if its head v has no lower bound.
 
-Let an edge `y -> x` into stream S be active at one side. Then x is in MaxRef(S) of some derived LTO query, at
-the same side. Likewise, an active edge `x -> y` out of S puts x into MinRef(S) (definition 5.4). Conversely,
-every nonredundant comparison of a derived LTO query is an active edge.
+The active edges are what the paper calls references (definition 5.4). Let S be a stream with the node x, and
+let y be a node of another stream. If `y -> x` is active, then x is in MaxRef(S) of some derived LTO query, at
+the same side. If `x -> y` is active, then x is in MinRef(S) of some derived LTO query. Conversely, every
+comparison of a derived LTO query that isn't redundant is an active edge.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Minimisation of self-joins under DISTINCT (arasu-2004, section 8.1, definition 8.2).
 
-An occurrence is covered by another occurrence of its stream if everything that is known about it also follows
-for the other one: then every row of the query also arises with the other one's tuple in its place.
+An occurrence A of a stream is *covered* by an occurrence B of the same stream if all conditions on A also
+hold for B. Then every row of the query also arises if the tuple of B takes the place of the tuple of A, so A
+can be removed.
 """
 
 from __future__ import annotations

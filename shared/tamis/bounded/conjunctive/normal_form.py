@@ -5,10 +5,10 @@ so that `a <= 5` is `a - 0 <= 5`. A strict comparison of whole numbers is a diff
 `a - b <= -1`. A value that is only tested for equality (VARCHAR) is coded as a whole number: constants by
 their place in a list, all others by numbers that no constant has.
 
-Conditions that are no differences are not part of the normal form: filters of one stream are applied to its
-tuples before evaluation; disjunctions, and inequations between streams, are split into several conjunctions
-(see `tamis.bounded.timeless`). Where a failing condition therefore proves nothing, `caveats` gives the
-reason.
+Other conditions are not part of the normal form. A filter on one stream is applied to its tuples before
+evaluation. A disjunction, and an inequation between streams, is split into several conjunctions (see
+`tamis.bounded.timeless`). Because of such conditions, a failing condition of the theorems may prove nothing;
+`caveats` then has the reason.
 """
 
 from __future__ import annotations
@@ -81,13 +81,16 @@ class KeyLimit:
 class Conjunction:
     """A conjunctive query. `streams[i]` is the stream of occurrence i; a self-join names a stream twice.
 
-    `projected`: nodes whose values SELECT shows, or that a condition needs which is no difference; `exact`:
-    those that only such a condition needs. `ranges`: limits of single nodes that every tuple satisfies and
-    that bound nothing (see `tamis.bounded.timeless.dense_columns`). `grouped`: the rows are counted by
-    groups, which are the projected values, and are kept. `key_limits`: keys with a limited number of values.
-    `in_expressions`: projected nodes that SELECT shows only within expressions, in which different values may
-    look the same. `caveats`: reasons why an unbounded attribute, or a failing condition, does not yet prove
-    the query unbounded.
+    - `projected`: nodes whose values SELECT shows, or that are used by a condition that isn't a difference.
+    - `exact`: the projected nodes that only such a condition uses.
+    - `ranges`: limits of single nodes that all tuples satisfy, but that don't make the number of values small
+      (see `tamis.bounded.timeless.dense_columns`).
+    - `grouped`: the query counts rows by groups and keeps the groups. The projected values are the groups.
+    - `key_limits`: keys with a limited number of values.
+    - `in_expressions`: projected nodes that SELECT shows only within expressions. Different values of such a
+      node may give the same row.
+    - `caveats`: reasons why an unbounded attribute, or a failing condition, does not yet prove the query
+      unbounded.
     """
 
     streams: tuple[str, ...]

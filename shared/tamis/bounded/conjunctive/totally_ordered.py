@@ -1,15 +1,15 @@
 """Locally totally ordered (LTO) queries: all that derive from a query, and the verdict by their definition.
 
-This is the exponential method of arasu-2004, section 5. It checks the polynomial one of `decide`, with which
-it shares only the closure of difference bounds. A query is split by conditions on single streams until in
-each part,
+This is the exponential method of arasu-2004, section 5. Tests compare it with the polynomial method of
+`decide`; both share only the closure of difference bounds. A query is divided by further conditions on single
+streams, until in each of its parts
 
 - every attribute that isn't bounded lies above all constants, or below all of them, by more than M; and
 - two such attributes of one stream on one side are at an exact distance of at most M, or further apart,
 
-where M is the sum of the sizes of all offsets (0 without offsets: then this is definition 5.1). A part that
-contradicts itself is dropped; an inequation may be the reason, since it holds in all of a part or nowhere in
-it.
+where M is the sum of the sizes of all offsets (without offsets M is 0, and this is definition 5.1). A part
+that contradicts itself is dropped. An inequation holds everywhere in a part or nowhere in it, so it can also
+be a reason to drop a part.
 
 In a part, two attributes are of one class if their distance is fixed. A comparison between two classes is
 redundant if it follows by way of a third class or of the constants (definition 4.1, with distances).

@@ -1,10 +1,12 @@
 """Witnesses: inputs that need unlimited memory in every evaluator (arasu-2004, appendix A).
 
-A witness of size n has n tuples of one stream that are stored, and for each of them a *completion*: tuples of
-the other streams that it joins. By the failing conditions, the i-th tuple joins the k-th completion if i = k;
-otherwise it never does (with DISTINCT), or never for i < k. So for any two subsets of the stored tuples, some
-completion adds different rows: there are 2^n states. Values lie in blocks that are far apart from each other
-and from all constants; the closure determines the rest.
+A witness of size n has n *stored* tuples of one stream, and n *completions*. A completion is a list of tuples
+of the other streams. The i-th stored tuple joins the i-th completion. It doesn't join the k-th completion for
+other k (with DISTINCT), or at least for k > i (without DISTINCT).
+
+Take any two subsets of the stored tuples as input. Some completion adds different rows for them, so an
+evaluator needs a different state for each of the 2^n subsets. The values of different stored tuples are in
+*blocks*, which are far apart from each other and from all constants. The closure determines all other values.
 
 `states` runs a witness by brute force: the plain join over every subset, with every completion.
 """

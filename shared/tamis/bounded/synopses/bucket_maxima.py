@@ -1,4 +1,4 @@
-"""Bucket maxima: the greatest lead so far in each bucket of a cell."""
+"""Bucket maxima: the greatest lead so far in each bucket of a cell. `synopsis` explains leads and buckets."""
 
 from __future__ import annotations
 

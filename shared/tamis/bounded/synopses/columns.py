@@ -1,12 +1,13 @@
 """Batches of tuples in columns: comparisons, buckets, and the filter of tuples that change a synopsis.
 
-With DISTINCT, a tuple that a synopsis does not take in adds no row: in each cell, the tuple of its bucket has
-a greater lead and joins all tuples that the new one joins. So only tuples that are taken in are processed one
-by one.
+With DISTINCT, most tuples need not be processed one by one. A synopsis keeps one tuple for each bucket, the
+one with the greatest lead (see `synopsis`). A new tuple of the same bucket with a lead that isn't greater
+adds no row, because the kept tuple joins everything that the new tuple joins. So only tuples that change a
+synopsis are processed one by one, and `InsertFilter` finds these.
 
 A difference of two 64-bit numbers may need 65 bits, so it is stored in two words (see `two_words`). The
-offsets of a limit are stored relative to the least offset among its terms, and are capped at 64 bits. A
-capped offset changes nothing, because the term with the least offset is always smaller.
+offsets of a limit are stored relative to the least offset among its terms, and are capped at 64 bits. The cap
+doesn't change a result, because the term with the least offset is smaller than a term with a capped offset.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ def equals(columns: Columns, one: Unequal) -> Mask:
 
 
 class InsertFilter:
-    """Finds the tuples that a synopsis takes in. It remembers every tuple that it has seen, so it can be used
-    batch by batch.
+    """Finds the tuples that change a synopsis. It remembers the greatest lead of each bucket, so that it can
+    be used batch by batch.
     """
 
     def __init__(self, layouts: Sequence[Layout], needed: Sequence[int]) -> None:
@@ -98,7 +99,7 @@ class InsertFilter:
 
 @dataclass(frozen=True)
 class BucketRows:
-    """The tuples of a batch that have a bucket in a cell: their rows `at`, their buckets, of shape (n,
+    """The tuples of a batch that have a bucket in a cell: their row numbers `at`, their buckets, of shape (n,
     parts), and their leads.
     """
 

@@ -42,12 +42,12 @@ class OccurrenceRows:
 
 @dataclass(frozen=True)
 class BatchJoin:
-    """The result of joining a batch. A tuple at an occurrence is an event; events are in the order of their
-    places and occurrences.
+    """The result of joining a batch. An *event* is one tuple at one occurrence. Events are in the order of
+    their places, and at one place in the order of occurrences.
 
-    `rows` are the events' rows in their parts, `buckets` the buckets that counted them (-1: none). `new` has,
-    for each part, the rows that begin a bucket, in the order of the buckets. A combination in `found` is of
-    an event with buckets as they were at that time.
+    `rows` has the row number of each event in its part of the batch, and `buckets` the number of the bucket
+    that counted it (-1 for none). `new` has, for each part, the rows that begin a new bucket, in the order of
+    the buckets. `found` has the combinations of each event with the buckets as they were before this event.
     """
 
     places: Ints
@@ -59,7 +59,8 @@ class BatchJoin:
 
 
 class CountingSynopses:
-    """Evaluates one conjunction of several streams without contradiction, duplicates preserved.
+    """Evaluates one conjunction over several streams, duplicates preserved. The conjunction must not
+    contradict itself.
 
     `entries` stays bounded if `decide.violation` finds nothing; the rows are right in any case.
     """

@@ -17,11 +17,11 @@ Row = tuple[tuple[object, ...], int]  # the payloads by occurrence, and how many
 
 
 class Evaluator:
-    """Evaluates one conjunction without contradiction.
+    """Evaluates one conjunction, which must not contradict itself.
 
-    `holds` is a condition that is no difference. `kept_by` is the wider query by which tuples are kept, if
-    there is one (see `extremes`). The synopses are bounded if `decide.violation` finds nothing; the rows are
-    right in any case.
+    `holds` is the condition that can't be written as differences. `kept_by` is given for MAX and MIN: the
+    wider query that decides which tuples are kept (see `extremes`). The synopses are bounded if
+    `decide.violation` finds nothing; the rows are right in any case.
     """
 
     def __init__(

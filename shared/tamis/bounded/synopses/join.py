@@ -1,4 +1,4 @@
-"""The join of one new tuple with the entries that stand for the tuples before it."""
+"""The join of one new tuple with the entries of the synopses, which stand for all earlier tuples."""
 
 from __future__ import annotations
 

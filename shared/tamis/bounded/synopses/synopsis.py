@@ -1,11 +1,14 @@
 """Synopsis of one stream: the tuples that stand for all of its tuples, in buckets.
 
-A bucket is identified by everything of a tuple that matters: its projected values and its coordinates (see
-`bucket_coordinates`). Without DISTINCT all coordinates are finite; each bucket has its first tuple and the
-count of all its tuples. With DISTINCT a coordinate may grow without end. Then in each cell one such
-coordinate *leads* and is not part of the bucket. Other unlimited coordinates of its direction count by their
-distance from it, or by their value near their cap. A bucket keeps the one tuple with the greatest lead, which
-can stand for all others.
+Two tuples are in the same bucket if no later tuple can distinguish them: they have the same projected values
+and the same coordinates (see `bucket_coordinates`).
+
+- Without DISTINCT, each coordinate has a limited number of values. A bucket keeps its first tuple and the
+  number of its tuples.
+- With DISTINCT, a coordinate may have unlimited values. Then one such coordinate of each cell is the *lead*
+  and is not part of the bucket. Of the other unlimited coordinates of the same direction, the bucket has the
+  distance from the lead, or the value itself if it is near the cap. A bucket keeps the tuple with the
+  greatest lead, because it can stand for all other tuples of the bucket.
 """
 
 from __future__ import annotations
@@ -39,8 +42,8 @@ class Entry:
 class Layout:
     """The rule by which the coordinates of a cell make a bucket.
 
-    `followers` are unlimited coordinates with their leader and the value from which on they count by
-    their value.
+    `followers` are unlimited coordinates that are kept as a distance from their leader. From a given value
+    on, the value itself is kept.
     """
 
     finite: tuple[Coordinate, ...]

@@ -1,6 +1,6 @@
-"""Declared domains: limits of columns from types and CHECKs, and of keys from `keys`.
+"""Declared domains: limits of columns from types and CHECKs, and limits of keys from `keys`.
 
-They hold for all values except NULL.
+The limits hold for all values except NULL.
 """
 
 from __future__ import annotations

@@ -1,10 +1,16 @@
 """DOUBLE columns as attributes without limits, interval by interval.
 
-There are practically unlimited DOUBLEs between any two, so an interval limits nothing. The constants of a
-query cut the line of all DOUBLEs into intervals, and the query is split so that each DOUBLE attribute lies in
-one of them. Within an interval only the order of values matters, as with unlimited whole numbers. So the
-interval becomes a filter on tuples, and only comparisons between attributes of the same interval are left:
-all others follow from the intervals. A single DOUBLE stays a limit.
+There are so many DOUBLEs between two numbers that an interval such as `x BETWEEN 0 AND 1` doesn't limit
+memory. So DOUBLE attributes are treated as follows:
+
+1. The constants of the query divide all DOUBLEs into intervals and single numbers.
+2. The query is split into parts, so that in each part every DOUBLE attribute has a fixed interval.
+3. The interval becomes a filter on tuples. Comparisons between attributes of different intervals follow from
+   the intervals and are dropped.
+4. Within an interval only the order of values matters. So the remaining comparisons are decided as for whole
+   numbers without limits.
+
+An attribute that is fixed to a single number is limited.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
 """Difference form: one condition of SQL as bounds on differences of whole numbers, where that is possible.
 
-INT, BIGINT, TIMESTAMP and, as 0 and 1, BOOLEAN are whole numbers. VARCHAR is only tested for equality, by the
-code of a constant. DOUBLE is compared with DOUBLE and with constants, without offsets, by its number in the
-order of DOUBLEs. The meaning is exact. A condition with NULL isn't true, so that compared columns are not
-NULL. Arithmetic that overflows is NULL, which `guards` exclude; between streams, arithmetic is only taken
-apart if 32 bits on each side can't overflow.
+- INT, BIGINT and TIMESTAMP are whole numbers. BOOLEAN is 0 or 1.
+- VARCHAR is only tested for equality: each constant text has a number.
+- DOUBLE is compared with DOUBLE and with constants, without offsets. Its number is its place in the order of
+  all DOUBLEs.
+
+The form is exact. A condition with NULL isn't true, so compared columns are not NULL. Arithmetic that
+overflows is NULL; `guards` has the expressions that must therefore not be NULL. Arithmetic between streams is
+only taken apart if each side fits into 32 bits, so that it can't overflow.
 """
 
 from __future__ import annotations
@@ -51,11 +54,11 @@ class Inequation:
 
 @dataclass(frozen=True)
 class DifferenceForm:
-    """A condition taken apart: all parts hold where the condition does; the reverse is true where no
-    expression in `guards` is NULL.
+    """The parts of a condition. Where the condition is true, all parts are true. Where all parts are true and
+    no expression in `guards` is NULL, the condition is true.
 
-    A declared domain also holds for NULL: it `compares` nothing. Nor does `null`, the condition that a column
-    is NULL: its bounds give the column the number of NULL.
+    `compares` is False for a form that may also be true for NULL: a declared domain, and the form of `IS
+    NULL` (`null`), whose bounds give the column the number that stands for NULL.
     """
 
     bounds: tuple[DifferenceBound, ...] = ()

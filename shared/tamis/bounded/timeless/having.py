@@ -1,10 +1,11 @@
 """The effect of HAVING on the verdict on a query with aggregates.
 
-A condition on grouped columns alone removes whole groups: it is a filter as in WHERE. Any other condition may
-remove all rows that show the difference between states (`HAVING count(*) < 3` needs no more than three
-tuples), so that a failing condition of the theorems proves nothing. It does prove the query unbounded where
-the rows of an example can be made to pass HAVING: by counts that have to be large, and by values of columns
-that no other condition names.
+A condition in HAVING on grouped columns alone removes whole groups, so it is a filter as in WHERE.
+
+Any other condition in HAVING may hide all rows by which states differ: a query with `HAVING count(*) < 3`
+needs at most three tuples of a group. Then a failing condition of the theorems does not prove the query
+unbounded. It does prove it if the rows of an example can be made to pass HAVING. That is possible if HAVING
+only demands that counts are large, or restricts aggregates of columns that no other condition names.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def caveat(query: Query, catalog: Catalog, conjunction: Conjunction, failing: Vi
     left = [part for part in _parts(grouping) if not _grouped(part, grouping)]
     read = [_read(column, grouping) for part in left for column in columns(part)]
     if len(set(read)) < len(read) or not all(_kept(part, grouping, free, own) for part in left):
-        return "HAVING may remove all rows that show the difference"
+        return "HAVING may remove all rows in which a difference would show"
     return None
 
 

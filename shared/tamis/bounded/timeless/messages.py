@@ -97,7 +97,8 @@ def _shown(query: Conjunction, closure: Closure, node: int) -> str:
 def caveat(query: Conjunction, failing: Violation) -> str:
     """The reason why a failing condition proves nothing, where no example was found."""
     if failing.node in query.in_expressions:
-        return f"SELECT shows an expression of {query.name(failing.node)}, which may have one value for many"
+        name = query.name(failing.node)
+        return f"SELECT shows {name} only in an expression, which may be equal for many values of {name}"
     return "no example shows that the query is unbounded"
 
 

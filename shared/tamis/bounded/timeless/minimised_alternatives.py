@@ -1,4 +1,4 @@
-"""Alternatives of a query that can have rows, without occurrences that other occurrences cover."""
+"""Alternatives of a query that can have rows. Occurrences that others cover are removed (see `minimise`)."""
 
 from __future__ import annotations
 

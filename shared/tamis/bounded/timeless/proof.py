@@ -32,9 +32,9 @@ GROWING = (16, 64, 256, 1024)
 
 @dataclass(frozen=True)
 class Growth:
-    """The memory for `tuples` tuples of one stream, all of which the plain join keeps: the number of states
-    that any evaluator must distinguish (None if they weren't counted), and the number of entries in the
-    synopses.
+    """The memory after `tuples` tuples of one stream: the number of states that any evaluator must
+    distinguish (None if they weren't counted), and the number of entries in the synopses. The plain join
+    would keep all `tuples` tuples.
     """
 
     stream: str
@@ -45,8 +45,8 @@ class Growth:
 
 @dataclass(frozen=True)
 class Proof:
-    """A query without limits on keys, a closure in which the keys of the filled stream are fixed, and the
-    condition that fails there.
+    """A query without limits on keys, a closure in which the keys of the stream with the stored tuples have
+    fixed values, and the condition that fails there.
     """
 
     query: Conjunction

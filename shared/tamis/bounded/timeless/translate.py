@@ -1,9 +1,11 @@
 """Translation of a query to conjunctions of differences, for `tamis.bounded.conjunctive`.
 
-Each alternative of a condition with OR on one stream makes an alternative of the query: the query is their
-union, and filters on one stream leave the verdict exact. So does each side of an inequation between streams.
-Conditions on one stream are also evaluated in full on the stream's tuples: nothing is lost where a condition
-says more than differences.
+A condition with OR on one stream has several alternatives. Each of them gives an alternative of the query,
+and the query is the union of these. An inequation between streams is treated in the same way: its
+alternatives are `<` and `>`. The verdict stays exact for conditions on one stream.
+
+Conditions on one stream are also evaluated as they are written, on each tuple. So the result is right if a
+condition can't be written as differences.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ Numbers = list[Bound | None]
 
 
 def conditions(translation: Translation, minimal: Minimal, alias: str) -> list[tuple[Expr, bool]]:
-    """The conditions on one source. With each condition: whether it must be true, or must not be true."""
+    """The conditions on one source, each with True if it must be true, and False if it must not be true."""
     branch = minimal.branch
     own = [(expr, True) for expr in (*translation.filters[alias], *translation.not_null[alias])]
     chosen = [(expr, True) for expr in branch.taken] + [(expr, False) for expr in branch.excluded]

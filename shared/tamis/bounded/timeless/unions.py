@@ -1,8 +1,8 @@
 """The verdict on a UNION with a SELECT that isn't bounded.
 
-An unbounded SELECT alone proves nothing about the UNION, since the others give rows too. It does if none of
-the others has a row for the example's inputs, because each of them reads a stream that the example leaves
-empty: then the UNION gives just the rows of that SELECT.
+An unbounded SELECT does not always make the UNION unbounded, because the other SELECTs give rows, too. The
+UNION is proved unbounded if all other SELECTs have no rows for the inputs of the example, because each of
+them reads a stream that is empty in the example. Then the UNION has exactly the rows of the unbounded SELECT.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """Batch form for hopping and tumbling windows: the fewest tuples that hit each window's extremes.
 
-A window is [k * slide, k * slide + size) for a whole number k, and the slide divides the size. Cut into
-*panes* of one slide each, it is n = size / slide consecutive whole numbers, and a tuple's time is the
-number of its pane. Take a tuple that lies between two greater ones. It is in no window without one of them
-exactly if the two are at most n panes apart. That is a bracket of the rule for time ranges (`sweep`) with
-interval n. The closed windows of length n over whole numbers contain n or n + 1 of them. Those with n are
-the windows here, and the extremes of those with n + 1 are hit where those of the windows with n are. So
-both rules retain the same number of tuples.
+A window is [k * slide, k * slide + size) for a whole number k, and the slide divides the size. Time is
+divided into *panes* of one slide each. A window then is n = size / slide consecutive panes, and the time of a
+tuple is replaced by the number of its pane.
+
+With pane numbers as times, the rule for time ranges (`sweep`) with the interval n gives the right result.
+Take a tuple between two greater tuples. Every window with this tuple contains one of the greater tuples
+exactly if these are at most n panes apart. This is a bracket of that rule. A closed window of length n
+contains n or n + 1 whole numbers. The windows with n of them are the windows here. The windows with n + 1 of
+them don't need further tuples: their extremes are hit if those of the windows with n are hit.
 """
 
 from __future__ import annotations

@@ -1,10 +1,15 @@
 """Covering of a box by a union of boxes.
 
-Implication, exact matching and tautologies need it. Boxes become arrays by `coordinate_compression`, and a
-strategy splits the box by the others until no part is left (`split`): the paper's three are in
-`strategies`, Tamis's own is `filtered_depth_first`. Boxes that compare attributes are decided by `zones`
-instead, which are difference-bound matrices over `zone_variables`; a `witness` shows that a box is not
-covered where the rounding of DOUBLEs leaves that open.
+A box is *covered* if the other boxes together contain all of it. Implication, exact matching and the
+detection of tautologies are decided in this way.
+
+- `coordinate_compression`: converts boxes to arrays of whole numbers.
+- `split`: removes from a box the part that another box contains. A strategy repeats this until nothing is
+  left of the box, or until a part remains that no other box contains. The strategies of the paper are in
+  `strategies`; Tamis uses `filtered_depth_first`.
+- `zones`: decides boxes that compare attributes with each other. A zone is a matrix of bounds of differences
+  between `zone_variables`.
+- `witness`: finds a tuple that shows that a box isn't covered, if the rounding of DOUBLEs leaves this open.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tamis's own strategy of splitting: depth first, with the boxes filtered for each part."""
+"""The strategy of splitting that Tamis uses: depth first, with the boxes filtered for each part."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tamis.predicates.cover.split import (
 
 @njit(cache=True, nogil=True)
 def filtered_depth_first(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, budget: int) -> int:
-    """Split depth first. Each part only knows the boxes that overlap it, and is split by the box that takes
-    the most of it.
+    """Split depth first. Each part has a list of the boxes that overlap it, and is split by the box that
+    covers most of it.
 
-    A part inside one box is done. A part that no box overlaps ends the search. The boxes of a part are a run
-    of `known`, filtered from those of the part that it was split from: this does what the paper wants of an
-    index whose entries can be switched off (section 3.6).
+    A part inside one box is covered. A part that no box overlaps ends the search. The boxes of a part are a
+    run of `known`, which is filtered from the run of the part before the split. So no index is needed whose
+    entries can be switched off, as in section 3.6 of the paper.
     """
     d, boxes = len(lo), len(lower)
     los, his = np.empty((2 * d + 1, d), np.int32), np.empty((2 * d + 1, d), np.int32)

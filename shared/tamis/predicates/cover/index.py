@@ -1,9 +1,12 @@
 """Bitmap index for strategies of splitting: the next box that overlaps a part (kuntschke-2006, section 3.6).
 
-For each dimension and cut it has the boxes that begin before the cut, and those that end after it. Two
-look-ups a dimension, combined with AND, give the boxes that overlap a part. A part skips the boxes by which
-it has been split, which are all boxes up to a number; nothing is reorganised. The paper wants this of an
-index so that DFS and MIX gain from it too.
+For each dimension and each cut, the index has two sets of boxes as bits: the boxes that begin before the cut,
+and the boxes that end after it. Two look-ups for each dimension, combined with AND, give the boxes that
+overlap a part.
+
+A part must not be split again by a box by which it has been split already. These are all boxes up to some
+number, so they are skipped without a change of the index. The paper asks for such an index, so that DFS and
+MIX can use an index, too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The paper's strategies of splitting, compiled: BFS, DFS and MIX (kuntschke-2006, Algorithms 10 to 12).
 
-A part is compared with one box after the other, and split by those that overlap it; an index skips the
-others. The search ends if anything of a part is left after the last box.
+A part is compared with one box after the other, and is split by each box that overlaps it. With an index,
+only overlapping boxes are visited. If a part remains after the last box, the box isn't covered, and the
+search ends.
 """
 
 from __future__ import annotations

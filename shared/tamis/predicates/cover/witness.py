@@ -1,6 +1,7 @@
 """Witness that a box is not covered: a tuple in the box and in no other, found by random search.
 
-It is needed where sums of DOUBLEs are rounded, since zones then can't prove that a box isn't covered.
+Conditions such as `a < b + 0.1` contain rounded sums of DOUBLEs. For them, `zones` can prove that a box is
+covered, but not that it isn't covered. A witness proves this.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ class _Search:
         return whole
 
     def _step(self) -> None:
-        """In half of the points, one attribute gets the value that a comparison with another one gives, or
-        nearly.
+        """In half of the points, one attribute gets the value at which a comparison with another one changes,
+        or nearly.
         """
         d = self._differences[self._r.integers(len(self._differences))]
         left, right = self._points[d.left], self._points[d.right]

@@ -1,14 +1,15 @@
 """Zones: covering of boxes that compare attributes, by differences of difference-bound matrices.
 
-Every type has finitely many values, each with a number in their order. So all conditions of a box, also those
-on differences, bound the difference of two whole numbers, `x - y <= k`, one of which may be 0. A *zone* is
-the set that satisfies such bounds; tightened along all paths, it shows whether it is empty. The part of a
-zone outside of another zone is cut off bound by bound, as the split algorithm does with boxes, and that is
-exact.
+Every type has finitely many values, which are numbered in their order. So each condition of a box has the
+form `x - y <= k`, where x and y are such numbers or 0. A *zone* is the set of tuples that satisfy such
+bounds. If all bounds that follow from others are computed (all shortest paths), they show whether the zone is
+empty. The part of a zone outside another zone is cut off bound by bound, as the split algorithm does with
+boxes. This is exact.
 
-The rounded value of `b + 3`, or the greatest a with `a - b <= 2`, is a number of its own, which grows with b
-(rounding is monotone) and with the offset. A zone knows nothing else about it. So a yes is proved, but a zone
-that isn't covered may contain no tuple: see `witness`.
+A rounded value, such as `b + 3` for a DOUBLE b, gets a variable of its own. The zone only knows that this
+variable grows with b, because rounding is monotone, and with the offset. So if zones show that a box is
+covered, this is proved. If they don't, the uncovered zone may contain no real tuple; then `witness` looks for
+one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
-"""Bitmap index: for each dimension the sorted ends of all ranges, and the boxes between two ends as bits.
+"""Bitmap index over boxes, to find the boxes that contain a tuple.
 
-A tuple is looked up in each dimension, and the sets of boxes are combined with AND. Overlap between boxes
-does not make it slower, as it does an R-tree (kuntschke-2006, section 4.2). One bit takes a box out or puts
-it back.
+For each dimension, the index has the sorted ends of all ranges. For each interval between two neighbouring
+ends, it has the set of boxes that cover this interval, as bits. To find the boxes of a tuple, its value is
+looked up in each dimension, and the sets are combined with AND.
+
+Overlap between boxes does not make this index slower, unlike an R-tree (kuntschke-2006, section 4.2). A box
+is switched off or on by one bit.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ class Bitmap:
         self.active = np.full(self.words, ~np.uint64(0))
 
     def activate(self, box: int, active: bool) -> None:
-        """Take a box out, or put it back; nothing is reorganised."""
+        """Switch a box off or on. The index isn't rebuilt."""
         bit = np.uint64(1) << np.uint64(box % WORD)
         if active:
             self.active[box // WORD] |= bit
@@ -69,8 +72,8 @@ class Bitmap:
 
 
 class Buckets(NamedTuple):
-    """The place of a key among the ends of a dimension. The outermost ends, which may be far away, are left
-    out; the others are spread over equal buckets of keys.
+    """Look-up table for the place of a key among the ends of a dimension. The keys are divided into buckets
+    of equal width. The outermost ends are left out, because they may be far away.
 
     There are buckets from `first` to `behind`. `shift`: the number of low bits of `key - first` within a
     bucket. `starts`, of shape (d, buckets + 1): the number of ends below each bucket.

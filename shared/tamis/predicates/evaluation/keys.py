@@ -31,8 +31,8 @@ HIGH_KEY = np.iinfo(np.int64).max
 class KeyOrder:
     """The keys of one attribute.
 
-    `points`: if keys are numbers of values at which ranges end, those values, ascending. All values between
-    two of them have one key.
+    `points`: None if each value has its own key. Otherwise the values at which ranges end, ascending; a key
+    is a position among them, and all values between two of them have the same key.
     """
 
     kind: Type

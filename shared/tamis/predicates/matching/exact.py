@@ -26,11 +26,11 @@ _FEW = 8
 def exact(
     stream: tuple[Box, ...], query: tuple[Box, ...], types: Mapping[str, Type]
 ) -> tuple[Box, ...] | None:
-    """Tamis's own method: by `filtered_depth_first`, for boxes of the query that no single box of the stream
-    contains.
+    """The method that Tamis uses: boxes of the query that no single box of the stream contains are decided by
+    `filtered_depth_first`.
 
-    A box of the query that isn't covered is added whole: overlap costs little, more boxes cost much (section
-    3.5). Boxes of the stream inside it are dropped.
+    A box of the query that isn't covered is added as a whole, not only its uncovered part: overlapping boxes
+    cost little, but more boxes cost much (section 3.5). Boxes of the stream inside the added box are dropped.
     """
     left = [box for box in query if not any(inside(box, other) for other in stream)]
     if len(left) < _FEW or any(map(compares, (*stream, *left))):

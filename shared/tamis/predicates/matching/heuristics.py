@@ -1,6 +1,7 @@
 """Matching box by box (kuntschke-2006, sections 3.2 to 3.4).
 
-It is quick, but does not see that several boxes of the stream together cover a box of the query.
+These methods are fast, but they don't find out that several boxes of the stream together cover a box of the
+query.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class MeasuredBoxes(NamedTuple):
 def by_volume(lower: Int32s, upper: Int32s, places: Floats, boxes: int) -> npt.NDArray[np.int64]:
     """The first `boxes` boxes, the largest first: by unbounded ends, then by the volume of finite ranges.
 
-    The largest boxes cover the most, so that little is left early (kuntschke-2006, section 6.1).
+    The largest boxes cover the most, so splitting by them first leaves little (kuntschke-2006, section 6.1).
     """
     unbounded, volume = np.zeros(boxes), np.ones(boxes)
     for box in range(boxes):

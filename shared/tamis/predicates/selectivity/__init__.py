@@ -1,7 +1,8 @@
 """Selectivity: the estimated share of a stream's tuples that satisfies a predicate.
 
-It is the measure of the predicate's union of boxes (`measure`), by the `distributions` of attributes, which
-count as independent. Distributions come from declarations, or from a `sketch` of the stream's tuples.
+The share is the measure (volume) of the union of the predicate's boxes (`measure`). Each attribute has a
+distribution (`distributions`), which comes from declarations or from a `sample` of the stream's tuples.
+Attributes are treated as independent.
 """
 
 from __future__ import annotations

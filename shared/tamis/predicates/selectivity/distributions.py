@@ -33,7 +33,8 @@ class Uniform:
     def __post_init__(self) -> None:
         if not (-math.inf < self.first <= self.last < math.inf and 0.0 <= self.null <= 1.0):
             raise InputError(
-                f"nothing is spread over [{self.first}, {self.last}] with {self.null} of it NULL",
+                f"a distribution over [{self.first}, {self.last}] with a share of {self.null} NULLs"
+                " is impossible",
                 hint="give finite ends in their order, and a share of NULLs from 0 to 1",
             )
 

@@ -1,8 +1,9 @@
 """The measure of a union of boxes (Klee's measure problem), with a weight for each cell.
 
-One dimension is swept. In several dimensions each box is split by the boxes before it, the largest first: a
-box that overlaps much is soon covered, a box that overlaps little is seldom split. Boxes are compressed and
-half-open, as in `cover.coordinate_compression`.
+In one dimension, the ranges are added from left to right (a sweep). In several dimensions, the boxes are
+added one after the other, the largest first: of each box, only the part outside the boxes before it is
+counted, and is found by splitting the box. A box with much overlap is soon covered, and a box with little
+overlap is split only a few times. Boxes are compressed and half-open, as in `cover.coordinate_compression`.
 """
 
 from __future__ import annotations

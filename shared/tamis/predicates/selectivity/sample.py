@@ -1,8 +1,9 @@
 """Sketch of a stream: a random sample of its rows that edges keep, report and merge.
 
-Every row draws a random number, and the rows with the least numbers are the sample: each row is in it with
-the same probability, whichever edge saw it and however samples were merged (bottom-k sampling). A share that
-is estimated from it is typically off by 2 %, and by at most 6 %.
+Every row gets a random number, and the rows with the least numbers are the sample (bottom-k sampling). So
+each row is in the sample with the same probability. It does not matter which edge has read the row, or in
+which order samples were merged. A share that is estimated from a sample is typically wrong by 2 percentage
+points, and by at most 6.
 """
 
 from __future__ import annotations

@@ -56,12 +56,12 @@ def cluster_of(source: KafkaSource, fleet: KafkaSettings) -> KafkaSettings:
             raise InputError(
                 f"{', '.join(_NAMES[field] for field in given)} without `bootstrap`",
                 where=where,
-                hint="name the other cluster by `bootstrap`; TAMIS_KAFKA_… has the login of the fleet's",
+                hint="name the other cluster by `bootstrap`; TAMIS_KAFKA_… is the login of the fleet's Kafka",
             )
         return fleet
     if source.security is None and fleet.security_protocol != "PLAINTEXT":
         raise InputError(
-            "`bootstrap` names another cluster, and the login of the fleet's is not sent there",
+            "`bootstrap` names another cluster, which doesn't get the login of the fleet's Kafka",
             where=where,
             hint="add `security`: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, with its login",
         )

@@ -33,8 +33,8 @@ Shown = tuple[object, ...] | None  # the values of an occurrence's tuple that a 
 class Entry:
     """A partial combination, and the number of combinations that it stands for.
 
-    `values` are by node of the whole query, `shown` by occurrence. A tuple of a missing stream can come
-    between its `least` and `greatest` time.
+    `values` has the values by node of the whole query; `shown` has what SELECT shows, by occurrence. `least`
+    and `greatest` have, by missing occurrence, the first and the last possible time of its tuple.
     """
 
     values: list[Bound | None]
