@@ -11,6 +11,7 @@ import click
 from tamis.cli._signals import stop_event
 from tamis.cli._sql_file import read_sql
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec, port_or_free
+from tamis.messaging.rights import Right
 
 KAFKA_PORT = 9092
 REGISTRY_PORT = 8181
@@ -21,6 +22,7 @@ REGISTRY_PORT = 8181
 Examples:
   tamis up demo/first/alerts.sql
   tamis up streams.sql alerts.sql --edge kitchen.yaml --directory ./fleet
+  tamis up streams.sql --directory ./fleet --secure        Kafka with TLS, passwords and ACLs
 """
 )
 @click.argument(
@@ -43,16 +45,23 @@ Examples:
     type=click.Path(file_okay=False, path_type=Path),
     help="Directory of all files; the next start continues with them. By default a temporary one.",
 )
-def command(files: tuple[Path, ...], edges: tuple[Path, ...], directory: Path | None) -> None:
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="Run Kafka with TLS, a password for each service, and ACLs with exactly its rights. "
+    "Certificates and passwords are in `logins` of the directory, which only its owner can read.",
+)
+def command(files: tuple[Path, ...], edges: tuple[Path, ...], directory: Path | None, secure: bool) -> None:
     """Run the whole fleet on this machine, with an embedded Kafka; Ctrl-C stops it."""
     texts = {str(path): read_sql(str(path)) for path in files}
     with tempfile.TemporaryDirectory(prefix="tamis-") as temporary:
-        specs = [EdgeSpec(_edge_name(path), path.resolve()) for path in edges] or [EdgeSpec("edge")]
+        specs = [_edge_spec(path) for path in edges] or [EdgeSpec("edge")]
         spec = FleetSpec(
             directory=directory or Path(temporary),
             edges=specs,
             kafka_port=port_or_free(KAFKA_PORT),
             registry_port=port_or_free(REGISTRY_PORT),
+            secure=secure,
         )
         fleet = Fleet(spec, lambda text: click.echo(text, err=True))
         stopping = stop_event()
@@ -68,25 +77,37 @@ def command(files: tuple[Path, ...], edges: tuple[Path, ...], directory: Path | 
             fleet.stop()
 
 
-def _edge_name(path: Path) -> str:
-    """The edge's name in the file, else the file's name. Raises InputError for a mistake in the file."""
-    from tamis_edge.settings import load_config
+def _edge_spec(path: Path) -> EdgeSpec:
+    """An edge with a configuration file. It has the name in the file, else the file's name. Its Kafka sources
+    on the fleet's cluster need rights. Raises InputError for a mistake in the file.
+    """
+    from tamis_edge.settings import KafkaSource, load_config
 
     config = load_config(path)
-    return config.name if "name" in config.model_fields_set else path.stem
+    rights = []
+    for source in config.sources:
+        if isinstance(source, KafkaSource) and source.bootstrap is None:
+            rights.append(Right("edge", "topic", source.topic, "Read", "a Kafka source"))
+            if source.group is not None:
+                rights.append(Right("edge", "group", source.group, "Read", "a Kafka source"))
+    name = config.name if "name" in config.model_fields_set else path.stem
+    return EdgeSpec(name, path.resolve(), tuple(rights))
 
 
 def _addresses(fleet: Fleet) -> str:
     lines = [
         "The fleet runs; Ctrl-C stops it.",
         f"  kafka      {fleet.bootstrap}",
+        *([fleet.logins.description()] if fleet.logins else []),
         f"  registry   {fleet.registry_url}/docs",
     ]
     lines += [f"  {name:<10} {url}/metrics" for name, url in fleet.telemetry.items() if name != "registry"]
     if fleet.http_sources:
         lines += [f"  readings   POST {url}/v1/streams/<stream>" for url in fleet.http_sources.values()]
-    lines += [
-        "Alarms as they come:",
-        f"  TAMIS_KAFKA_BOOTSTRAP={fleet.bootstrap} tamis watch",
-    ]
+    watch = (
+        fleet.logins.in_shell("tamis watch", "reader")
+        if fleet.logins
+        else f"TAMIS_KAFKA_BOOTSTRAP={fleet.bootstrap} tamis watch"
+    )
+    lines += ["Alarms as they come:", f"  {watch}"]
     return "\n".join(lines)

@@ -179,10 +179,9 @@ class EmbeddedKafka:
             self._port, self._controller_port = free_ports(2)
         elif self._controller_port is None:
             (self._controller_port,) = free_ports(1)
-        if _somebody_listens(self._port):
-            raise InputError(
-                f"port {self._port} is taken", where=f"{HOST}:{self._port}", hint="choose another port"
-            )
+        for port in (self._port, *(listener.port for listener in self._listeners)):
+            if _somebody_listens(port):
+                raise InputError(f"port {port} is taken", where=f"{HOST}:{port}", hint="choose another port")
 
     @contextmanager
     def _lock(self, deadline: float) -> Iterator[int]:

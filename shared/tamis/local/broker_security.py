@@ -44,7 +44,8 @@ class BrokerSecurity:
 
     The broker's own port takes certificates of the authority in `directory`; the name in ACLs is the one in
     the certificate. `users` maps names to passwords of PLAIN and SCRAM. `keys_url` is the URL of the JSON Web
-    Key Set with which OAUTHBEARER's tokens are checked.
+    Key Set with which OAUTHBEARER's tokens are checked. `scram_port` is the port of SCRAM; by default a free
+    one.
     """
 
     directory: Path
@@ -52,6 +53,7 @@ class BrokerSecurity:
     logins: Sequence[Login] = ("SCRAM",)
     keys_url: str | None = None
     audience: str = "kafka"
+    scram_port: int | None = None
 
     @cached_property
     def authority(self) -> Authority:
@@ -61,7 +63,8 @@ class BrokerSecurity:
     @cached_property
     def ports(self) -> Mapping[Login, int]:
         """The port of each kind of login."""
-        return dict(zip(self.logins, free_ports(len(self.logins)), strict=True))
+        ports = dict(zip(self.logins, free_ports(len(self.logins)), strict=True))
+        return ports | ({"SCRAM": self.scram_port} if self.scram_port else {})
 
     def listeners(self) -> list[Listener]:
         """The ports beside the broker's own."""

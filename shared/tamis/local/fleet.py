@@ -16,6 +16,7 @@ from tamis.local.fleet_logins import FleetLogins, grant
 from tamis.local.ports import free_ports
 from tamis.local.service_process import ServiceProcess
 from tamis.local.supervisor import Supervisor
+from tamis.messaging.rights import RIGHTS, Right
 from tamis.settings import KafkaSettings
 from tamis.settings.client import registry_client
 from tamis.web.registry_client import difference
@@ -42,10 +43,13 @@ def port_or_free(preferred: int) -> int:
 
 @dataclass(frozen=True)
 class EdgeSpec:
-    """One edge: its name and its configuration file (None: the default, HTTP for every stream)."""
+    """One edge: its name and its configuration file (None: the default, HTTP for every stream). Beside
+    the rights of every edge, it gets `rights` in a secure Kafka.
+    """
 
     name: str
     config: Path | None = None
+    rights: tuple[Right, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -83,10 +87,11 @@ class Fleet:
         self._say = say
         spec.directory.mkdir(parents=True, exist_ok=True)
         (spec.directory / "logs").mkdir(exist_ok=True)
-        self.logins = FleetLogins(spec.directory / "logins") if spec.secure else None
+        port = spec.kafka_port or None
+        self.logins = FleetLogins(spec.directory / "logins", port) if spec.secure else None
         self.broker = EmbeddedKafka(
             spec.directory / "kafka",
-            port=spec.kafka_port or None,
+            port=None if spec.secure else port,
             security=self.logins.security if self.logins else None,
         )
         self.processes: dict[str, ServiceProcess] = {}
@@ -151,9 +156,11 @@ class Fleet:
         self._say(f"registry ready at {self.registry_url}")
 
     def _start_broker(self, stopping: threading.Event | None) -> None:
-        self.bootstrap = self.broker.start(stopping=stopping)
+        own = self.broker.start(stopping=stopping)
+        self.bootstrap = self.logins.bootstrap if self.logins else own
         if self.logins and not (stopping and stopping.is_set()):
-            grant(self.broker)
+            grant(self.broker, (*RIGHTS, *(right for edge in self.spec.edges for right in edge.rights)))
+            self.logins.write_environments(own)
 
     def kafka_settings(self) -> KafkaSettings:
         """The settings of a client that may read all topics of the fleet."""

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from tamis.cli import main
-from tamis.cli.up import _edge_name
+from tamis.cli.up import _edge_spec
 from tamis.errors import InputError
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
 from tamis.web.registry_client import difference
@@ -53,9 +53,26 @@ def test_the_fleet_is_stopped_though_nobody_reads_any_more(
 def test_an_edge_is_called_as_its_file_says(tmp_path: Path) -> None:
     path = tmp_path / "kitchen.yaml"
     path.write_text("name: cellar\n")
-    assert _edge_name(path) == "cellar"
+    assert _edge_spec(path).name == "cellar"
     path.write_text("batch: {rows: 10}\n")
-    assert _edge_name(path) == "kitchen"
+    assert _edge_spec(path).name == "kitchen"
+
+
+def test_an_edge_gets_the_rights_of_its_sources_on_the_fleet_s_kafka(tmp_path: Path) -> None:
+    path = tmp_path / "kitchen.yaml"
+    path.write_text(
+        """sources:
+  - {kind: kafka, name: a, stream: air, topic: raw.air}
+  - {kind: kafka, name: b, stream: air, topic: raw.b, group: mine}
+  - {kind: kafka, name: c, stream: air, topic: raw.c, bootstrap: "elsewhere:9092", group: other}
+"""
+    )
+    assert [right.what for right in _edge_spec(path).rights] == [
+        "Read on topic raw.air",
+        "Read on topic raw.b",
+        "Read on group mine",
+    ]
+    assert {right.principal for right in _edge_spec(path).rights} == {"edge"}
 
 
 def test_mistakes_in_files_are_told_with_exit_code_2(tmp_path: Path) -> None:
