@@ -2,14 +2,20 @@
 
 The outputs: logs, metrics, the registry's API, records of every topic, command lines of all processes (with
 Spark's JVM and Python workers), files in data directories and checkpoints, and the answers to wrong secrets.
+
+As a control, the names of the edge and of the alert contain a marker, which is no secret: the same search
+must find the marker in every kind of output. At the end a secret is written into a log, where the search must
+find it. Compressed blocks of RocksDB's files are searched as they are.
 """
 
 from __future__ import annotations
 
+import base64
 import os
 import secrets
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +35,7 @@ from tests.integration.edge.mqtt import MOSQUITTO, Amqtt, Certificate, Mosquitto
 
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
 from tamis.local.ports import free_ports
+from tamis.messaging.topics import ACKS, ALARMS, EPISODES, PLANS, STATEMENTS
 from tamis.settings.token_file import token_entry
 from tamis.web.tls import client_context
 from tamis.web.tokens import Role, Token, digest
@@ -54,9 +61,55 @@ sinks:
 """
 
 
+# Kinds of output that must show the marker.
+KINDS = {
+    "answers of the edge",
+    "answers of the registry",
+    "outputs of commands",
+    "command lines",
+    "metrics of registry",
+    "metrics of joiner",
+    "metrics of alerts",
+    "the registry's API",
+    *(f"topic {name}" for name in (PLANS, STATEMENTS, ALARMS, EPISODES, ACKS)),
+    *(f"files of {name}" for name in ("logs", "edge", "joiner", "kafka")),
+}
+
+
 def planted(name: str) -> str:
     """A secret that occurs nowhere by chance."""
     return f"planted-{name}-{secrets.token_hex(12)}"
+
+
+def forms(secret: str) -> list[bytes]:
+    """The forms of a secret to search for: itself, and its digits in Base64 behind 0, 1 or 2 other bytes, as
+    in the header of basic authentication. The first and last digits depend on what stands beside it.
+    """
+    plain = secret.encode()
+    encoded = [base64.b64encode(b"\0" * before + plain)[(0, 2, 3)[before] :] for before in range(3)]
+    return [plain, *(digits.rstrip(b"=")[:-1] for digits in encoded)]
+
+
+class Search:
+    """A search for secrets. `found` says where which of them is; `marked` are the kinds of output that have
+    the marker.
+    """
+
+    def __init__(self, hidden: Mapping[str, str], marker: str) -> None:
+        self._forms = {name: forms(secret) for name, secret in hidden.items()}
+        self._marker = marker.encode()
+        self.found: list[str] = []
+        self.marked: set[str] = set()
+
+    def look(self, kind: str, where: str, content: bytes) -> None:
+        """Search one output."""
+        if self._marker in content:
+            self.marked.add(kind)
+        self.found += [
+            f"{name} in {where}"
+            for name, some in self._forms.items()
+            if any(form in content for form in some)
+        ]
 
 
 @dataclass(frozen=True)
@@ -69,15 +122,16 @@ class Planted:
     broker: MqttBroker
     authority: Authority
     edge: str
+    marker: str
 
     @property
     def readers(self) -> dict[str, str]:
         """The header with a reader's token."""
         return {"authorization": f"Bearer {self.secrets['reader']}"}
 
-    def shows(self, what: str, content: bytes) -> list[str]:
-        """The names of secrets that a content has."""
-        return [f"{name} in {what}" for name, secret in self.secrets.items() if secret.encode() in content]
+    def search(self) -> Search:
+        """A new search for its secrets."""
+        return Search(self.secrets, self.marker)
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +153,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
     broker = make(safe, Certificate(mqtt.certificate, mqtt.key), password=hidden["mqtt"])
     receiver = Receiver(failures=1)
     (http,) = free_ports(1)
+    marker = f"marker{secrets.token_hex(8)}"
     config = {"http": http, "mqtt": broker.port, "certificate": server.certificate, "key": server.key}
     (directory / "edge.yaml").write_text(
         EDGE.format(**config, tokens=safe / "tokens.yaml", ca=authority.certificate)
@@ -121,7 +176,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
     }
     spec = FleetSpec(
         directory / "fleet",
-        [EdgeSpec("edge", directory / "edge.yaml")],
+        [EdgeSpec(f"edge-{marker}", directory / "edge.yaml")],
         partitions=1,
         environment=environment,
         secure=True,
@@ -133,8 +188,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TAMIS_TOKEN", hidden["writer"])
         try:
-            fleet.start({"streams.sql": STREAMS, "alerts.sql": hot_alert("hot", 30)})
-            yield Planted(fleet, hidden, receiver, broker, authority, f"https://127.0.0.1:{http}")
+            fleet.start({"streams.sql": STREAMS, "alerts.sql": hot_alert(f"hot_{marker}", 30)})
+            yield Planted(fleet, hidden, receiver, broker, authority, f"https://127.0.0.1:{http}", marker)
         finally:
             fleet.stop()
             broker.stop()
@@ -148,27 +203,29 @@ def reading(second: int) -> dict[str, Any]:
 @pytest.mark.timeout(600)  # a minute; several where others want the cores too
 def test_no_output_shows_a_secret(running: Planted) -> None:
     """One test, since the fleet takes most of its time to start."""
-    answers = feed(running) + mistakes(running)
-    fleet = running.fleet
-    found = [line for what, content in answers for line in running.shows(what, content)]
+    search, fleet = running.search(), running.fleet
+    feed(running, search)
+    mistakes(running, search)
     lines = command_lines()
     assert any(b"java" in line for line in lines.values()), "Spark's JVM is one of the processes"
     assert sum(b"pyspark" in line for line in lines.values()) >= 2, "and its Python workers, too"
     for process, content in lines.items():
-        found += running.shows(f"the command line of {process}", content)
+        search.look("command lines", f"the command line of {process}", content)
     for name, url in fleet.telemetry.items():
-        for path in ("metrics", "readyz", "healthz"):
+        for path, word in (("metrics", b"# HELP tamis_"), ("readyz", b""), ("healthz", b"last turn")):
             answer = httpx.get(f"{url}/{path}", headers=running.readers, timeout=10)
-            found += running.shows(f"/{path} of {name}", answer.content)
-    found += [line for path, content in api(running) for line in running.shows(path, content)]
-    records = list(kafka_records(running))
-    assert {topic for topic, _ in records} >= {"tamis.plans", "tamis.alarms", "tamis.episodes"}
-    found += [line for topic, content in records for line in running.shows(topic, content)]
+            assert answer.content and word in answer.content, f"/{path} of {name}: {answer.text}"
+            search.look(f"{path} of {name}", f"/{path} of {name}", answer.content)
+    for path, content in api(running):
+        search.look("the registry's API", path, content)
+    for topic, content in kafka_records(running):
+        search.look(f"topic {topic}", topic, content)
     codes = fleet.stop()
     assert codes == dict.fromkeys(codes, 0)
-    for file in written(fleet.spec.directory):
-        found += running.shows(str(file), file.read_bytes())
-    assert found == []
+    search_files(search, fleet.spec.directory)
+    assert search.found == []
+    assert search.marked >= KINDS
+    the_search_finds_what_is_written(running)
     logs = "".join(path.read_text() for path in (fleet.spec.directory / "logs").iterdir())
     for expected in (
         "a request is refused",
@@ -178,12 +235,25 @@ def test_no_output_shows_a_secret(running: Planted) -> None:
         assert expected in logs
 
 
-def feed(running: Planted) -> list[tuple[str, bytes]]:
-    """Send readings over HTTP and MQTT until a notification has come; returns the answers."""
+def the_search_finds_what_is_written(running: Planted) -> None:
+    """A secret in a log is found, and its Base64 form in a member of an archive."""
+    directory, secret = running.fleet.spec.directory, running.secrets["schemas"]
+    log, archive = directory / "logs" / "registry.log", directory / "joiner" / "planted.zip"
+    with log.open("a") as file:
+        file.write(f"login failed: {running.secrets['hook-token']}\n")
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("header", b"Basic " + base64.b64encode(f"edge:{secret}".encode()))
+    search = running.search()
+    search_files(search, directory)
+    assert sorted(search.found) == [f"hook-token in {log}", f"schemas in {archive}"]
+
+
+def feed(running: Planted, search: Search) -> None:
+    """Send readings over HTTP and MQTT until a notification has come; searches the answers."""
     send = {"authorization": f"Bearer {running.secrets['sender']}"}
     trusted = client_context(running.authority.certificate, where="test")
     url, body = f"{running.edge}/v1/streams/air", orjson.dumps(reading(1))
-    answers = []
+    kind = "answers of the edge"
     with httpx.Client(verify=trusted, timeout=10) as client:
         taken = client.post(url, content=body, headers=send)
         assert taken.status_code == httpx.codes.ACCEPTED
@@ -192,10 +262,11 @@ def feed(running: Planted) -> list[tuple[str, bytes]]:
                 f"{url}?token={running.secrets['query']}", content=body, headers=headers | {"x": "y"}
             )
             assert answer.status_code == status
-            answers.append(("an answer of the edge", answer.content))
-        answer = client.post(f"{running.edge}/v1/streams/surface", content=b"{}", headers=send)
-        assert answer.status_code == httpx.codes.FORBIDDEN
-        answers.append(("an answer of the edge", answer.content))
+            search.look(kind, kind, answer.content)
+        for stream in ("surface", running.marker):
+            answer = client.post(f"{running.edge}/v1/streams/{stream}", content=b"{}", headers=send)
+            assert answer.status_code == httpx.codes.FORBIDDEN
+            search.look(kind, kind, answer.content)
         client.post(url, content=b"{no JSON}\n{}", headers=send)  # a dead letter
     trusts = Certificate(running.authority.certificate, running.authority.key)
     mqtt = sender(running.broker, trusts, running.secrets["mqtt"])
@@ -205,11 +276,10 @@ def feed(running: Planted) -> list[tuple[str, bytes]]:
     until(lambda: any(running.secrets["hook-url"] in path for path, _, _ in running.receiver.posted), 90)
     headers = running.receiver.posted[0][1]
     assert headers["authorization"] == f"Bearer {running.secrets['hook-token']}"
-    return answers
 
 
-def mistakes(running: Planted) -> list[tuple[str, bytes]]:
-    """The output of commands with wrong secrets, and of services whose secrets can't be used."""
+def mistakes(running: Planted, search: Search) -> None:
+    """Search the output of commands with wrong secrets, and of services whose secrets can't be used."""
     fleet, hidden = running.fleet, running.secrets
     assert fleet.logins is not None
     url = fleet.registry_url
@@ -218,7 +288,8 @@ def mistakes(running: Planted) -> list[tuple[str, bytes]]:
     wrong = kafka | {"TAMIS_KAFKA_SASL_PASSWORD": hidden["kafka-wrong"]}
     commands = [
         (["get"], registry),
-        (["drop", "alert", "hot"], registry | {"TAMIS_TOKEN": hidden["reader"]}),
+        (["drop", "alert", f"hot_{running.marker}"], registry | {"TAMIS_TOKEN": hidden["reader"]}),
+        (["get", "alerts", f"no_{running.marker}"], registry | {"TAMIS_TOKEN": hidden["reader"]}),
         (["watch", "nobody"], wrong),
         (["watch"], wrong | {"TAMIS_KAFKA_SASL_PASSWORD_FILE": str(Path(__file__))}),  # both are set
         (["watch"], wrong | {"TAMIS_KAFKA_SASL_MECHANISM": "NONE"}),
@@ -227,7 +298,6 @@ def mistakes(running: Planted) -> list[tuple[str, bytes]]:
             {"MQTT_PASSWORD": hidden["mqtt"]},
         ),
     ]
-    answers = []
     for arguments, environment in commands:
         done = subprocess.run(
             [sys.executable, "-P", "-m", "tamis.cli", *arguments],
@@ -237,14 +307,18 @@ def mistakes(running: Planted) -> list[tuple[str, bytes]]:
             check=False,
         )
         assert done.returncode == 2, (arguments, done.stderr)
-        answers.append((f"the output of tamis {arguments[0]}", done.stdout + done.stderr))
+        assert done.stderr, arguments
+        search.look("outputs of commands", f"the output of tamis {arguments[0]}", done.stdout + done.stderr)
+    kind = "answers of the registry"
     for headers in ({}, {"authorization": f"Basic {hidden['wrong']}"}, {"authorization": "Bearer x"}):
         answer = httpx.post(
             f"{url}/v1/statements?access_token={hidden['query']}", headers=headers, content=b""
         )
         assert answer.status_code == httpx.codes.UNAUTHORIZED
-        answers.append(("an answer of the registry", answer.content))
-    return answers
+        search.look(kind, kind, answer.content)
+    answer = httpx.get(f"{url}/v1/alerts/no_{running.marker}", headers=running.readers)
+    assert answer.status_code == httpx.codes.NOT_FOUND
+    search.look(kind, kind, answer.content)
 
 
 def command_lines() -> dict[str, bytes]:
@@ -298,8 +372,17 @@ def kafka_records(running: Planted) -> Iterator[tuple[str, bytes]]:
         consumer.close()
 
 
-def written(directory: Path) -> Iterator[Path]:
-    """The files that a fleet has written, without the passwords that it was given."""
+def search_files(search: Search, directory: Path) -> None:
+    """Search the files that a fleet has written, and the members of archives, without the passwords that it
+    was given.
+    """
     for path in directory.rglob("*"):
-        if path.is_file() and directory / "logins" not in path.parents:
-            yield path
+        if not path.is_file() or directory / "logins" in path.parents:
+            continue
+        part = path.relative_to(directory).parts[0]
+        kind = "files of edge" if part.startswith("edge-") else f"files of {part}"
+        search.look(kind, str(path), path.read_bytes())
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                for name in archive.namelist():
+                    search.look(kind, str(path), archive.read(name))

@@ -132,7 +132,10 @@ def test_up_secure_prints_how_its_alarms_are_read(tmp_path: Path) -> None:
         assert posts and f"{directory}/logins/passwords/PRINCIPAL" in said
         line = said.splitlines()[-1].strip()
         assert line == f"(set -a; . {directory}/logins/reader.env; tamis watch)"
-        shell = line.replace("tamis watch", f"exec {shlex.join(TAMIS)} watch warm --json --from-beginning")
+        # Without the parentheses it is one process, which can be killed.
+        shell = line[1:-1].replace(
+            "tamis watch", f"exec {shlex.join(TAMIS)} watch warm --json --from-beginning"
+        )
         watch = subprocess.Popen(["bash", "-c", shell], stdout=subprocess.PIPE, text=True)
         try:
             assert alarm(posts[1], watch, minute=0, temp=12.0)["key"] == ["k1"]

@@ -50,7 +50,7 @@ def edge_figures(fleet: Fleet) -> dict[str, Figure]:
     spool = sum(
         fleet.published[topic.name].value
         / edges
-        * (tuple_bytes(fleet.loads[stream.name], topic, 1).value + costs["spool_overhead_bytes"])
+        * (tuple_bytes(fleet.loads[stream.name], stream, topic, 1).value + costs["spool_overhead_bytes"])
         * outage
         for stream, topic in fleet.topics
     )

@@ -10,7 +10,7 @@ from tamis.plan.model import StreamPlan, TopicPlan
 from tamis.sizing.figures import Figure, weakest
 from tamis.sizing.fleet import Fleet, Part
 from tamis.sizing.load import SECOND
-from tamis.sizing.records import progress_bytes, reading_bytes, tuple_bytes
+from tamis.sizing.records import progress_bytes, tuple_bytes, unfiltered_bytes
 
 # A fleet can grow to twice its cores before its partition count limits it, which can't be changed later.
 GROWTH = 2
@@ -35,13 +35,13 @@ def recommended_partitions(fleet: Fleet, cores: Figure) -> Figure:
 def topic_figures(fleet: Fleet, stream: StreamPlan, topic: TopicPlan, partitions: int) -> dict[str, Figure]:
     """Traffic and disk of a topic, beside those without Tamis."""
     load, costs = fleet.loads[stream.name], fleet.costs
-    published, size = fleet.published[topic.name], tuple_bytes(load, topic, 1)
+    published, size = fleet.published[topic.name], tuple_bytes(load, stream, topic, 1)
     writers = fleet.operation.edges * partitions
     extra = overhead(fleet, published.value, writers / EDGE_WAIT_SECONDS)
     # Each edge is a shard of the stream. A progress record is a batch of its own.
     progress = (
         writers * costs["progress_records_per_second"]
-        * (progress_bytes(stream.name, 1) + overhead(fleet, 1.0, 1.0))
+        * (progress_bytes(stream, topic, 1) + overhead(fleet, 1.0, 1.0))
     )  # fmt: skip
     traffic = Figure(
         published.value * (size.value + extra) + progress,
@@ -49,10 +49,11 @@ def topic_figures(fleet: Fleet, stream: StreamPlan, topic: TopicPlan, partitions
         weakest(published, size),
         "published x (record + measured overhead) + progress",
     )
+    whole = unfiltered_bytes(load, stream)
     raw = Figure(
-        load.rate.value * (reading_bytes(load).value + extra),
+        load.rate.value * (whole.value + extra),
         "B/s",
-        weakest(load.rate, reading_bytes(load)),
+        weakest(load.rate, whole),
         "the same, if every reading were published",
     )
     kept = fleet.operation.retention or DAY_MS * 1_000

@@ -1,8 +1,12 @@
-"""Bytes of readings, tuples, alarms and progress records, from rows of a recording or of typical values."""
+"""Bytes of readings, tuples, alarms and progress records, from rows of a recording or of typical values.
+
+Tuples and progress are encoded as edges encode them, in the format of their topic.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import mean
 from typing import Any
 
@@ -12,8 +16,11 @@ from tamis.analysis.domains import ends
 from tamis.expressions.nodes import Column, Expr, Type
 from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
-from tamis.messaging.records import ENVELOPE, canonical_key, progress_record
-from tamis.plan.model import Definition, StandingQuery, TopicPlan
+from tamis.messaging.records import ENVELOPE, canonical_key, progress_envelope
+from tamis.messaging.schemas.tuple_encoding import encode_alone, encode_envelope, encode_tuples
+from tamis.messaging.schemas.tuple_schema import Layout, ValueSchema, layout, value_schema
+from tamis.messaging.schemas.wire_format import header
+from tamis.plan.model import Definition, StandingQuery, StreamPlan, TopicPlan
 from tamis.query.model import ColumnDef, StreamDef
 from tamis.sizing.figures import Figure
 from tamis.sizing.load import StreamLoad
@@ -24,6 +31,10 @@ _ROWS = 200
 _TEXT = "sensor-00001"
 # A shard's name has the stream and the names of edge and source.
 _SHARD = "{stream}:edge-00/source"
+
+# The number of a schema takes four bytes, whichever it is.
+_SCHEMA = 1
+_FORMATS = {"json": "JSON", "avro": "Avro", "protobuf": "Protobuf"}
 
 Row = Mapping[str, Any]
 
@@ -48,26 +59,54 @@ def reading_bytes(load: StreamLoad) -> Figure:
     return Figure(mean(len(orjson.dumps(row)) for row in rows), "B", _basis(load), f"JSON of {source}")
 
 
-def tuple_bytes(load: StreamLoad, topic: TopicPlan, version: int) -> Figure:
-    """The bytes of key and value of a tuple in a topic."""
+def unfiltered_bytes(load: StreamLoad, stream: StreamPlan) -> Figure:
+    """The bytes of a reading in the format of the stream's topics, without an envelope."""
+    if stream.value_format == "json":
+        return reading_bytes(load)
+    rows, source = sample_rows(load)
+    columns = tuple((column.name, column.type) for column in load.stream.columns)
+    schema = ValueSchema(stream.value_format, _SCHEMA, len(columns))
+    values = encode_tuples(schema, columns, _vectors(columns, rows), [header(_SCHEMA)] * len(rows))
+    return Figure(mean(map(len, values)), "B", _basis(load), f"{_FORMATS[stream.value_format]} of {source}")
+
+
+def tuple_bytes(load: StreamLoad, stream: StreamPlan, topic: TopicPlan, version: int) -> Figure:
+    """The bytes of key and value of a tuple in a topic of a stream."""
     rows, source = sample_rows(load)
     envelope: dict[str, Any] = {
-        "shard": _SHARD.format(stream=load.stream.name),
+        "shard": _SHARD.format(stream=stream.name),
         "plan": version,
         "activation": _NOW,
     }
     if topic.counted:
         envelope["place"] = _NOW
-    sizes = []
-    for row in rows:
-        key = canonical_key(tuple(row[name] for name in topic.partition_key))
-        sizes.append(len(key) + len(orjson.dumps({**_columns(load.stream, topic, row), ENVELOPE: envelope})))
-    return Figure(mean(sizes), "B", _basis(load), f"JSON of {source}")
+    schema, found = _schema(stream, topic), [_columns(load.stream, topic, row) for row in rows]
+    if schema is None:
+        values = [orjson.dumps({**columns, ENVELOPE: envelope}) for columns in found]
+    else:
+        columns = layout(stream, topic)
+        starts = [encode_envelope(schema, envelope)] * len(found)
+        values = encode_tuples(schema, columns, _vectors(columns, found), starts)
+    keys = [canonical_key(tuple(row[name] for name in topic.partition_key)) for row in rows]
+    size = mean(len(key) + len(value) for key, value in zip(keys, values, strict=True))
+    return Figure(size, "B", _basis(load), f"{_FORMATS[stream.value_format]} of {source}")
 
 
-def progress_bytes(stream: str, version: int) -> int:
+def progress_bytes(stream: StreamPlan, topic: TopicPlan, version: int) -> int:
     """The bytes of a progress record."""
-    return len(progress_record(_SHARD.format(stream=stream), version, _NOW, _NOW))
+    envelope = progress_envelope(_SHARD.format(stream=stream.name), version, _NOW, _NOW)
+    return len(encode_alone(_schema(stream, topic), envelope))
+
+
+def _schema(stream: StreamPlan, topic: TopicPlan) -> ValueSchema | None:
+    """The form of a topic's values before a schema registry has given a number to its schema."""
+    return value_schema(stream, topic if stream.value_format == "json" else replace(topic, schema=_SCHEMA))
+
+
+def _vectors(columns: Layout, rows: Sequence[Row]) -> dict[str, Vector]:
+    return {
+        name: Vector.from_list([row[name] for row in rows], kind) for name, kind in columns if name in rows[0]
+    }
 
 
 def alarm_bytes(query: Definition | StandingQuery, loads: Mapping[str, StreamLoad]) -> Figure:

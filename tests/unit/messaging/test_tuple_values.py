@@ -192,6 +192,16 @@ def test_broken_values_are_named(form: Format) -> None:
             decode(value, COLUMNS)
 
 
+def test_a_negative_type_of_a_union_is_no_value() -> None:
+    """fastavro would count the types of the union from the end."""
+    value = encode_alone(ValueSchema("avro", 7, len(COLUMNS)), ALONE[0])
+    assert decode(value, COLUMNS)[COLUMNS[-1][0]] is None
+    for index in range(1, 65):
+        wrong = value[:-1] + bytes([2 * index - 1])
+        with pytest.raises(SchemaMismatchError, match=f"KeyError: -{index}"):
+            decode(wrong, COLUMNS)
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=40))
 def test_arbitrary_bytes_dont_break_the_reader(noise: bytes) -> None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
 import numpy as np
 import pytest
 
-from tamis.messaging.records import Frontier, progress_record
+from tamis.messaging.records import Frontier, progress_envelope, progress_record
+from tamis.messaging.schemas.tuple_encoding import encode_alone
+from tamis.messaging.schemas.tuple_schema import ValueSchema
+from tamis.messaging.schemas.wire_format import Format
 from tamis.messaging.topics import PLANS
 from tamis.plan.json_form import encode_plan
 from tamis.planning.build import first_plan
@@ -23,7 +27,7 @@ from tamis.sizing.estimate import Sizing, estimate
 from tamis.sizing.figures import Figure
 from tamis.sizing.fleet import Operation
 from tamis.sizing.load import Given, load_of
-from tamis.sizing.records import tuple_bytes
+from tamis.sizing.records import progress_bytes, reading_bytes, tuple_bytes, unfiltered_bytes
 from tamis.sizing.unit_costs import UnitCosts, unit_costs
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
@@ -127,8 +131,11 @@ def records(topic: str, values: list[bytes], number: int) -> Records:
     return Records(topic, 0, values, rows, np.full(len(values), number))
 
 
-def test_bytes_of_a_tuple_are_those_of_an_edge() -> None:
+@pytest.mark.parametrize("form", ["json", "avro", "protobuf"])
+def test_bytes_of_a_tuple_are_those_of_an_edge(form: Format) -> None:
     catalog = catalog_of((DEMO / "alerts.sql").read_text())
+    streams = {name: replace(one, value_format=form) for name, one in catalog.streams.items()}
+    catalog = replace(catalog, streams=streams)
     air = catalog.streams["air"]
     recording = read_recording(air, [str(DEMO / "air.csv")])
     load = load_of(air, Given(recording=recording))
@@ -137,15 +144,32 @@ def test_bytes_of_a_tuple_are_those_of_an_edge() -> None:
     planned = plan.stream("air")
     assert planned is not None
     (topic,) = planned.topics
+    if form != "json":
+        # As a schema registry numbers them.
+        registered = replace(planned, topics=(replace(topic, schema=77),))
+        plan = replace(plan, streams=tuple(registered if one is planned else one for one in plan.streams))
     run = ShardRun(shard, "air", Commit(version=1, activation=1_700_000_000_000_000), plan)
     times = recording.columns["ts"].data
     run.take(Batch(recording.columns, times, np.arange(len(times)), times), 0)
     run.finish()
-    sizes = [
-        len(record.value) + len(record.key or b"") for record in run.out if b'"kind"' not in record.value
-    ]
+    sizes = [len(record.value) + len(record.key or b"") for record in run.out]
     assert sizes
-    assert tuple_bytes(load, topic, 1).value == pytest.approx(mean(sizes), rel=0.05)
+    found = tuple_bytes(load, planned, topic, 1)
+    assert found.value == pytest.approx(mean(sizes), rel=0.02)
+    assert found.source.startswith({"json": "JSON", "avro": "Avro", "protobuf": "Protobuf"}[form])
+    envelope = progress_envelope(shard, 1, 1_760_000_000_000_000, 1_760_000_000_000_000)
+    schema = None if form == "json" else ValueSchema(form, 77, len(planned.columns))
+    assert progress_bytes(planned, topic, 1) == len(encode_alone(schema, envelope))
+    assert all((record.value[:1] == b"{") == (form == "json") for record in run.out)
+    # The estimate of the whole fleet uses these figures.
+    loads = {"air": load, "surface": load_of(catalog.streams["surface"], Given(rate=Rate(1, SECOND)))}
+    parts = estimate(catalog, loads, Operation(partitions=2), unit_costs()).parts
+    figures = next(part.figures for part in parts if (part.title, part.name) == ("topic", topic.name))
+    assert figures["record"].value == found.value
+    whole = unfiltered_bytes(load, planned).value
+    assert whole == reading_bytes(load).value if form == "json" else whole < 0.6 * reading_bytes(load).value
+    extra = figures["traffic without Tamis"].value / load.rate.value - whole
+    assert 0 < extra < 150
 
 
 def test_retained_share_is_measured_by_a_recording() -> None:

@@ -9,6 +9,7 @@ from io import BytesIO
 from typing import Any
 
 from tamis.messaging.records import ENVELOPE
+from tamis.messaging.schemas.avro_indexes import refuse_negative_indexes
 from tamis.messaging.schemas.tuple_schema import (
     ENVELOPE_FIELDS,
     PACKAGE,
@@ -89,11 +90,15 @@ def _avro(columns: Layout | None) -> _Reader:
     # Libraries are loaded only where a stream uses their format.
     from fastavro import parse_schema, schemaless_reader
 
+    def strict(schema: Any) -> Any:
+        named: dict[str, Any] = {}
+        return refuse_negative_indexes(parse_schema(schema, named_schemas=named), named)
+
     # Times stay numbers.
     text = schema_text(_NAME, columns or (), "avro").replace(',"logicalType":"timestamp-micros"', "")
     whole = json.loads(text)
     first, *others = whole["fields"]
-    outer, inner = parse_schema(first["type"]), parse_schema(whole | {"fields": others})
+    outer, inner = map(strict, (first["type"], whole | {"fields": others}))
 
     def read_envelope(value: bytes) -> tuple[Document, int]:
         data = BytesIO(value)

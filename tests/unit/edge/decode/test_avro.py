@@ -242,6 +242,48 @@ def test_bytes_that_are_no_reading_are_named(values: Values) -> None:
             assert offence.reason is Reason.UNKNOWN_SCHEMA
 
 
+MODE = {"type": "enum", "name": "Mode", "symbols": ["off", "on", "fault"]}
+
+
+def test_an_index_out_of_range_is_no_reading(values: Values) -> None:
+    """A negative one would be a symbol, or a type of a union, counted from the end."""
+    of = stream(("mode", Type.VARCHAR), ("last", Type.VARCHAR), ("temp", Type.DOUBLE), ("all", Type.VARCHAR))
+    schema = record(
+        *(("mode", MODE), ("last", ["null", "plant.Mode"]), ("temp", ["double", "null"])),
+        ("modes", {"type": "array", "items": "plant.Mode"}),
+    )
+    row = {"mode": "on", "last": "fault", "temp": 20.5, "modes": ["off"]}
+    (good,) = values.avro(schema, row)
+    head, eight = good[:5], struct.pack("<d", 20.5)
+    assert good == head + b"\2" + b"\2\4" + b"\0" + eight + b"\2\0\0"
+
+    def value(mode: int, union: int, last: int, temp: int, listed: int) -> bytes:
+        parts = [zigzag(mode), zigzag(union), zigzag(last) if union else b"", zigzag(temp), eight]
+        return head + b"".join((*parts, b"\2", zigzag(listed), b"\0"))
+
+    assert value(1, 1, 2, 0, 0) == good
+    for index in (*range(-7, 0), *range(3, 8)):
+        # The schema has three symbols, and unions of two types.
+        for wrong in (
+            value(index, 1, 2, 0, 0),
+            value(1, index, 2, 0, 0),
+            value(1, 1, index, 0, 0),
+            value(1, 1, 2, index, 0),
+            value(1, 1, 2, 0, index),
+        ):
+            decoded = values.decode([good, wrong, good], of)
+            (offence,) = decoded.offences
+            assert offence.row == 1 and "no member with the index in the value" in offence.error, wrong
+            assert decoded.rows.tolist() == [0, 2]
+    (mode, last, temp, _) = rows(values.decode([good], of))[0].values()
+    assert (mode, last, temp) == ("on", "fault", 20.5)
+
+
+def zigzag(number: int) -> bytes:
+    """A small number as Avro writes it."""
+    return bytes([2 * number if number >= 0 else -2 * number - 1])
+
+
 NESTING = record(("next", ["null", "plant.Reading"]))
 EMPTY = record(("b", "null")) | {"name": "Empty"}
 WRONG = [

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from fastavro import parse_schema, schemaless_reader
 
+from tamis.messaging.schemas.avro_indexes import refuse_negative_indexes
 from tamis.messaging.schemas.registry import WriterSchema
 from tamis.messaging.schemas.wire_format import HEADER
 from tamis_edge.decode.by_schema.logical_types import (
@@ -61,7 +62,7 @@ class AvroReader:
             bare: dict[str, Any] = {}
             for _, text in schema.references:
                 parse_schema(_without_logical_types(json.loads(text)), named_schemas=bare)
-            plain = parse_schema(_without_logical_types(json.loads(schema.text)), named_schemas=bare)
+            plain: Any = parse_schema(_without_logical_types(json.loads(schema.text)), named_schemas=bare)
         # Schemas come from outside, and the parser has no base class for its errors.
         except Exception as error:
             raise SchemaError(f"not an Avro schema: {type(error).__name__}: {error!s:.200}") from None
@@ -69,7 +70,7 @@ class AvroReader:
         types.check(full)
         if types.kind(full) not in ("record", "error"):
             raise SchemaError(f"a reading must be a record, and this schema is of type {types.kind(full)}")
-        self._schema = plain
+        self._schema = refuse_negative_indexes(plain, bare)
         found = [types.follow(full, column.path) for column in columns]
         self._conversions = [
             _conversions(types, leaves, c) for (_, leaves), c in zip(found, columns, strict=True)
@@ -85,6 +86,10 @@ class AvroReader:
         data.seek(HEADER)
         try:
             row = schemaless_reader(data, self._schema, None)
+        except KeyError as error:
+            raise ValueError(
+                f"an enum or a union has no member with the index in the value: {error}"
+            ) from None
         except Exception as error:  # bytes from outside: fastavro raises errors of many kinds
             raise ValueError(f"{type(error).__name__}: {error!s:.200}") from None
         if data.tell() != len(payload):
