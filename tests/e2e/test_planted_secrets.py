@@ -67,7 +67,6 @@ KINDS = {
     "answers of the registry",
     "outputs of commands",
     "command lines",
-    "metrics of registry",
     "metrics of joiner",
     "metrics of alerts",
     "the registry's API",
