@@ -29,10 +29,11 @@ import yaml
 from confluent_kafka import Consumer, TopicPartition
 from tests.e2e.fed_fleet import until
 from tests.e2e.feeder import STREAMS, hot_alert
-from tests.fixtures.certificates import Authority
+from tests.fixtures.certificates import issue_server
 from tests.integration.alerts.receiver import Receiver
 from tests.integration.edge.mqtt import MOSQUITTO, Amqtt, Certificate, Mosquitto, MqttBroker, sender
 
+from tamis.local.certificates import Authority
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
 from tamis.local.ports import free_ports
 from tamis.messaging.topics import ACKS, ALARMS, EPISODES, PLANS, STATEMENTS
@@ -146,8 +147,11 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
         for name, role in roles.items()
     ]
     (safe / "tokens.yaml").write_text(yaml.safe_dump({"tokens": entries}))
-    authority = Authority.make(safe)
-    server, mqtt = authority.issue("edge", password=hidden["tls-key"]), authority.issue("mqtt")
+    authority = Authority(safe)
+    server, mqtt = (
+        issue_server(authority, "edge", password=hidden["tls-key"]),
+        issue_server(authority, "mqtt"),
+    )
     make = Amqtt if MOSQUITTO is None else Mosquitto
     broker = make(safe, Certificate(mqtt.certificate, mqtt.key), password=hidden["mqtt"])
     receiver = Receiver(failures=1)
@@ -267,7 +271,7 @@ def feed(running: Planted, search: Search) -> None:
             assert answer.status_code == httpx.codes.FORBIDDEN
             search.look(kind, kind, answer.content)
         client.post(url, content=b"{no JSON}\n{}", headers=send)  # a dead letter
-    trusts = Certificate(running.authority.certificate, running.authority.key)
+    trusts = Certificate(running.authority.certificate, running.authority.directory / "ca.key")
     mqtt = sender(running.broker, trusts, running.secrets["mqtt"])
     mqtt.publish("plant/air/t", orjson.dumps(reading(2)), qos=1).wait_for_publish(10)
     mqtt.loop_stop()

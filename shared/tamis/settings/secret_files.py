@@ -6,6 +6,7 @@ import logging
 import os
 import stat
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,7 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from tamis.errors import InputError
-from tamis.settings.limited_read import PIPE_HINT, read_limited
+from tamis.settings.limited_read import PIPE_HINT, Content, read_limited
 
 SUFFIX = "_FILE"
 # The longest secrets are signed tokens of a few kilobytes. A larger file is not the one that was meant.
@@ -51,7 +52,9 @@ def read_secret(path: Path, where: str) -> str:
     Raises InputError if there is no secret. Logs a warning if all users of the system may read the file.
     """
     try:
-        content, mode = read_limited(path, MOST_BYTES)
+        found = path.stat()
+        is_pipe = stat.S_ISFIFO(found.st_mode)
+        content, mode = _read_once(path, found.st_ino) if is_pipe else read_limited(path, MOST_BYTES)
         text = content.decode().rstrip("\r\n")
     except TimeoutError as error:
         raise InputError(
@@ -78,6 +81,14 @@ def read_secret(path: Path, where: str) -> str:
             "%s: every user of this system may read the secret; take that right away (chmod o-r)", where
         )
     return text
+
+
+@lru_cache(maxsize=100)
+def _read_once(path: Path, _: int) -> Content:
+    """The content of the pipe with this path and inode. It can be read only once, and several sources of an
+    edge may refer to the same secret.
+    """
+    return read_limited(path, MOST_BYTES)
 
 
 class SecretFiles(PydanticBaseSettingsSource):

@@ -7,12 +7,13 @@ from functools import partial
 import httpx
 import orjson
 import pytest
-from tests.fixtures.certificates import Authority
+from tests.fixtures.certificates import issue_server
 from tests.integration.edge.mqtt import MOSQUITTO, Amqtt, Certificate, Mosquitto, MqttBroker, sender
 from tests.integration.edge.test_edge import await_all, reading
 from tests.integration.edges import Bench, RunningEdge, everything, wait_for
 from tests.unit.edge.plans import TOPIC
 
+from tamis.local.certificates import Authority
 from tamis.local.ports import free_ports
 from tamis.messaging.topics import DEAD_LETTERS
 
@@ -94,17 +95,17 @@ def test_each_refusal_is_named_and_the_edge_goes_on_trying(bench: Bench) -> None
     right one.
     """
     port = free_ports(1)[0]
-    right = Authority.make(bench.directory)
-    wrong = Authority.make(bench.directory, "wrong")
-    good = right.issue("good")
+    right = Authority(bench.directory)
+    wrong = Authority(bench.directory / "wrong")
+    good = issue_server(right, "good")
     steps = [
         (
-            wrong.issue("other"),
+            issue_server(wrong, "other"),
             "secret",
             "the certificate of the MQTT broker is not trusted (certificate verify failed: ",
         ),
         (
-            right.issue("name", "DNS:elsewhere.example"),
+            issue_server(right, "name", "DNS:elsewhere.example"),
             "secret",
             "certificate verify failed: IP address mismatch",
         ),

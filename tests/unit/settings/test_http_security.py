@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
-from tests.fixtures.certificates import Authority
+from tests.fixtures.certificates import issue_server
 
 from tamis.errors import InputError
+from tamis.local.certificates import Authority
 from tamis.settings.http_security import HttpSettings, _Watched, http_security
 from tamis.settings.token_file import TokenFile, read_tokens, token_entry
 from tamis.web.tls import CertificateFiles, Certificates
@@ -21,7 +22,7 @@ from tamis.web.tokens import Token, digest
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority.make(tmp_path_factory.mktemp("authority"))
+    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture
@@ -56,14 +57,14 @@ def test_other_addresses_need_tokens_and_tls(host: str, tokens: Path, authority:
     with pytest.raises(InputError, match="set TOKENS_FILE to"):
         http_security(settings(tls="proxy"), host)
     assert http_security(settings(tokens_file=tokens, tls="proxy"), host).certificates is None
-    server = authority.issue("server")
+    server = issue_server(authority, "server")
     files = {"tls_certificate": server.certificate, "tls_key": server.key}
     found = http_security(settings(tokens_file=tokens, **files), host)
     assert found.certificates is not None and found.tokens is not None
 
 
 def test_half_of_tls_is_refused(authority: Authority) -> None:
-    server = authority.issue("server")
+    server = issue_server(authority, "server")
     with pytest.raises(InputError, match="TLS needs both a certificate and its key"):
         http_security(settings(tls_certificate=server.certificate), "127.0.0.1")
     files = {"tls_certificate": server.certificate, "tls_key": server.key}
@@ -72,8 +73,8 @@ def test_half_of_tls_is_refused(authority: Authority) -> None:
 
 
 def test_certificates_that_cannot_be_used_are_named(authority: Authority, tmp_path: Path) -> None:
-    server, other = authority.issue("server"), authority.issue("other")
-    locked = authority.issue("locked", password="hush-key")
+    server, other = issue_server(authority, "server"), issue_server(authority, "other")
+    locked = issue_server(authority, "locked", password="hush-key")
     text = tmp_path / "text.pem"
     text.write_text("no certificate")
     cases = [
@@ -92,7 +93,7 @@ def test_certificates_that_cannot_be_used_are_named(authority: Authority, tmp_pa
 
 
 def test_the_password_of_the_key_is_a_secret(authority: Authority) -> None:
-    locked = authority.issue("locked", password="hush-key")
+    locked = issue_server(authority, "locked", password="hush-key")
     files = {"tls_certificate": locked.certificate, "tls_key": locked.key}
     given = settings(**files, tls_key_password=SecretStr("hush-key"))
     assert http_security(given, "127.0.0.1").certificates is not None
@@ -187,7 +188,7 @@ def test_changed_files_are_read_again_and_broken_ones_are_not_used(
         watched.look()
     assert source.current().find("tamis_a") is None and source.current().find("tamis_new")
     assert [line["log_level"] for line in log] == ["info", "error", "error", "error", "info"]
-    server, other = authority.issue("server"), authority.issue("other")
+    server, other = issue_server(authority, "server"), issue_server(authority, "other")
     certificates = Certificates(CertificateFiles(server.certificate, server.key))
     first = certificates.current()
     watched = _Watched((server.certificate, server.key), certificates.reload)

@@ -166,6 +166,7 @@ def test_a_pipe_gives_its_secret_once_its_writer_has_closed_it(fifo: Path) -> No
     writer = written_later(fifo, b"hu", b"sh\n")
     assert load(Own).password == SecretStr("hush")
     writer.join()
+    assert load(Own).password == SecretStr("hush"), "a second reference to the same pipe"
 
 
 def test_a_pipe_without_a_writer_ends_the_start_in_time(fifo: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,10 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from tests.fixtures.certificates import Authority, Issued
+from tests.fixtures.certificates import issue_server
 
 from tamis.errors import InputError, UnavailableError
+from tamis.local.certificates import Authority, Certificate
 from tamis.telemetry.server import HttpServer
 from tamis.web.body import read_body
 from tamis.web.connection_limits import Limits
@@ -37,16 +38,16 @@ async def _answer(request: Request) -> Response:
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority.make(tmp_path_factory.mktemp("authority"))
+    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture(scope="module")
-def issued(authority: Authority) -> Issued:
-    return authority.issue("server")
+def issued(authority: Authority) -> Certificate:
+    return issue_server(authority, "server")
 
 
 @contextmanager
-def running(issued: Issued, limits: Limits | None = None) -> Iterator[tuple[HttpServer, Certificates]]:
+def running(issued: Certificate, limits: Limits | None = None) -> Iterator[tuple[HttpServer, Certificates]]:
     app = Starlette(
         routes=[Route("/{path:path}", _answer, methods=["GET", "POST"])],
         middleware=[Middleware(Guard, body_limit=10**6)],
@@ -64,7 +65,7 @@ def trust(authority: Authority) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=authority.certificate)
 
 
-def test_requests_and_large_bodies_come_through(authority: Authority, issued: Issued) -> None:
+def test_requests_and_large_bodies_come_through(authority: Authority, issued: Certificate) -> None:
     with running(issued) as (server, _), httpx.Client(base_url=server.url, verify=trust(authority)) as client:
         assert server.url.startswith("https://")
         for size in (0, 3, 900_000):
@@ -72,7 +73,7 @@ def test_requests_and_large_bodies_come_through(authority: Authority, issued: Is
         assert client.post("/", content=b"x" * 1_000_001).status_code == 413
 
 
-def test_old_versions_of_tls_are_refused(authority: Authority, issued: Issued) -> None:
+def test_old_versions_of_tls_are_refused(authority: Authority, issued: Certificate) -> None:
     with running(issued) as (server, _):
         for version, works in ((ssl.TLSVersion.TLSv1_1, False), (ssl.TLSVersion.TLSv1_2, True)):
             context = trust(authority)
@@ -90,8 +91,8 @@ def test_old_versions_of_tls_are_refused(authority: Authority, issued: Issued) -
                         context.wrap_socket(plain, server_hostname="127.0.0.1")
 
 
-def test_a_renewed_certificate_is_used_by_new_connections(authority: Authority, tmp_path: Path) -> None:
-    server_files = Authority(tmp_path, authority.certificate, authority.key).issue("server")
+def test_a_renewed_certificate_is_used_by_new_connections(authority: Authority) -> None:
+    server_files = issue_server(authority, "renewed")
     with running(server_files) as (server, certificates):
 
         def serial() -> str:
@@ -104,13 +105,15 @@ def test_a_renewed_certificate_is_used_by_new_connections(authority: Authority, 
         with httpx.Client(base_url=server.url, verify=trust(authority)) as old:
             assert old.get("/").status_code == 200
             before = serial()
-            Authority(tmp_path, authority.certificate, authority.key).issue("server")
+            issue_server(authority, "renewed")
             certificates.reload()
             assert serial() != before
             assert old.get("/").status_code == 200
 
 
-def test_handshakes_that_do_not_come_end_and_hold_nobody_up(authority: Authority, issued: Issued) -> None:
+def test_handshakes_that_do_not_come_end_and_hold_nobody_up(
+    authority: Authority, issued: Certificate
+) -> None:
     limits = Limits(header_seconds=1.0, grace_seconds=1.0)
     with running(issued, limits) as (server, _), ExitStack() as stack:
         for n in range(400):
@@ -129,7 +132,7 @@ def test_handshakes_that_do_not_come_end_and_hold_nobody_up(authority: Authority
 
 
 @pytest.mark.parametrize("sent", [b"", HEADERS, HEADERS + b"\r\n{"])
-def test_slow_requests_over_tls_are_answered(authority: Authority, issued: Issued, sent: bytes) -> None:
+def test_slow_requests_over_tls_are_answered(authority: Authority, issued: Certificate, sent: bytes) -> None:
     with (
         running(issued, Limits(header_seconds=1.0, grace_seconds=1.0)) as (server, _),
         socket.create_connection(("127.0.0.1", server.port), timeout=10) as plain,
@@ -140,7 +143,7 @@ def test_slow_requests_over_tls_are_answered(authority: Authority, issued: Issue
 
 
 def test_a_refused_client_that_stays_loses_its_connection(
-    authority: Authority, issued: Issued, caplog: pytest.LogCaptureFixture
+    authority: Authority, issued: Certificate, caplog: pytest.LogCaptureFixture
 ) -> None:
     """asyncio waited for half a minute for its end of TLS, and the server failed when it refused it again."""
     limits = Limits(header_seconds=1.0, grace_seconds=1.0, per_address=4, safe_seconds=0.1)
@@ -159,7 +162,7 @@ def test_a_refused_client_that_stays_loses_its_connection(
     assert "Traceback" not in caplog.text
 
 
-def test_headers_have_a_limit(authority: Authority, issued: Issued) -> None:
+def test_headers_have_a_limit(authority: Authority, issued: Certificate) -> None:
     with running(issued) as (server, _), httpx.Client(base_url=server.url, verify=trust(authority)) as client:
         assert client.get("/", headers={"x-large": "x" * 200_000}).status_code == 400
         assert client.get("/", headers={f"x-{n}": "x" * 100 for n in range(2000)}).status_code == 400
@@ -167,8 +170,8 @@ def test_headers_have_a_limit(authority: Authority, issued: Issued) -> None:
 
 
 def test_clients_say_what_is_wrong_with_a_certificate(authority: Authority, tmp_path: Path) -> None:
-    other = Authority.make(tmp_path, "other")
-    with running(authority.issue("elsewhere", "DNS:elsewhere.example")) as (server, _):
+    other = Authority(tmp_path)
+    with running(issue_server(authority, "elsewhere", "DNS:elsewhere.example")) as (server, _):
         with pytest.raises(InputError, match=r"certificate is not trusted: .*; set TAMIS_CA to the PEM file"):
             RegistryClient(server.url).request("GET", "/v1/alerts")
         with pytest.raises(InputError, match="certificate is not trusted: "):
@@ -189,7 +192,7 @@ def test_clients_say_that_a_token_cannot_be_in_a_header(token: str) -> None:
     assert token not in str(found.value)
 
 
-def test_clients_trust_the_authority_that_they_are_told(authority: Authority, issued: Issued) -> None:
+def test_clients_trust_the_authority_that_they_are_told(authority: Authority, issued: Certificate) -> None:
     with running(issued) as (server, _):
         answer = RegistryClient(server.url, ca=authority.certificate).request("GET", "/v1/alerts")
         assert answer["scheme"] == "https"

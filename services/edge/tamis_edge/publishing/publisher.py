@@ -9,7 +9,7 @@ request. The next refusal then tells which record is refused. That record become
 (`refused_records`).
 
 If this edge lacks the right to write to a topic, a new producer sends all unconfirmed records again, in
-order, until Kafka takes them.
+order, until Kafka takes them. `resending` decides when records are sent again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from itertools import accumulate
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tamis.errors import UnavailableError
-from tamis.messaging.connection import NOT_AUTHORIZED, Cluster, NotAuthorizedError, not_authorized
+from tamis.messaging.connection import Cluster, NotAuthorizedError, not_authorized
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.topics import DEAD_LETTERS, MAX_RECORD_BYTES
 from tamis.settings import KafkaSettings
@@ -32,7 +32,7 @@ from tamis.telemetry.logs import get_logger
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.core.messages.records import ANY_PARTITION, Record
 from tamis_edge.publishing.dead_letter_files import DeadLetterFiles, WaitingLetters
-from tamis_edge.publishing.error_codes import COLLATERAL, PURGED, REFUSED, TOO_LARGE
+from tamis_edge.publishing.error_codes import REFUSED, TOO_LARGE
 from tamis_edge.publishing.in_flight import (
     InFlight,
     PartitionQueue,
@@ -42,6 +42,7 @@ from tamis_edge.publishing.in_flight import (
     sent,
 )
 from tamis_edge.publishing.refused_records import letter_of, size_of
+from tamis_edge.publishing.resending import Resending, Step
 from tamis_edge.publishing.spooling import Spooling
 from tamis_edge.storage.spool import Spool
 
@@ -52,7 +53,6 @@ QUEUE_BYTES = 64 * 2**20  # the same for records that are large
 AWAY = 3.0  # seconds without any delivery while records are in flight, after which Kafka counts as away
 DRAIN = 5_000  # records read from the spool at a time
 METADATA_SECONDS = 5.0  # for an answer to a question about topics
-RETRY = 1.0  # seconds until records that were refused for a missing right are sent again
 REPORT_EVERY = 500  # records of a partition that are reported together
 # Bytes that Kafka's own format adds to a record.
 OVERHEAD = 512
@@ -88,19 +88,14 @@ class Publisher:
         self._spooling, self._reports = Spooling(spool, clock), _Reports()
         self._letters = WaitingLetters(files, clock, partial(self._count_refused, "file"))
         self._was_away = False
-        self._one_by_one = False  # until the records that were in flight beside a refused one are in Kafka
-        self._broken = False
         self._limits: dict[str, int] = {}  # by topic, bytes of the smallest record refused for its size
-        self.denied: NotAuthorizedError | None = None  # until Kafka takes a record again
-        # When records that were refused for a missing right are sent again. Until they are in Kafka, newer
-        # ones must not get ahead of them.
-        self._retry_at: float | None = None
-        self._resending = False
-        self.fault: str | None = None
+        self._resending = Resending(clock)
         self._producer = self._connect()
 
     def _connect(self) -> Producer:
-        alone = {"batch.num.messages": 1} if self._one_by_one else {"enable.gapless.guarantee": True}
+        alone = (
+            {"batch.num.messages": 1} if self._resending.one_by_one else {"enable.gapless.guarantee": True}
+        )
         return Producer(
             {
                 **self._settings.client_config(),
@@ -119,6 +114,16 @@ class Publisher:
         )
 
     @property
+    def denied(self) -> NotAuthorizedError | None:
+        """The right that this edge lacks; None once Kafka takes records again."""
+        return self._resending.denied
+
+    @property
+    def fault(self) -> str | None:
+        """The error after which this edge can't continue."""
+        return self._resending.fault
+
+    @property
     def away(self) -> bool:
         """True if Kafka doesn't confirm records."""
         silent = self._in_flight.records > 0 and self._clock() - self._last_delivery > AWAY
@@ -134,8 +139,7 @@ class Publisher:
     @property
     def _fits(self) -> bool:
         in_flight = self._in_flight
-        waits = self._one_by_one or self._resending or self._retry_at is not None
-        return in_flight.records < QUEUE and in_flight.bytes < QUEUE_BYTES and not waits
+        return in_flight.records < QUEUE and in_flight.bytes < QUEUE_BYTES and not self._resending.waits
 
     @property
     def spooling(self) -> bool:
@@ -320,7 +324,7 @@ class Publisher:
         if error is not None:
             self._failed(error, message.topic() if message else None)
             return
-        if self._retry_at is not None:
+        if self._resending.lacks_right:
             return  # a record before it may have been refused: both are sent again
         self._delivered()
         for bundle in self._in_flight.settle(queue, upto):
@@ -329,10 +333,10 @@ class Publisher:
                 safe(record.token)
 
     def _single_delivered(self, number: int, error: KafkaError | None, message: Message | None) -> None:
-        if error is not None and not (self._one_by_one and error.code() in REFUSED):
+        if error is not None and not (self._resending.one_by_one and error.code() in REFUSED):
             self._failed(error, message.topic() if message else None)
             return
-        if self._retry_at is not None:
+        if self._resending.lacks_right:
             return  # a record before it may have been refused: both are sent again
         self._delivered()
         single = self._in_flight.settle_single(number)
@@ -349,31 +353,16 @@ class Publisher:
         self._refuse(sender, record, reason, f"Kafka refuses it for {topic}: {error.str()}")
 
     def _failed(self, error: KafkaError, topic: str | None) -> None:
-        code = error.code()
-        if code in PURGED:
-            return
-        if code in NOT_AUTHORIZED:
-            self._deny(topic)
-        elif code in COLLATERAL and self._retry_at is not None:
-            return
-        elif (code in REFUSED or code in COLLATERAL) and not self._one_by_one:
-            self._broken = True
-        else:
-            self.fault = f"{topic or 'a topic'}: {error}"
+        def denied() -> NotAuthorizedError:
+            cluster = Cluster.of(self._settings.client_config())
+            return not_authorized(cluster, f"no Write on topic {topic or 'of a record'}")
 
-    def _deny(self, topic: str | None) -> None:
-        """Note that Kafka refuses records for a missing right, and when to send them again."""
-        cluster = Cluster.of(self._settings.client_config())
-        denied = not_authorized(cluster, f"no Write on topic {topic or 'of a record'}")
-        if str(self.denied) != str(denied):
-            _log.error("Kafka refuses records; they are sent again until it is granted", reason=str(denied))
-        self.denied, self._retry_at = denied, self._clock() + RETRY
-        # Nothing that this producer still has may arrive before the refused record.
-        self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+        if self._resending.failed(error, topic, denied):
+            self._producer.purge(in_queue=True, in_flight=True, blocking=False)
 
     def _delivered(self) -> None:
         self._last_delivery = self._clock()
-        self.denied = None
+        self._resending.delivered()
 
     def _not_queued(self, error: KafkaException | BufferError, topic: str) -> None:
         if isinstance(error, BufferError):
@@ -387,30 +376,16 @@ class Publisher:
     # ---- records that Kafka refuses
 
     def _recover(self) -> None:
-        """After a refusal send records one by one; go back to bundles once all of these are in Kafka."""
-        if self.fault is not None:
+        """Send the records in flight again if it is time."""
+        step = self._resending.next_step(self._in_flight.records)
+        if step is Step.NOTHING:
             return
-        if self._retry_at is not None:
-            if self._clock() >= self._retry_at:
-                self._retry_at, self._resending = None, True
-                self._reconnect(one_by_one=False)
-        elif self._resending and self._in_flight.records == 0:
-            self._resending, self.denied = False, None
-        elif self._broken:
-            _log.warning(
-                "Kafka refused a record; sending one by one to find it", in_flight=self._in_flight.records
-            )
-            self._reconnect(one_by_one=True)
-        elif self._one_by_one and self._in_flight.records == 0:
-            self._reconnect(one_by_one=False)
-
-    def _reconnect(self, one_by_one: bool) -> None:
         self._producer.purge(in_queue=True, in_flight=True, blocking=True)
         self._poll_reports(0)
-        if self._retry_at is not None:
-            return  # a right is missing: no single record is to blame
+        if self._resending.lacks_right:
+            return  # no single record is to blame
         left = self._in_flight.take_all()
-        self._one_by_one, self._broken = one_by_one, False
+        self._resending.reconnected(step)
         self._producer = self._connect()
         self._last_delivery = self._clock()
         for sender, record in left:
@@ -424,7 +399,7 @@ class Publisher:
         if is_mark or not sender.carries_tuple(record.token):
             # Without progress, and without reports of shed tuples, the fleet would stand still without a
             # reason.
-            self.fault = f"{record.topic}: {why}"
+            self._resending.fault = f"{record.topic}: {why}"
             return
         if record.topic == DEAD_LETTERS:
             self._letters.add(sender, record, why)

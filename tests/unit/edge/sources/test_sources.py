@@ -12,10 +12,11 @@ import httpx
 import numpy as np
 import pytest
 from confluent_kafka import KafkaError
-from tests.fixtures.certificates import Authority
+from tests.fixtures.certificates import issue_server
 from tests.fixtures.kafka_message import Message
 from tests.unit.edge.plans import air, plan, topic
 
+from tamis.local.certificates import Authority
 from tamis.plan.model import Plan
 from tamis.settings import KafkaSettings
 from tamis.settings.http_security import HttpSecurity
@@ -31,7 +32,7 @@ from tamis_edge.sources.file.rows import part
 from tamis_edge.sources.http import _DECODER, MOST_READINGS, HttpSources, split
 from tamis_edge.sources.journal_shard import MOST_UNPLANNED, STRAY
 from tamis_edge.sources.kafka.shard import STALLED, KafkaShard
-from tamis_edge.sources.kafka.topic import ASK_EVERY, KafkaTopic
+from tamis_edge.sources.kafka.topic import ASK_EVERY, DENIED, KafkaTopic
 from tamis_edge.sources.mqtt import MqttShards
 from tamis_edge.storage.journal import Journal
 
@@ -180,6 +181,25 @@ def test_a_silent_partition_is_asked_for_its_end_and_never_sought(
     broker.ends = {0: 2}
     owner._ask_for_ends()
     assert caught_up(shard)
+    assert owner.troubles() == {"k": None}
+
+
+def test_a_missing_right_is_told_though_the_broker_answers_other_questions(
+    partition: tuple[KafkaTopic, KafkaShard], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, shard = partition
+    broker = Answers()
+    monkeypatch.setattr(owner, "_ends", broker)
+    take(owner, Message(0), Message(1), Message(2, end=True))
+    assert shard.poll(10, 5) is not None
+    take(owner, Message(2, code=KafkaError.GROUP_AUTHORIZATION_FAILED))
+    broker.ends = {0: 2}
+    for _ in range(3):
+        clock.seconds += DENIED / 3
+        owner._ask_for_ends()
+        assert caught_up(shard)
+        assert "no Read on group tamis-edge.air.raw;" in str(owner.troubles()["k"])
+    clock.seconds += 0.1
     assert owner.troubles() == {"k": None}
 
 
@@ -356,8 +376,8 @@ def test_http_takes_only_names_that_a_stream_can_have_and_not_any_number(
 
 
 def test_http_with_tokens_and_tls_takes_what_a_token_may_send(tmp_path: Path) -> None:
-    authority = Authority.make(tmp_path)
-    issued = authority.issue("edge")
+    authority = Authority(tmp_path)
+    issued = issue_server(authority, "edge")
     tokens = tmp_path / "tokens.yaml"
     texts = {streams: new_token() for streams in ("air", None)}
     given = [

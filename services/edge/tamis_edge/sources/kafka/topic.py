@@ -22,7 +22,7 @@ from confluent_kafka import (
 )
 
 from tamis.errors import UnavailableError
-from tamis.messaging.connection import Cluster, Connection
+from tamis.messaging.connection import NOT_AUTHORIZED, Cluster, Connection
 from tamis.messaging.rights import SOURCE_GROUPS
 from tamis.settings import KafkaSettings
 from tamis.telemetry.logs import get_logger
@@ -31,6 +31,7 @@ from tamis_edge.settings import KafkaSource
 from tamis_edge.sources.kafka.cluster import cluster_of
 from tamis_edge.sources.kafka.commits import GroupCommits, offset_of
 from tamis_edge.sources.kafka.partition_ends import PartitionEnds
+from tamis_edge.sources.kafka.repositioning import reposition
 from tamis_edge.sources.kafka.schemas import FetchedSchemas
 from tamis_edge.sources.kafka.shard import BUFFER, KafkaShard
 
@@ -39,6 +40,7 @@ _log = get_logger("edge.kafka")
 PATIENCE = 10.0  # seconds for calls that wait for the group's coordinator
 AT_ONCE = BUFFER // 2  # messages taken from the client at once
 ASK_EVERY = 2.0  # seconds without a message of a partition before its end is asked for, and between questions
+DENIED = 15.0  # seconds for which a missing right counts: the client repeats the error at least every ten
 # Of one response, over all partitions: one that takes longer than the client's timeout for requests (60 s)
 # never arrives, however often it is asked for. So a link may be as slow as 20 kB/s.
 FETCH_BYTES = 2**20
@@ -68,6 +70,7 @@ class KafkaTopic:
         self._commits = GroupCommits(source.topic)
         self._closing = False
         self._trouble: str | None = None  # of the last error, until something is heard again
+        self._denied: tuple[float, str] | None = None  # when a right was missing last, and which
         self._stalled = False
         cluster = cluster_of(source, settings)
         config = cluster.client_config()
@@ -124,7 +127,13 @@ class KafkaTopic:
 
     def troubles(self) -> dict[str, str | None]:
         schema = None if self._schemas is None else self._schemas.trouble
-        return {self._source.name: self._trouble or schema or self._stall()}
+        return {self._source.name: self._missing_right() or self._trouble or schema or self._stall()}
+
+    def _missing_right(self) -> str | None:
+        """The right that this edge lacks. The broker still answers other questions without it."""
+        if self._denied is None or self._clock() - self._denied[0] > DENIED:
+            return None
+        return self._denied[1]
 
     def check(self) -> None:
         """Nothing to do: it has no thread of its own."""
@@ -255,6 +264,8 @@ class KafkaTopic:
                 self._reposition(shard)
         else:
             self._trouble = self._reason(error)
+            if error.code() in NOT_AUTHORIZED:
+                self._denied = self._clock(), self._trouble
             _log.warning("reading a topic failed", topic=self._source.topic, error=self._trouble)
 
     def _reason(self, error: KafkaError) -> str:
@@ -265,38 +276,8 @@ class KafkaTopic:
         return str(error)
 
     def _reposition(self, shard: KafkaShard) -> None:
-        """Continue with the first offset of a partition that no longer has the next offset."""
-        shard.at_end, shard.misplaced = False, True
-        try:
-            first, end = self._consumer.get_watermark_offsets(
-                TopicPartition(shard.topic, shard.partition), timeout=PATIENCE
-            )
-        except KafkaException as error:
-            _log.warning("can't ask where a partition begins", shard=shard.name, error=str(error))
-            shard.heard = self._clock()
-            return
-        if shard.next is not None and shard.next < first:
-            self._lost(first - shard.next)
-            _log.error(
-                "Kafka deleted readings before this edge had read them: its retention is too short",
-                shard=shard.name,
-                lost=first - shard.next,
-                next=first,
-            )
-        else:
-            _log.error(
-                "a partition does not have the next offset: its topic may have been deleted and created "
-                "again; reading goes on at the first offset that it has",
-                shard=shard.name,
-                offset=shard.next,
-                end=end,
-                next=first,
-            )
-        shard.next, shard.heard, shard.misplaced = first, self._clock(), False
-        # The client has given the partition up: seeking in it is an error.
-        at = TopicPartition(shard.topic, shard.partition, first)
-        self._consumer.incremental_unassign([at])
-        self._consumer.incremental_assign([at])
+        reposition(self._consumer, shard, self._lost)
+        shard.heard = self._clock()
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._heard()

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tamis.errors import RefusedError
-from tamis.messaging.schemas.tuple_schema import ValueSchema, check_names, layout, schema_text
+from tamis.messaging.schemas.schema_texts import schema_text
+from tamis.messaging.schemas.tuple_schema import ValueSchema, check_names, layout
 from tamis.messaging.schemas.wire_format import KINDS, Kind
 from tamis.messaging.topics import stream_of
 from tamis.plan.model import StreamPlan, TopicPlan
