@@ -84,7 +84,7 @@ class Resending:
         self.denied, self._retry_at = denied, self._clock() + RETRY
 
     def next_step(self, in_flight: int) -> Step:
-        """What has to be done now; `in_flight` is the number of unconfirmed records."""
+        """The work that is due now. `in_flight` is the number of unconfirmed records."""
         if self.fault is not None:
             return Step.NOTHING
         if self._retry_at is not None:
