@@ -64,14 +64,19 @@ def replace(fed: FedFleet, name: str, environment: Mapping[str, str]) -> None:
 
 
 def replace_all(
-    fed: FedFleet, order: Sequence[str], environment: Mapping[str, str], added: str
+    fed: FedFleet, feeder: PatientFeeder, order: Sequence[str], environment: Mapping[str, str], added: str
 ) -> Mapping[str, int]:
-    """Replace all services, and create the alert `added` by the new registry; returns its activation."""
+    """Replace all services, and create the alert `added` by the new registry; returns its activation, once
+    there are readings after it.
+    """
     for name in order:
         replace(fed, name, environment)
         if name == "registry":
             fed.apply(close_alert(added, 7.0))
-    return fed.running(added)
+    since = fed.running(added)
+    end = feeder.second + 100
+    until(lambda: feeder.second > end, 300)
+    return since
 
 
 @pytest.mark.upgrade
@@ -98,9 +103,9 @@ def test_services_are_replaced_one_by_one_and_no_alarm_is_missed(base: Base, tmp
             until(lambda: len(fed.records(EPISODES)) > waiting)
             replace(fed, "alerts", {})
             receiver.open.set()
-            added["for_new"] = replace_all(fed, ORDER[1:], {}, "for_new")
+            added["for_new"] = replace_all(fed, feeder, ORDER[1:], {}, "for_new")
             if base.back:
-                added["for_old"] = replace_all(fed, ORDER[::-1], old, "for_old")
+                added["for_old"] = replace_all(fed, feeder, ORDER[::-1], old, "for_old")
         end = feeder.second
         feeder.close(end + 4_000)
         until(lambda: fed.passed(end + 3_900), 120)
