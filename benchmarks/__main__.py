@@ -39,6 +39,7 @@ NAMES = (
     "sharing.plan_changes",
     "similarity.watching",
     "similarity.growth",
+    "sharing.implied",
     "windows",
     "sizing",
 )

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tamis.analysis.equality_classes import Equality
+from tamis.analysis.implied_predicates import Implied, implied_predicates
 from tamis.analysis.time_conditions import (
     bounds_of,
     intersect,
@@ -21,11 +23,10 @@ from tamis.analysis.topology import Closure, closure
 from tamis.errors import Position, RefusedError, SqlError
 from tamis.expressions.nodes import OPPOSITE, Call, Column, Expr, Type, aliases
 from tamis.expressions.python_functions import UNKNOWN, calls, shapes_of
+from tamis.expressions.sql_text import to_sql
 from tamis.expressions.vectorized.evaluate import holds
 from tamis.plan.model import TimeBound
 from tamis.query.model import Catalog, Conjunct, Query, StreamDef, Window, same_window
-
-Equality = tuple[Column, Column]
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,15 @@ class Analysis:
     window: Window | None  # shared by all tuples of a combination
     closure: Closure  # tightest bounds of t_i - t_j, from bounds and window
     filters: Mapping[str, tuple[Expr, ...]]  # by alias
+    implied: Mapping[str, tuple[Expr, ...]]  # by alias: more predicates, which follow from all conjuncts
     conditions: tuple[Expr, ...]  # conjuncts over several sources, except key equalities and time bounds
     contradiction: str | None  # the reason, if no tuples can ever join
     refused: tuple[SqlError, ...]
+
+    @property
+    def predicates(self) -> dict[str, tuple[Expr, ...]]:
+        """All predicates of each source, by alias: its filters, and the implied ones."""
+        return {alias: (*own, *self.implied.get(alias, ())) for alias, own in self.filters.items()}
 
     def check(self) -> None:
         """Raises RefusedError with all refused conjuncts, if there are any."""
@@ -71,6 +78,11 @@ def analyse(
     contradiction = parts.contradiction
     if contradiction is None and distances.contradictory:
         contradiction = "the time bounds contradict each other"
+    filters = {alias: tuple(own) for alias, own in parts.filters.items()}
+    implied = Implied({})
+    if contradiction is None and not parts.refused and len(order) > 1:
+        implied = implied_predicates(streams, filters, tuple(parts.conditions), parts.equalities)
+        contradiction = _contradiction(implied.contradiction)
     return Analysis(
         aliases=order,
         streams=streams,
@@ -79,11 +91,20 @@ def analyse(
         bounds=bounds,
         window=query.window,
         closure=distances,
-        filters={alias: tuple(filters) for alias, filters in parts.filters.items()},
+        filters=filters,
+        implied=implied.predicates,
         conditions=tuple(parts.conditions),
         contradiction=contradiction,
         refused=(*_not_joins_by_time(query, streams, position), *parts.refused),
     )
+
+
+def _contradiction(conditions: tuple[Expr, ...]) -> str | None:
+    """The message about conditions that contradict each other or the declared domains; None without any."""
+    texts = [to_sql(condition) for condition in conditions]
+    if len(texts) == 1:
+        return f"{texts[0]} is never true for values of the declared domains"
+    return f"no tuples meet all of {', '.join(texts)}" if texts else None
 
 
 def _not_joins_by_time(

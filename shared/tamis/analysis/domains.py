@@ -51,6 +51,13 @@ def ends(column: ColumnDef, alias: str = "", filters: tuple[Expr, ...] = ()) -> 
     return (lo, hi) if lo <= hi else default
 
 
+def declared_ends(column: ColumnDef) -> Ends:
+    """The least and the greatest value that the CHECK of a numeric column admits; infinite without one."""
+    if column.check is None:
+        return _ALL
+    return _admitted(column.check, Column("", column.name, column.type))
+
+
 def domain_check(column: ColumnDef) -> Expr | None:
     """The condition that edges check: the declared CHECK, and the default limits on the sides that it
     leaves open.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tamis.analysis.conjuncts import Analysis, Equality
+from tamis.analysis.conjuncts import Analysis
+from tamis.analysis.equality_classes import Equality, classes
 from tamis.expressions.nodes import Column
 
 
@@ -53,19 +54,6 @@ def partition_keys(analysis: Analysis) -> Keys:
 
 def _single(why: str) -> str:
     return f"{why}: the query runs in a single partition"
-
-
-def classes(equalities: tuple[Equality, ...]) -> list[list[Column]]:
-    """The equivalence classes of attributes that equalities connect, in the order of the text."""
-    found: list[list[Column]] = []
-    for pair in equalities:
-        connected = [group for group in found if pair[0] in group or pair[1] in group]
-        merged = [c for group in connected for c in group]
-        merged += [c for c in pair if c not in merged]
-        at = found.index(connected[0]) if connected else len(found)
-        found = [group for group in found if group not in connected]
-        found.insert(at, merged)
-    return found
 
 
 def _attribute_per_source(group: list[Column], analysis: Analysis) -> dict[str, Column] | None:

@@ -73,7 +73,7 @@ def _read(alias: str, alert: AlertDef, verdict: Verdict, omission: Omission) -> 
     """
     analysis = verdict.analysis
     parts: list[Expr] = [output.expr for output in alert.query.select]
-    parts += [*analysis.conditions, *analysis.filters[alias]]
+    parts += [*analysis.conditions, *analysis.predicates[alias]]
     parts += [c for pair in verdict.keys.rest for c in pair]
     named = {c.name for part in parts for c in columns(part) if c.alias == alias}
     named |= set(omission.key) | set(analysis.streams[alias].key)

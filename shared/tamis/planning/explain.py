@@ -52,7 +52,8 @@ class SourceExplanation:
     certificate: str | None
     reason: str
     window: Window | None = None
-    selectivity: ShareEstimate | None = None  # of the filter, where it was asked for and can be estimated
+    implied: Expr | None = None  # by the other conditions: edges apply it beside the filter
+    selectivity: ShareEstimate | None = None  # of both, where it was asked for and can be estimated
 
     @staticmethod
     def without_omission(source: Source, filter_: Expr | None, reason: str) -> SourceExplanation:
@@ -74,6 +75,10 @@ class SourceExplanation:
         """The filter as SQL."""
         return None if self.filter is None else to_sql(self.filter)
 
+    def _implied(self) -> str:
+        assert self.implied is not None
+        return f"The other conditions imply {to_sql(self.implied)}, by which edges filter, too"
+
     def document(self) -> dict[str, Any]:
         """The JSON object of the interface, `window` and `selectivity` where there are any."""
         return {
@@ -86,7 +91,7 @@ class SourceExplanation:
                 "interval": self.interval,
                 "sides": self.sides,
                 "certificate": self.certificate,
-                "reason": self.reason,
+                "reason": self.reason if self.implied is None else f"{self.reason}. {self._implied()}",
             },
             **({"window": asdict(self.window)} if self.window else {}),
             **({"selectivity": asdict(self.selectivity)} if self.selectivity else {}),
@@ -185,9 +190,10 @@ def estimated(
 
     def with_share(source: SourceExplanation) -> SourceExplanation:
         stream = catalog.streams.get(source.stream)
-        if source.filter is None or stream is None:
+        filter_ = conjunction(tuple(one for one in (source.filter, source.implied) if one is not None))
+        if filter_ is None or stream is None:
             return source
-        share = SelectivityEstimator(stream, readings.get(stream.name)).share(source.filter)
+        share = SelectivityEstimator(stream, readings.get(stream.name)).share(filter_)
         return replace(source, selectivity=share)
 
     return replace(explained, streams=tuple(map(with_share, explained.streams)))
@@ -254,17 +260,19 @@ def _windowed(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) ->
 
 def _explained(omission: Omission, verdict: Verdict) -> SourceExplanation:
     value = bare(omission.value)
+    analysis = verdict.analysis
     return SourceExplanation(
         omission.alias,
-        verdict.analysis.streams[omission.alias].name,
+        analysis.streams[omission.alias].name,
         omission.key,
-        bare(omission.filter),
+        bare(conjunction(analysis.filters[omission.alias])),
         None if value is None else to_sql(value),
         omission.interval or None,
         omission.sides,
         omission.certificate,
         omission.reason,
-        verdict.analysis.window,
+        analysis.window,
+        bare(conjunction(analysis.implied.get(omission.alias, ()))),
     )
 
 
@@ -293,6 +301,8 @@ def _source(source: SourceExplanation, elsewhere: Sequence[str]) -> Iterator[str
         yield from _wrapped(f"for each {', '.join(source.key)}", "    ")
     if source.predicate is not None:
         yield from _wrapped(f"of tuples with {source.predicate}", "    ")
+    if source.implied is not None:
+        yield from _wrapped(f"the other conditions imply {to_sql(source.implied)}", "    ")
     if source.selectivity is not None:
         share, basis = source.selectivity.share, source.selectivity.estimated_from
         yield f"    an estimated {100 * share:.3g} % of all, by {basis}"

@@ -26,7 +26,8 @@ def decide(analysis: Analysis, keys: Keys, *, heuristic: bool = False) -> tuple[
 
 
 def _decide(alias: str, analysis: Analysis, keys: Keys, heuristic: bool, work: QueryEffort) -> Omission:
-    filters = analysis.filters[alias]
+    predicates = analysis.predicates
+    filters = predicates[alias]
     kept = conjunction(filters)
     partition = keys.partition[alias]
 
@@ -53,10 +54,10 @@ def _decide(alias: str, analysis: Analysis, keys: Keys, heuristic: bool, work: Q
         )
     effort = work.certificate()
     found = certify(
-        analysis.conditions, alias, analysis.streams, analysis.filters, heuristic=heuristic, work=effort
+        analysis.conditions, alias, analysis.streams, predicates, heuristic=heuristic, work=effort
     )
     work.spent(effort)
-    box = box_of(analysis.conditions, analysis.streams, analysis.filters)
+    box = box_of(analysis.conditions, analysis.streams, predicates)
     rounding = rounding_note(analysis.conditions, alias, box)
     told = "" if rounding is None else f". {rounding}"
     if not isinstance(found, Certificate):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tamis.analysis.conjuncts import flatten_and, key_equality
-from tamis.analysis.partition_keys import classes
+from tamis.analysis.equality_classes import classes
 from tamis.bounded import windows
 from tamis.bounded.application_time.classification import runs_in_time
 from tamis.bounded.memory import Memory

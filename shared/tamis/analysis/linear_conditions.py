@@ -1,0 +1,247 @@
+"""Conditions as linear constraints that also hold for rounded arithmetic.
+
+A condition counts as true if it is true as computed or in exact arithmetic (decision 38). The constraints of
+a `LinearSystem` hold in both cases, for the exact values of the columns. A result of DOUBLE arithmetic is a
+variable of its own, which is near the exact result: rounding to nearest changes it by at most 2^-53 of its
+size, and never the order of two results. How near it is depends on the sign and the size of the result, which
+linear programs find, and what they find makes others sharper.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from tamis.constraints.atoms import Linear, linear
+from tamis.constraints.linear.conjunctions import range_of, satisfiable
+from tamis.expressions.nodes import FLIPPED, LARGEST_EXACT_INTEGER, Call, Column, Expr, Literal, Type
+
+_ROUNDING = Fraction(1, 2**53)
+# Products and quotients below 2^-1022 are rounded to multiples of 2^-1074. A larger error that has fewer
+# digits makes exact arithmetic several times as fast.
+_UNDERFLOW = Fraction(1, 2**128)
+_ROUNDS = 6  # of sharpening: one for each operation on the way from one column to another
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """sum(coefficient * variable) + constant."""
+
+    terms: Mapping[str, Fraction] = field(default_factory=dict)
+    constant: Fraction = Fraction(0)
+
+    def plus(self, other: _Sum, factor: Fraction | int = 1) -> _Sum:
+        terms = dict(self.terms)
+        for name, value in other.terms.items():
+            terms[name] = terms.get(name, Fraction(0)) + value * factor
+        return _Sum({n: v for n, v in terms.items() if v}, self.constant + other.constant * factor)
+
+    def times(self, factor: Fraction) -> _Sum:
+        return _Sum().plus(self, factor)
+
+
+@dataclass(frozen=True)
+class _Rounded:
+    """An operation on DOUBLEs: the variable of its exact result, and that of the result that is used."""
+
+    exact: str
+    used: str
+    underflows: bool
+
+
+class LinearSystem:
+    """Linear constraints of conditions. `ends` has the least and the greatest value of a column, if known."""
+
+    def __init__(self, ends: Callable[[Column], tuple[float, float]]) -> None:
+        self._ends = ends
+        self._columns: dict[str, Column] = {}
+        self._rows: list[Linear] = []
+        self._rounded: list[_Rounded] = []
+        self._false = False
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """The columns of the constraints, by the names of their variables."""
+        return self._columns
+
+    def add(self, condition: Expr) -> bool:
+        """Add a condition without AND; False if nothing linear follows from it, and nothing is added."""
+        before = len(self._rows), len(self._rounded), dict(self._columns)
+        found = self._compared(condition)
+        if not found:
+            del self._rows[before[0] :], self._rounded[before[1] :]
+            self._columns = before[2]
+        return found
+
+    def variable(self, column: Column) -> str:
+        """The name of the column's variable, which has the constraints of its declared ends."""
+        name = f"{column.alias}.{column.name}"
+        if name not in self._columns:
+            self._columns[name] = column
+            for sign, end in zip((-1, 1), self._ends(column), strict=True):
+                if math.isfinite(end):
+                    self._less(_Sum({name: Fraction(sign)}), "<=", _Sum(constant=sign * Fraction(end)))
+        return name
+
+    def rows(self) -> tuple[Linear, ...] | None:
+        """The constraints on columns and results; None if they contradict each other."""
+        cuts: tuple[Linear, ...] = ()
+        for _ in range(_ROUNDS):
+            known = (*self._rows, *cuts)
+            if self._false or not satisfiable(known):
+                return None
+            before, cuts = cuts, tuple(cut for one in self._rounded for cut in _cuts(one, known))
+            if cuts == before:
+                return known
+        known = (*self._rows, *cuts)
+        return known if satisfiable(known) else None
+
+    def _compared(self, condition: Expr) -> bool:
+        if not isinstance(condition, Call) or condition.op not in ("<", "<=", "=", ">", ">="):
+            return False
+        (left, right), op = condition.args, condition.op
+        if op in (">", ">="):
+            left, right, op = right, left, FLIPPED[op]
+        doubles = Type.DOUBLE in (left.type, right.type) and op != "="
+        if isinstance(left, Call) and left.op == "abs" and op != "=":
+            inner, limit = self._operand(left.args[0], doubles), self._operand(right, doubles)
+            if inner is None or limit is None:
+                return False
+            self._less(inner, op, limit)
+            self._less(_Sum().plus(inner, -1), op, limit)
+            return True
+        one, other = self._operand(left, doubles), self._operand(right, doubles)
+        if one is None or other is None or not (one.terms or other.terms):
+            return False
+        self._less(one, op, other)
+        return True
+
+    def _less(self, left: _Sum, op: str, right: _Sum) -> None:
+        difference = left.plus(right, -1)
+        row = linear(
+            difference.terms.items(), "<" if op == "<" else "<=" if op == "<=" else "=", -difference.constant
+        )
+        if isinstance(row, Linear):
+            self._rows.append(row)
+        elif not row:
+            self._false = True
+
+    def _operand(self, expr: Expr, double: bool) -> _Sum | None:
+        """The value of a number, converted to DOUBLE if `double`; None if it isn't linear."""
+        if not (expr.type.numeric or expr.type.integral):
+            return None
+        found = self._sum(expr)
+        if found is None or not double or expr.type is Type.DOUBLE:
+            return found
+        return found if self._small(found) else self._round(found, False)
+
+    def _sum(self, expr: Expr) -> _Sum | None:
+        if isinstance(expr, Column):
+            return _Sum({self.variable(expr): Fraction(1)})
+        if isinstance(expr, Literal):
+            number = isinstance(expr.value, int | float) and not isinstance(expr.value, bool)
+            return _Sum(constant=Fraction(expr.value)) if number else None  # type: ignore[arg-type]
+        double = expr.type is Type.DOUBLE
+        args = [self._operand(arg, double) for arg in expr.args] if expr.op in _LINEAR else [None]
+        if any(arg is None for arg in args):
+            return None
+        sums = [arg for arg in args if arg is not None]
+        if expr.op == "neg":
+            return sums[0].times(Fraction(-1))
+        one, other = sums
+        if expr.op in ("+", "-"):
+            found = one.plus(other, 1 if expr.op == "+" else -1)
+            return self._round(found, False) if double else found
+        if expr.op == "*":
+            if one.terms and other.terms:
+                return None
+            found = one.times(other.constant) if one.terms else other.times(one.constant)
+            return self._round(found, True) if double else found
+        if other.terms or not other.constant:
+            return None
+        return self._round(one.times(1 / other.constant), True)
+
+    def _small(self, whole: _Sum) -> bool:
+        """Tell if a sum of whole columns is certainly a whole number that every DOUBLE can have."""
+        size = abs(whole.constant)
+        for name, value in whole.terms.items():
+            column = self._columns[name]
+            low, high = self._ends(column)
+            limit = max(abs(low), abs(high))
+            if column.type is Type.INT:
+                limit = min(limit, 2.0**31)
+            if math.isinf(limit):
+                return False
+            size += abs(value) * Fraction(limit)
+        return size <= LARGEST_EXACT_INTEGER
+
+    def _round(self, result: _Sum, underflows: bool) -> _Sum:
+        """The used result of an operation with an exact result."""
+        if not result.terms and _is_double(result.constant):
+            return result
+        number = len(self._rounded)
+        operation = _Rounded(f"t{number}", f"u{number}", underflows)
+        self._rounded.append(operation)
+        self._less(_Sum({operation.exact: Fraction(1)}), "=", result)
+        return _Sum({operation.used: Fraction(1)})
+
+
+_LINEAR = ("+", "-", "*", "/", "neg")
+
+
+def _cuts(operation: _Rounded, known: tuple[Linear, ...]) -> Iterator[Linear]:
+    """Constraints between the exact and the used result of an operation, by their ranges in `known`."""
+    exact, used = range_of(known, operation.exact), range_of(known, operation.used)
+    t, u, tiny = operation.exact, operation.used, _UNDERFLOW if operation.underflows else Fraction(0)
+    for sign in (1, -1):
+        lower, upper = (
+            (exact.lower, exact.upper) if sign > 0 else (_negative(exact.upper), _negative(exact.lower))
+        )
+        limit = used.upper if sign > 0 else _negative(used.lower)
+        closed = used.upper_closed if sign > 0 else used.lower_closed
+        if upper is not None and (nearest := _nearest(upper)) is not None:
+            yield _row({u: sign}, "<=", max(upper, nearest))
+        if limit is not None and (end := _greatest_rounded_to(limit)) is not None:
+            strict = not closed and _is_double(limit)
+            yield _row({t: sign}, "<" if strict else "<=", limit if strict else max(limit, end))
+        if lower is not None and lower >= 0:
+            yield _row({u: sign, t: -sign * (1 + _ROUNDING)}, "<=", tiny)
+            yield _row({u: -sign, t: sign * (1 - _ROUNDING)}, "<=", tiny)
+        elif lower is not None and upper is not None and upper > 0:
+            yield _row({u: sign, t: -sign}, "<=", _ROUNDING * max(upper, -lower) + tiny)
+
+
+def _row(terms: Mapping[str, Fraction | int], op: str, constant: Fraction) -> Linear:
+    row = linear(terms.items(), "<" if op == "<" else "<=", constant)
+    assert isinstance(row, Linear)
+    return row
+
+
+def _negative(value: Fraction | None) -> Fraction | None:
+    return None if value is None else -value
+
+
+def _nearest(value: Fraction) -> Fraction | None:
+    """The DOUBLE to which a number is rounded; None if it overflows."""
+    try:
+        return Fraction(float(value))
+    except OverflowError:
+        return None
+
+
+def _is_double(value: Fraction) -> bool:
+    return _nearest(value) == value
+
+
+def _greatest_rounded_to(limit: Fraction) -> Fraction | None:
+    """The greatest number that may be rounded to a DOUBLE of at most `limit`; None if that is any number."""
+    nearest = _nearest(limit)
+    if nearest is None:
+        return None
+    below = float(nearest) if nearest <= limit else math.nextafter(float(nearest), -math.inf)
+    above = math.nextafter(below, math.inf)
+    if math.isinf(below) or math.isinf(above):
+        return None
+    return (Fraction(below) + Fraction(above)) / 2
