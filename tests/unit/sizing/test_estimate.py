@@ -45,7 +45,7 @@ CREATE STREAM {0} (station VARCHAR KEY, ts TIMESTAMP, v DOUBLE CHECK (v BETWEEN 
   WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
 WITH (keys = 20, rate = '2/s', max_stall = '10 seconds', max_ahead = '1 second');
 """
-# Without omission, and with a threshold that no tuples reach.
+# Without omission, and with a threshold that the tuples of `row` pass alone (v beyond 99) but not together.
 SQL = f"""{STREAM.format("a")}{STREAM.format("b")}
 CREATE ALERT q WITH (max_delay = '0 seconds') AS SELECT a.v, b.v AS other FROM a JOIN b
   ON a.station = b.station AND b.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts + INTERVAL '5' SECOND
@@ -123,7 +123,8 @@ def live(silent: range) -> tuple[list[int], list[int], float]:
 
 def row(stream: str, at: int, time: int) -> bytes:
     envelope = b'"_":{"shard":"%s","plan":1,"activation":0}' % stream.encode()
-    return b'{"station":"s%d","ts":%d,"v":%.2f,%s}' % (at % KEYS, time, at * 0.37, envelope)
+    value = (99.05 + at % 40 * 0.01) * (1 if stream == "a" else -1)
+    return b'{"station":"s%d","ts":%d,"v":%.2f,%s}' % (at % KEYS, time, value, envelope)
 
 
 def records(topic: str, values: list[bytes], number: int) -> Records:
