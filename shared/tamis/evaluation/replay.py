@@ -150,7 +150,7 @@ def _retained(entry: Entry, recording: Recording, rows: NDArray[np.int64]) -> ND
     columns = {name: vector.take(rows) for name, vector in recording.columns.items()}
     keys = KeyTable().codes([columns[name] for name in entry.omission_key], count)
     times = columns[time].data
-    # Nothing that is older than this can stand for a tuple.
+    # `alive`: nothing older than it can stand for the tuple of its row.
     reached = np.maximum.accumulate(np.append(_LONG_AGO, times))[:-1]
     alive = reached - min(recording.stream.delay + entry.interval, -_LONG_AGO)
     offer = Offer(np.arange(count), keys, times, alive)

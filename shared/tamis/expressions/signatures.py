@@ -98,7 +98,7 @@ def check(node: Call) -> None:
         raise InputError("a Python function needs a name, and a letter of +-mq? for each argument")
     integers = (Type.INT, Type.BIGINT)
     if type_ is not node.type and not (type_ in integers and node.type in integers):
-        raise InputError(f"{node.op} of these arguments is {type_}, not {node.type}")
+        raise InputError(f"the result of {node.op} is {type_} for these arguments, not {node.type}")
 
 
 def _declared(node: Call) -> bool:

@@ -28,8 +28,8 @@ class Pattern:
     | approximate match | (1, 1) | (0, 0) |
     | exact similarity | any, with `epsilon=0` | any |
 
-    None as a range, or as one of its ends, leaves that side open. Rounding decides nothing: a distance that
-    exceeds epsilon by no more than 10^-12 of the greater of epsilon and the pattern's deviation matches.
+    None as a range, or as one of its ends, means that there is no limit. Rounding decides nothing: a distance
+    that exceeds epsilon by no more than 10^-12 of the greater of epsilon and the pattern's deviation matches.
 
     `InputError` is raised for fewer than two values, equal values, values that aren't finite or exceed 1e150,
     an empty range, and for an epsilon that every window would pass.

@@ -206,7 +206,9 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric(
         "tamis_registry_shards",
         "gauge",
-        "Shards by state: waiting, active, behind (does not yet apply the newest plan), gone",
+        "Shards by state: waiting (not listed by a plan, or has not taken up its first plan), active, behind "
+        "(does not yet apply the newest plan), away (silent at the moment), gone (declared gone, or no "
+        "longer listed), ended",
         ("stream", "state"),
         "registry",
     ),
@@ -214,8 +216,8 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric(
         "tamis_registry_unproven_streams",
         "gauge",
-        "Streams of a query that are omitted without a proof, by the reason why omission is allowed: "
-        "heuristic, trusted",
+        "Streams of a query whose tuples are omitted without a proof, by the reason why that is allowed: "
+        "heuristic (certify = 'heuristic'), trusted (declared shape of a Python function)",
         ("query", "certificate"),
         "registry",
     ),

@@ -131,7 +131,7 @@ def laughs() -> list[Any]:
         (["neg", "DOUBLE"], "neg has no arguments"),
         (["neg", COLUMN, COLUMN], "unknown type a list of 4"),
         (["neg", "DOUBLE", COLUMN, COLUMN], r"neg does not take \(DOUBLE, DOUBLE\)"),
-        (["neg", "BIGINT", COLUMN], "neg of these arguments is DOUBLE, not BIGINT"),
+        (["neg", "BIGINT", COLUMN], "the result of neg is DOUBLE for these arguments, not BIGINT"),
         (["and", "BOOLEAN", COLUMN], r"and does not take \(DOUBLE\)"),
         (["case", "DOUBLE", COLUMN, COLUMN], "case does not take"),
         (["+", "BIGINT", ["literal", "VARCHAR", "a"], ["literal", "INT", 1]], "does not take"),

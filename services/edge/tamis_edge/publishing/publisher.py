@@ -196,7 +196,9 @@ class Publisher:
         if self.away != self._was_away:
             self._was_away = not self._was_away
             if self._was_away:
-                _log.warning("Kafka takes nothing; records of shards that can't move go to the spool")
+                _log.warning(
+                    "Kafka takes nothing; records of shards that can't move to another edge are spooled"
+                )
             else:
                 _log.info("Kafka is back", spooled=self._spooling.records)
         # Waiting dead letters don't stop the spool: they may wait for the room that it frees.
@@ -366,8 +368,11 @@ class Publisher:
 
     def _not_queued(self, error: KafkaException | BufferError, topic: str) -> None:
         if isinstance(error, BufferError):
-            # There was room for all of them; sending only some would break the order.
-            raise UnavailableError("the producer's queue is full", hint="raise its limit of bytes")
+            # The edge's own limit is lower; sending only some of the records would break the order.
+            raise UnavailableError(
+                "the Kafka client's queue is full, although its limit is above the edge's own",
+                hint="this is a fault of Tamis; please report it",
+            )
         self._failed(error.args[0], topic)
 
     def _on_error(self, error: KafkaError) -> None:

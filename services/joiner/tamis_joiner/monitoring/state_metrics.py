@@ -39,8 +39,8 @@ class StateMetrics:
         self._plan: Plan | None = None
 
     def take_frontier(self, value: bytes) -> None:
-        """Take a record of `tamis.frontiers`. A record that can't be read or is older than the last one
-        changes nothing: after an error the topic is read again from its beginning.
+        """Take a record of `tamis.frontiers`. A record that can't be read changes nothing. Nor does a record
+        older than the last one of its partition: after an error the topic is read again from its beginning.
         """
         try:
             record = Frontier.from_bytes(value)

@@ -75,8 +75,9 @@ def project(rows: Iterable[Linear], gone: Collection[str]) -> tuple[Linear, ...]
         variable = next((name for name in present if _closed(left, name)), None)
         if variable is None:
             raise RefusedError(
-                f"the projection of whole numbers without '{present[0]}' needs a condition of divisibility, "
-                "such as 'x is even': linear constraints over whole numbers aren't closed under projection",
+                f"the projection of whole numbers without '{present[0]}' may need a condition of "
+                "divisibility, such as 'x is even': linear constraints over whole numbers aren't closed "
+                "under projection",
                 hint="use numbers='real', or give the variable a coefficient of 1 or -1",
             )
         found = all_tightened(_eliminated(left, variable))

@@ -65,7 +65,7 @@ class LinearReals(_Linear):
 class LinearIntegers(_Linear):
     """Linear constraints over whole numbers: satisfiability is exact, and projections are eliminated at once.
 
-    A projection that needs a condition of divisibility is refused.
+    A projection that may need a condition of divisibility is refused.
     """
 
     numbers: ClassVar[Numbers] = Numbers.INTEGER
