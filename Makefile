@@ -12,7 +12,7 @@ QUICK := .venv/.quick-tests
 # All files that quick tests may read.
 SOURCES := $(shell find $(CODE) demo docs *.md *.toml *.lock Makefile -type f -not -path '*/__pycache__/*' -not -path 'benchmarks/results/*')
 
-.PHONY: help setup check style types contracts test upgrade test-containers demo bench soundness soak lock clean
+.PHONY: help setup check style types contracts test upgrade recovery test-containers demo bench soundness soak lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -86,6 +86,9 @@ soundness: setup ## long randomised search for a missed or an extra alarm
 
 upgrade: setup ## upgrade a running fleet of earlier commits service by service, and go back
 	$(call with_brokers,tests/e2e -m upgrade,tests/e2e -m upgrade)
+
+recovery: setup ## take data and rights away from running fleets, and give them back
+	$(call with_brokers,-n 2 --dist loadfile tests/e2e -m recovery,tests/e2e -m recovery)
 
 soak: setup ## run the whole fleet for TAMIS_SOAK_MINUTES (10), and check that its memory and its files do not grow
 	$(BIN)/pytest -s tests/e2e -m soak

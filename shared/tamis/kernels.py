@@ -79,7 +79,8 @@ class PrecompiledKernel:
         raise UnavailableError(
             f"{name} was not compiled ahead of time for these arguments",
             where=os.environ[DIRECTORY],
-            hint="install numba, or call it so in tamis.compile_kernels and build the image again",
+            hint="install numba, or add a call with arguments of these types to tamis.compile_kernels and "
+            "build the image again",
         )
 
     @property

@@ -25,7 +25,8 @@ from tamis.messaging import topics
 from tamis.settings.client import registry_client
 
 ALERT = close_alert("warm", 8.0)
-pytestmark = pytest.mark.timeout(600)  # minutes on a machine where others want the cores too
+# Minutes on a machine where others want the cores too.
+pytestmark = [pytest.mark.recovery, pytest.mark.timeout(600)]
 
 # Event seconds before a loss in which readings may still be on their way: they wait for their watermark, or
 # for a reading that brackets them.

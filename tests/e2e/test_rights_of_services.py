@@ -55,6 +55,8 @@ NOTICED = [
     if right.principal in SERVICES and right not in ON_DEMAND and right not in CHANGELOG
 ]
 
+pytestmark = pytest.mark.recovery
+
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:

@@ -11,7 +11,7 @@ from tests.model.schedule import play, quiet
 @pytest.mark.parametrize(
     ("rule", "seed", "kind"),
     [
-        ("activation_at_once", 2, "MISS"),
+        ("activation_at_once", 3, "MISS"),
         ("counted_from_before", 25, "EXTRA"),
         ("counted_on", 3, "OLD"),
         ("doubles_counted", 89, "DOUBLED"),

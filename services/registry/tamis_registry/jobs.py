@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 # A client waits this long for a decision; a plan of thousands of queries takes seconds.
 JOB_SECONDS = 30.0
-IDLE = "hearing the fleet"
+IDLE = "reading reports of edges and joiner"
 
 Decide = Callable[[Registry, int], tuple[T, Change]]
 

@@ -61,7 +61,7 @@ def parse(text: str, variables: Sequence[str]) -> Formula:
         for token in tokens:
             if token.token_type in (TokenType.SELECT, TokenType.WITH):
                 raise RefusedError(
-                    "a query inside a constraint is refused: recursion isn't closed over constraints",
+                    "a query (SELECT or WITH) or a recursion inside a constraint is refused",
                     where=str(source.position(token.start)),
                     hint="use the operations of relations: select, project, join, union, difference, rename",
                 )

@@ -78,16 +78,16 @@ def _judge(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
 
 def accepted(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
     """The verdict on an accepted query. Raises NotAcceptedError with the reason if it isn't accepted."""
+    kind = "alert" if isinstance(definition, AlertDef) else "stream"
     if definition.query.in_time:
         raise NotAcceptedError(
             IN_TIME,
-            where=f"alert {definition.name}",
+            where=f"{kind} {definition.name}",
             hint="evaluate recordings with tamis run",
         )
     verdict = judge(definition, catalog)
     if verdict.refusal is not None:
         repairs = verdict.memory.repairs
-        kind = "alert" if isinstance(definition, AlertDef) else "stream"
         file = f"{definition.position}: " if definition.position.file is not None else ""
         raise NotAcceptedError(
             verdict.refusal,

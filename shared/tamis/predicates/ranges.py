@@ -1,9 +1,9 @@
 """Ranges of one attribute: half-open intervals between cuts in the order of its values, with NULL below all.
 
-Every type of column has finitely many values, also DOUBLE, and each value has a next value. So `a > 5` is the
-same as `a >= x`, where x is the next value after 5. Therefore all ranges are half-open: they include their
-lower end and exclude their upper end. Two ranges touch if one ends where the other begins. There is one form
-for all types (kuntschke-2006, section 2.1, has open and closed ends).
+The values of every type of column have one order, in which each has a next value, also for DOUBLE. So `a >
+5` is the same as `a >= x`, where x is the next value after 5. Therefore all ranges are half-open: they
+include their lower end and exclude their upper end. Two ranges touch if one ends where the other begins.
+There is one form for all types (kuntschke-2006, section 2.1, has open and closed ends).
 
 The ends of ranges are *cuts*. The cut `(0, value)` lies just below a value. The cut `NULL` lies below NULL,
 `LOW` between NULL and the least value, and `HIGH` above the greatest value. An attribute without conditions

@@ -41,7 +41,7 @@ class ServiceSettings(EnvironmentSettings):
             raise InputError(
                 fault,
                 where=f"TAMIS_DATA={self.data}" if named else str(self.data),
-                hint="create it, or set TAMIS_DATA to the directory in which this service keeps its files",
+                hint="set TAMIS_DATA to a directory that exists and in which this service may write",
             )
         return self.data
 

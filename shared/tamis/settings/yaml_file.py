@@ -123,7 +123,11 @@ def read_yaml(path: Path, model: type[M], example: str) -> M:
         # Strict models take paths and nested models from JSON, but not from Python values.
         return model.model_validate_json(orjson.dumps({} if values is None else values))
     except TypeError as error:
-        raise InputError(f"not plain values: {error}", where=str(path)) from None
+        raise InputError(
+            "the file may only have texts, numbers, true, false, null, lists, and mappings whose keys are "
+            f"texts: {error}",
+            where=str(path),
+        ) from None
     except ValidationError as error:
         tree = yaml.compose(text, _LOADER)
         faults = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,10 +45,12 @@ class CertificateFiles:
                 else "name the PEM files of the certificate and of its own key",
             ) from None
         except OSError as error:
-            missing = next((path for path in (self.certificate, self.key) if not path.is_file()), self.key)
+            unreadable = next(
+                (path for path in (self.certificate, self.key) if not os.access(path, os.R_OK)), self.key
+            )
             raise InputError(
                 f"the file can't be read: {error.strerror}",
-                where=str(missing),
+                where=str(unreadable),
                 hint="name a readable PEM file",
             ) from None
 

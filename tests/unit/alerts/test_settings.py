@@ -33,7 +33,7 @@ def test_without_a_file_or_with_an_empty_one_there_is_the_log_alone(tmp_path: Pa
     ("text", "words"),
     [
         ("sinks: [", "not YAML"),
-        ("sinks: !!set {a, b}\n", "not plain values"),
+        ("sinks: !!set {a, b}\n", "the file may only have texts"),
         ("sinks:\n- kind: webhook\n  url: http://a.example\n  secret: hush\n", "line 4: .*not written here"),
         ("sinks:\n- kind: webhook\n  url: http://a.example\n  secret: ${NOT_SET}\n", "NOT_SET is not set"),
         ("sinks:\n- kind: webhook\n\n  url: 5\n", "line 4: sinks.0.webhook.url"),

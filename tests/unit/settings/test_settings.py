@@ -178,7 +178,7 @@ def test_services_refuse_a_data_directory_that_is_not_there(tmp_path: Path) -> N
     for process, (_, name, words) in zip(running, cases, strict=True):
         _, told = process.communicate(timeout=60)
         assert process.returncode == 2
-        assert f"Error: TAMIS_DATA={tmp_path / name}: {words}; create it, or set TAMIS_DATA" in told
+        assert f"Error: TAMIS_DATA={tmp_path / name}: {words}; set TAMIS_DATA to a directory" in told
     assert not (tmp_path / "missing").exists()
 
 

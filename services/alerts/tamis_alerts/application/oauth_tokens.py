@@ -65,12 +65,12 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
         except httpx.HTTPError as error:
             raise self._unavailable(f"can't be reached: {str(error) or type(error).__name__}") from None
         if answer.status_code != httpx.codes.OK:
-            raise self._unavailable(f"HTTP {answer.status_code}: {_reason(answer)}")
+            raise self._unavailable(f"answers HTTP {answer.status_code}: {_reason(answer)}")
         try:
             document: dict[str, Any] = answer.json()
             return str(document["access_token"]), float(document.get("expires_in", UNKNOWN_LIFETIME_SECONDS))
         except (ValueError, TypeError, KeyError):
-            raise self._unavailable("its answer has no access_token") from None
+            raise self._unavailable("gave an answer without access_token") from None
 
     def _unavailable(self, what: str) -> UnavailableError:
         setting = self._kafka.setting

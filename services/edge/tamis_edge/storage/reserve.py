@@ -75,7 +75,7 @@ class Reserve:
         return DiskError(
             f"the disk has no room for {self._size} bytes in reserve",
             where=str(self._path),
-            hint="free disk space, or set limits.reserve",
+            hint="free disk space, or set a smaller limits.reserve",
         )
 
     def used(self, work: Callable[[], T]) -> T:

@@ -58,7 +58,8 @@ _SETTINGS = {
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore",
     # A task takes no longer than the wait for a better executor would.
     "spark.locality.wait": "0",
-    # Python workers are forked with their modules imported, and don't scan them after each task.
+    # Python workers are forked with their modules imported, and the garbage collector doesn't scan these
+    # after each task.
     "spark.python.daemon.module": "tamis_joiner.spark.daemon",
     # Spark starts them by `python -m`, which would look for modules in the working directory first.
     "spark.executorEnv.PYTHONSAFEPATH": "1",

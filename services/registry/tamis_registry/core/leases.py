@@ -123,7 +123,7 @@ def _filter(predicate: str, stream: str, catalog: Catalog) -> Expr | None:
         raise InputError(
             f"a predicate of {len(predicate)} characters",
             where="predicate",
-            hint=f"at most {LONGEST} are read: split it into several",
+            hint=f"write at most {LONGEST} characters; several leases can share the work",
         )
     filter_ = read_condition(predicate, _types(stream, catalog))
     try:

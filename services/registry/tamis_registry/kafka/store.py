@@ -175,7 +175,7 @@ class Store:
             self._compressed = plan.encoded, size
             if size > MAX_RECORD_BYTES - OVERHEAD:
                 raise InputError(
-                    f"the plan has {size} bytes, compressed; at most {MAX_RECORD_BYTES} fit",
+                    f"the plan has {size} bytes, compressed; at most {MAX_RECORD_BYTES - OVERHEAD} fit",
                     where="plan",
                     hint="drop alerts",
                 )

@@ -65,7 +65,7 @@ def candidates(conditions: tuple[Expr, ...], alias: str, fixed: frozenset[Column
 def _add(found: list[Scalar], conditions: tuple[Expr, ...], grouping: _Grouping) -> None:
     """Add the scalars of one way of grouping that aren't yet in `found`."""
     grouped = tuple(grouping.rewrite(condition) for condition in conditions)
-    if len(grouping.values) == 1:
+    if len(grouping.values) == 1 and all(grouping.values[0] != scalar.value for scalar in found):
         found.append(
             Scalar(
                 grouping.values[0],

@@ -93,7 +93,9 @@ def variables(expression: Expression) -> tuple[str, ...]:
             known = variables(expression.of)
             missing = [name for name in wanted if name not in known]
             if missing:
-                raise InputError(f"'{missing[0]}' is not a variable", hint=f"it has: {', '.join(known)}")
+                raise InputError(
+                    f"'{missing[0]}' is not a variable", hint=f"the expression has: {', '.join(known)}"
+                )
             return wanted if isinstance(expression, Project) else (*wanted, expression.into)
         case Join():
             left = variables(expression.left)

@@ -112,8 +112,9 @@ def independent(relation: Relation, one: Collection[str], other: Collection[str]
             return True
     raise RefusedError(
         f"it can't be told whether {_list(ones)} and {_list(others)} are independent: the projection on both "
-        "is a union of products, but no way was found to split the relation in such tuples",
-        hint="test sets of variables that are all variables of the relation",
+        "is a union of products, but the relation was not found to be a union of tuples in which they are "
+        "independent",
+        hint="test two sets that together are all variables of the relation",
     )
 
 

@@ -130,7 +130,9 @@ class SchemaRegistry:
                 one = self._version(subject, version, kind)
             except SchemaRegistryError as error:
                 if error.http_status_code == _NOT_FOUND:
-                    raise _UnusableError(f"its reference {name!r:.100} isn't there") from None
+                    raise _UnusableError(
+                        f"it refers to {name!r:.100}, which the schema registry doesn't have"
+                    ) from None
                 raise self._away(error) from None
             self._add_references(one, kind, found, (*above, name))
             found[name] = one.schema_str or ""

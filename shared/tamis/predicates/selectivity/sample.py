@@ -56,7 +56,7 @@ class Sketch:
         """Read a sketch. Raises `InputError` if the bytes aren't one."""
         try:
             if len(data) > MOST_BYTES:
-                raise ValueError(f"it has {len(data)} bytes")
+                raise ValueError(f"it has {len(data)} bytes, more than {MOST_BYTES}")
             document = orjson.loads(data)
             count, numbers = int(document["count"]), tuple(map(float, document["numbers"]))
             values = {str(name): tuple(seen) for name, seen in document["values"].items()}
