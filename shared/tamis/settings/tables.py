@@ -27,5 +27,7 @@ class TableSettings(BaseSettings):
 
     @property
     def joiner(self) -> FileAccess:
-        """The files that tables in plans name; all without TAMIS_TABLES, since the registry checks them."""
+        """Access to the files that tables in plans name. Without TAMIS_TABLES every file may be read, since
+        the registry has checked them.
+        """
         return FileAccess.from_setting(self.tables) if self.tables else UNRESTRICTED
