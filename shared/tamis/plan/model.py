@@ -16,6 +16,7 @@ from msgspec import Meta
 from tamis.expressions.exact.rounding import Margin
 from tamis.expressions.nodes import Column, Expr, Type
 from tamis.query.model import Window
+from tamis.query.watches import Watch
 
 Sides = Literal["both", "above", "below"]
 # Numbers and texts without one of these types are numbers from 0 and texts of at most 1,000 characters.
@@ -93,6 +94,14 @@ class StreamPlan:
     anew: int = 0
     # The format of its topics' values.
     value_format: Literal["json", "avro", "protobuf"] = "json"
+    # Of a watched stream: the raw stream whose shards serve it, and the watches whose columns they add.
+    base: str | None = None
+    watches: tuple[Watch, ...] = ()
+
+    @property
+    def shards_of(self) -> str:
+        """The raw stream whose shards serve this stream."""
+        return self.base or self.name
 
 
 # The greatest number that a plan can say, as JSON writes them.

@@ -58,6 +58,8 @@ _LATER = frozenset(
         "exact",
         "schema",
         "value_format",
+        "base",
+        "watches",
     )
 )
 

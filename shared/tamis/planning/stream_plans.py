@@ -68,6 +68,8 @@ def _stream(stream: StreamDef, topics: tuple[TopicPlan, ...]) -> StreamPlan:
         topics=topics,
         max_ahead_given=stream.max_ahead_given,
         value_format=stream.value_format,
+        base=stream.base,
+        watches=stream.watches,
     )
 
 

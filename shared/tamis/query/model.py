@@ -7,7 +7,7 @@ that source's *base* stream, because derived streams and functions are inlined.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tamis.errors import Position
@@ -15,6 +15,7 @@ from tamis.expressions.nodes import Call, Column, Expr, Type
 from tamis.identity_cache import IdentityCache
 from tamis.query.defaults import MAX_AHEAD, MAX_STALL
 from tamis.query.file_access import UNRESTRICTED, FileAccess
+from tamis.query.watches import NamedPattern, Watch, watched_name
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,9 @@ class StreamDef:
     functions: tuple[
         str, ...
     ] = ()  # called by the statement, here and below; they can't be dropped before it
+    # Of a watched stream: the raw stream, and the watches whose columns it adds (`tamis.query.watches`).
+    base: str | None = None
+    watches: tuple[Watch, ...] = ()
     sql: str = ""
     position: Position = field(default=Position(1, 1), compare=False)
 
@@ -69,6 +73,43 @@ class StreamDef:
     def key(self) -> tuple[str, ...]:
         """Names of the KEY columns."""
         return tuple(c.name for c in self.columns if c.key)
+
+    @property
+    def shown_name(self) -> str:
+        """The name of the stream in SQL: a watched stream is shown as its base."""
+        return self.base or self.name
+
+
+def watched_stream(base: StreamDef, watches: tuple[Watch, ...]) -> StreamDef:
+    """The raw stream `base` with the columns of these watches."""
+    known = sorted(dict.fromkeys(watches), key=lambda watch: watch.digest)
+    distances = {watch.distance: watch.domain for watch in known}
+    added = tuple(
+        ColumnDef(column.name, column.type, check=distances.get(column))
+        for watch in known
+        for column in watch.columns
+    )
+    return replace(
+        base,
+        name=watched_name(base.name, tuple(known)),
+        columns=(*base.columns, *added),
+        base=base.name,
+        watches=tuple(known),
+    )
+
+
+@dataclass(frozen=True)
+class PatternDef:
+    """CREATE PATTERN: one pattern, or all patterns of a folder, whose names begin with `name/`.
+
+    `sql` has the values instead of the name of the file, so that it means the same everywhere and later.
+    """
+
+    name: str
+    members: tuple[NamedPattern, ...]
+    functions: tuple[str, ...] = ()
+    sql: str = ""
+    position: Position = field(default=Position(1, 1), compare=False)
 
 
 @dataclass(frozen=True)
@@ -207,6 +248,7 @@ class Query:
     grouping: Grouping | None = None
     members: tuple[Query, ...] = ()
     in_time: bool = False
+    watched: tuple[StreamDef, ...] = ()  # the watched streams among its sources' streams
 
     @property
     def window(self) -> Window | None:
