@@ -1,7 +1,7 @@
 """Watches: the patterns that `similar(…)` compares with a stream's readings, and the columns that result.
 
-A query that calls `similar` reads a *watched stream*. That is its stream (the *base*) with further columns, which
-edges compute from the readings of each key in the order of their event times.
+A query that calls `similar` reads a *watched stream*. That is its stream (the *base*) with further columns,
+which edges compute from the readings of each key in the order of their event times.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from msgspec import Meta
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 
-# Microseconds between two consecutive readings of a window that may still match, unless the pattern declares it.
+# Microseconds between two consecutive readings of a window that may still match; patterns may declare
+# another limit.
 MAX_GAP = 3_600_000_000
 
 Finite = Annotated[float, Meta(ge=-1.7976931348623157e308, le=1.7976931348623157e308)]
@@ -38,8 +39,9 @@ class NamedPattern:
 class Watch:
     """One `similar(value, 'asked', epsilon, scale => …, shift => …)`.
 
-    `value` is over Column("", name) of the base stream. `asked` is the name in the call, or ANY, and `patterns` are
-    those that it stands for. `scale` and `shift` are closed ranges; None, also as an end, is no limit.
+    `value` is over Column("", name) of the base stream. `asked` is the name in the call, or ANY, and
+    `patterns` are those that it stands for. `scale` and `shift` are closed ranges; None, also as an end, is
+    no limit.
     """
 
     value: Expr
