@@ -87,7 +87,7 @@ class Watch:
 
     @property
     def domain(self) -> Expr:
-        """What holds for the distance where it isn't NULL."""
+        """The condition that holds for the distance where it isn't NULL."""
         least, most = Literal(0.0, Type.DOUBLE), Literal(self.epsilon, Type.DOUBLE)
         parts = (
             Call(">=", (self.distance, least), Type.BOOLEAN),
