@@ -29,6 +29,7 @@ from tamis.predicates.selectivity import Uniform, selectivity
 from tamis.sharing.selectivity import MOST_EXACT, BoxUnion, volume
 from tamis.sharing.topic_choice import Candidate, CandidateTopics
 from tamis.similarity import Fingerprint, KeyedPatterns, Pattern
+from tamis.watching.latest_rows import LatestPlaces, exchange
 
 
 def warm() -> None:
@@ -67,6 +68,11 @@ def warm() -> None:
     watched.push(np.zeros(2, np.int64), np.arange(2.0))
     watched.load(watched.dump())
     Fingerprint(2, 1).push(0.0)
+    rows = np.arange(2)
+    exchange(rows, rows, rows.copy())
+    places = LatestPlaces(1)
+    places.push(rows, rows)
+    places.oldest(rows)
 
 
 def _count() -> None:

@@ -15,7 +15,7 @@ from tamis.similarity.columns import column
 from tamis.similarity.pattern import Pattern
 from tamis.similarity.pattern_index import WAVES, pattern_index
 from tamis.similarity.sliding_transform import STALE, STEPS, Floats, Int64s, columns
-from tamis.similarity.watch_kernel import FILLED, MARKS, SEEN, restore, watch
+from tamis.similarity.watch_kernel import FILLED, MARKS, RUN, SEEN, restore, watch
 
 
 class Matches(NamedTuple):
@@ -78,6 +78,12 @@ class KeyedPatterns:
             np.add.at(self._marks[:, SEEN], key, 1)
             return _matches(np.empty((0, 3), np.int64), np.empty((0, 3)))
         return _matches(*watch(key, value, self._index[:], self._tails, self._marks, self._sums))
+
+    def needed(self) -> Int64s:
+        """By key, the number of latest readings that windows of later readings can have. It is less than the
+        length of the longest pattern, and 0 for a series that ends with a gap.
+        """
+        return np.minimum(self._marks[:, RUN], self.longest - 1)
 
     def dump(self) -> bytes:
         """The latest readings of each series, as bytes for `load`."""

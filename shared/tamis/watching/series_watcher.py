@@ -1,0 +1,120 @@
+"""All watches of one base stream over the readings of its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tamis.expressions.nodes import Expr
+from tamis.expressions.vectorized.evaluate import evaluate
+from tamis.expressions.vectors import Columns
+from tamis.query.watches import Watch
+from tamis.similarity.sliding_transform import Floats, Int64s
+from tamis.watching.latest_rows import START, exchange
+from tamis.watching.pattern_group import PatternGroup
+from tamis.watching.watched_columns import WatchedColumns
+
+
+class SeriesWatcher:
+    """The nearest patterns of each watch for each reading, in the series of the reading's key.
+
+    Watches that compare the same value share an index of all their patterns with the same `max_gap`. Keys are
+    whole numbers from 0, which the caller assigns densely, since memory grows with the greatest key.
+    """
+
+    def __init__(self, watches: Sequence[Watch]) -> None:
+        """Raises `InputError` for a pattern that `tamis.similarity.Pattern` refuses."""
+        known = list(dict.fromkeys(watches))
+        numbers = {watch: number for number, watch in enumerate(known)}
+        self._numbers = [numbers[watch] for watch in watches]
+        self._watches = known
+        self._epsilons = np.array([watch.epsilon for watch in known], np.float64)
+        members: dict[tuple[Expr, int], list[tuple[int, int]]] = {}
+        for number, watch in enumerate(known):
+            for place, pattern in enumerate(watch.patterns):
+                members.setdefault((watch.value, pattern.max_gap), []).append((number, place))
+        self._groups = [PatternGroup(known, *group, of) for group, of in members.items()]
+        self.most_needed = max((group.longest for group in self._groups), default=1) - 1
+        self._last = np.empty(0, np.int64)
+
+    @property
+    def bytes_per_key(self) -> int:
+        """The memory of one series."""
+        return 8 + sum(group.bytes_per_key for group in self._groups)
+
+    def push(self, keys: Int64s, times: Int64s, columns: Columns, count: int) -> tuple[WatchedColumns, ...]:
+        """Append `count` readings to their series; returns the columns of each watch, in the order in which
+        the watches were given.
+
+        `keys` and `times` have shape (count,); times are event times in microseconds. Readings of one key
+        must come in the order of their event times, here and from call to call. `columns` has the columns of
+        the base stream by ("", name).
+        """
+        self._make_room(int(keys.max(initial=-1)) + 1)
+        # A reading that is older than the one before it would be far ahead of that: also a gap.
+        spans = (times - exchange(keys, times, self._last)).view(np.uint64)
+        values: dict[Expr, Floats] = {}
+        found = []
+        for group in self._groups:
+            if group.value not in values:
+                values[group.value] = _readings(group.value, columns, count)
+            matches = group.push(keys, values[group.value], spans)
+            watch, place = group.watch[matches.pattern], group.place[matches.pattern]
+            found.append((watch, matches.row, place, matches.distance, matches.scale, matches.shift))
+        nearest = list(self._nearest(found, count))
+        return tuple(nearest[number] for number in self._numbers)
+
+    def needed(self, watermark: int) -> Int64s:
+        """By key, the number of latest readings that windows of readings at `watermark` or later can have.
+
+        If it is 0 for a key, the key may be forgotten: this changes no result. It is at most `most_needed`.
+        """
+        last = self._last
+        behind = (np.maximum(last, watermark) - last).view(np.uint64)
+        found = np.zeros(len(last), np.int64)
+        for group in self._groups:
+            within = np.where(behind <= group.max_gap, group.needed(len(last)), 0)
+            np.maximum(found, within, out=found)
+        return found
+
+    def forget(self, keys: Int64s) -> None:
+        """Start the series of these keys anew, as if they had no readings so far."""
+        for group in self._groups:
+            group.forget(keys)
+
+    def _make_room(self, keys: int) -> None:
+        more = keys - len(self._last)
+        if more > 0:
+            self._last = np.concatenate([self._last, np.full(more, START)])
+
+    def _nearest(
+        self, found: Sequence[tuple[Int64s, Int64s, Int64s, Floats, Floats, Floats]], count: int
+    ) -> Iterator[WatchedColumns]:
+        """For each watch the nearest of its patterns that match at a reading.
+
+        A match has the number of the watch, the row, the place of the pattern, distance, scale and shift.
+        """
+        empty = [np.empty(0, np.int64)] * 3 + [np.empty(0)] * 3
+        watch, row, place, distance, scale, shift = map(np.concatenate, zip(empty, *found, strict=True))
+        # A distance may exceed epsilon by its tolerance, but the column is declared to be at most epsilon.
+        distance = np.minimum(distance, self._epsilons[watch])
+        order = np.lexsort((place, distance, row, watch))
+        watch, row = watch[order], row[order]
+        first = np.ones(len(order), np.bool_)
+        first[1:] = (np.diff(watch) != 0) | (np.diff(row) != 0)
+        order, watch, row = order[first], watch[first], row[first]
+        ends = np.searchsorted(watch, np.arange(len(self._watches) + 1))
+        for number, one in enumerate(self._watches):
+            part = slice(ends[number], ends[number + 1])
+            of = order[part]
+            yield WatchedColumns(one, count, row[part], place[of], distance[of], scale[of], shift[of])
+
+
+def _readings(value: Expr, columns: Columns, count: int) -> Floats:
+    """The values as doubles, NaN for NULL."""
+    vector = evaluate(value, columns, count)
+    readings = vector.data.astype(np.float64)
+    if vector.null is not None:
+        readings[vector.null] = np.nan
+    return readings
