@@ -112,7 +112,7 @@ class Partition:
                 for topic in stream.topics:
                     reached = max(frontiers.of(topic.name), world.published.get((topic.name, number), -1))
                     for shard, version in plan.since.items():
-                        if plan.shard_streams[shard] == stream.name:
+                        if plan.shard_streams[shard] == stream.shards_of:
                             included.setdefault((shard, topic.name, version), reached)
             obey(frontiers, plan)
 

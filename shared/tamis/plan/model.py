@@ -94,8 +94,10 @@ class StreamPlan:
     anew: int = 0
     # The format of its topics' values.
     value_format: Literal["json", "avro", "protobuf"] = "json"
-    # Of a watched stream: the raw stream whose shards serve it, and the watches whose columns they add.
+    # Of a watched stream: the raw stream whose shards serve it, its KEY columns, whose values tell series
+    # apart, and the watches whose columns the shards add.
     base: str | None = None
+    series_key: tuple[str, ...] = ()
     watches: tuple[Watch, ...] = ()
 
     @property
@@ -234,3 +236,7 @@ class Plan:
     def stream(self, name: str) -> StreamPlan | None:
         """The stream of that name, if the plan has it."""
         return next((s for s in self.streams if s.name == name), None)
+
+    def watched(self, base: str) -> tuple[StreamPlan, ...]:
+        """The watched streams of a raw stream."""
+        return tuple(stream for stream in self.streams if stream.base == base)

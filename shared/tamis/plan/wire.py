@@ -59,6 +59,7 @@ _LATER = frozenset(
         "schema",
         "value_format",
         "base",
+        "series_key",
         "watches",
     )
 )

@@ -69,6 +69,7 @@ def _stream(stream: StreamDef, topics: tuple[TopicPlan, ...]) -> StreamPlan:
         max_ahead_given=stream.max_ahead_given,
         value_format=stream.value_format,
         base=stream.base,
+        series_key=stream.key if stream.base else (),
         watches=stream.watches,
     )
 

@@ -193,6 +193,16 @@ def test_a_stream_without_shards_follows_its_partners_but_not_into_their_end() -
     assert not reached.void(A)
 
 
+def test_a_watched_stream_has_the_shards_of_its_base() -> None:
+    reached, found = Frontiers(), plan(1, joins("q", 1, "a", "b"), since={"e/a": 1, "f/a": 1, "e/b": 1})
+    (watched,) = (
+        replace(stream, name="a_similar", base="a") for stream in found.streams if stream.name == "a"
+    )
+    found = replace(found, streams=(watched, *(stream for stream in found.streams if stream.name != "a")))
+    reached.obey(found)
+    assert (reached.listed(A), reached.listed(B)) == (("e/a", "f/a"), ("e/b",))
+
+
 # ---- tuples
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.certificates.catalogs import NEAR, TWO
 
 from tamis.errors import InputError
+from tamis.expressions.nodes import Column, Type
 from tamis.plan import document
 from tamis.plan.document import LARGEST
 from tamis.plan.json_form import alerts_of, decode_plan, encode_plan, version_of
@@ -17,6 +18,7 @@ from tamis.plan.model import Plan, StandingQuery
 from tamis.plan.wire import MOST
 from tamis.planning.build import build_plan
 from tamis.query.parse import catalog_of
+from tamis.query.watches import NamedPattern, Watch
 
 
 def plan() -> Plan:
@@ -35,6 +37,16 @@ def plan() -> Plan:
 
 def test_there_and_back() -> None:
     assert decode_plan(encode_plan(plan())) == plan()
+
+
+def test_watched_streams_there_and_back() -> None:
+    pattern = NamedPattern("fault", (0.0, 1.5, 0.0), max_gap=2_000_000)
+    watch = Watch(Column("", "x", Type.DOUBLE), "fault", (pattern,), 0.5, (0.1, None), None)
+    base = plan().streams[0]
+    watched = dataclasses.replace(base, name="a_similar", base=base.name, series_key=("k",), watches=(watch,))
+    made = dataclasses.replace(plan(), streams=(*plan().streams, watched))
+    assert decode_plan(encode_plan(made)) == made
+    assert made.watched(base.name) == (watched,)
 
 
 def test_a_plan_in_json_is_written_as_older_services_read_it() -> None:

@@ -82,7 +82,7 @@ class Frontiers:
             for topic in stream.topics:
                 shards = self._shards.setdefault(topic.name, {})
                 for shard, version in plan.since.items():
-                    if plan.shard_streams.get(shard) != stream.name:
+                    if plan.shard_streams.get(shard) != stream.shards_of:
                         continue
                     if shard not in shards or version > shards[shard].version:
                         shards[shard] = Listing(version)
