@@ -44,13 +44,17 @@ def derived_topics(catalog: Catalog, before: Mapping[str, DerivedTopic]) -> dict
 def stream_plans(
     catalog: Catalog, topics: Mapping[Topic, TopicPlan], derived: Mapping[str, DerivedTopic]
 ) -> tuple[StreamPlan, ...]:
-    """The streams, each with its shared topics in the order of their numbers, and then its derived topics."""
+    """The streams, each with its shared topics in the order of their numbers, and then its derived topics.
+    Watched streams come last, by name: their order in the catalogue depends on when they were first read.
+    """
     of: dict[str, list[TopicPlan]] = {name: [] for name in catalog.streams}
     for topic in sorted(topics, key=operator.itemgetter(1)):
         of[topic[0][0]].append(topics[topic])
     for one in derived.values():
         of[one.stream.name].append(one.plan)
-    return tuple(_stream(stream, tuple(of[stream.name])) for stream in catalog.streams.values())
+    watched = sorted(name for name, stream in catalog.streams.items() if stream.base is not None)
+    ordered = (*catalog.raw_streams.values(), *(catalog.streams[name] for name in watched))
+    return tuple(_stream(stream, tuple(of[stream.name])) for stream in ordered)
 
 
 def _stream(stream: StreamDef, topics: tuple[TopicPlan, ...]) -> StreamPlan:

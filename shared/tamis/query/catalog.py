@@ -12,6 +12,8 @@ from tamis.query.model import (
     Drop,
     Explain,
     FunctionDef,
+    PatternDef,
+    Query,
     SetPaused,
     Statement,
     StreamDef,
@@ -23,8 +25,8 @@ from tamis.query.names import suggest
 def apply(catalog: Catalog, statement: Statement) -> None:
     """Carry out `statement` on `catalog`. Raises `SqlError` if a name is taken, missing or in use.
 
-    Streams, raw and derived, and tables share one namespace. Functions have another one, and alerts a
-    third. An alert and a derived stream can't have the same name, since both are queries.
+    Streams, raw and derived, and tables share one namespace. Functions have another one, alerts a third, and
+    patterns a fourth. An alert and a derived stream can't have the same name, since both are queries.
     """
     match statement:
         case StreamDef():
@@ -37,17 +39,24 @@ def apply(catalog: Catalog, statement: Statement) -> None:
             _free(catalog, "stream", statement.name, statement.position)
             if statement.name in catalog.alerts:
                 raise _taken("an alert", statement.name, statement.position)
+            _add_watched(catalog, statement)
             catalog.derived[statement.name] = statement
         case FunctionDef():
             _free(catalog, "function", statement.name, statement.position)
             catalog.functions[statement.name] = statement
+        case PatternDef():
+            _free(catalog, "pattern", statement.name, statement.position)
+            catalog.patterns[statement.name] = statement
         case AlertDef():
             if statement.name in catalog.derived:
                 raise _taken("a derived stream", statement.name, statement.position)
             if statement.name in catalog.alerts and not statement.replace:
                 hint = f"write CREATE OR REPLACE ALERT {statement.name}, or choose another name"
                 raise SqlError(f"there is already an alert '{statement.name}'", statement.position, hint)
+            _add_watched(catalog, statement)
+            before = catalog.alerts.get(statement.name)
             catalog.alerts[statement.name] = statement
+            _remove_watched(catalog, before)
         case Drop():
             _drop(catalog, statement)
         case SetPaused():
@@ -60,10 +69,13 @@ def apply(catalog: Catalog, statement: Statement) -> None:
 
 
 def dependents(catalog: Catalog, kind: str, name: str) -> Iterator[str]:
-    """The definitions that read a stream or call a function, as "alert 'q'", "stream 's'" or "function
-    'f'".
+    """The definitions that read a stream, call a function or compare with a pattern, as "alert 'q'",
+    "stream 's'" or "function 'f'".
     """
     if kind == "alert":
+        return
+    if kind == "pattern":
+        yield from _pattern_readers(catalog, name)
         return
     definitions: list[tuple[str, StreamDef | TableDef | DerivedDef | AlertDef | FunctionDef]] = [
         *(("stream", s) for s in catalog.streams.values()),
@@ -76,10 +88,56 @@ def dependents(catalog: Catalog, kind: str, name: str) -> Iterator[str]:
         reads = (
             kind in ("stream", "table")
             and isinstance(definition, DerivedDef | AlertDef)
-            and any(name == source.stream or name in source.via for source in definition.query.sources)
+            and name in _read(definition.query)
         )
         if reads or (kind == "function" and name in definition.functions):
             yield f"{what} '{definition.name}'"
+
+
+def _read(query: Query) -> set[str]:
+    """The names of the streams and tables that a query reads; the base in place of a watched stream."""
+    shown = {stream.name: stream.shown_name for stream in query.watched}
+    return {
+        name for source in query.sources for name in (shown.get(source.stream, source.stream), *source.via)
+    }
+
+
+def _pattern_readers(catalog: Catalog, name: str) -> Iterator[str]:
+    definition = catalog.patterns.get(name)
+    members = set() if definition is None else {one.name for one in definition.members}
+    for reader in _readers(catalog):
+        if members & watched_patterns(reader):
+            yield f"{'stream' if isinstance(reader, DerivedDef) else 'alert'} '{reader.name}'"
+
+
+def _readers(catalog: Catalog) -> list[AlertDef | DerivedDef]:
+    return [*catalog.derived.values(), *catalog.alerts.values()]
+
+
+def watched_patterns(definition: AlertDef | DerivedDef) -> set[str]:
+    """The names of all patterns that a query compares with, those of ANY and of folders among them."""
+    watches = (watch for stream in definition.query.watched for watch in stream.watches)
+    return {pattern.name for watch in watches for pattern in watch.patterns}
+
+
+def _add_watched(catalog: Catalog, definition: AlertDef | DerivedDef) -> None:
+    for stream in definition.query.watched:
+        for names, kind in ((catalog.tables, "table"), (catalog.derived, "stream")):
+            if stream.name in names:
+                raise _taken(f"a {kind}", stream.name, definition.position)
+        if catalog.streams.setdefault(stream.name, stream) != stream:
+            raise _taken("a stream", stream.name, definition.position)
+
+
+def _remove_watched(catalog: Catalog, before: AlertDef | DerivedDef | None) -> None:
+    """Remove the watched streams of a definition that has gone, unless another definition reads them."""
+    gone = set() if before is None else {stream.name for stream in before.query.watched}
+    if not gone:
+        return
+    for reader in _readers(catalog):
+        gone -= {stream.name for stream in reader.query.watched}
+    for name in gone:
+        del catalog.streams[name]
 
 
 def _drop(catalog: Catalog, statement: Drop) -> None:
@@ -90,19 +148,25 @@ def _drop(catalog: Catalog, statement: Drop) -> None:
         what = f"{statement.kind} '{name}' is used by {', '.join(users)}"
         raise SqlError(what, statement.position, "drop these first")
     if statement.kind == "alert":
-        del catalog.alerts[name]
+        _remove_watched(catalog, catalog.alerts.pop(name))
         catalog.paused.discard(name)
     elif statement.kind == "function":
         del catalog.functions[name]
     elif statement.kind == "table":
         del catalog.tables[name]
+    elif statement.kind == "pattern":
+        del catalog.patterns[name]
+    elif name in catalog.streams:
+        del catalog.streams[name]
     else:
-        (catalog.streams if name in catalog.streams else catalog.derived).pop(name)
+        _remove_watched(catalog, catalog.derived.pop(name))
 
 
 def _names(catalog: Catalog, kind: str) -> list[str]:
     if kind == "stream":
-        return [*catalog.streams, *catalog.derived]
+        return [*catalog.raw_streams, *catalog.derived]
+    if kind == "pattern":
+        return list(catalog.patterns)
     if kind == "table":
         return list(catalog.tables)
     return list(catalog.alerts if kind == "alert" else catalog.functions)
@@ -115,6 +179,8 @@ def _exists(catalog: Catalog, kind: str, name: str, position: Position) -> None:
 
 
 def _free(catalog: Catalog, kind: str, name: str, position: Position) -> None:
+    if kind in ("stream", "table") and name in catalog.streams and name not in catalog.raw_streams:
+        raise _taken("a stream of Tamis' own", name, position)
     for taken in ("stream", "table") if kind in ("stream", "table") else (kind,):
         if name in _names(catalog, taken):
             hint = f"choose another name, or write DROP {taken.upper()} {name} first"

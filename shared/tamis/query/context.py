@@ -12,7 +12,7 @@ from tamis.query.model import Catalog
 from tamis.query.syntax.dialect import span
 from tamis.query.syntax.text import Text
 
-Namespace = Literal["stream", "function", "alert"]
+Namespace = Literal["stream", "function", "alert", "pattern"]
 """The kinds of names. Tables are in the namespace of streams, since both can be in FROM."""
 
 _NOWHERE = Position(0, 0)
@@ -30,6 +30,7 @@ class Context:
     broken_streams: set[str] = field(default_factory=set)
     broken_functions: set[str] = field(default_factory=set)
     broken_alerts: set[str] = field(default_factory=set)
+    broken_patterns: set[str] = field(default_factory=set)
     # Namespaces with a definition whose name could not be read: an unknown name may be the missing one.
     incomplete: set[Namespace] = field(default_factory=set)
     failed_drops: set[str] = field(default_factory=set)  # streams and tables whose DROP has a mistake
@@ -66,6 +67,7 @@ class Context:
             "stream": self.broken_streams,
             "function": self.broken_functions,
             "alert": self.broken_alerts,
+            "pattern": self.broken_patterns,
         }[namespace]
 
     def anonymous_name(self, position: Position) -> str:

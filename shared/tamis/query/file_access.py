@@ -57,6 +57,14 @@ class FileAccess:
             raise InputError(f"the file is larger than {MOST_BYTES >> 20} MiB", where=where, hint=hint)
         return resolved
 
+    def folder(self, path: str, where: str) -> str | None:
+        """The folder at a path, with links resolved; None if there is none. Raises as `resolve` does for one
+        outside of the directories.
+        """
+        _check_local(path, where)
+        resolved = self._resolved(path, where)
+        return resolved if os.path.isdir(resolved) else None
+
     def _resolved(self, path: str, where: str) -> str:
         if self.directories is None:
             return os.path.realpath(path)

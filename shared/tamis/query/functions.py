@@ -14,3 +14,5 @@ SCALAR_FUNCTIONS = {
     "greatest": (1, 100),
 }
 AGGREGATE_FUNCTIONS = ("count", "sum", "avg", "min", "max", "median")
+# Over the windows of readings that look like a pattern; a user's function of the same name goes before.
+SIMILARITY_FUNCTIONS = ("similar", "similarity", "scale", "shift", "pattern")

@@ -110,6 +110,7 @@ class PatternDef:
     functions: tuple[str, ...] = ()
     sql: str = ""
     position: Position = field(default=Position(1, 1), compare=False)
+    notices: tuple[str, ...] = field(default=(), compare=False)  # on its file, for the user
 
 
 @dataclass(frozen=True)
@@ -302,9 +303,9 @@ class DerivedDef:
 
 @dataclass(frozen=True)
 class Drop:
-    """DROP ALERT, STREAM or FUNCTION."""
+    """DROP ALERT, STREAM, TABLE, FUNCTION or PATTERN."""
 
-    kind: str  # "alert", "stream", "table", "function"
+    kind: str  # "alert", "stream", "table", "function", "pattern"
     name: str
     position: Position = field(default=Position(1, 1), compare=False)
 
@@ -320,9 +321,9 @@ class SetPaused:
 
 @dataclass(frozen=True)
 class Show:
-    """SHOW ALERTS and SHOW STREAMS."""
+    """SHOW ALERTS, SHOW STREAMS and SHOW PATTERNS."""
 
-    kind: str  # "alerts", "streams"
+    kind: str  # "alerts", "streams", "patterns"
     position: Position = field(default=Position(1, 1), compare=False)
 
 
@@ -334,12 +335,26 @@ class Explain:
     position: Position = field(default=Position(1, 1), compare=False)
 
 
-Statement = StreamDef | TableDef | FunctionDef | AlertDef | DerivedDef | Drop | SetPaused | Show | Explain
+Statement = (
+    StreamDef
+    | TableDef
+    | FunctionDef
+    | PatternDef
+    | AlertDef
+    | DerivedDef
+    | Drop
+    | SetPaused
+    | Show
+    | Explain
+)
 
 
 @dataclass
 class Catalog:
-    """The definitions so far, by name. `parse` resolves names in it, and only `apply` changes it."""
+    """The definitions so far, by name. `parse` resolves names in it, and only `apply` changes it.
+
+    `streams` also has the watched streams that an alert or a derived stream reads; nobody can name these.
+    """
 
     streams: dict[str, StreamDef] = field(default_factory=dict)
     derived: dict[str, DerivedDef] = field(default_factory=dict)
@@ -347,7 +362,8 @@ class Catalog:
     alerts: dict[str, AlertDef] = field(default_factory=dict)
     paused: set[str] = field(default_factory=set)
     tables: dict[str, TableDef] = field(default_factory=dict)
-    file_access: FileAccess = UNRESTRICTED  # to the files of tables
+    patterns: dict[str, PatternDef] = field(default_factory=dict)
+    file_access: FileAccess = UNRESTRICTED  # to the files of tables and patterns
     # Results of analyses of its definitions (verdicts, explanations), shared with copies.
     results: IdentityCache[Any] = field(default_factory=IdentityCache, compare=False, repr=False)
 
@@ -360,6 +376,33 @@ class Catalog:
             dict(self.alerts),
             set(self.paused),
             dict(self.tables),
+            dict(self.patterns),
             self.file_access,
             self.results,
         )
+
+    @property
+    def raw_streams(self) -> dict[str, StreamDef]:
+        """The raw streams that users have defined, without the watched streams."""
+        return {name: stream for name, stream in self.streams.items() if stream.base is None}
+
+    def raw_stream(self, name: str) -> StreamDef | None:
+        """The raw stream that a user has defined with that name; None if there is none."""
+        found = self.streams.get(name)
+        return None if found is None or found.base is not None else found
+
+    def reading(self, *definitions: AlertDef | DerivedDef) -> Catalog:
+        """The catalogue with the watched streams of these definitions, which need not be in it. It is this
+        object if it has all of them.
+        """
+        missing = [
+            stream
+            for definition in definitions
+            for stream in definition.query.watched
+            if stream.name not in self.streams
+        ]
+        if not missing:
+            return self
+        found = self.copy()
+        found.streams |= {stream.name: stream for stream in missing}
+        return found

@@ -126,11 +126,6 @@ def unsupported_function(name: str) -> Refusal | None:
         return f"{name.upper()} windows are not supported yet", "write HOP or TUMBLE"
     if name in WINDOW_FUNCTIONS:
         return f"the window function {name}() is not supported", _USE_TIME_BOUNDS
-    if name == "similar":
-        return (
-            "similarity queries, similar(…), are not supported yet",
-            "compare single values with a threshold",
-        )
     if name in ("now", "current_timestamp", "proctime"):
         return f"{name}() is not supported", "compare the event times of tuples"
     if name in ("coalesce", "nullif", "ifnull"):

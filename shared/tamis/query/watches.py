@@ -51,6 +51,10 @@ class Watch:
     scale: Range | None = None
     shift: Range | None = None
 
+    def __hash__(self) -> int:
+        # Streams and columns are keys of dictionaries, and patterns may have thousands of values.
+        return hash(self.digest)
+
     @cached_property
     def digest(self) -> str:
         """Six hexadecimal digits that tell watches of one stream apart."""

@@ -16,11 +16,12 @@ from tamis.query.model import (
     AlertDef,
     Catalog,
     DerivedDef,
-    FunctionDef,
+    Drop,
+    Explain,
     SetPaused,
+    Show,
     Statement,
     StreamDef,
-    TableDef,
 )
 from tamis.query.parse import parse
 from tamis_registry.core.leases import end, expired, take, understood
@@ -271,14 +272,14 @@ class Registry:
 
     def _parse_all(self) -> None:
         """Parse all definitions. They are stored as SQL, and parsed at each start in the order in which they
-        were made.
+        were made: ANY stands for the patterns that were there before.
         """
         catalog = self.state.catalog
-        for stored in self.state.of_kind("function", "stream", "table", "derived", "alert"):
+        for stored in self.state.of_kind("function", "stream", "table", "pattern", "derived", "alert"):
             key = f"{stored.kind}/{stored.name}"
             try:
                 (made,) = parse(stored.sql, catalog, carry_out)
-                assert isinstance(made, StreamDef | TableDef | DerivedDef | FunctionDef | AlertDef)
+                assert not isinstance(made, Drop | SetPaused | Show | Explain)
                 if isinstance(made, AlertDef | DerivedDef):
                     verdict(self._planner, made, catalog)
                 carry_out(catalog, made)
@@ -297,6 +298,9 @@ class Registry:
         for key, old in list(self.state.retiring.items()):
             without = catalog.copy()
             without.alerts.pop(old.alert, None)
+            later = (one.name for one in self.state.of_kind("pattern") if one.order > old.order)
+            for name in later:
+                without.patterns.pop(name, None)
             try:
                 (made,) = parse(old.sql, without, carry_out)
                 assert isinstance(made, AlertDef)

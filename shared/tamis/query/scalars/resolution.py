@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from tamis.expressions.nodes import Call, Expr, Type
 from tamis.query.context import Context
-from tamis.query.functions import AGGREGATE_FUNCTIONS
+from tamis.query.functions import AGGREGATE_FUNCTIONS, SIMILARITY_FUNCTIONS
 from tamis.query.scalars import operators
 from tamis.query.scalars.calls import called_name, resolve_call
 from tamis.query.scalars.literals import (
@@ -24,7 +24,7 @@ from tamis.query.scalars.literals import (
     time_text,
 )
 from tamis.query.scalars.reporting import checked
-from tamis.query.scalars.scopes import AggregateCalls, Scope
+from tamis.query.scalars.scopes import AggregateCalls, Scope, SimilarityCalls
 from tamis.query.syntax.identifiers import name_of
 from tamis.query.syntax.limits import DEEPEST, LARGEST, oversize, too_deep
 from tamis.query.unsupported import EXPRESSIONS
@@ -72,14 +72,16 @@ class ExpressionResolver:
         scope: Scope,
         aggregates: AggregateCalls | None = None,
         largest: int = LARGEST,
+        similarities: SimilarityCalls | None = None,
     ) -> None:
-        """`aggregates` is given where calls of aggregates are allowed; `largest` is the most parts of an
-        expression.
+        """`aggregates` is given where calls of aggregates are allowed, `similarities` where calls of similar
+        are; `largest` is the most parts of an expression.
         """
         self.context = context
         self.scope = scope
         self.aggregates = aggregates
         self.largest = largest
+        self.similarities = similarities
 
     def resolve(self, node: exp.Expr) -> Expr | None:
         """The typed expression of a syntax tree; None if a mistake was reported."""
@@ -105,7 +107,8 @@ class ExpressionResolver:
         """The same for an expression over single tuples: the argument of an aggregate, or an item of GROUP
         BY.
         """
-        return ExpressionResolver(self.context, self.scope).resolve(node)
+        inner = ExpressionResolver(self.context, self.scope, similarities=self.similarities)
+        return inner.resolve(node)
 
     def condition(self, node: exp.Expr, what: str) -> Expr | None:
         """The same for a condition, which messages call `what`."""
@@ -280,6 +283,12 @@ class ExpressionResolver:
 
     def _call(self, node: exp.Expr) -> Expr | None:
         name = called_name(node)
+        if name in SIMILARITY_FUNCTIONS and name not in self.context.catalog.functions:
+            if self.similarities is not None:
+                return self.similarities.call(self.context, node, name)
+            hint = "write it in the WHERE or SELECT of a query over the stream"
+            self.context.error(f"{name} is allowed only in queries", node, hint)
+            return None
         if self.aggregates is None:
             return resolve_call(self.context, node, self._all)
         if name in AGGREGATE_FUNCTIONS and name not in self.context.catalog.functions:

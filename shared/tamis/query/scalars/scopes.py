@@ -30,3 +30,11 @@ class AggregateCalls(Protocol):
         argument of the call, over single tuples.
         """
         ...
+
+
+class SimilarityCalls(Protocol):
+    """Resolves calls of similar, similarity, scale, shift and pattern, in queries."""
+
+    def call(self, context: Context, node: exp.Expr, name: str) -> Expr | None:
+        """The expression for the value of a call; None if a mistake was reported."""
+        ...

@@ -145,14 +145,15 @@ def _defined(context: Context, table: exp.Expr, alias: str, name: Name) -> FromI
     catalog = context.catalog
     if name.text in context.broken_streams:
         return FromItem(alias, name.text, None)
-    if name.text in catalog.streams:
-        return _base(alias, catalog.streams[name.text])
+    stream = catalog.raw_stream(name.text)
+    if stream is not None:
+        return _base(alias, stream)
     if name.text in catalog.tables:
         return _base(alias, catalog.tables[name.text])
     if name.text in catalog.derived:
         return _derived(context, table, alias, catalog.derived[name.text])
     if "stream" not in context.incomplete:
-        known = [*catalog.streams, *catalog.derived, *catalog.tables]
+        known = [*catalog.raw_streams, *catalog.derived, *catalog.tables]
         context.error(f"there is no stream '{name.text}'", name.offset, suggest(name.text, known))
         context.broken_streams.add(name.text)
     return FromItem(alias, name.text, None)

@@ -14,6 +14,7 @@ from tamis.query.selects.aggregates import Aggregates, resolve_grouping
 from tamis.query.selects.from_clause import Condition, resolve_from
 from tamis.query.selects.scope import FromScope
 from tamis.query.selects.select_list import resolve_outputs
+from tamis.query.selects.similarity import Similarities
 from tamis.query.syntax.dialect import span
 from tamis.query.syntax.identifiers import name_of
 from tamis.query.unsupported import CLAUSES, DISTINCT_ON, DISTINCT_WINDOWS, USE_WINDOWS
@@ -48,13 +49,14 @@ def resolve_select(context: Context, node: exp.Expr, offset: int) -> Query | Non
     aliases = [item.args["alias"] for item in node.expressions if isinstance(item, exp.Alias)]
     output_names = frozenset(name_of(alias).text for alias in aliases)
     scope.output_names = output_names
-    conjuncts = _conjuncts(context, scope, conditions)
+    similarities = Similarities(scope, node)
+    conjuncts = _conjuncts(context, scope, conditions, similarities)
     scope.visible, scope.output_names = len(scope.items), frozenset()
     known = all(item.sources for item in scope.items)
     offsets = [offset for _, offset in scope.sources]
     evaluation = _evaluation(context, scope, node) if known else _Evaluation()
     aggregates = Aggregates()
-    resolver = ExpressionResolver(context, scope, aggregates)
+    resolver = ExpressionResolver(context, scope, aggregates, similarities=similarities)
     outputs = resolve_outputs(context, resolver, scope, node)
     scope.output_names = output_names
     aggregated = bool(aggregates.first_call or any(node.args.get(key) for key in _AGGREGATING))
@@ -75,14 +77,16 @@ def resolve_select(context: Context, node: exp.Expr, offset: int) -> Query | Non
         )
         if grouping is None:
             return None
+    sources, watched = similarities.sources(context, [source for source, _ in scope.sources])
     query = Query(
-        tuple(source for source, _ in scope.sources),
+        sources,
         conjuncts,
         outputs,
         distinct=distinct is not None,
         timeless=evaluation.timeless,
         grouping=grouping,
         in_time=evaluation.in_time,
+        watched=watched,
     )
     valid = windows.check_windows(context, query, offsets)
     return query if valid else None
@@ -103,11 +107,11 @@ def _check_clauses(context: Context, node: exp.Select, offset: int) -> bool:
 
 
 def _conjuncts(
-    context: Context, scope: FromScope, conditions: list[Condition]
+    context: Context, scope: FromScope, conditions: list[Condition], similarities: Similarities
 ) -> tuple[Conjunct, ...] | None:
     """The conjuncts of ON and WHERE, after those of the derived streams; None if a mistake was reported."""
     conjuncts = [conjunct for item in scope.items for conjunct in item.conjuncts]
-    resolver = ExpressionResolver(context, scope)
+    resolver = ExpressionResolver(context, scope, similarities=similarities)
     complete = True
     for condition in conditions:
         scope.visible = condition.visible

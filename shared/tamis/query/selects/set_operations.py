@@ -95,4 +95,5 @@ def _union(members: list[Query], distinct: bool) -> Query:
             for member in members
         ),
         in_time=not timeless,
+        watched=tuple({one.name: one for member in members for one in member.watched}.values()),
     )

@@ -20,6 +20,7 @@ from tamis.query.model import (
     Drop,
     Explain,
     FunctionDef,
+    PatternDef,
     SetPaused,
     Statement,
     StreamDef,
@@ -32,9 +33,9 @@ _NAMESPACES: dict[str, tuple[Namespace, ...]] = {
     "TABLE": ("stream",),
     "ALERT": ("alert",),
     "FUNCTION": ("function",),
-    "PATTERN": (),
+    "PATTERN": ("pattern",),
 }
-_ANY: tuple[Namespace, ...] = ("stream", "alert", "function")
+_ANY: tuple[Namespace, ...] = ("stream", "alert", "function", "pattern")
 # Similarity by difflib from which a word counts as a misspelt keyword, such as STRAEM and CRAETE.
 _CLOSE = 0.8
 
@@ -81,7 +82,9 @@ def _name(token: Token) -> str:
 def defined(catalog: Catalog, namespace: Namespace, name: str) -> bool:
     """Tell if the catalogue has a name in a namespace."""
     if namespace == "stream":
-        return name in catalog.streams or name in catalog.derived or name in catalog.tables
+        return bool(catalog.raw_stream(name)) or name in catalog.derived or name in catalog.tables
+    if namespace == "pattern":
+        return name in catalog.patterns
     return name in (catalog.alerts if namespace == "alert" else catalog.functions)
 
 
@@ -98,6 +101,9 @@ def caused_by_earlier_error(context: Context, statement: Statement) -> bool:
         case FunctionDef():
             context.incomplete.add("function")
             context.broken_functions.add(statement.name)
+        case PatternDef():
+            context.incomplete.add("pattern")
+            context.broken_patterns.add(statement.name)
         case AlertDef():
             context.incomplete.add("alert")
         case Drop() if statement.kind in ("stream", "table") and defined(
@@ -114,7 +120,7 @@ def _unknown(context: Context, statement: Drop | SetPaused | Explain) -> bool:
     name = statement.target if isinstance(statement, Explain) else statement.name
     namespace: Namespace = "alert"
     if isinstance(statement, Drop) and statement.kind != "alert":
-        namespace = "function" if statement.kind == "function" else "stream"
+        namespace = _NAMESPACES[statement.kind.upper()][0]
     if not isinstance(name, str) or defined(context.catalog, namespace, name):
         return False
     context.broken(namespace).add(name)

@@ -11,17 +11,19 @@ from tamis.query.statements.cascading_errors import defined
 from tamis.query.statements.statement_input import END_STATEMENT, StatementInput
 
 KINDS = ("STREAM", "ALERT", "FUNCTION", "TABLE", "PATTERN")
-"""The kinds of definitions; patterns are not supported yet."""
+"""The kinds of definitions."""
 
-SUPPORTED = "STREAM, TABLE, ALERT or FUNCTION"
+SUPPORTED = "STREAM, TABLE, ALERT, FUNCTION or PATTERN"
 
 _NAMESPACES: Mapping[str, Namespace] = {
     "STREAM": "stream",
     "TABLE": "stream",
     "ALERT": "alert",
     "FUNCTION": "function",
+    "PATTERN": "pattern",
 }
-_SHOWN = ("ALERTS", "STREAMS")
+_SHOWN = ("ALERTS", "STREAMS", "PATTERNS")
+_SHOW = "write SHOW ALERTS, SHOW STREAMS or SHOW PATTERNS"
 
 
 def kind_hint(word: str) -> str:
@@ -40,10 +42,6 @@ def parse_drop(given: StatementInput) -> Drop | None:
         raise cursor.unexpected("a name", "leave IF EXISTS out")
     name = cursor.name(f"the name of the {kind.lower()}", f"write DROP {kind} name")
     cursor.finish(f"write one DROP {kind} for each name, without CASCADE")
-    if kind == "PATTERN":
-        what = f"similarity queries, DROP PATTERN {name.text}, are not supported yet"
-        context.error(what, given.start, "leave the statement out: patterns can't be defined")
-        return None
     namespace = _NAMESPACES[kind]
     broken = context.broken(namespace)
     if name.text in broken:
@@ -77,14 +75,11 @@ def parse_show(given: StatementInput) -> Show | None:
     """SHOW from after that word to the end; None if a mistake was reported."""
     kind = given.cursor.peek()
     if kind not in _SHOWN and kind.removesuffix("S") not in KINDS:
-        raise given.cursor.unexpected(
-            "ALERTS or STREAMS", suggest(kind, _SHOWN, "write SHOW ALERTS or SHOW STREAMS")
-        )
+        raise given.cursor.unexpected("ALERTS, STREAMS or PATTERNS", suggest(kind, _SHOWN, _SHOW))
     given.cursor.take()
     given.cursor.finish(END_STATEMENT)
     if kind not in _SHOWN:
-        hint = "write SHOW ALERTS or SHOW STREAMS"
-        given.context.error(f"SHOW {kind} is not supported yet", given.start, hint)
+        given.context.error(f"SHOW {kind} is not supported yet", given.start, _SHOW)
         return None
     return Show(kind.lower(), given.position())
 

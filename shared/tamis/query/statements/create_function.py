@@ -20,7 +20,7 @@ def parse_function(given: StatementInput) -> FunctionDef | None:
     context, cursor = given.context, given.cursor
     before = len(context.errors)
     name = cursor.name("the name of a function", _EXAMPLE)
-    if name.text in SCALAR_FUNCTIONS or unsupported_function(name.text) is not None:
+    if name.text in (*SCALAR_FUNCTIONS, "similar") or unsupported_function(name.text) is not None:
         context.incomplete.add("function")  # other statements may use the right name, which isn't known
         context.error(f"'{name.text}' is already a function of SQL", name.offset, "choose another name")
     parameters, complete = _parameters(given)

@@ -81,6 +81,12 @@ def _path(value: Value) -> str:
     return value
 
 
+def _column_name(value: Value) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise InputError("the value must be the name of a column", hint="write it in quotes, such as 'value'")
+    return value.strip()
+
+
 def _labels(value: Value) -> tuple[tuple[str, str], ...]:
     hint = "write names and values in one text, such as 'team=ops, site=north'"
     labels: dict[str, str] = {}
@@ -147,6 +153,13 @@ ALERT: Mapping[str, Option] = {
     "allow_unbounded": _flag,
 }
 TABLE: Mapping[str, Option] = {"path": _path}
+PATTERN: Mapping[str, Option] = {"max_gap": _span}
+PATTERN_FILE: Mapping[str, Option] = {
+    "value": _column_name,
+    "time": _column_name,
+    "step": _span,
+    **PATTERN,
+}
 
 
 def parse_options(context: Context, group: Cursor, known: Mapping[str, Option]) -> dict[str, Any]:

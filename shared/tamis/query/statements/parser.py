@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sqlglot.tokenizer_core import TokenType
-
 from tamis.query.context import Context
 from tamis.query.model import Statement
 from tamis.query.names import suggest
 from tamis.query.statements import commands
 from tamis.query.statements.create_alert import parse_alert
 from tamis.query.statements.create_function import parse_function
+from tamis.query.statements.create_pattern import parse_pattern
 from tamis.query.statements.create_stream import parse_stream
 from tamis.query.statements.create_table import parse_table
-from tamis.query.statements.statement_input import END_STATEMENT, StatementInput
+from tamis.query.statements.statement_input import StatementInput
 from tamis.query.syntax.cursor import Cursor
-from tamis.query.syntax.limits import check_limits
+from tamis.query.syntax.limits import MOST_PATTERN_TOKENS, MOST_TOKENS, check_limits
 
 
 def parse_statement(context: Context, cursor: Cursor, sql: str) -> Statement | None:
@@ -25,7 +24,8 @@ def parse_statement(context: Context, cursor: Cursor, sql: str) -> Statement | N
     Raises `SqlError` for a mistake after which nothing can be parsed.
     """
     context.called_functions.clear()
-    check_limits(cursor)
+    pattern = [cursor.peek(), cursor.peek(1)] == ["CREATE", "PATTERN"]
+    check_limits(cursor, MOST_PATTERN_TOKENS if pattern else MOST_TOKENS)
     given = StatementInput(context, cursor, sql)
     for word, parse in _STATEMENTS.items():
         if cursor.word(word):
@@ -58,25 +58,11 @@ def _create(given: StatementInput) -> Statement | None:
     return _DEFINITIONS[kind](given)
 
 
-def _pattern(given: StatementInput) -> None:
-    """CREATE PATTERN is parsed and not supported."""
-    example = "write CREATE PATTERN name FROM 'file.csv'"
-    name = given.plain_name("a pattern", example)
-    given.cursor.expect_word("FROM", example)
-    token = given.cursor.take()
-    if token is None or token.token_type != TokenType.STRING:
-        given.cursor.at -= token is not None
-        raise given.cursor.unexpected("the name of a file", example)
-    given.cursor.finish(END_STATEMENT)
-    what = f"similarity queries, CREATE PATTERN {name.text}, are not supported yet"
-    given.context.error(what, given.start, "compare single values with a threshold")
-
-
 _DEFINITIONS: Mapping[str, Callable[[StatementInput], Statement | None]] = {
     "STREAM": parse_stream,
     "FUNCTION": parse_function,
     "TABLE": parse_table,
-    "PATTERN": _pattern,
+    "PATTERN": parse_pattern,
 }
 _STATEMENTS: Mapping[str, Callable[[StatementInput], Statement | None]] = {
     "CREATE": _create,

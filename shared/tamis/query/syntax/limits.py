@@ -15,6 +15,8 @@ LARGEST = 10_000
 DEEPEST_NESTING = 16
 # Tokens of one statement. A long IN list fits; a table of data doesn't belong into SQL.
 MOST_TOKENS = 20_000
+# Tokens of CREATE PATTERN: more than the longest text has.
+MOST_PATTERN_TOKENS = 1_000_000
 # Parts and tokens of a predicate outside of a query: it may have thousands of clauses, and nothing is proved
 # about it. This many take some ten seconds.
 LARGEST_PREDICATE = 200_000

@@ -16,6 +16,7 @@ from tamis.query.model import (
     Catalog,
     DerivedDef,
     FunctionDef,
+    PatternDef,
     StreamDef,
     TableDef,
 )
@@ -25,8 +26,8 @@ from tamis.sharing.subscriptions import Subscription
 # The prefix of the reader of a lease in plans; no alert can have such a name.
 LEASE = "lease/"
 
-Kind = Literal["stream", "table", "derived", "function", "alert"]
-Defined = StreamDef | TableDef | DerivedDef | FunctionDef | AlertDef
+Kind = Literal["stream", "table", "derived", "function", "pattern", "alert"]
+Defined = StreamDef | TableDef | DerivedDef | FunctionDef | PatternDef | AlertDef
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ class State:
         )
 
     def of_kind(self, *kinds: Kind) -> list[Stored]:
-        """The statements of these kinds, in order."""
+        """The statements of these kinds, in the order in which they were made."""
         return sorted((s for s in self.statements.values() if s.kind in kinds), key=lambda s: s.order)
 
     def alert(self, name: str) -> Stored | None:

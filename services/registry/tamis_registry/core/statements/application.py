@@ -17,6 +17,7 @@ from tamis.query.model import (
     Drop,
     Explain,
     FunctionDef,
+    PatternDef,
     SetPaused,
     Show,
     Statement,
@@ -50,6 +51,7 @@ _KINDS: dict[type[Defined], Kind] = {
     TableDef: "table",
     DerivedDef: "derived",
     FunctionDef: "function",
+    PatternDef: "pattern",
     AlertDef: "alert",
 }
 
@@ -70,7 +72,7 @@ class TextApplication:
         match statement:
             case AlertDef():
                 return self._alert(statement)
-            case StreamDef() | TableDef() | DerivedDef() | FunctionDef():
+            case StreamDef() | TableDef() | DerivedDef() | FunctionDef() | PatternDef():
                 return self._define(statement)
             case Drop():
                 return self._drop(statement)
@@ -109,7 +111,7 @@ class TextApplication:
         result: Result = "unchanged" if kept is None else "kept"
         return Outcome(f"{verb} {kind}", result, kind, statement.name, kept=kept)
 
-    def _define(self, made: StreamDef | TableDef | DerivedDef | FunctionDef) -> Outcome:
+    def _define(self, made: StreamDef | TableDef | DerivedDef | FunctionDef | PatternDef) -> Outcome:
         if isinstance(made, TableDef):
             check_path(made, self.state.catalog)
         kind = word(made)

@@ -16,6 +16,7 @@ from tamis.query.model import (
     DerivedDef,
     Drop,
     FunctionDef,
+    PatternDef,
     SetPaused,
     Statement,
     StreamDef,
@@ -31,7 +32,7 @@ class Conflict(SqlError):
 def carry_out(catalog: Catalog, statement: Statement) -> None:
     """Apply `statement`, unless its definition already exists. Raises Conflict or SqlError."""
     match statement:
-        case AlertDef() | StreamDef() | TableDef() | DerivedDef() | FunctionDef():
+        case AlertDef() | StreamDef() | TableDef() | DerivedDef() | FunctionDef() | PatternDef():
             current = existing(catalog, statement)
             if current is None:
                 apply(catalog, statement)
@@ -53,7 +54,7 @@ def carry_out(catalog: Catalog, statement: Statement) -> None:
 def stays(before: Catalog, statement: Statement) -> bool:
     """True if the statement's definition must stay as in `before`. Nothing is dropped then."""
     match statement:
-        case AlertDef() | StreamDef() | TableDef() | DerivedDef() | FunctionDef():
+        case AlertDef() | StreamDef() | TableDef() | DerivedDef() | FunctionDef() | PatternDef():
             return existing(before, statement) is not None
         case SetPaused():
             return statement.name in before.alerts
@@ -71,8 +72,10 @@ def existing(catalog: Catalog, statement: Defined) -> Defined | None:
             return catalog.alerts.get(name)
         case FunctionDef():
             return catalog.functions.get(name)
+        case PatternDef():
+            return catalog.patterns.get(name)
         case _:
-            return catalog.streams.get(name) or catalog.derived.get(name) or catalog.tables.get(name)
+            return catalog.raw_stream(name) or catalog.derived.get(name) or catalog.tables.get(name)
 
 
 def same(one: Defined, other: Defined) -> bool:
@@ -104,6 +107,8 @@ def word(statement: Defined) -> str:
     match statement:
         case FunctionDef():
             return "function"
+        case PatternDef():
+            return "pattern"
         case TableDef():
             return "table"
         case _:

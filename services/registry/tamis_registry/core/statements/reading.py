@@ -89,7 +89,7 @@ def kinds(catalog: Catalog) -> Iterator[tuple[str, Definitions]]:
     """For each kind of definition, the definitions by name and the attribute of the catalogue that
     has them.
     """
-    for kind in ("streams", "derived", "functions", "tables", "alerts"):
+    for kind in ("streams", "derived", "functions", "tables", "patterns", "alerts"):
         yield kind, getattr(catalog, kind)
 
 

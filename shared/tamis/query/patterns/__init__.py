@@ -1,0 +1,5 @@
+"""Patterns of CREATE PATTERN: from files or from SQL, and back to SQL.
+
+`files` reads a CSV file or a folder of them, `resampling` gives readings with times a fixed step, and
+`inline_text` writes a definition with its values instead of the names of files.
+"""

@@ -1,0 +1,288 @@
+"""Calls of similar, similarity, scale, shift and pattern: the watches that a SELECT adds to its streams.
+
+A call stands for a column, which edges add to the stream of its values (`tamis.query.watches`). Therefore a
+source with such calls reads a watched stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from tamis.errors import InputError
+from tamis.expressions.nodes import Call, Column, Expr, Type, columns, substitute
+from tamis.query.context import Context
+from tamis.query.model import WINDOW_COLUMNS, Source, StreamDef, watched_stream
+from tamis.query.names import suggest
+from tamis.query.scalars.calls import called_name
+from tamis.query.scalars.resolution import ExpressionResolver
+from tamis.query.selects.scope import FromItem, FromScope
+from tamis.query.watches import NamedPattern, Range, Watch
+from tamis.similarity.pattern import Pattern
+
+SIMILAR = "similar"
+ANY = "ANY"
+_USAGE = "write {}(value, 'pattern', epsilon), and optionally scale => (low, high) and shift => (low, high)"
+_SHORT_USAGE = (
+    "write {0}(value, 'pattern'), or {0}(value, 'pattern', epsilon, …) with the arguments of similar"
+)
+_RANGE = "write a range such as {} => (0.5, 2); NULL is no limit"
+_WATERMARK = "add WATERMARK FOR column AS column - INTERVAL '5' SECOND to its CREATE STREAM"
+
+
+@dataclass(frozen=True)
+class _Value:
+    """The first argument: the source, its raw stream, and the expression over the stream's columns."""
+
+    alias: str
+    stream: StreamDef
+    expr: Expr
+
+
+@dataclass
+class Similarities:
+    """The watches of one SELECT, by the alias of their source. `tree` is the SELECT's syntax tree."""
+
+    scope: FromScope
+    tree: exp.Expr
+    watches: dict[str, list[Watch]] = field(default_factory=dict)
+
+    def call(self, context: Context, node: exp.Expr, name: str) -> Expr | None:
+        """See `tamis.query.scalars.scopes.SimilarityCalls`."""
+        found = self._watch(context, node, name)
+        if found is None:
+            return None
+        alias, watch = found
+        known = self.watches.setdefault(alias, [])
+        if watch not in known:
+            known.append(watch)
+        column = {
+            "scale": watch.scale_column,
+            "shift": watch.shift_column,
+            "pattern": watch.pattern_column,
+        }.get(name, watch.distance)
+        shown = replace(column, alias=alias)
+        if name != SIMILAR:
+            return shown
+        return Call("not", (Call("is_null", (shown,), Type.BOOLEAN),), Type.BOOLEAN)
+
+    def sources(
+        self, context: Context, sources: Sequence[Source]
+    ) -> tuple[tuple[Source, ...], tuple[StreamDef, ...]]:
+        """The sources with their watched streams, and all watched streams that they read."""
+        streams = context.catalog.streams
+        found: list[Source] = []
+        watched: dict[str, StreamDef] = {}
+        for source in sources:
+            stream = streams.get(source.stream)
+            if stream is None:  # a table
+                found.append(source)
+                continue
+            if source.alias in self.watches:
+                stream = watched_stream(stream, tuple(self.watches[source.alias]))
+                # The object of an earlier query, so that results that were cached for it are found.
+                same = streams.get(stream.name)
+                stream = same if same == stream else stream
+            if stream.base is not None:
+                watched[stream.name] = stream
+            found.append(replace(source, stream=stream.name))
+        return tuple(found), tuple(watched.values())
+
+    def _watch(self, context: Context, node: exp.Expr, name: str) -> tuple[str, Watch] | None:
+        """The watch that a call means, and the alias of its source; None if a mistake was reported."""
+        given = [one for one in node.expressions if not isinstance(one, exp.Kwarg)]
+        named = [one for one in node.expressions if isinstance(one, exp.Kwarg)]
+        short = name != SIMILAR and len(given) == 2 and not named
+        if not short and len(given) != 3:
+            usage = (_USAGE if name == SIMILAR else _SHORT_USAGE).format(name)
+            what = f"{name} takes a value, a pattern and epsilon, not {len(given)} arguments"
+            context.error(what, node, usage)
+            return None
+        value = self._value(context, given[0], name)
+        asked = _asked(context, given[1])
+        if short:
+            return None if value is None or asked is None else self._meant(context, node, name, value, asked)
+        epsilon = _number(context, given[2], "epsilon", "write a number such as 0.5")
+        ranges = _ranges(context, named, node)
+        members = None if asked is None else _members(context, given[1], asked)
+        if value is None or asked is None or members is None or epsilon is None or ranges is None:
+            return None
+        watch = Watch(value.expr, asked, members, epsilon, ranges.get("scale"), ranges.get("shift"))
+        return (value.alias, watch) if _possible(context, given[2], watch) else None
+
+    def _value(self, context: Context, node: exp.Expr, name: str) -> _Value | None:
+        expr = ExpressionResolver(context, self.scope).resolve(node)
+        if expr is None:
+            return None
+        named = dict.fromkeys(c.alias for c in columns(expr))
+        if len(named) != 1:
+            what = "columns of several streams" if named else "no column of a stream"
+            context.error(f"the value of {name} has {what}", node, "compare the readings of one stream")
+            return None
+        if not expr.type.numeric:
+            hint = "compare a number, such as a column of type DOUBLE"
+            context.error(f"the value of {name} must be a number, not {expr.type}", node, hint)
+            return None
+        if any(c.name in WINDOW_COLUMNS for c in columns(expr)):
+            context.error(f"the value of {name} is a time of windows", node, "compare a column of the stream")
+            return None
+        (alias,) = named
+        stream = self._stream(context, node, alias, name)
+        if stream is None:
+            return None
+        return _Value(alias, stream, substitute(expr, lambda column: Column("", column.name, column.type)))
+
+    def _stream(self, context: Context, node: exp.Expr, alias: str, name: str) -> StreamDef | None:
+        """The raw stream of a source, if its readings can be compared; else that is reported."""
+        item: FromItem = next(
+            item for item in self.scope.items if any(one.alias == alias for one in item.sources)
+        )
+        catalog = context.catalog
+        if item.stream in catalog.derived:
+            hint = f"write {name}(…) in CREATE STREAM {item.stream}, or read the raw stream"
+            what = f"{name} compares readings of a raw stream, and '{item.stream}' is derived"
+            context.error_once(what, node, hint)
+            return None
+        if item.stream in catalog.tables:
+            what = f"{name} compares readings of a stream, and '{item.stream}' is a table"
+            context.error_once(what, node, "compare a column of a stream")
+            return None
+        stream = catalog.streams[item.stream]
+        if stream.time is None:
+            if stream.name not in context.missing_watermarks:
+                context.missing_watermarks.add(stream.name)
+                what = f"{name} needs event time, and stream '{stream.name}' has no WATERMARK"
+                context.error(what, node, _WATERMARK)
+            return None
+        return stream
+
+    def _meant(
+        self, context: Context, node: exp.Expr, name: str, value: _Value, asked: str
+    ) -> tuple[str, Watch] | None:
+        """The watch of the only `similar` in the query with this value and pattern."""
+        found: dict[Watch, None] = {}
+        for call in self.tree.find_all(exp.Anonymous):
+            if called_name(call) != SIMILAR:
+                continue
+            # Its mistakes are reported where it stands.
+            before, reported = len(context.errors), dict(context.reported)
+            missing = set(context.missing_watermarks)
+            watch = self._watch(context, call, SIMILAR)
+            wrong = len(context.errors) > before
+            del context.errors[before:]
+            context.reported, context.missing_watermarks = reported, missing
+            if wrong or watch is None:
+                return None
+            alias, one = watch
+            if (alias, one.value, one.asked) == (value.alias, value.expr, asked):
+                found[one] = None
+        if len(found) == 1:
+            return value.alias, next(iter(found))
+        many = "several different calls" if found else "no call"
+        what = f"the query has {many} of similar with this value and pattern, so that {name} needs epsilon"
+        context.error(what, node, _USAGE.format(name))
+        return None
+
+
+def _asked(context: Context, node: exp.Expr) -> str | None:
+    """The name of the second argument; ANY for the word."""
+    if isinstance(node, exp.Literal) and node.args.get("is_string"):
+        return str(node.this)
+    word = node.this if isinstance(node, exp.Column) and not node.args.get("table") else None
+    if isinstance(word, exp.Identifier) and not word.args.get("quoted"):
+        if word.name.upper() == ANY:
+            return ANY
+        hint = f"write the name in single quotes: '{word.name.lower()}'; or ANY for all patterns"
+    else:
+        hint = "write the name of a pattern in single quotes, or ANY for all patterns"
+    context.error("the second argument must be the name of a pattern", node, hint)
+    return None
+
+
+def _members(context: Context, node: exp.Expr, asked: str) -> tuple[NamedPattern, ...] | None:
+    """The patterns that a name or ANY stands for."""
+    patterns = context.catalog.patterns
+    everything = {one.name: one for pattern in patterns.values() for one in pattern.members}
+    is_word = not isinstance(node, exp.Literal)
+    if is_word:
+        found = tuple(everything.values())
+    elif asked in patterns:
+        found = patterns[asked].members
+    else:
+        found = (everything[asked],) if asked in everything else ()
+    if found:
+        return found
+    if context.broken_patterns & {asked, asked.partition("/")[0]} or "pattern" in context.incomplete:
+        return None
+    if is_word:
+        if not context.broken_patterns:
+            context.error_once("there is no pattern", node, "write CREATE PATTERN in front of this statement")
+        return None
+    hint = suggest(asked, [*patterns, *everything], _known(patterns))
+    context.error_once(f"there is no pattern '{asked}'", node, hint)
+    return None
+
+
+def _known(patterns: Mapping[str, object]) -> str:
+    if not patterns:
+        return "write CREATE PATTERN in front of this statement"
+    return f"known patterns: {', '.join(sorted(patterns)[:20])}"
+
+
+def _ranges(context: Context, named: Sequence[exp.Expr], node: exp.Expr) -> dict[str, Range | None] | None:
+    """The ranges of scale and shift by name; None if a mistake was reported."""
+    before = len(context.errors)
+    found: dict[str, Range | None] = {}
+    for one in named:
+        name = one.this.name.lower()
+        if name not in ("scale", "shift"):
+            hint = suggest(name, ("scale", "shift"), "the named arguments are scale and shift")
+            context.error(f"there is no argument '{name}'", one.expression, hint)
+        elif name in found:
+            context.error(f"the argument '{name}' is given twice", one.expression, "write it once")
+        else:
+            found[name] = _range(context, one.expression, name)
+    return found if len(context.errors) == before else None
+
+
+def _range(context: Context, node: exp.Expr, name: str) -> Range | None:
+    if isinstance(node, exp.Null):
+        return None
+    if not isinstance(node, exp.Tuple) or len(node.expressions) != 2:
+        context.error(f"{name} must be a range", node, _RANGE.format(name))
+        return None
+    low, high = (
+        None if isinstance(end, exp.Null) else _number(context, end, f"an end of {name}", _RANGE.format(name))
+        for end in node.expressions
+    )
+    return None if low is None and high is None else (low, high)
+
+
+def _number(context: Context, node: exp.Expr, what: str, hint: str) -> float | None:
+    """A constant number; None if it is another expression, which is reported."""
+    literal, sign = node, 1.0
+    while isinstance(literal, exp.Paren | exp.Neg):
+        sign = -sign if isinstance(literal, exp.Neg) else sign
+        literal = literal.this
+    if isinstance(literal, exp.Literal) and not literal.args.get("is_string"):
+        number = float(str(literal.this))
+        if number - number == 0:
+            return sign * number
+        context.error("this number doesn't fit into a DOUBLE", node, hint)
+        return None
+    context.error(f"{what} must be a constant number", node, hint)
+    return None
+
+
+def _possible(context: Context, node: exp.Expr, watch: Watch) -> bool:
+    """Tell if epsilon and the ranges are possible for each pattern; if not, that is reported at `node`."""
+    for one in watch.patterns:
+        try:
+            Pattern(one.name, one.values, epsilon=watch.epsilon, scale=watch.scale, shift=watch.shift)
+        except InputError as error:
+            hint = error.hint or "see the page on similarity for what epsilon and the ranges mean"
+            context.error(f"{error.where}: {error.what}", node, hint)
+            return False
+    return True
