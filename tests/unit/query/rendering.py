@@ -11,6 +11,7 @@ from tamis.query.model import (
     Explain,
     FunctionDef,
     Grouping,
+    PatternDef,
     Query,
     SetPaused,
     Show,
@@ -80,6 +81,8 @@ def statement(made: Statement) -> list[str]:
             return [
                 f"function {made.name}({parameters}) {made.returns}: {expression(made.body)} {made.functions}"
             ]
+        case PatternDef():
+            return [f"pattern {one.name} {one.values} {one.max_gap}" for one in made.members]
         case AlertDef():
             default = AlertOptions()
             given = {k: v for k, v in vars(made.options).items() if v != getattr(default, k)}
