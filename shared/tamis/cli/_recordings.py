@@ -9,7 +9,8 @@ import click
 
 from tamis.cli._sql_file import STANDARD_INPUT
 from tamis.errors import InputError
-from tamis.query.model import AlertDef, Catalog, DerivedDef
+from tamis.evaluation.watched_recording import watched_recording
+from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
 from tamis.query.names import normalized_name
 from tamis.recordings.files import Format
 from tamis.recordings.time_units import TimeUnit
@@ -70,23 +71,31 @@ def read_recordings(
     unit: TimeUnit = "us",
 ) -> dict[str, Recording]:
     """The recordings of all streams that the queries read, by stream. `unit` is the unit of times that are
-    numbers.
+    numbers. Watched streams have the columns of their watches.
 
     Writes to standard error how many rows an edge would have refused, which times are implausible, and which
     recordings no query reads.
     """
     readers: dict[str, str] = {}
+    watched: dict[str, StreamDef] = {}
+    read: dict[str, str] = {}  # each stream that a query reads, and the one that is recorded
     for query in queries:
+        watched |= {stream.name: stream for stream in query.query.watched}
         for one in query.query.sources:
             if one.stream not in catalog.tables:
-                readers.setdefault(one.stream, query.name)
+                base = watched[one.stream].shown_name if one.stream in watched else one.stream
+                read[one.stream] = base
+                readers.setdefault(base, query.name)
     _check(files, readers, catalog, ", ".join(query.name for query in queries))
-    found = {}
+    recorded = {}
     for stream, paths in files.items():
         if stream in readers:
-            found[stream] = read_recording(catalog.streams[stream], paths, form, unit)
-            _warn(stream, found[stream])
-    return found
+            recorded[stream] = read_recording(catalog.streams[stream], paths, form, unit)
+            _warn(stream, recorded[stream])
+    return {
+        name: watched_recording(recorded[base], watched[name]) if name in watched else recorded[base]
+        for name, base in read.items()
+    }
 
 
 def _check(files: Mapping[str, object], readers: Mapping[str, str], catalog: Catalog, asked: str) -> None:

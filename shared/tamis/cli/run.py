@@ -128,7 +128,8 @@ def _played(query: Query, catalog: Catalog, recordings: dict[str, Recording]) ->
     found = run_recordings(query, catalog, recordings)
     if found.late:
         what = "tuple is" if found.late == 1 else "tuples are"
-        (stream,) = recordings
+        (recording,) = recordings.values()
+        stream = recording.stream.shown_name
         click.echo(
             f"stream {stream}: {found.late} {what} missing in a window that had already ended", err=True
         )

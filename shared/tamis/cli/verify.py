@@ -28,6 +28,7 @@ from tamis.verification.aggregates import compare_windowed_groups, with_group_ke
 from tamis.verification.compare import Alarms, Lateness, Verdict, compare
 from tamis.verification.reference import plain_join
 from tamis.verification.standing import compare_standing
+from tamis.verification.watched_columns import checked_recording
 
 
 @click.command(
@@ -49,6 +50,9 @@ def command(source: str, inputs: tuple[str, ...], unit: TimeUnit, form: Format |
     within its stream's omission interval. An alarm is extra if the plain join doesn't have it. Alarms with
     late tuples, and alarms that are at the threshold up to rounding, are counted separately; the readings
     that made others late are named.
+
+    Columns of similar() are computed directly from every window. Where Tamis has other values than that, an
+    alarm is missed or extra. Alarms for which rounding decides whether a window matches are at the threshold.
 
     For aggregates of windows, Tamis compares all rows over tuples that are not late. For queries without
     time or in application time, it compares all rows and how often each occurs. For aggregates of these
@@ -86,14 +90,17 @@ def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdi
     definitions = {definition.alert: definition for definition in plan.definitions}
     for name in standing:
         judged(catalog.alerts[name], catalog)
+    with _progress("similarity: computing every window"):
+        checked = {name: checked_recording(one) for name, one in recordings.items()}
     verdicts = []
     for alert in catalog.alerts.values():
         if alert.name in standing:
-            verdicts.append(with_lateness(_standing(alert, catalog, recordings), alert, recordings))
+            verdict = _standing(alert, catalog, recordings, checked)
+            verdicts.append(with_lateness(verdict, alert, recordings))
             continue
         definition = definitions[alert.name]
         with _progress(f"{alert.name}: the plain join"):
-            reference = plain_join(alert.query, recordings)
+            reference = plain_join(alert.query, checked)
         with _progress(f"{alert.name}: Tamis"):
             ours = replay(definition, plan.streams, recordings)
         with _progress(f"{alert.name}: comparing {len(reference)} and {len(ours)} alarms"):
@@ -105,6 +112,7 @@ def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdi
                 reference=reference,
                 alarms=Alarms(ours.rows, starts=ours.starts),
                 retained=ours.retained,
+                checked=checked,
             )
         # If no alarm of the join has late tuples, lateness has cost no alarm.
         verdicts.append(with_lateness(verdict, alert, recordings) if verdict.late else verdict)
@@ -114,29 +122,32 @@ def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdi
 def with_lateness(verdict: Verdict, alert: AlertDef, recordings: Mapping[str, Recording]) -> Verdict:
     """The verdict, with the readings in the alert's streams that made other readings late."""
     streams = dict.fromkeys(source.stream for source in alert.query.sources if source.stream in recordings)
-    found = tuple(
-        Lateness(stream, one.where, date(one.time), one.ahead / 1e6, one.late)
+    found = dict.fromkeys(
+        Lateness(recordings[stream].stream.shown_name, one.where, date(one.time), one.ahead / 1e6, one.late)
         for stream in streams
         for one in recordings[stream].late_causes
     )
-    return replace(verdict, lateness=found)
+    return replace(verdict, lateness=tuple(found))
 
 
-def _standing(alert: AlertDef, catalog: Catalog, recordings: dict[str, Recording]) -> Verdict:
+def _standing(
+    alert: AlertDef,
+    catalog: Catalog,
+    recordings: Mapping[str, Recording],
+    checked: Mapping[str, Recording],
+) -> Verdict:
     """The verdict on a standing query."""
-    read = {
-        source.stream: recordings[source.stream]
-        for source in alert.query.sources
-        if source.stream in recordings
-    }
+    streams = [source.stream for source in alert.query.sources if source.stream in recordings]
+    read = {stream: recordings[stream] for stream in streams}
+    reference = {stream: checked[stream] for stream in streams}
     query = alert.query if alert.query.grouping is None else with_group_keys(alert.query)
     with _progress(f"{alert.name}: Tamis"):
         rows = run_recordings(query, catalog, read).rows
     with _progress(f"{alert.name}: comparing {len(rows)} rows"):
         if query.window is not None:
-            (recording,) = read.values()
+            (recording,) = reference.values()
             return compare_windowed_groups(alert.name, alert.query, recording, rows.columns)
-        given = {**query_inputs(alert.query, catalog).relations, **read}
+        given = {**query_inputs(alert.query, catalog).relations, **reference}
         return compare_standing(alert.name, alert.query, given, rows.columns)
 
 

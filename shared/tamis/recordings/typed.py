@@ -47,9 +47,16 @@ class Recording:
     late_causes: tuple[
         LateCause, ...
     ] = ()  # for each file with late tuples, the reading that made most of them late
+    # In verification, the tuples for which rounding decides which pattern is similar.
+    uncertain: Mask | None = None
 
     def __len__(self) -> int:
         return len(self.late)
+
+    @property
+    def file_numbers(self) -> NDArray[np.int64]:
+        """The number of the file of each tuple, from 0."""
+        return np.repeat(np.arange(max(len(self.files), 1)), self.files or (len(self),))
 
     @property
     def reached(self) -> NDArray[np.int64]:

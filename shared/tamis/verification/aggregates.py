@@ -52,9 +52,8 @@ def windowed_groups(query: Query, recording: Recording) -> pa.Table:
     stream = recording.stream
     assert stream.time is not None
     assert source.window is not None
-    files = recording.files or (len(recording),)
     with connect(query, {source.stream: recording}) as connection:
-        of = pa.table({"_row": np.arange(len(recording)), "file": np.repeat(np.arange(len(files)), files)})
+        of = pa.table({"_row": np.arange(len(recording)), "file": recording.file_numbers})
         connection.register("files", of)
         before = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
         connection.execute(

@@ -131,17 +131,19 @@ def compare(
     reference: Reference,
     alarms: Alarms,
     retained: int,
+    checked: Mapping[str, Recording] | None = None,
 ) -> Verdict:
-    """Count the missed and the extra alarms.
+    """Count the missed and the extra alarms. `checked` are the recordings of the reference, if columns of
+    watches were checked for it.
 
     *Missed*: reference alarms, and combinations that hold only in exact arithmetic, without an alarm of the
     same key (and window) in which every tuple lies within its stream's omission interval of the reference's.
     *Extra*: alarms that neither the plain join nor exact arithmetic has.
     """
-    tables = _Tables.of(query, definition, recordings)
+    tables, others = _tables(query, definition, recordings, checked or recordings)
     parts = [reference] if reference.exact_only is None else [reference, reference.exact_only]
     expected = pa.concat_tables(
-        tables.table(part.rows, part.starts).append_column("apart", pa.array(part.late | part.near))
+        others.table(part.rows, part.starts).append_column("apart", pa.array(part.late | part.near))
         for part in parts
     )
     late = np.any([recordings[s.stream].late[alarms.rows[s.alias]] for s in query.sources], axis=0)
@@ -209,29 +211,49 @@ def _first_rows(
     Equal tuples count as one, which the first row stands for.
     """
     first: dict[tuple[Any, ...], int] = {}
+    return first, _classes(recording, names, first, 0)
+
+
+def _classes(
+    recording: Recording, names: Sequence[str], first: dict[tuple[Any, ...], int], start: int
+) -> NDArray[np.int64]:
+    """For each row the number that `first` has for its values. Other values are added with the number of
+    their row, counted from `start`.
+    """
     listed = [recording.columns[name].to_list() for name in names]
     if not listed:
-        return first, np.arange(len(recording), dtype=np.int64)
-    numbers = [first.setdefault(values, row) for row, values in enumerate(zip(*listed, strict=True))]
-    return first, np.array(numbers, np.int64)
+        return np.arange(len(recording), dtype=np.int64)
+    rows = enumerate(zip(*listed, strict=True), start)
+    numbers = [first.setdefault(values, number) for number, values in rows]
+    return np.array(numbers, np.int64)
+
+
+def _tables(
+    query: Query,
+    definition: Definition,
+    recordings: Mapping[str, Recording],
+    others: Mapping[str, Recording],
+) -> tuple[_Tables, _Tables]:
+    """Tables over two versions of the recordings; equal tuples have the same class in both."""
+    classes: tuple[dict[str, NDArray[np.int64]], ...] = {}, {}
+    for source in query.sources:
+        recording, other = recordings[source.stream], others[source.stream]
+        names = used_columns(query, source.alias, recording.stream.time)
+        first, numbers = _first_rows(recording, names)
+        classes[0][source.alias] = numbers
+        classes[1][source.alias] = (
+            numbers if other is recording else _classes(other, names, first, len(numbers))
+        )
+    return _Tables(definition, recordings, classes[0]), _Tables(definition, others, classes[1])
 
 
 @dataclass(frozen=True)
 class _Tables:
-    """Makes tables of combinations. `classes`: for each source and row the first row that is equal to it."""
+    """Makes tables of combinations. `classes`: for each source and row a number that equal rows share."""
 
     definition: Definition
     recordings: Mapping[str, Recording]
     classes: Rows
-
-    @staticmethod
-    def of(query: Query, definition: Definition, recordings: Mapping[str, Recording]) -> _Tables:
-        classes = {}
-        for source in query.sources:
-            recording = recordings[source.stream]
-            names = used_columns(query, source.alias, recording.stream.time)
-            classes[source.alias] = _first_rows(recording, names)[1]
-        return _Tables(definition, recordings, classes)
 
     def table(self, rows: Rows, starts: NDArray[np.int64] | None) -> pa.Table:
         """Key, start of the window (0 without windows), and for each source the class of its tuple and its

@@ -33,8 +33,8 @@ class Reference:
 
     `starts`: the starts of the windows, where the query has windows; a combination is an alarm in each window
     that contains it. `late`: a tuple of the combination was late. `near`: the condition may hold only because
-    of rounding. `exact_only`: combinations for which it fails only because of rounding, and holds in exact
-    arithmetic.
+    of rounding, or rounding decides which pattern a tuple is similar to. `exact_only`: combinations for which
+    the condition fails only because of rounding, and holds in exact arithmetic.
     """
 
     rows: Mapping[str, NDArray[np.int64]]
@@ -67,6 +67,10 @@ def plain_join(query: Query, recordings: Mapping[str, Recording]) -> Reference:
         starts=np.asarray(found["start"], np.int64) if query.window is not None else None,
     )
     rounded = ~_hold_exactly(query, recordings, all_of)
+    for source in query.sources:
+        uncertain = recordings[source.stream].uncertain
+        if uncertain is not None:
+            rounded |= uncertain[all_of.rows[source.alias]]
     return replace(replace(all_of, near=rounded).pick(computed), exact_only=all_of.pick(~computed & ~rounded))
 
 
@@ -222,13 +226,16 @@ def connect(query: Query, recordings: Mapping[str, Recording]) -> duckdb.DuckDBP
     # Division of integers, rounded down also below zero. Times are within 2^53, so nothing overflows.
     connection.execute("CREATE TEMP MACRO floor_div(a, b) AS (a - ((a % b) + b) % b) // b")
     for name in {source.stream for source in query.sources}:
-        recording = recordings[name]
-        arrays = {
-            f"c.{column}": pa.array(vector.data, mask=vector.null, from_pandas=False)
-            for column, vector in recording.columns.items()
-        }
-        table = pa.table({_ROW: np.arange(len(recording)), _LATE: recording.late, **arrays})
-        connection.register(f"_input_{name}", table)
+        connection.register(f"_input_{name}", tuples(recordings[name]))
         # Copied to a table of DuckDB, since a registered Arrow table would be scanned again for each use.
         connection.execute(f"CREATE TEMP TABLE {quote(name)} AS SELECT * FROM {quote(f'_input_{name}')}")
     return connection
+
+
+def tuples(recording: Recording) -> pa.Table:
+    """The tuples of a recording, with their numbers as `_row` and `_late`."""
+    arrays = {
+        f"c.{column}": pa.array(vector.data, mask=vector.null, from_pandas=False)
+        for column, vector in recording.columns.items()
+    }
+    return pa.table({_ROW: np.arange(len(recording)), _LATE: recording.late, **arrays})

@@ -16,7 +16,9 @@ SHARED = {
     "tamis.expressions.exact.conditions",  # has an oracle of its own
     "tamis.expressions.exact.rounding",  # has an oracle of its own
     "tamis.expressions.python_functions",  # finds the operator's functions by their names
+    "tamis.expressions.vectors",  # what the columns of recordings are
     "tamis.query.model",
+    "tamis.query.watches",
     "tamis.recordings.typed",
 }
 PROMISE = {"tamis.plan.model"}  # the intervals and keys that the promise is about
@@ -32,7 +34,20 @@ def imported(module: str) -> set[str]:
     return {name for name in found if name.startswith("tamis") and not name.startswith("tamis.verification")}
 
 
-@pytest.mark.parametrize("module", ["reference", "hash_joins", "database", "aggregates", "standing"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "reference",
+        "hash_joins",
+        "database",
+        "aggregates",
+        "standing",
+        "least_fits",
+        "watched_series",
+        "window_matches",
+        "watched_columns",
+    ],
+)
 def test_the_plain_join_uses_no_code_that_it_checks(module: str) -> None:
     assert imported(module) <= SHARED
 
