@@ -34,6 +34,7 @@ from tamis.durations import seconds
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.sql_text import identifier
 from tamis.plan.model import Kept
+from tamis.query.computed_columns import limited, with_computed
 from tamis.query.model import (
     WINDOW_COLUMNS,
     Catalog,
@@ -64,6 +65,7 @@ def group_columns(grouping: Grouping) -> tuple[Column, ...]:
 
 def memory_verdict(query: Query, catalog: Catalog) -> Memory:
     """The verdict on a query with aggregates over windows."""
+    catalog = with_computed(catalog, query)
     found = _bounded(query, catalog)
     if found.bound is not None:
         return found
@@ -114,7 +116,7 @@ def kept(query: Query, catalog: Catalog) -> Kept | None:
     Panes are kept longer if the frontier of a topic waits for tuples that edges hold back for other readers
     of the topic.
     """
-    found = _bounded(query, catalog)
+    found = _bounded(query, with_computed(catalog, query))
     assert query.window is not None
     slide, span = query.window.slide, _span(catalog.streams[query.sources[0].stream], query.window)
     return None if found.bound is None else Kept(span - 1, found.bound // -(-span // slide), slide)
@@ -129,7 +131,9 @@ def _cases(query: Query, catalog: Catalog, shown: Sequence[Column]) -> list[tupl
     """For each alternative of the conditions, how many values columns have; None if there is no
     alternative.
     """
-    outputs = tuple(Output(f"{column.alias}.{column.name}", column) for column in shown)
+    outputs = tuple(
+        Output(f"{column.alias}.{column.name}", column) for column in limited(shown, query, catalog)
+    )
     found = translate(Query(query.sources, query.conjuncts, outputs, True, True), catalog)
     if found.contradiction is not None or not found.branches:
         return None
@@ -185,7 +189,7 @@ def _repairs(query: Query, catalog: Catalog) -> Iterator[str]:
     if stream.max_ahead is None:
         yield f"WITH (max_ahead = '10 minutes') in stream {stream.name}"
         return
-    changes = list(_changes(query, stream))
+    changes = list(_changes(query, catalog, stream))
     for count in range(1, MOST_CHANGES + 1):
         found = False
         for chosen in itertools.combinations(changes, count):
@@ -201,7 +205,7 @@ def _repairs(query: Query, catalog: Catalog) -> Iterator[str]:
             return
 
 
-def _changes(query: Query, stream: StreamDef) -> Iterator[_Change]:
+def _changes(query: Query, catalog: Catalog, stream: StreamDef) -> Iterator[_Change]:
     """Single changes: missing declarations, and limits of the columns that the bound counts."""
     assert query.grouping is not None
     if stream.rate is None:
@@ -211,7 +215,7 @@ def _changes(query: Query, stream: StreamDef) -> Iterator[_Change]:
     read = [
         one.column for one in query.grouping.aggregates if needs_all_values(one) and one.column is not None
     ]
-    for column in dict.fromkeys((*group_columns(query.grouping), *read)):
+    for column in limited((*group_columns(query.grouping), *read), query, catalog):
         name = f"{identifier(column.alias)}.{identifier(column.name)}"
         if column.type is Type.VARCHAR:
             equal = Call("=", (column, Literal("…", Type.VARCHAR)), Type.BOOLEAN)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import click
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +17,7 @@ from tamis.expressions.nodes import Column, Expr, Type, columns
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
 from tamis.planning.standing_queries import is_standing
+from tamis.query.computed_columns import meaning
 from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef, Query
 from tamis.query.names import normalized_name
 from tamis.recordings.files import Format, format_of, write_table
@@ -139,18 +138,19 @@ def _played(query: Query, catalog: Catalog, recordings: dict[str, Recording]) ->
 def _written(query: Query, expr: Expr, recordings: dict[str, Recording]) -> pa.DataType:
     """The type in which the recordings have the times of an expression; a number if it has no times."""
     streams = {source.alias: source.stream for source in query.sources}
-    times = [c for c in map(partial(_aggregated, query), columns(expr)) if c.type is Type.TIMESTAMP]
+    read = (c for column in columns(expr) for c in columns(_aggregated(query, column)))
+    times = [c for c in read if c.type is Type.TIMESTAMP]
     given = [(recordings[streams[c.alias]], c.name) for c in times]
     windows = WINDOW_COLUMNS if query.window is not None else ()
     names = [(one, one.stream.time if name in windows else name) for one, name in given]
     return next((one.given[name].type for one, name in names if name is not None), pa.int64())
 
 
-def _aggregated(query: Query, column: Column) -> Column:
-    """The stream's column from which a column of the query's rows is computed."""
-    if column.alias or query.grouping is None:
-        return column
-    return query.grouping.aggregates[int(column.name)].column or column
+def _aggregated(query: Query, column: Column) -> Expr:
+    """The expression over a stream from which a column of the query's rows is computed."""
+    if not column.alias and query.grouping is not None:
+        column = query.grouping.aggregates[int(column.name)].column or column
+    return meaning(column, query)
 
 
 def _unit(recordings: dict[str, Recording]) -> TimeUnit:

@@ -15,6 +15,7 @@ from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, 
 from tamis.plan.model import GREATEST, Input, Kept, StandingQuery, sayable
 from tamis.plan.omission import Omission, bare
 from tamis.planning.explain import explain
+from tamis.query.computed_columns import meaning
 from tamis.query.model import (
     WINDOW_COLUMNS,
     AlertDef,
@@ -223,8 +224,8 @@ def _parts(query: Query) -> Iterator[Expr]:
     yield from (conjunct.expr for conjunct in query.conjuncts)
     yield from (output.expr for output in query.select)
     if query.grouping is not None:
-        yield from query.grouping.by
-        yield from (one.column for one in query.grouping.aggregates if one.column is not None)
+        yield from (meaning(column, query) for column in query.grouping.by)
+        yield from (meaning(one.column, query) for one in query.grouping.aggregates if one.column is not None)
         if query.grouping.having is not None:
             yield query.grouping.having
 

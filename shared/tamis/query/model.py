@@ -20,13 +20,18 @@ from tamis.query.watches import NamedPattern, Watch, watched_name
 
 @dataclass(frozen=True)
 class ColumnDef:
-    """One column of a raw stream; `check` is its declared domain, an expression over `Column("", name)`."""
+    """One column of a raw stream; `check` is its declared domain, an expression over `Column("", name)`.
+
+    A column that a query adds to a stream is `computed` from the stream's other columns, also over
+    `Column("", name)`.
+    """
 
     name: str
     type: Type
     key: bool = False
     not_null: bool = False
     check: Expr | None = None
+    computed: Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -213,11 +218,15 @@ class Aggregate:
 class Grouping:
     """GROUP BY, HAVING and the aggregates of a query. SELECT and HAVING are over the columns `by` and, for
     the k-th aggregate, `Grouping.value(k)`.
+
+    Expressions in GROUP BY, and expressions that are aggregated, are `computed` columns of a source: its
+    alias, and the column (`tamis.query.computed_columns`).
     """
 
     by: tuple[Column, ...]
     aggregates: tuple[Aggregate, ...]
     having: Expr | None = None
+    computed: tuple[tuple[str, ColumnDef], ...] = ()
 
     def value(self, number: int) -> Column:
         """The column that stands for the value of an aggregate."""

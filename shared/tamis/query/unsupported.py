@@ -83,7 +83,6 @@ EXPRESSIONS: dict[type[exp.Expr], Refusal] = {
     exp.Any: ("ANY is not supported", "write IN (…), or conditions joined by OR"),
     exp.All: ("ALL is not supported", "write conditions joined by AND"),
     exp.Window: _WINDOW_FUNCTIONS,
-    exp.Filter: ("FILTER is not supported yet", _USE_WHERE),
     exp.Distinct: ("DISTINCT inside a function is not supported yet", _USE_WHERE),
     exp.Like: ("LIKE is not supported", _USE_EQUALITY),
     exp.ILike: ("ILIKE is not supported", _USE_EQUALITY),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 import duckdb
@@ -18,10 +19,12 @@ from numpy.typing import NDArray
 from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.exact.rounding import certain
 from tamis.expressions.nodes import Column, Expr, Type
+from tamis.expressions.python_functions import calls
+from tamis.query.computed_columns import meaning
 from tamis.query.model import WINDOW_END, Aggregate, Output, Query
 from tamis.recordings.typed import Recording
 from tamis.verification.compare import Verdict
-from tamis.verification.database import session
+from tamis.verification.database import register, session
 from tamis.verification.reference import attribute, column_sql, connect, quote, windowed_sql
 
 # Values of rows may differ by this share, since sums may be computed in another order.
@@ -82,16 +85,23 @@ def groups(
     """
     assert query.grouping is not None
     by, having = query.grouping.by, query.grouping.having
+    keys = [to_duckdb(meaning(column, query), column_sql) for column in by]
+    aggregated = [
+        None if one.column is None else meaning(one.column, query) for one in query.grouping.aggregates
+    ]
+    for called in calls(*(expr for expr in (*aggregated, *map(partial(meaning, query=query), by)) if expr)):
+        register(called)
     only = "" if holds == "TRUE" else f" FILTER (WHERE {holds})"
-    shown = [f"{column_sql(column)} AS k{i}" for i, column in enumerate(by)]
+    shown = [f"{key} AS k{i}" for i, key in enumerate(keys)]
     errors: dict[Expr, Expr] = {}
-    for i, one in enumerate(query.grouping.aggregates):
-        shown.append(f"{_aggregate(one, only)} AS a{i}")
-        if (error := _error(one, only)) is not None:
+    for i, (one, value) in enumerate(zip(query.grouping.aggregates, aggregated, strict=True)):
+        argument = None if value is None else to_duckdb(value, column_sql)
+        shown.append(f"{_aggregate(one, argument, only)} AS a{i}")
+        if (error := _error(one, argument, only)) is not None:
             shown.append(f"{error} AS e{i}")
             errors[query.grouping.value(i)] = Column(_ERRORS, str(i), Type.DOUBLE)
     shown += [f"count(*){only} > 0 AS counted", f"coalesce(bool_or({near}), FALSE) AS doubtful"]
-    of = f" GROUP BY {', '.join(column_sql(column) for column in by)}" if by else ""
+    of = f" GROUP BY {', '.join(keys)}" if by else ""
 
     def place(column: Column) -> str:
         if column.alias == _ERRORS:
@@ -112,11 +122,12 @@ def groups(
     )
 
 
-def _aggregate(one: Aggregate, only: str) -> str:
-    """SQL of an aggregate with the value that Tamis gives, up to rounding; `only` filters its rows."""
-    if one.column is None:
+def _aggregate(one: Aggregate, column: str | None, only: str) -> str:
+    """SQL of an aggregate of `column` with the value that Tamis gives, up to rounding; `only` filters its
+    rows.
+    """
+    if one.column is None or column is None:
         return f"count(*){only}"
-    column = column_sql(one.column)
     double = one.column.type is Type.DOUBLE
     match one.function:
         case "count":
@@ -129,7 +140,7 @@ def _aggregate(one: Aggregate, only: str) -> str:
                 return _finite(f"favg({column}){only}")
             return f"(sum({column}){only})::DOUBLE / count({column}){only}"
         case "median":
-            return f"median({column}::DOUBLE){only}"
+            return f"median(({column})::DOUBLE){only}"
         case _:
             return f"{one.function}({column}){only}"
 
@@ -138,13 +149,13 @@ def _finite(text: str) -> str:
     return f"CASE WHEN isfinite({text}) THEN {text} END"
 
 
-def _error(one: Aggregate, only: str) -> str | None:
+def _error(one: Aggregate, column: str | None, only: str) -> str | None:
     """SQL of an upper bound of the error of `_aggregate`; None if it is exact."""
     if one.column is None or one.function not in ("sum", "avg", "median"):
         return None
     if one.function == "sum" and one.column.type is not Type.DOUBLE:
         return None
-    size = f"abs({column_sql(one.column)}::DOUBLE)"
+    size = f"abs(({column})::DOUBLE)"
     most = {"sum": f"sum({size})", "avg": f"avg({size})", "median": f"max({size})"}[one.function]
     return f"{_SUMMED!r} * {most}{only}"
 

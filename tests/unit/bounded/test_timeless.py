@@ -98,6 +98,27 @@ def test_the_reason_says_which_tuples_or_conditions_are_too_many(sql: str, reaso
     assert explain(catalog, statement.target).reason == reason
 
 
+@pytest.mark.parametrize(
+    ("query", "verdict", "repairs"),
+    [
+        ("SELECT a * 0 AS z, count(*) AS n FROM s GROUP BY a * 0", "unknown", ("AND s.a BETWEEN 0 AND 100",)),
+        ("SELECT a AS z, count(*) AS n FROM s GROUP BY a", "unbounded", ("AND s.a BETWEEN 0 AND 100",)),
+        ("SELECT y / 2 AS half, count(*) AS n FROM u GROUP BY half", "bounded", ()),
+        ("SELECT x > 3 AS large, min(z) AS n FROM u GROUP BY large", "bounded", ()),
+        ("SELECT sum(a * 0) AS n FROM s, t WHERE s.a < t.d", "unknown", None),
+        ("SELECT sum(a) AS n FROM s, t WHERE s.a < t.d", "unbounded", None),
+        ("SELECT max(2 * b) AS n FROM s, t WHERE s.a < t.d", "unknown", None),
+        ("SELECT max(2 * b) AS n FROM s, t WHERE s.a < t.d AND s.a BETWEEN 1 AND 3", "bounded", ()),
+        ("SELECT median(z * 2) AS n FROM u", "unknown", ()),
+    ],
+)
+def test_aggregated_expressions(query: str, verdict: str, repairs: tuple[str, ...] | None) -> None:
+    memory = explain(catalog_of(f"{STREAMS} CREATE ALERT q AS {query}"), "q").memory
+    assert memory.verdict == verdict, memory
+    assert repairs is None or memory.repairs == repairs
+    assert not any("(" in one for one in memory.repairs)
+
+
 def test_a_repair_with_distinct_and_conditions_says_both_parts() -> None:
     assert together(["SELECT DISTINCT", "AND s.b >= 0"]) == "SELECT DISTINCT, and the condition s.b >= 0"
     assert together(["AND s.a >= 0", "AND s.b >= 0"]) == "AND s.a >= 0 AND s.b >= 0"

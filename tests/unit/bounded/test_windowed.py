@@ -51,6 +51,12 @@ def _minute(select: str, stream: str = "air", where: str = "", by: str = "") -> 
         ("median(temp)", "", "", 3 * (1 + 1000 * 10 * 60)),
         ("median(temp), count(DISTINCT temp), count(DISTINCT n)", "", "", 3 * (1 + 2 * 1000 * 10 * 60)),
         ("count(DISTINCT station)", "", "", 3 * (1 + 1000)),
+        ("sum(temp * 2)", "", ", temp > 5", 3 * 3),
+        ("avg(temp)", "", ", level / 2, station", 3 * 10 * 1000),
+        ("max(n)", "", ", CASE WHEN temp > 5 THEN 'hot' WHEN temp > 1 THEN 'warm' END", 3 * 3),
+        ("max(n)", "", ", CASE WHEN temp > 5 THEN 1.5 ELSE 0.5 END", 3 * 1000 * 10 * 60),
+        ("median(level + 1) FILTER (WHERE temp > 5)", "WHERE temp = 1", "", 3 * (1 + 10)),
+        ("count(*) FILTER (WHERE temp > 5)", "", "", 3),
         ("count(DISTINCT open)", "WHERE level > 4 AND level < 2", "", 0),
     ],
 )

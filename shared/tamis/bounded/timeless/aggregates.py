@@ -23,6 +23,7 @@ from tamis.bounded.timeless.minimised_alternatives import (
 )
 from tamis.bounded.timeless.translate import Translation, translate
 from tamis.expressions.nodes import Call, Column, Type
+from tamis.query.computed_columns import limited
 from tamis.query.model import Aggregate, Catalog, Grouping, Output, Query
 
 _HOLISTIC = ("median",)
@@ -73,14 +74,13 @@ def subqueries(query: Query, grouping: Grouping, catalog: Catalog) -> tuple[Subq
     """The queries that give the aggregates of `query`; the first one gives the groups."""
     query = replace(query, conjuncts=(*query.conjuncts, *on_groups(grouping)))
     values = [a.column for a in grouping.aggregates if needs_all_values(a) and a.column is not None]
-    shown = tuple(dict.fromkeys((*grouping.by, *values)))
     if any(needs_counts(one) for one in grouping.aggregates):
-        return (Subquery(translate(_query(query, shown, False), catalog), True),)
-    found = [Subquery(translate(_query(query, shown, True), catalog), False)]
+        return (Subquery(_translated(query, (*grouping.by, *values), False, catalog), True),)
+    found = [Subquery(_translated(query, (*grouping.by, *values), True, catalog), False)]
     for number, aggregate in enumerate(grouping.aggregates):
         if aggregate.function not in ("min", "max") or aggregate.column is None:
             continue
-        translation = translate(_query(query, grouping.by, True), catalog, (aggregate.column,))
+        translation = _translated(query, grouping.by, True, catalog, (aggregate.column,))
         alias = aggregate.column.alias
         test = Call("is_null", (aggregate.column,), Type.BOOLEAN)
         not_null = {**translation.not_null}
@@ -89,6 +89,28 @@ def subqueries(query: Query, grouping: Grouping, catalog: Catalog) -> tuple[Subq
     return tuple(found)
 
 
-def _query(query: Query, shown: tuple[Column, ...], distinct: bool) -> Query:
-    select = tuple(Output(f"{column.alias}.{column.name}", column) for column in shown)
-    return Query(query.sources, query.conjuncts, select, distinct, True)
+def _translated(
+    query: Query,
+    shown: tuple[Column, ...],
+    distinct: bool,
+    catalog: Catalog,
+    extra: tuple[Column, ...] = (),
+) -> Translation:
+    """The query without aggregates that shows some columns. In place of a computed column it may show the
+    columns of its expression; then a failing condition proves nothing.
+    """
+    few = limited(shown, query, catalog)
+    select = tuple(Output(f"{column.alias}.{column.name}", column) for column in few)
+    found = translate(Query(query.sources, query.conjuncts, select, distinct, True), catalog, extra)
+    doubts = tuple(
+        f"it isn't known how many values {column.name} has"
+        for column in dict.fromkeys(shown)
+        if column not in few
+    )
+    if not doubts:
+        return found
+    branches = (
+        replace(one, conjunction=replace(one.conjunction, caveats=(*one.conjunction.caveats, *doubts)))
+        for one in found.branches
+    )
+    return replace(found, branches=tuple(branches))

@@ -23,6 +23,7 @@ from tamis.expressions.nodes import (
     columns,
 )
 from tamis.expressions.sql_text import to_sql
+from tamis.query.computed_columns import meaning
 from tamis.query.model import Aggregate, Catalog, Conjunct, Grouping, Query
 
 _LARGE = (">", ">=", "!=")
@@ -46,7 +47,7 @@ def caveat(query: Query, catalog: Catalog, conjunction: Conjunction, failing: Vi
         _name(column) for column in grouping.by
     }
     valued = not conjunction.distinct or EXTREME_STREAM in conjunction.streams or failing.node is not None
-    if valued and not own and not any(_shows(output.expr, grouping) for output in query.select):
+    if valued and not own and not any(_shows(output.expr, query) for output in query.select):
         return "SELECT shows the value of no aggregate directly"
     free = {_name(a.column) for a in grouping.aggregates if a.column and _free(a.column, query, catalog)}
     free -= {node.name for node in conjunction.nodes}
@@ -85,17 +86,25 @@ def _free(column: Column, query: Query, catalog: Catalog) -> bool:
     stream = catalog.streams[name]
     checks = [one.check for one in stream.columns if one.check is not None]
     named = {one.name for check in checks for one in columns(check)}
-    return column.type.numeric and stream.column(column.name) is not None and column.name not in named
+    known = stream.column(column.name)
+    plain = known is not None and known.computed is None
+    return column.type.numeric and plain and column.name not in named
 
 
-def _shows(expr: Expr, grouping: Grouping) -> bool:
-    """True if a different value of the aggregate always gives a different value of the expression."""
+def _shows(expr: Expr, query: Query) -> bool:
+    """True if a different value of the aggregate always gives a different value of the expression. The result
+    of an aggregated expression may be the same for different values of its columns.
+    """
     if isinstance(expr, Column):
-        return expr not in grouping.by
+        grouping = query.grouping
+        if grouping is None or expr in grouping.by:
+            return False
+        column = grouping.aggregates[int(expr.name)].column
+        return column is None or meaning(column, query) == column
     if not isinstance(expr, Call) or expr.op not in ("+", "-", "*", "/", "neg"):
         return False
     rest = [one for one in expr.args if not isinstance(one, Literal)]
-    return len(rest) == 1 and _shows(rest[0], grouping) and _nonzero(expr)
+    return len(rest) == 1 and _shows(rest[0], query) and _nonzero(expr)
 
 
 def _nonzero(expr: Call) -> bool:

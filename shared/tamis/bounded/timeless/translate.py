@@ -103,6 +103,10 @@ class _Translator:
         known = [form for column in nodes for form in domain(column, self.streams[column.alias], self.code)]
         for alias, stream in self.streams.items():
             parts.caveats += caveats(alias, stream, nodes, self.code)
+        for column in nodes:
+            definition = self.streams[column.alias].column(column.name)
+            if definition is not None and definition.computed is not None:
+                parts.caveats.append(f"it isn't known which tuples have which value of {column.name}")
         for column in {c for one in parts.differences if one.compares for c in _compared(one)}:
             parts.not_null[column.alias].append(_present(column))
         branches = tuple(self._branches(nodes, [*known, *parts.differences]))

@@ -19,6 +19,7 @@ from tamis.bounded.timeless.proof import Proof, proof
 from tamis.bounded.timeless.repairs import Branch, repairs
 from tamis.bounded.timeless.translate import Translation, translate
 from tamis.bounded.timeless.unions import UsedStreams, proving_member, union
+from tamis.query.computed_columns import meaning, with_computed
 from tamis.query.model import Catalog, Query
 
 Failing = tuple[Conjunction, Closure, Violation]
@@ -28,6 +29,7 @@ def memory_verdict(query: Query, catalog: Catalog) -> Memory:
     """Decide a query over streams without time."""
     if query.members:
         return _union(query, catalog)
+    catalog = with_computed(catalog, query)
     translations = _translations(query, catalog)
     if any(one.contradiction is not None or not branches for one, branches in translations):
         what = translations[0][0].contradiction or "the conditions contradict each other"
@@ -35,7 +37,7 @@ def memory_verdict(query: Query, catalog: Catalog) -> Memory:
     branches = [branch for _, own in translations for branch in own]
     failing = _failing(branches)
     if failing:
-        fixes = _repairs([one for one, _ in translations], branches)
+        fixes = _repairs(query, [one for one, _ in translations], branches)
         return _refused(query, catalog, failing, fixes)
     return _bounded(branches)
 
@@ -45,6 +47,7 @@ def proof_of(query: Query, catalog: Catalog) -> Proof | None:
     if query.members:
         place = proving_member(query, catalog, _used(query, catalog))
         return None if place is None else proof_of(query.members[place], catalog)
+    catalog = with_computed(catalog, query)
     failing = _failing([branch for _, own in _translations(query, catalog) for branch in own])
     proved = _proved(query, catalog, failing)
     return None if proved is None else proved[1]
@@ -123,9 +126,13 @@ def _refused(query: Query, catalog: Catalog, failing: Sequence[Failing], fixes: 
     return Memory("unknown", None, "", broken, not_proven(why, doubts), fixes)
 
 
-def _repairs(translations: Sequence[Translation], branches: Sequence[Branch]) -> tuple[str, ...]:
-    columns = tuple(dict.fromkeys(column for one in translations for column in one.columns))
+def _repairs(
+    query: Query, translations: Sequence[Translation], branches: Sequence[Branch]
+) -> tuple[str, ...]:
+    nodes = dict.fromkeys(column for one in translations for column in one.columns)
+    # A condition on an expression is no limit of the column that is computed from it.
+    columns = tuple(column for column in nodes if meaning(column, query) == column)
     occurring = {one.alias for one in columns}
-    if any(not occurring <= set(query.aliases) for query, _ in branches):
+    if any(not occurring <= set(one.aliases) for one, _ in branches):
         return ()  # with one more condition, no occurrence may stand for another one any longer
-    return repairs([(replace(query, caveats=()), closure) for query, closure in branches], columns)
+    return repairs([(replace(one, caveats=()), closure) for one, closure in branches], columns)

@@ -292,8 +292,24 @@ class ExpressionResolver:
         if self.aggregates is None:
             return resolve_call(self.context, node, self._all)
         if name in AGGREGATE_FUNCTIONS and name not in self.context.catalog.functions:
-            return self.aggregates.call(self.context, node, name, self.without_aggregates)
+            return self.aggregates.call(self.context, node, name, self.without_aggregates, None)
         return resolve_call(self.context, node, self._all, AGGREGATE_FUNCTIONS)
+
+    def _filtered(self, node: exp.Expr) -> Expr | None:
+        """A call of an aggregate with FILTER (WHERE …)."""
+        call = node.this
+        name = called_name(call) if isinstance(call, exp.Anonymous) else ""
+        known = name in AGGREGATE_FUNCTIONS and name not in self.context.catalog.functions
+        if self.aggregates is None or not known:
+            before = len(self.context.errors)
+            if self._resolve(call) is not None or len(self.context.errors) == before:
+                hint = "write it after an aggregate, such as count(*) FILTER (WHERE x > 5)"
+                self.context.error("FILTER is only for aggregates", node, hint)
+            return None
+        rows = ExpressionResolver(self.context, self.scope, similarities=self.similarities)
+        only = rows.condition(node.expression.this, "FILTER")
+        value = self.aggregates.call(self.context, call, name, rows.resolve, only)
+        return None if only is None else value
 
 
 def _literal(
@@ -319,4 +335,5 @@ _METHODS: dict[type[exp.Expr], Callable[[ExpressionResolver, exp.Expr], Expr | N
     exp.Cast: ExpressionResolver._cast,
     exp.Column: ExpressionResolver._column,
     exp.Anonymous: ExpressionResolver._call,
+    exp.Filter: ExpressionResolver._filtered,
 }

@@ -24,10 +24,15 @@ class AggregateCalls(Protocol):
     """Resolves calls of aggregates, in the clauses where these are allowed."""
 
     def call(
-        self, context: Context, node: exp.Expr, name: str, argument: Callable[[exp.Expr], Expr | None]
+        self,
+        context: Context,
+        node: exp.Expr,
+        name: str,
+        argument: Callable[[exp.Expr], Expr | None],
+        only: Expr | None,
     ) -> Expr | None:
         """The expression for the value of a call; None if a mistake was reported. `argument` resolves the
-        argument of the call, over single tuples.
+        argument of the call, over single tuples. `only` is the condition of its FILTER.
         """
         ...
 

@@ -50,6 +50,10 @@ class FromScope:
         """All sources, each with the offset of its item."""
         return [(source, item.offset) for item in self.items for source in item.sources]
 
+    def has(self, name: str) -> bool:
+        """True if an item has a column with this name, or if the columns of an item aren't known."""
+        return any(item.columns is None or name in item.columns for item in self.items)
+
     def column(self, context: Context, node: exp.Expr, table: Name | None, name: Name) -> Expr | None:
         """See `tamis.query.scalars.scopes.Scope`."""
         if table is not None:
@@ -71,7 +75,7 @@ class FromScope:
             what = f"'{name.text}' is ambiguous: several streams have this column"
             context.error(what, node, f"write {choices}")
         elif name.text in self.output_names:
-            hint = "repeat the expression: a name given by AS can't be used in WHERE, ON, GROUP BY or HAVING"
+            hint = "repeat the expression: a name given by AS can't be used in WHERE, ON or HAVING"
             context.error_once(f"no stream in FROM has a column '{name.text}'", node, hint)
         else:
             names = [column for item in visible for column in item.columns or {}]

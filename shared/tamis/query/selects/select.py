@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tamis.query.context import Context
-from tamis.query.model import Conjunct, Grouping, Output, Query
+from tamis.query.model import Conjunct, Output, Query
 from tamis.query.scalars.resolution import ExpressionResolver, operands
 from tamis.query.selects import windows
-from tamis.query.selects.aggregates import Aggregates, resolve_grouping
+from tamis.query.selects.aggregates import Aggregates, Grouped, resolve_grouping
 from tamis.query.selects.from_clause import Condition, resolve_from
 from tamis.query.selects.scope import FromScope
 from tamis.query.selects.select_list import resolve_outputs
@@ -55,7 +55,7 @@ def resolve_select(context: Context, node: exp.Expr, offset: int) -> Query | Non
     known = all(item.sources for item in scope.items)
     offsets = [offset for _, offset in scope.sources]
     evaluation = _evaluation(context, scope, node) if known else _Evaluation()
-    aggregates = Aggregates()
+    aggregates = Aggregates(scope)
     resolver = ExpressionResolver(context, scope, aggregates, similarities=similarities)
     outputs = resolve_outputs(context, resolver, scope, node)
     scope.output_names = output_names
@@ -72,11 +72,12 @@ def resolve_select(context: Context, node: exp.Expr, offset: int) -> Query | Non
     grouping = None
     if aggregated:
         windowed_offsets = offsets if evaluation.windowed else None
-        grouping = _grouping(
+        grouped = _grouping(
             context, resolver, node, aggregates, outputs=outputs, windowed_offsets=windowed_offsets
         )
-        if grouping is None:
+        if grouped is None:
             return None
+        grouping, outputs = grouped.grouping, grouped.outputs
     sources, watched = similarities.sources(context, [source for source, _ in scope.sources])
     query = Query(
         sources,
@@ -174,19 +175,19 @@ def _grouping(
     *,
     outputs: tuple[Output, ...],
     windowed_offsets: list[int] | None,
-) -> Grouping | None:
+) -> Grouped | None:
     """GROUP BY, HAVING and the aggregates; None if a mistake was reported.
 
     `windowed_offsets` has the offset in the text of each source if the query is over windows, else None.
     """
     if windowed_offsets is not None and not windows.check_aggregates(
-        context, resolver, node, aggregates, outputs=outputs, offsets=windowed_offsets
+        context, resolver, node, outputs=outputs, offsets=windowed_offsets
     ):
         return None
-    grouping = resolve_grouping(context, resolver, node, aggregates, outputs)
+    grouped = resolve_grouping(context, resolver, node, aggregates, outputs)
     distinct = node.args.get("distinct")
-    if grouping is not None and distinct is not None:
+    if grouped is not None and distinct is not None:
         hint = "leave DISTINCT out: each group has one row at a time"
         context.error("SELECT DISTINCT with aggregates is not supported", distinct, hint)
         return None
-    return grouping
+    return grouped

@@ -85,7 +85,7 @@ def _star(context: Context, scope: FromScope, node: exp.Expr) -> list[_Item]:
 def _default_name(node: exp.Expr, taken: set[str]) -> str:
     """The name of a column without AS, as in Postgres; with a number after it if it is taken."""
     inner = node
-    while isinstance(inner, exp.Paren):
+    while isinstance(inner, exp.Paren | exp.Filter):
         inner = inner.this
     if isinstance(inner, exp.Anonymous):
         base = (inner.this.name if isinstance(inner.this, exp.Identifier) else str(inner.this)).lower()

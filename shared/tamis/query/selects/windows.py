@@ -21,7 +21,7 @@ from tamis.query.model import (
     same_window,
 )
 from tamis.query.scalars.resolution import ExpressionResolver
-from tamis.query.selects.aggregates import Aggregates
+from tamis.query.selects.aggregates import group_items
 from tamis.query.syntax.identifiers import name_of
 from tamis.query.units import parse_duration
 
@@ -187,7 +187,6 @@ def check_aggregates(
     context: Context,
     resolver: ExpressionResolver,
     node: exp.Select,
-    aggregates: Aggregates,
     *,
     outputs: Sequence[Output],
     offsets: Sequence[int],
@@ -200,14 +199,8 @@ def check_aggregates(
     if len(offsets) > 1:
         hint = "aggregate the windows of one stream, or leave the aggregates and GROUP BY out"
         context.error("aggregates over joined windows are not supported", offsets[1], hint)
-    for aggregate in aggregates.found:
-        if aggregate.column is not None and aggregate.column.name in WINDOW_COLUMNS:
-            name = aggregate.column.name
-            what = f"'{name}' can't be aggregated: it is the same for all tuples of a group"
-            context.error(what, node, f"write {name} without an aggregate")
-            break
     clause = node.args.get("group")
-    by = [] if clause is None else [resolver.without_aggregates(item) for item in clause.expressions]
+    by = [expr for _, expr in group_items(context, resolver, node)]
     if len(context.errors) > before:
         return False
     if not any(isinstance(one, Column) and one.name in WINDOW_COLUMNS for one in by):

@@ -42,20 +42,32 @@ def _query(r: random.Random, *, three: bool = False) -> tuple[str, int]:
     """A query that shows its groups first, and how many columns make a group."""
     sources = queries.sources_of(r, three=three)
     whole, flags, texts, numbers = queries.columns_of(sources)
-    by = r.sample([*whole, *flags], r.randint(0, 2))
+    labels = [f"CASE WHEN {column} > 0 THEN 'high' WHEN {column} < 1.5 THEN 'low' END" for column in numbers]
+    tests = [f"{column} > 0" for column in whole]
+    by = r.sample([*whole, *flags, *(f"{column} + 1" for column in whole), *tests, *labels], r.randint(0, 2))
     once = [f"{function}({column})" for function in ("min", "max") for column in [*whole, *numbers]]
     once += [f"count(DISTINCT {column})" for column in whole]
+    once += [f"max(2 * {column} - 1)" for column in [*whole, *numbers]]
+    once += [f"min({column}) FILTER (WHERE {flags[0]})" for column in columns_beside(flags[0], whole)]
+    once += [f"count(DISTINCT {column}) FILTER (WHERE {column} > 0)" for column in whole]
     many = [f"{f}({column})" for f in ("sum", "avg", "median") for column in [*whole, *numbers]]
+    many += [f"sum({column} / 2)" for column in whole] + [f"avg(-{column})" for column in numbers]
+    many += [f"count(*) FILTER (WHERE {flag})" for flag in flags] + [f"median({whole[0]} + 1)"]
     many += ["count(*)", *(f"count({column})" for column in [*whole, *texts]), f"min({texts[0]})"]
     calls = r.sample(once if r.random() < 0.5 else [*once, *many], r.randint(1, 3))
     outputs = ", ".join(f"{one} AS o{i}" for i, one in enumerate([*by, *calls]))
     group = f" GROUP BY {', '.join(by)}" if by else ""
-    compared = [one for one in [*calls[:1], *by] if one not in (*flags, f"min({texts[0]})")]
+    compared = [one for one in [*calls[:1], *by] if one not in (*flags, *tests, *labels, f"min({texts[0]})")]
     kept = [f"{one} {r.choice(('>', '<', '!='))} {r.randint(-2, 3)}" for one in compared if r.random() < 0.25]
     having = f" HAVING {' AND '.join(kept)}" if kept else ""
     return f"SELECT {outputs} FROM {', '.join(sources)}{queries.where(r, sources, 0.7)}{group}{having}", len(
         by
     )
+
+
+def columns_beside(column: str, others: list[str]) -> list[str]:
+    """The columns of the same occurrence."""
+    return [one for one in others if one.split(".")[0] == column.split(".", maxsplit=1)[0]]
 
 
 def _play(

@@ -45,6 +45,23 @@ _CALLS = (
     *("count(*)", "count(x)", "count(v)", "sum(a)", "sum(b)", "sum(x)", "avg(a)", "avg(x)", "min(b)"),
     *("max(x)", "min(v)", "max(f)", "max(ts)", "median(x)", "median(a)"),
     *("count(DISTINCT v)", "count(DISTINCT x)", "count(DISTINCT f)"),
+    *(
+        "count(1)",
+        "sum(2)",
+        "avg(x * 1.5 + 2)",
+        "sum(2 * a - 1)",
+        "max(-x)",
+        "min(a > 1 OR f)",
+        "count(x + a)",
+    ),
+    *("median(x + a)", "count(DISTINCT 2 * a)", "max(CASE WHEN f THEN v ELSE 'none' END)", "sum(x / 2)"),
+    *("count(*) FILTER (WHERE x > 0)", "sum(x) FILTER (WHERE a = 1 OR f)", "min(v) FILTER (WHERE NOT f)"),
+    *("count(DISTINCT v) FILTER (WHERE a > 0)", "avg(b) FILTER (WHERE FALSE)", "median(x) FILTER (WHERE f)"),
+    *("count(*) FILTER (WHERE v = 'y')", "sum(a + 1) FILTER (WHERE x IS NULL)"),
+)
+_EXPRESSIONS = (
+    *("a + 1", "-x", "NOT f", "f AND a > 0", "2 * x - a"),
+    "CASE WHEN x > 0 THEN 'high' WHEN x <= 0 THEN 'low' END",
 )
 
 
@@ -169,7 +186,7 @@ def _stream(delay: int, rate: bool) -> str:
 
 def _query(r: random.Random) -> tuple[str, str, str]:
     windows = r.choice((["window_start"], ["window_end"], ["window_start", "window_end"]))
-    by = r.sample(("k", "a", "b", "x", "v", "f"), r.choice((0, 0, 1, 1, 2)))
+    by = r.sample(("k", "a", "b", "x", "v", "f", *_EXPRESSIONS), r.choice((0, 0, 1, 1, 2)))
     calls = r.sample(_CALLS, r.randint(1, 4))
     outputs = [*windows, *(f"{one} AS g{i}" for i, one in enumerate(by))]
     outputs += [f"{one} AS o{i}" for i, one in enumerate(calls)]
@@ -177,9 +194,10 @@ def _query(r: random.Random) -> tuple[str, str, str]:
         one if " OR " not in one else f"({one})" for one in r.sample(_CONDITIONS, r.choice((0, 0, 1, 2)))
     ]
     condition = f" WHERE {' AND '.join(where)}" if where else ""
-    grouped = [*windows, *by]
+    grouped = [*windows, *(f"g{i}" if r.random() < 0.2 else one for i, one in enumerate(by))]
     r.shuffle(grouped)
-    having = r.choice(("", "", " HAVING count(*) > 1", " HAVING max(x) > 0.25 OR min(a) IS NULL"))
+    havings = ("count(*) > 1", "max(x) > 0.25 OR min(a) IS NULL", "count(*) FILTER (WHERE f) > 0")
+    having = r.choice(("", "", *(f" HAVING {one}" for one in havings)))
     return ", ".join(outputs), condition, f" GROUP BY {', '.join(grouped)}{having}"
 
 

@@ -37,6 +37,7 @@ from tamis.evaluation.standing.timeless.matches import Alternative, Matches, Wan
 from tamis.evaluation.standing.value_numbers import TextCodes, as_numbers
 from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
+from tamis.query.computed_columns import computed_by_stream, with_computed, with_values
 from tamis.query.model import Catalog, Grouping, Query
 
 
@@ -47,12 +48,14 @@ class Groups:
     """
 
     def __init__(self, query: Query, grouping: Grouping, catalog: Catalog) -> None:
+        catalog = with_computed(catalog, query)
         self.streams = frozenset(source.stream for source in query.sources)
         self._query, self._grouping = query, grouping
         read = [(one.column, one) for one in grouping.aggregates if one.column is not None]
         each = tuple(dict.fromkeys(column for column, one in read if needs_all_values(one)))
         made = tuple(dict.fromkeys(column for column, one in read if not needs_all_values(one)))
         measures = {column: measures_of(column, grouping.aggregates) for column in made}
+        self._computed = computed_by_stream(query)
         self._wanted = Wanted(tuple(dict.fromkeys((*grouping.by, *each))), measures)
         asked = subqueries(query, grouping, catalog)
         read_by = needed(*(one.translation for one in asked))
@@ -79,8 +82,18 @@ class Groups:
 
     def take_interleaved(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
         """See `InterleavedInput`."""
+        if self._grouping.computed:
+            batches = self._with_values(batches, of)
         found = [self._filled(wanted, run.take(batches, of)) for wanted, run in self._runs]
         return self._changes(Matches.merged(found or [Matches.none(self._wanted)]))
+
+    def _with_values(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Mapping[str, Batch]:
+        """The batches with the values of computed columns."""
+        rows = np.bincount(of, minlength=len(batches)).tolist()
+        return {
+            name: with_values(batch, count, self._computed.get(name, ()))
+            for (name, batch), count in zip(batches.items(), rows, strict=True)
+        }
 
     def advance(self, stream: str, watermark: int) -> Rows:
         """See `StandingEvaluator`. A watermark has no effect without time."""

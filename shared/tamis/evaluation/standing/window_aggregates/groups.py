@@ -35,6 +35,7 @@ from tamis.evaluation.standing.window_aggregates.table import PartialTable, Plac
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
+from tamis.query.computed_columns import with_computed, with_values
 from tamis.query.model import WINDOW_COLUMNS, WINDOW_START, Aggregate, Catalog, Query
 
 _NONE: Places = np.empty(0, np.int64)
@@ -46,6 +47,7 @@ class WindowedGroups:
     """
 
     def __init__(self, query: Query, catalog: Catalog) -> None:
+        catalog = with_computed(catalog, query)
         grouping, window = query.grouping, query.window
         assert grouping is not None
         assert window is not None
@@ -58,6 +60,7 @@ class WindowedGroups:
         self._alias, self._time = source.alias, stream.time
         self._width = window.size // window.slide
         self._by = tuple(column for column in grouping.by if column.name not in WINDOW_COLUMNS)
+        self._computed = [column for _, column in grouping.computed]
         self._partials = partials(grouping.aggregates)
         self._tables = [partial.empty() for partial in self._partials]
         self._groups = DictionaryEncoder()
@@ -76,7 +79,8 @@ class WindowedGroups:
             keep &= pane > self._ended
         at = np.flatnonzero(keep)
         if len(at):
-            taken = {name: vector.take(at) for name, vector in batch.items()}
+            taken: Batch = {name: vector.take(at) for name, vector in batch.items()}
+            taken = with_values(taken, len(at), self._computed)
             self._count(np.asarray(pane[at], np.int64), taken)
         return self._nothing
 

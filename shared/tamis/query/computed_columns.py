@@ -1,0 +1,108 @@
+"""Computed columns: expressions over one stream that a query aggregates or groups by.
+
+A query has them in `Grouping.computed`. Everything that decides or evaluates the query reads them as further
+columns of the stream, so only their values have to be computed, for each batch once. `FILTER (WHERE c)` needs
+nothing of its own: all aggregates except `count(*)` ignore NULL, so `sum(x) FILTER (WHERE c)` is the sum of
+`CASE WHEN c THEN x END`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, columns, substitute
+from tamis.expressions.sql_text import to_sql
+from tamis.expressions.vectorized.evaluate import evaluate
+from tamis.expressions.vectors import Vector
+from tamis.query.model import Catalog, ColumnDef, Query
+
+# A column counts as one with few values if its results are text, or whole numbers in a range of this size.
+_MOST_RESULTS = 64
+
+
+def computed_column(expr: Expr, taken: Mapping[str, Expr | None]) -> ColumnDef:
+    """The column for an expression over the columns of one stream, which have any alias.
+
+    Its name is the SQL of the expression in parentheses, as in messages. `taken` has the names of all columns
+    of the stream, and for those that the query computes their expressions.
+    """
+    own = substitute(expr, lambda column: Column("", column.name, column.type))
+    name = f"({to_sql(own, qualify=False)})"
+    while taken.get(name, own) != own:
+        name = f"({name})"
+    results = _results(own)
+    check = None
+    if results and _few(results):
+        column = Column("", name, own.type)
+        equal = tuple(Call("=", (column, one), Type.BOOLEAN) for one in results)
+        check = equal[0] if len(equal) == 1 else Call("or", equal, Type.BOOLEAN)
+    return ColumnDef(name, own.type, check=check, computed=own)
+
+
+def _results(expr: Expr) -> list[Literal] | None:
+    """The results besides NULL of a CASE with constant results; None for any other expression."""
+    if not isinstance(expr, Call) or expr.op != "case":
+        return None
+    values = (*expr.args[1::2], expr.args[-1])
+    found = [one for one in values if isinstance(one, Literal)]
+    return (
+        [one for one in dict.fromkeys(found) if one.value is not None] if len(found) == len(values) else None
+    )
+
+
+def _few(results: list[Literal]) -> bool:
+    if any(one.type in (Type.DOUBLE, Type.TIMESTAMP, Type.INTERVAL) for one in results):
+        return False
+    numbers = [int(one.value or 0) for one in results if one.type is not Type.VARCHAR]
+    return not numbers or max(numbers) - min(numbers) < _MOST_RESULTS
+
+
+def with_computed(catalog: Catalog, query: Query) -> Catalog:
+    """The catalogue in which streams also have the columns that the query computes."""
+    if query.grouping is None or not query.grouping.computed:
+        return catalog
+    wider = catalog.copy()
+    for name, columns_ in computed_by_stream(query).items():
+        stream = wider.streams[name]
+        wider.streams[name] = replace(stream, columns=(*stream.columns, *columns_))
+    return wider
+
+
+def computed_by_stream(query: Query) -> dict[str, tuple[ColumnDef, ...]]:
+    """The columns that a query computes, each once, by the name of their stream."""
+    streams = {source.alias: source.stream for source in query.sources}
+    found: dict[str, dict[ColumnDef, None]] = {}
+    for alias, column in query.grouping.computed if query.grouping is not None else ():
+        found.setdefault(streams[alias], {})[column] = None
+    return {name: tuple(own) for name, own in found.items()}
+
+
+def meaning(column: Column, query: Query) -> Expr:
+    """The expression over the stream's own columns that a column of the query stands for."""
+    if query.grouping is not None:
+        for alias, one in query.grouping.computed:
+            if (alias, one.name) == (column.alias, column.name) and one.computed is not None:
+                return substitute(one.computed, lambda own: Column(column.alias, own.name, own.type))
+    return column
+
+
+def limited(wanted: Iterable[Column], query: Query, catalog: Catalog) -> tuple[Column, ...]:
+    """The columns whose values must be few so that those of `wanted` are few: a computed column with few
+    results itself, the columns of its expression for any other computed column.
+    """
+    found: list[Column] = []
+    for column in wanted:
+        stream = next((one.stream for one in query.sources if one.alias == column.alias), "")
+        definition = catalog.streams[stream].column(column.name) if stream in catalog.streams else None
+        computed = definition is not None and definition.computed is not None
+        few = definition is not None and (definition.check is not None or column.type is Type.BOOLEAN)
+        found += columns(meaning(column, query)) if computed and not few else [column]
+    return tuple(dict.fromkeys(found))
+
+
+def with_values(batch: Mapping[str, Vector], rows: int, added: Iterable[ColumnDef]) -> Mapping[str, Vector]:
+    """A batch of a stream with the values of its computed columns."""
+    known = {("", name): vector for name, vector in batch.items()}
+    new = {one.name: evaluate(one.computed, known, rows) for one in added if one.computed is not None}
+    return {**batch, **new} if new else batch
