@@ -101,8 +101,10 @@ class Aggregates:
             hint = "write an expression over the columns of one stream"
             context.error(f"{what} has columns of {named}", node, hint)
             return None
-        (alias,) = read
         streams = {source.alias: source.stream for source, _ in self._scope.sources}
+        if not read or not read <= streams.keys():
+            return None  # a mistake in FROM, which is reported
+        (alias,) = read
         catalog, name = context.catalog, streams[alias]
         stream = catalog.streams.get(name) or catalog.tables[name]
         taken: dict[str, Expr | None] = {one.name: None for one in stream.columns}
