@@ -8,7 +8,7 @@ from typing import Literal
 from sqlglot import exp
 
 from tamis.errors import Position, SqlError
-from tamis.query.model import Catalog
+from tamis.query.model import Catalog, DerivedDef
 from tamis.query.syntax.dialect import span
 from tamis.query.syntax.text import Text
 
@@ -41,6 +41,8 @@ class Context:
     later_functions: set[str] = field(default_factory=set)  # defined further down in the text
     called_functions: set[str] = field(default_factory=set)  # by the current statement
     anonymous_names: set[str] = field(default_factory=set)  # given to queries without a name
+    # The subqueries of WITH that the current SELECT can name; None for one with a mistake.
+    subqueries: dict[str, DerivedDef | None] = field(default_factory=dict)
 
     def error(self, what: str, place: int | exp.Expr, hint: str) -> None:
         """Report a mistake at an offset or at an expression."""

@@ -40,7 +40,6 @@ _USE_TIME_BOUNDS = (
     "join the stream with itself and bound the times: "
     "s.ts BETWEEN a.ts - INTERVAL '30' SECOND AND a.ts + INTERVAL '30' SECOND"
 )
-_USE_STREAM = "define the inner query as a stream, CREATE STREAM name AS SELECT …, and read from that stream"
 _USE_EQUALITY = "compare with = or IN (…)"
 _SEND_TUPLES = "send the values as tuples of a stream"
 _USE_ARITHMETIC = "use + - * / ^ and the functions abs, sqrt, exp, ln, log10, power, least, greatest"
@@ -48,7 +47,10 @@ _CURRENT_TIME = (
     "the current time is not supported",
     "compare the event times of tuples",
 )
-_SUBQUERY = ("subqueries are not supported", _USE_STREAM)
+_SUBQUERY = (
+    "subqueries are supported only in FROM and WITH",
+    "write FROM (SELECT …) AS name, or WITH name AS (SELECT …) in front of the query",
+)
 _LATERAL = ("LATERAL is not supported", "join streams with JOIN … ON")
 _WINDOW_FUNCTIONS = ("window functions are not supported", _USE_TIME_BOUNDS)
 
@@ -59,7 +61,6 @@ CLAUSES: dict[str, Refusal] = {
     "order": ("ORDER BY is not supported: alarms are sent as soon as they arise", "leave ORDER BY out"),
     "limit": ("LIMIT is not supported: a stream has no end", "leave LIMIT out"),
     "offset": ("OFFSET is not supported: a stream has no end", "leave OFFSET out"),
-    "with_": ("WITH … AS (SELECT …) is not supported", _USE_STREAM),
     "windows": _WINDOW_FUNCTIONS,
     "qualify": ("QUALIFY is not supported", "put the condition into WHERE"),
     "laterals": _LATERAL,

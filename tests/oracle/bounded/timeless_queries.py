@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import duckdb
 
@@ -69,6 +70,40 @@ def sources_of(r: random.Random, *, three: bool = False) -> list[str]:
     """What stands in FROM, `three` sources at times."""
     joins = [["s x"], ["s x", "t y"], ["s x", "t y"], ["s x", "t y"], ["s x", "s y"], ["t x", "s y"]]
     return r.choice([*joins, ["s x", "t y", "s z"]] if three else joins)
+
+
+_SUBQUERIES = {
+    "s": (
+        "SELECT a, b, f, v, x FROM s WHERE a <> 2",
+        "SELECT b AS a, a - 1 AS b, NOT f AS f, v, -x AS x FROM s",
+    ),
+    "t": ("SELECT * FROM t WHERE d > -2 AND g", "SELECT c + 1 AS c, d, g, 'x' AS w, y FROM t WHERE y < 5"),
+}
+
+
+def through_subqueries(r: random.Random, sql: str) -> str:
+    """The query with some sources replaced by subqueries, in FROM or in WITH."""
+    if r.random() < 0.6:
+        return sql
+    named: list[str] = []
+
+    def subquery(found: re.Match[str]) -> str:
+        stream, alias = found.groups()
+        inner = r.choice(_SUBQUERIES[stream])
+        match r.randrange(4):
+            case 0:
+                return found[0]
+            case 1:
+                return f"({inner}) AS {alias}"
+            case 2:
+                own = "a" if stream == "s" else "d"
+                return f"(WITH n AS ({inner}) SELECT * FROM n WHERE {own} IS NOT NULL) {alias}"
+            case _:
+                named.append(f"w{len(named)} AS ({inner})")
+                return f"w{len(named) - 1} {alias}"
+
+    made = re.sub(r"(?<=[ ,])([st]) ([xyz])(?=[ ,]|$)", subquery, sql)
+    return f"WITH {', '.join(named)} {made}" if named else made
 
 
 def where(r: random.Random, sources: list[str], limited: float = 0.5) -> str:

@@ -69,4 +69,4 @@ def test_the_examples_of_the_documentation_parse() -> None:
     blocks = re.findall(r"```sql\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     catalog = catalog_of(*blocks)  # each sees those before it
     assert list(catalog.streams) == ["air", "surface"] and list(catalog.derived) == ["warm"]
-    assert list(catalog.alerts) == ["hot", "condensation", "muggy"]
+    assert list(catalog.alerts) == ["hot", "condensing", "condensation", "muggy"]

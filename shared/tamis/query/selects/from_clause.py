@@ -6,16 +6,18 @@ expressions of its SELECT. If it joins, its streams get the aliases `alias.inner
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from tamis.errors import Position
 from tamis.expressions.nodes import Column, Expr, substitute
 from tamis.query.context import Context
 from tamis.query.model import Conjunct, DerivedDef, Source, StreamDef, TableDef
 from tamis.query.names import suggest
 from tamis.query.selects import windows
 from tamis.query.selects.scope import FromItem, FromScope
+from tamis.query.selects.subqueries import ResolveQuery, subquery_in_from
 from tamis.query.syntax.cursor import LONGEST_NAME
 from tamis.query.syntax.dialect import span
 from tamis.query.syntax.identifiers import Name, name_of
@@ -36,8 +38,12 @@ class Condition:
     visible: int
 
 
-def resolve_from(context: Context, node: exp.Select, scope: FromScope, offset: int) -> list[Condition]:
-    """Add the items of FROM to `scope`; returns the conditions of ON and WHERE."""
+def resolve_from(
+    context: Context, node: exp.Select, scope: FromScope, offset: int, resolve: ResolveQuery
+) -> list[Condition]:
+    """Add the items of FROM to `scope`; returns the conditions of ON and WHERE. `resolve` is for its
+    subqueries.
+    """
     conditions: list[Condition] = []
     clause = node.args.get("from_")
     if clause is None:
@@ -45,10 +51,10 @@ def resolve_from(context: Context, node: exp.Select, scope: FromScope, offset: i
             context.error("this SELECT has no FROM", offset, "write SELECT … FROM stream")
         scope.items.append(FromItem("", "", None))
     else:
-        _add_item(context, clause.this, scope)
+        _add_item(context, clause.this, scope, resolve)
     for join in node.args.get("joins") or []:
         _check_join(context, join)
-        _add_item(context, join.this, scope)
+        _add_item(context, join.this, scope, resolve)
         if join.args.get("on") is not None:
             conditions.append(Condition("ON", join.args["on"], len(scope.items)))
     if node.args.get("where") is not None:
@@ -74,9 +80,9 @@ def _check_join(context: Context, join: exp.Expr) -> None:
         context.error("this JOIN has no ON", join, "write JOIN … ON condition")
 
 
-def _add_item(context: Context, table: exp.Expr, scope: FromScope) -> None:
+def _add_item(context: Context, table: exp.Expr, scope: FromScope, resolve: ResolveQuery) -> None:
     """Add one item of FROM to the scope."""
-    item = _item(context, table)
+    item = _item(context, table, resolve)
     if item is None:
         alias = table.args.get("alias")
         identifier = None if alias is None else alias.this
@@ -109,8 +115,11 @@ def _check_alias(context: Context, table: exp.Expr, item: FromItem) -> None:
     context.error(what, table, "choose a shorter name after AS")
 
 
-def _item(context: Context, table: exp.Expr) -> FromItem | None:
-    """The stream or table of one item of FROM; None if it names neither, which is reported."""
+def _item(context: Context, table: exp.Expr, resolve: ResolveQuery) -> FromItem | None:
+    """The stream, table or subquery of one item of FROM; None if it is none of them, which is reported."""
+    if isinstance(table, exp.Subquery):
+        found = subquery_in_from(context, table, resolve)
+        return None if found is None else _inlined(found.name, found)
     if not isinstance(table, exp.Table):
         what, hint = EXPRESSIONS.get(type(table), ("this isn't a stream", "write the name of a stream"))
         context.error(what, table, hint)
@@ -143,6 +152,9 @@ def _item(context: Context, table: exp.Expr) -> FromItem | None:
 def _defined(context: Context, table: exp.Expr, alias: str, name: Name) -> FromItem:
     """The stream or table of the catalogue with a name. If there is none, that is reported."""
     catalog = context.catalog
+    if name.text in context.subqueries:
+        subquery = context.subqueries[name.text]
+        return FromItem(alias, name.text, None) if subquery is None else _inlined(alias, subquery)
     if name.text in context.broken_streams:
         return FromItem(alias, name.text, None)
     stream = catalog.raw_stream(name.text)
@@ -151,9 +163,9 @@ def _defined(context: Context, table: exp.Expr, alias: str, name: Name) -> FromI
     if name.text in catalog.tables:
         return _base(alias, catalog.tables[name.text])
     if name.text in catalog.derived:
-        return _derived(context, table, alias, catalog.derived[name.text])
+        return _inlined(alias, catalog.derived[name.text], context.text.position(span(table)[0]))
     if "stream" not in context.incomplete:
-        known = [*catalog.raw_streams, *catalog.derived, *catalog.tables]
+        known = [*context.subqueries, *catalog.raw_streams, *catalog.derived, *catalog.tables]
         context.error(f"there is no stream '{name.text}'", name.offset, suggest(name.text, known))
         context.broken_streams.add(name.text)
     return FromItem(alias, name.text, None)
@@ -184,9 +196,12 @@ def _base(alias: str, stream: StreamDef | TableDef) -> FromItem:
     return FromItem(alias, stream.name, columns, (Source(alias, stream.name),))
 
 
-def _derived(context: Context, table: exp.Expr, alias: str, derived: DerivedDef) -> FromItem:
+def _inlined(alias: str, derived: DerivedDef, position: Position | None = None) -> FromItem:
+    """A derived stream, whose conditions are shown at `position`, or a subquery, which has no position: its
+    conditions are shown where they are.
+    """
     inner = derived.query.sources
-    position = context.text.position(span(table)[0])
+    name = () if position is None else (derived.name,)
 
     def compound(inner_alias: str) -> str:
         return alias if len(inner) == 1 else f"{alias}.{inner_alias}"
@@ -198,6 +213,9 @@ def _derived(context: Context, table: exp.Expr, alias: str, derived: DerivedDef)
         alias,
         derived.name,
         {output.name: renamed(output.expr) for output in derived.query.select},
-        tuple(Source(compound(one.alias), one.stream, (derived.name, *one.via)) for one in inner),
-        tuple(Conjunct(renamed(c.expr), c.text, position) for c in derived.query.conjuncts),
+        tuple(replace(one, alias=compound(one.alias), via=(*name, *one.via)) for one in inner),
+        tuple(
+            Conjunct(renamed(c.expr), c.text, c.position if position is None else position)
+            for c in derived.query.conjuncts
+        ),
     )

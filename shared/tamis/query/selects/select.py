@@ -15,11 +15,12 @@ from tamis.query.selects.from_clause import Condition, resolve_from
 from tamis.query.selects.scope import FromScope
 from tamis.query.selects.select_list import resolve_outputs
 from tamis.query.selects.similarity import Similarities
+from tamis.query.selects.subqueries import ResolveQuery, named_subqueries
 from tamis.query.syntax.dialect import span
 from tamis.query.syntax.identifiers import name_of
 from tamis.query.unsupported import CLAUSES, DISTINCT_ON, DISTINCT_WINDOWS, USE_WINDOWS
 
-_ALWAYS_SUPPORTED = ("expressions", "from_", "joins", "where")
+_ALWAYS_SUPPORTED = ("expressions", "from_", "joins", "where", "with_")
 _AGGREGATING = ("group", "having")  # supported over streams without event time, and over windows
 
 
@@ -37,15 +38,22 @@ class _Evaluation:
     windowed: bool = False
 
 
-def resolve_select(context: Context, node: exp.Expr, offset: int) -> Query | None:
-    """The query of a SELECT; None if a mistake was reported. `offset` is where the SELECT begins."""
+def resolve_select(context: Context, node: exp.Expr, offset: int, resolve: ResolveQuery) -> Query | None:
+    """The query of a SELECT; None if a mistake was reported. `offset` is where the SELECT begins, and
+    `resolve` is for its subqueries.
+    """
     if not isinstance(node, exp.Select):
         hint = "write SELECT … FROM … WHERE …, without parentheses around it"
         context.error("this isn't a SELECT", offset, hint)
         return None
+    with named_subqueries(context, node, resolve):
+        return _resolved(context, node, offset, resolve)
+
+
+def _resolved(context: Context, node: exp.Select, offset: int, resolve: ResolveQuery) -> Query | None:
     complete = _check_clauses(context, node, offset)
     scope = FromScope()
-    conditions = resolve_from(context, node, scope, offset)
+    conditions = resolve_from(context, node, scope, offset, resolve)
     aliases = [item.args["alias"] for item in node.expressions if isinstance(item, exp.Alias)]
     output_names = frozenset(name_of(alias).text for alias in aliases)
     scope.output_names = output_names

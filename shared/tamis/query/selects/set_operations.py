@@ -10,27 +10,35 @@ from tamis.expressions.nodes import Type
 from tamis.query.context import Context
 from tamis.query.model import Query
 from tamis.query.selects.select import resolve_select
+from tamis.query.selects.subqueries import named_subqueries
 from tamis.query.syntax.dialect import span
 
 _SEPARATE_ALERTS = "write an alert of its own for each SELECT"
-_CLAUSES = ("order", "limit", "offset", "with_", "by_name")
+_CLAUSES = ("order", "limit", "offset", "by_name")
 
 
 def resolve_query(context: Context, node: exp.Expr, offset: int) -> Query | None:
     """The query of a syntax tree; None if a mistake was reported. `offset` is where its text begins."""
     if not isinstance(node, exp.SetOperation):
-        return resolve_select(context, node, offset)
+        return resolve_select(context, node, offset, resolve_query)
     if not isinstance(node, exp.Union):
         kind = type(node).__name__.upper()
         context.error(f"{kind} is not supported yet", offset, _SEPARATE_ALERTS)
         return None
+    with named_subqueries(context, node, resolve_query):
+        return _union(context, node, offset)
+
+
+def _union(context: Context, node: exp.Union, offset: int) -> Query | None:
+    """The query of a UNION."""
     found = _operands(context, node, offset)
     if found is None:
         return None
     selects, distinct = found
     offsets = [offset, *(span(select)[0] for select in selects[1:])]
     before = len(context.errors)
-    queries = [resolve_select(context, one, at) for one, at in zip(selects, offsets, strict=True)]
+    pairs = zip(selects, offsets, strict=True)
+    queries = [resolve_select(context, one, at, resolve_query) for one, at in pairs]
     members = [query for query in queries if query is not None]
     if len(members) < len(queries) or len(context.errors) > before:
         return None
@@ -38,7 +46,7 @@ def resolve_query(context: Context, node: exp.Expr, offset: int) -> Query | None
         _check_member(context, member, members[0], at)
         if len(context.errors) > before:
             return None
-    return _union(members, distinct)
+    return _together(members, distinct)
 
 
 def _operands(context: Context, node: exp.Union, offset: int) -> tuple[list[exp.Expr], bool] | None:
@@ -50,7 +58,9 @@ def _operands(context: Context, node: exp.Union, offset: int) -> tuple[list[exp.
     rest: exp.Expr = node
     while isinstance(rest, exp.Union):
         distincts.add(bool(rest.args.get("distinct")))
-        clause = next((key for key in _CLAUSES if rest.args.get(key)), None)
+        # The WITH of the whole query is resolved before.
+        clauses = _CLAUSES if rest is node else (*_CLAUSES, "with_")
+        clause = next((key for key in clauses if rest.args.get(key)), None)
         if clause is not None:
             what = f"{clause.strip('_').replace('_', ' ').upper()} of a UNION is not supported"
             context.error(what, offset, "leave it out")
@@ -81,7 +91,7 @@ def _column_types(query: Query) -> list[Type]:
     return [Type.BIGINT if type_ is Type.INT else type_ for type_ in types]
 
 
-def _union(members: list[Query], distinct: bool) -> Query:
+def _together(members: list[Query], distinct: bool) -> Query:
     """The union of queries. All are evaluated in the same way: timeless if each of them is, else in time."""
     timeless = all(member.timeless for member in members)
     return Query(

@@ -28,6 +28,10 @@ def select_tree(cursor: Cursor, errors: list[SqlError]) -> exp.Expr:
         raise cursor.unexpected("SELECT", "write SELECT column, … FROM stream WHERE condition")
     if tokens[0].text.upper() == "WITH" and len(tokens) > 1 and tokens[1].text == "(":
         raise cursor.text.error("expected SELECT, found 'WITH'", tokens[0].start, OPTIONS_FIRST)
+    recursive = [token.text.upper() for token in tokens[:2]] == ["WITH", "RECURSIVE"]
+    if recursive and len(tokens) > 2 and tokens[2].text.upper() not in ("AS", "("):
+        hint = "write WITH name AS (SELECT …); a subquery can't read itself"
+        raise cursor.text.error("WITH RECURSIVE is not supported", tokens[1].start, hint)
     recoveries = min(MOST_RECOVERIES, MOST_REPARSED_TOKENS // len(tokens))
     while True:
         try:

@@ -73,9 +73,7 @@ def _parts(tokens: list[Token]) -> Iterator[tuple[Clause, int, int]]:
     that runs to the end of the tokens has swallowed FROM and is left out.
     """
     clause: Clause = "select"
-    start, depth, betweens = 1, 0, 0
-    if len(tokens) > 1 and tokens[1].token_type in (TokenType.DISTINCT, TokenType.ALL):
-        start = 2
+    start, depth, betweens = _first_column(tokens), 0, 0
     for index in range(start, len(tokens)):
         kind = tokens[index].token_type
         depth += (kind in _OPENING) - (kind in _CLOSING)
@@ -95,6 +93,19 @@ def _parts(tokens: list[Token]) -> Iterator[tuple[Clause, int, int]]:
             return
     if clause == "condition":
         yield clause, start, len(tokens)
+
+
+def _first_column(tokens: list[Token]) -> int:
+    """The index of the first column of SELECT, after the subqueries of WITH."""
+    start = depth = 0
+    while start < len(tokens) and (depth or tokens[start].token_type != TokenType.SELECT):
+        kind = tokens[start].token_type
+        depth += (kind in _OPENING) - (kind in _CLOSING)
+        start += 1
+    start += 1
+    if start < len(tokens) and tokens[start].token_type in (TokenType.DISTINCT, TokenType.ALL):
+        start += 1
+    return start
 
 
 def _next_clause(clause: Clause, kind: TokenType, betweens: int) -> Clause | None:

@@ -72,6 +72,8 @@ def _hint(
         return "a query has only one WHERE; write the condition of a JOIN after ON"
     if found == "GROUP":
         return "write GROUP BY column, …"
+    if expected and expected[1].startswith("CTE"):
+        return "write name AS (SELECT …) after WITH and after each comma, then SELECT"
     if expected:
         name = "the name of a stream" if expected[1] == "table name" else expected[1]
         return f"write {name} here"

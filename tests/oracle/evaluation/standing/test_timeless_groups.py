@@ -60,9 +60,8 @@ def _query(r: random.Random, *, three: bool = False) -> tuple[str, int]:
     compared = [one for one in [*calls[:1], *by] if one not in (*flags, *tests, *labels, f"min({texts[0]})")]
     kept = [f"{one} {r.choice(('>', '<', '!='))} {r.randint(-2, 3)}" for one in compared if r.random() < 0.25]
     having = f" HAVING {' AND '.join(kept)}" if kept else ""
-    return f"SELECT {outputs} FROM {', '.join(sources)}{queries.where(r, sources, 0.7)}{group}{having}", len(
-        by
-    )
+    sql = f"SELECT {outputs} FROM {', '.join(sources)}{queries.where(r, sources, 0.7)}{group}{having}"
+    return queries.through_subqueries(r, sql), len(by)
 
 
 def columns_beside(column: str, others: list[str]) -> list[str]:
@@ -113,8 +112,9 @@ def _play(
 
 def _rows_of(alert: AlertDef) -> str:
     """The rows under the aggregates."""
-    body = alert.sql[alert.sql.index(" FROM ") :].split(" GROUP BY ")[0].split(" HAVING ")[0]
-    return f"SELECT 1{body}"
+    sql = alert.sql.split(" GROUP BY ", maxsplit=1)[0].split(" HAVING ", maxsplit=1)[0]
+    at = sql.index(") SELECT ") + 2 if sql.startswith("WITH ") else 0
+    return f"{sql[:at]}SELECT 1{sql[sql.index(' FROM ', at) :]}"
 
 
 def same(found: Rows, wanted: Rows) -> bool:

@@ -35,8 +35,10 @@ def test_the_rows_of_every_prefix_are_those_of_duckdb(times: int) -> None:
 
 def _query(r: random.Random, *, three: bool = False) -> str:
     if r.random() < 0.8:
-        return _select(r, r.choice(("", "DISTINCT ")), three=three)
-    return f" UNION {r.choice(('', 'ALL '))}".join(_select(r, "", 1) for _ in range(r.randint(2, 3)))
+        made = _select(r, r.choice(("", "DISTINCT ")), three=three)
+    else:
+        made = f" UNION {r.choice(('', 'ALL '))}".join(_select(r, "", 1) for _ in range(r.randint(2, 3)))
+    return queries.through_subqueries(r, made)
 
 
 def _select(r: random.Random, distinct: str, most: int | None = None, *, three: bool = False) -> str:

@@ -1,0 +1,147 @@
+"""Subqueries in FROM and in WITH: derived streams without a statement of their own.
+
+They are inlined into the query that reads them, as derived streams are, and nothing else can see them. Their
+mistakes and conditions keep their own places in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from sqlglot import exp
+
+from tamis.query.context import Context
+from tamis.query.functions import AGGREGATE_FUNCTIONS
+from tamis.query.model import DerivedDef, Output, Query
+from tamis.query.scalars.calls import called_name
+from tamis.query.syntax.dialect import span
+from tamis.query.syntax.identifiers import name_of
+
+ResolveQuery = Callable[[Context, exp.Expr, int], Query | None]
+"""Resolves a SELECT or UNION, which begins at an offset; None if a mistake was reported."""
+
+_UNNAMED = "write FROM (SELECT …) AS name"
+
+
+@contextmanager
+def named_subqueries(context: Context, node: exp.Expr, resolve: ResolveQuery) -> Iterator[None]:
+    """The subqueries of the WITH of `node` can be named within this block. Each sees those before it. A name
+    hides a stream with the same name.
+    """
+    clause = node.args.get("with_")
+    outer = context.subqueries
+    context.subqueries = dict(outer)
+    own: set[str] = set()
+    for one in [] if clause is None else clause.expressions:
+        alias = one.args["alias"]
+        name = name_of(alias.this)
+        found = subquery(context, one.this, name.text, alias.args.get("columns") or (), resolve)
+        if name.text in own:
+            hint = "give one of them another name"
+            context.error(f"two subqueries of WITH have the name '{name.text}'", name.offset, hint)
+            found = None
+        own.add(name.text)
+        context.subqueries[name.text] = found
+    try:
+        yield
+    finally:
+        context.subqueries = outer
+
+
+def subquery_in_from(context: Context, table: exp.Expr, resolve: ResolveQuery) -> DerivedDef | None:
+    """The SELECT in parentheses of an item of FROM; None if a mistake was reported."""
+    if isinstance(table.this, exp.Table):
+        context.error("nested joins are not supported", table, "write one JOIN … ON after the other")
+        return None
+    alias = table.args.get("alias")
+    if alias is None or alias.this is None:
+        context.error("a subquery in FROM needs a name", table, _UNNAMED)
+    others = [key for key, value in table.args.items() if value and key not in ("this", "alias", "joins")]
+    if others:
+        what = f"'{context.source(table)[:60]}' isn't a subquery"
+        context.error(what, table, _UNNAMED)
+        return None
+    name = "" if alias is None or alias.this is None else name_of(alias.this).text
+    columns = () if alias is None else alias.args.get("columns") or ()
+    found = subquery(context, table.this, name, columns, resolve)
+    return found if name else None
+
+
+def subquery(
+    context: Context, node: exp.Expr, name: str, columns: Sequence[exp.Expr], resolve: ResolveQuery
+) -> DerivedDef | None:
+    """A subquery as a derived stream; None if a mistake was reported. `columns` are names for its columns."""
+    offset = span(node)[0]
+    aggregate = _aggregate(context, node)
+    if aggregate is not None:
+        # Nothing else is said: the aggregate may also lack windows.
+        hint = "write the aggregates in the query itself, and conditions on them in HAVING"
+        context.error("a subquery with aggregates is not supported yet", aggregate, hint)
+        return None
+    query = resolve(context, node, offset)
+    if query is None:
+        return None
+    refusal = _unsupported(query)
+    if refusal is not None:
+        context.error(refusal[0], offset, refusal[1])
+        return None
+    if len({output.name for output in query.select}) < len(query.select):
+        return None
+    if columns and len(columns) != len(query.select):
+        what = f"'{name}' has {len(query.select)} columns, and {len(columns)} names"
+        context.error(what, columns[0], "write one name for each column of its SELECT")
+        return None
+    if columns:
+        names = [name_of(one).text for one in columns]
+        twice = next((one for one in names if names.count(one) > 1), None)
+        if twice is not None:
+            context.error(
+                f"two columns of '{name}' have the name '{twice}'", columns[0], "rename one of them"
+            )
+            return None
+        renamed = (Output(new, one.expr) for new, one in zip(names, query.select, strict=True))
+        query = replace(query, select=tuple(renamed))
+    for stream in query.watched:
+        # As after a statement: the query that reads the subquery looks its streams up by name.
+        context.catalog.streams.setdefault(stream.name, stream)
+    return DerivedDef(name, query, position=context.text.position(offset))
+
+
+def _aggregate(context: Context, node: exp.Expr) -> exp.Expr | None:
+    """The first clause or call that aggregates; None without any."""
+    for select in _selects(node):
+        for key in ("group", "having"):
+            clause: exp.Expr | None = select.args.get(key)
+            if clause is not None:
+                return clause
+        for output in select.expressions:
+            calls: Iterator[exp.Expr] = output.find_all(exp.Anonymous)
+            for call in calls:
+                name = called_name(call)
+                if name in AGGREGATE_FUNCTIONS and name not in context.catalog.functions:
+                    return call
+    return None
+
+
+def _selects(node: exp.Expr) -> Iterator[exp.Expr]:
+    if isinstance(node, exp.SetOperation):
+        yield from _selects(node.this)
+        yield from _selects(node.expression)
+    elif isinstance(node, exp.Select):
+        yield node
+
+
+def _unsupported(query: Query) -> tuple[str, str] | None:
+    """The refusal of a query that a subquery can't be, and a hint; None if the query is supported."""
+    if query.members:
+        return "a subquery with a UNION is not supported yet", "write an alert of its own for each SELECT"
+    if query.window is not None:
+        hint = (
+            "write the windows in the FROM of the query itself: TUMBLE takes the name of a subquery in WITH"
+        )
+        return "a subquery with windows is not supported yet", hint
+    if query.distinct:
+        return "a subquery with DISTINCT is not supported yet", "write DISTINCT in the query itself"
+    return None
