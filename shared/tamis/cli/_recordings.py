@@ -101,7 +101,7 @@ def read_recordings(
 def _check(files: Mapping[str, object], readers: Mapping[str, str], catalog: Catalog, asked: str) -> None:
     """Check that exactly the streams in `readers` (stream to a query that reads it) have recordings."""
     for stream in files:
-        if stream not in catalog.streams:
+        if catalog.raw_stream(stream) is None:
             raise InputError(
                 _unknown(stream, catalog), where=f"--input {stream}=", hint=f"give {', '.join(readers)}"
             )

@@ -59,18 +59,15 @@ class Pairs:
         self.s[variance < LEAST_VARIANCE] = 0
         self.variance: LongDoubles = np.where(variance < LEAST_VARIANCE, 0, variance)
 
-    def distance(self, a: LongDoubles, b: LongDoubles) -> LongDoubles:
-        """The distance for a scale and a shift of each window."""
+    def distance(self, a: LongDoubles, offset: LongDoubles) -> LongDoubles:
+        """The distance for a scale of each window, and the mean of the mapped window less the pattern's."""
         residual = self.q - a[:, None] * self.s
-        offset = a * self.s_mean + b - self.q_mean
         found: LongDoubles = np.sqrt((residual * residual).mean(axis=1) + offset * offset)
         return found
 
-    def error(self, a: LongDoubles, b: LongDoubles) -> LongDoubles:
-        """A bound of the rounding error of `distance`."""
-        size = np.abs(self.q).max() + np.abs(a) * np.abs(self.s).max(axis=1)
-        offset = np.abs(a * self.s_mean) + np.abs(b) + np.abs(self.q_mean)
-        found: LongDoubles = 64 * _EPSILON * (size + offset)
+    def offset(self, a: LongDoubles, b: LongDoubles) -> LongDoubles:
+        """The mean of a window, mapped by scale and shift, less the mean of the pattern."""
+        found: LongDoubles = a * self.s_mean + b - self.q_mean
         return found
 
 
@@ -89,13 +86,16 @@ def least_fits(pairs: Pairs, scale: Limits, shift: Limits) -> Fits:
         best = np.full((3, count), np.inf, np.longdouble)
         for column in tried:
             a = np.clip(np.where(np.isfinite(column), column, 1), *scale)
-            b = np.clip(pairs.q_mean - a * means, *shift)
-            found = np.where(a > 0, pairs.distance(a, b), np.inf)
+            wanted = pairs.q_mean - a * means
+            b = np.clip(wanted, *shift)
+            found = np.where(a > 0, pairs.distance(a, b - wanted), np.inf)
             best = np.where(found < best[0], np.array([found, a, b]), best)
-    distance, a, b = best
-    known = np.isfinite(distance)
-    error = np.zeros(count, np.longdouble)
-    error[known] = pairs.error(a, b)[known]
+        distance, a, b = best
+        size = np.abs(pairs.q).max() + np.abs(a) * np.abs(pairs.s).max(axis=1)
+        # Only a shift at an end of its range leaves an offset, whose parts are rounded.
+        at_end = (b == shift[0]) | (b == shift[1])
+        size += np.where(at_end, np.abs(a * means) + np.abs(b) + abs(pairs.q_mean), 0)
+        error = np.where(np.isfinite(distance), 64 * _EPSILON * size, 0)
     return Fits(distance, a, b, error)
 
 

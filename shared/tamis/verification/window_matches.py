@@ -151,7 +151,9 @@ class _Shape:
             inside &= (b >= self.shift[0]) & (b <= self.shift[1])
             # The best scale may lie between two doubles.
             between = 1e-15 * (np.abs(a) * (mean + np.abs(pairs.s).max(axis=1)) + np.abs(b))
-            reached = pairs.distance(np.where(known, a, 0), np.where(known, b, 0)) <= most + between
+            given = np.where(known, a, 0).astype(np.longdouble)
+            offset = pairs.offset(given, np.where(known, b, 0))
+            reached = pairs.distance(given, offset) <= most + between
         found: Mask = same & (~known | (reached & inside))
         return found
 

@@ -18,6 +18,7 @@ from tamis.query.watches import NamedPattern, Watch
 from tamis.recordings.typed import Recording, read_recording
 
 SECOND = 1_000_000
+START = 1_700_000_000 * SECOND
 Row = tuple[int, str, int, float | None, int]  # file, key, time, value, level
 
 
@@ -57,7 +58,7 @@ class RandomRecording:
         random = self.random
         keys = random.choice(list("abc")[: int(random.integers(1, 4))], count)
         pauses = np.where(random.random(count) < 0.02, random.choice([5, 30, 4000], count), 1)
-        times = np.cumsum(random.choice([0, 1, 1, 2], count) * pauses) * SECOND
+        times = START + np.cumsum(random.choice([0, 1, 1, 2], count) * pauses) * SECOND
         values = self._values(count)
         levels = random.integers(0, 4, count)
         # A reading is behind by up to twice the delay, so that some are late.
@@ -102,6 +103,10 @@ class RandomRecording:
 
     def recording(self, folder: Path) -> Recording:
         """The recording, from files of CSV."""
+        return read_recording(self.stream, self.write(folder))
+
+    def write(self, folder: Path) -> list[str]:
+        """Write a file of CSV for each file of the recording."""
         paths = []
         for file in dict.fromkeys(row[0] for row in self.rows):
             lines = ["k,ts,value,level"]
@@ -110,7 +115,7 @@ class RandomRecording:
                     lines.append(f"{key},{time},{'' if value is None else repr(value)},{level}")
             paths.append(folder / f"{file}.csv")
             paths[-1].write_text("\n".join(lines) + "\n")
-        return read_recording(self.stream, [str(path) for path in paths])
+        return [str(path) for path in paths]
 
     def readings(self, value: Value) -> list[Reading]:
         """The readings of an expression, as the brute force takes them."""
@@ -119,11 +124,10 @@ class RandomRecording:
             for file, key, time, number, level in self.rows
         ]
 
-    def watch(self, value: Value) -> Watch:
-        """A watch whose patterns are changed windows of the readings, or random."""
+    def patterns(self, of: Callable[[float | None, int], float | None]) -> list[NamedPattern]:
+        """Patterns that are changed windows of the readings, or random."""
         random = self.random
-        known = np.array([one.value for one in self.readings(value) if one.value is not None])
-        known = known[np.abs(known) < 1e100]
+        known = np.array([v for row in self.rows if (v := of(row[3], row[4])) is not None])
         patterns: list[NamedPattern] = []
         while len(patterns) < random.integers(1, 5):
             n = int(random.choice([2, 3, 3, 4, 5, 7]))
@@ -136,6 +140,12 @@ class RandomRecording:
             if np.ptp(values) > 0:
                 gap = self.max_gap if random.random() < 0.7 else 3600 * SECOND
                 patterns.append(NamedPattern(f"p{len(patterns)}", tuple(values.tolist()), gap))
+        return patterns
+
+    def watch(self, value: Value) -> Watch:
+        """A watch of an expression with random patterns and limits."""
+        random = self.random
+        patterns = self.patterns(value.of)
         ranges: tuple[Range | None, ...] = (None, (1, 1), (0.5, 2), (0.3, None))
         scale = ranges[int(random.integers(4))]
         shift = (None, None, (0, 0), (-5, 50))[int(random.integers(4))]

@@ -58,10 +58,12 @@ def test_columns_are_those_of_brute_force(times: int, tmp_path: Path) -> None:
                 seen["matches"] += row[3] is not None
                 seen["open"] += len(others) > 1
             assert columns_of(watch, reference) == columns_of(watch, ours), f"seed {seed}"
-            open_rows |= [len(others) > 1 for others in possible]
+            # Exact similarity is not always seen by long doubles.
+            open_rows |= [
+                len(others) > 1 or any(one.distance <= one.near for one in others) for others in possible
+            ]
             seen["late"] += len(late)
-        # Both have their own margin for windows that are exactly similar.
-        assert (reference.uncertain & ~open_rows).sum() == 0, f"seed {seed}"
+        assert not (reference.uncertain & ~open_rows).any(), f"seed {seed}"
     assert seen["matches"] > seen["windows"] / 100, seen
     assert seen["late"] > seen["windows"] / 100, seen
 
