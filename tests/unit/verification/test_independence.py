@@ -17,6 +17,7 @@ SHARED = {
     "tamis.expressions.exact.rounding",  # has an oracle of its own
     "tamis.expressions.python_functions",  # finds the operator's functions by their names
     "tamis.expressions.vectors",  # what the columns of recordings are
+    "tamis.query.computed_columns",  # the expressions that columns of the parsed SQL stand for
     "tamis.query.model",
     "tamis.query.watches",
     "tamis.recordings.typed",
