@@ -46,8 +46,11 @@ def _set(view: View, metrics: Metrics) -> None:
         metrics.set("tamis_registry_unproven_streams", count, query=query, certificate=certificate)
     for alert in {query.alert for query in view.plan.queries if view.unproven(query)}:
         metrics.set("tamis_registry_unproven_queries", 1, query=alert)
-    for stream_plan in view.plan.streams:
-        metrics.set("tamis_registry_topics", len(stream_plan.topics), stream=stream_plan.name)
+    topics = Counter[str]()
+    for planned in view.plan.streams:
+        topics[planned.shards_of] += len(planned.topics)
+    for stream, count in topics.items():
+        metrics.set("tamis_registry_topics", count, stream=stream)
     leases = Counter(lease.stream for lease in view.state.leases.values())
     for stream, count in leases.items():
         metrics.set("tamis_registry_leases", count, stream=stream)

@@ -62,9 +62,9 @@ def command(source: str, query: str | None, run_witness: bool, as_json: bool) ->
 
 def _stands(query: AlertDef | DerivedDef, catalog: Catalog) -> bool:
     """True if every stream that the query reads still exists at the end of the file."""
-    return all(
-        source.stream in catalog.streams or source.stream in catalog.tables for source in query.query.sources
-    )
+    bases = {stream.name: stream.shown_name for stream in query.query.watched}
+    read = (bases.get(source.stream, source.stream) for source in query.query.sources)
+    return all(name in catalog.streams or name in catalog.tables for name in read)
 
 
 def _listed(asked: dict[str, AlertDef | DerivedDef]) -> str:

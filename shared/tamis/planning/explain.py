@@ -27,8 +27,10 @@ from tamis.plan.model import GREATEST
 from tamis.plan.omission import Omission, bare
 from tamis.planning.join_bounds import TIME_BOUNDED
 from tamis.planning.missing_watermarks import lacking
-from tamis.planning.verdict import Verdict, judge
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Source, Window
+from tamis.planning.verdict import Verdict, in_words, judge
+from tamis.planning.watched_source import WatchedSource
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Source, StreamDef, Window
+from tamis.query.patterns.watch_text import WatchText
 from tamis.sharing.selectivity import SelectivityEstimator, ShareEstimate, StreamStatistics
 
 _WIDTH = 100
@@ -36,6 +38,7 @@ _GROWTH_HEADS = ("states to distinguish", "entries kept by Tamis")
 # Where a sentence of a reason begins: such a text is a list of reasons.
 _NEXT_SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])")
 INLINED = "inlined where it is read"
+_IMPLIED = "The other conditions imply {}, by which edges filter, too"
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class SourceExplanation:
     window: Window | None = None
     implied: Expr | None = None  # by the other conditions: edges apply it beside the filter
     selectivity: ShareEstimate | None = None  # of both, where it was asked for and can be estimated
+    watched: StreamDef | None = None  # the watched stream in place of the stream, which `filter` reads
 
     @staticmethod
     def without_omission(source: Source, filter_: Expr | None, reason: str) -> SourceExplanation:
@@ -73,14 +77,32 @@ class SourceExplanation:
     @property
     def predicate(self) -> str | None:
         """The filter as SQL."""
-        return None if self.filter is None else to_sql(self.filter)
+        return None if self.filter is None else self._text(self.filter)
 
-    def _implied(self) -> str:
-        assert self.implied is not None
-        return f"The other conditions imply {to_sql(self.implied)}, by which edges filter, too"
+    @property
+    def implied_predicate(self) -> str | None:
+        """The implied predicate as SQL."""
+        return None if self.implied is None else self._text(self.implied)
+
+    def _text(self, expr: Expr) -> str:
+        text = to_sql(expr)
+        return text if self.watched is None else WatchText([self.watched])(text)
+
+    def in_words(self, streams: Mapping[str, StreamDef], words: WatchText) -> SourceExplanation:
+        """The same with the calls and streams of the user's SQL; `streams` are the watched ones by name."""
+        watched = streams.get(self.stream)
+        return replace(
+            self,
+            stream=self.stream if watched is None else watched.shown_name,
+            key=tuple(map(words, self.key)),
+            value=None if self.value is None else words(self.value),
+            reason=words(self.reason),
+            watched=watched,
+        )
 
     def document(self) -> dict[str, Any]:
-        """The JSON object of the interface, `window` and `selectivity` where there are any."""
+        """The JSON object of the interface, `similar`, `window` and `selectivity` where there are any."""
+        implied = self.implied_predicate
         return {
             "alias": self.alias,
             "stream": self.stream,
@@ -91,8 +113,9 @@ class SourceExplanation:
                 "interval": self.interval,
                 "sides": self.sides,
                 "certificate": self.certificate,
-                "reason": self.reason if self.implied is None else f"{self.reason}. {self._implied()}",
+                "reason": self.reason + (f". {_IMPLIED.format(implied)}" if implied else ""),
             },
+            **({"similar": WatchedSource.of(self.watched).document()} if self.watched else {}),
             **({"window": asdict(self.window)} if self.window else {}),
             **({"selectivity": asdict(self.selectivity)} if self.selectivity else {}),
         }
@@ -149,6 +172,21 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
     if isinstance(definition, str):
         named: dict[str, AlertDef | DerivedDef] = {**catalog.derived, **catalog.alerts}
         definition = named[definition]
+    found = _explain(catalog.reading(definition), definition)
+    if not definition.query.watched:
+        return found
+    watched = definition.query.watched
+    words = WatchText(watched)
+    streams = {stream.name: stream for stream in watched}
+    return replace(
+        found,
+        reason=words(found.reason),
+        streams=tuple(source.in_words(streams, words) for source in found.streams),
+        memory=in_words(found.memory, words),
+    )
+
+
+def _explain(catalog: Catalog, definition: AlertDef | DerivedDef) -> Explanation:
     kind = "alert" if isinstance(definition, AlertDef) else "stream"
     if isinstance(definition, DerivedDef) and definition.joins:
         kept = Memory("bounded", 0, "0", INLINED, "nothing is kept for the stream itself")
@@ -189,11 +227,11 @@ def estimated(
     """
 
     def with_share(source: SourceExplanation) -> SourceExplanation:
-        stream = catalog.streams.get(source.stream)
+        stream = source.watched or catalog.streams.get(source.stream)
         filter_ = conjunction(tuple(one for one in (source.filter, source.implied) if one is not None))
         if filter_ is None or stream is None:
             return source
-        share = SelectivityEstimator(stream, readings.get(stream.name)).share(filter_)
+        share = SelectivityEstimator(stream, readings.get(source.stream)).share(filter_)
         return replace(source, selectivity=share)
 
     return replace(explained, streams=tuple(map(with_share, explained.streams)))
@@ -289,6 +327,9 @@ def _source(source: SourceExplanation, elsewhere: Sequence[str]) -> Iterator[str
     name = source.stream if source.alias == source.stream else f"{source.stream} as {source.alias}"
     reason = ". ".join(note for note in _sentences(source.reason) if note not in elsewhere)
     yield from _wrapped(f"{name}: {reason}", "  ")
+    if source.watched is not None:
+        for line in WatchedSource.of(source.watched).lines():
+            yield from _wrapped(line, "    ")
     if source.window is not None:
         every = "" if source.window.slide == source.window.size else f" every {seconds(source.window.slide)}"
         yield from _wrapped(f"windows of {seconds(source.window.size)}{every}", "    ")
@@ -302,7 +343,7 @@ def _source(source: SourceExplanation, elsewhere: Sequence[str]) -> Iterator[str
     if source.predicate is not None:
         yield from _wrapped(f"of tuples with {source.predicate}", "    ")
     if source.implied is not None:
-        yield from _wrapped(f"the other conditions imply {to_sql(source.implied)}", "    ")
+        yield from _wrapped(f"the other conditions imply {source.implied_predicate}", "    ")
     if source.selectivity is not None:
         share, basis = source.selectivity.share, source.selectivity.estimated_from
         yield f"    an estimated {100 * share:.3g} % of all, by {basis}"

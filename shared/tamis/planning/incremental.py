@@ -171,7 +171,7 @@ def _estimators(
     """The estimator of each stream; the same object as before where stream and statistics are the same."""
     found = {}
     for name, stream in catalog.streams.items():
-        known, observed = before.estimators.get(name), statistics.get(name)
+        known, observed = before.estimators.get(name), statistics.get(stream.shown_name)
         same = known is not None and known.stream is stream and known.statistics is observed
         found[name] = known if known is not None and same else SelectivityEstimator(stream, observed)
     return found

@@ -15,6 +15,7 @@ from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, 
 from tamis.plan.model import GREATEST, Input, Kept, StandingQuery, sayable
 from tamis.plan.omission import Omission, bare
 from tamis.planning.explain import explain
+from tamis.planning.self_contained import self_contained
 from tamis.query.computed_columns import meaning
 from tamis.query.model import (
     WINDOW_COLUMNS,
@@ -24,7 +25,6 @@ from tamis.query.model import (
     Query,
     Source,
     StreamDef,
-    TableDef,
 )
 from tamis.sharing.entries import ReaderInput
 
@@ -73,6 +73,7 @@ def judged(alert: AlertDef, catalog: Catalog) -> Judged:
     """A standing query that is accepted. Raises NotAcceptedError with the reason that EXPLAIN gives if it
     isn't accepted.
     """
+    catalog = catalog.reading(alert)
 
     def make() -> Judged:
         found = explain(catalog, alert)
@@ -95,7 +96,8 @@ def learn(alert: AlertDef, catalog: Catalog, found: Judged) -> None:
 
 
 def _objects(alert: AlertDef, catalog: Catalog) -> tuple[object, ...]:
-    return alert, *(catalog.streams.get(source.stream) for source in alert.query.sources)
+    streams = catalog.reading(alert).streams
+    return alert, *(streams.get(source.stream) for source in alert.query.sources)
 
 
 def layout(query: Query, catalog: Catalog) -> Layout:
@@ -151,25 +153,6 @@ def standing_query(
         proven=judged.memory.verdict == "bounded",
     )
     return made, [_reader(source, version) for source in inputs]
-
-
-def self_contained(alert: AlertDef, catalog: Catalog) -> str:
-    """The alert's statement, preceded by all statements that it needs."""
-    names = {name for source in alert.query.sources for name in (source.stream, *source.via)}
-    defined: list[StreamDef | TableDef | DerivedDef] = [
-        *catalog.streams.values(),
-        *catalog.tables.values(),
-        *catalog.derived.values(),
-    ]
-    needed = [*(one for one in defined if one.name in names), alert]
-    called: set[str] = set()
-    more = {name for one in needed for name in one.functions}
-    while more:
-        called |= more
-        more = {name for each in more for name in catalog.functions[each].functions} - called
-    functions = [one.sql for name, one in catalog.functions.items() if name in called]
-    texts = [*functions, *(one.sql for one in needed)]
-    return "\n".join(text if text.rstrip().endswith(";") else f"{text};" for text in texts)
 
 
 def _reader(source: Input, version: int) -> ReaderInput:

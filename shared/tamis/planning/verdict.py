@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tamis.analysis.conjuncts import Analysis, analyse
 from tamis.analysis.partition_keys import Keys, partition_keys
@@ -14,6 +14,7 @@ from tamis.plan.omission import Omission
 from tamis.planning.join_bounds import memory
 from tamis.planning.omission_rules import decide
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Query, StreamDef
+from tamis.query.patterns.watch_text import WatchText
 
 IN_TIME = "a query in application time isn't a join by time"
 
@@ -35,6 +36,7 @@ def judge(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
 
     Proofs take long. A query is explained before it is planned, and planned again when its streams change.
     """
+    catalog = catalog.reading(definition)
     objects = (definition, *read_by(definition, catalog))
     found: Verdict = catalog.results.get(objects, "verdict", lambda: _judge(definition, catalog))
     return found
@@ -47,6 +49,7 @@ def learn(definition: AlertDef | DerivedDef, catalog: Catalog, verdict: Verdict)
 
 def read_by(query: AlertDef | DerivedDef, catalog: Catalog) -> Iterator[StreamDef | DerivedDef]:
     """The definitions that a verdict uses besides the query's own."""
+    catalog = catalog.reading(query)
     for source in query.query.sources:
         if (derived := catalog.derived.get(source.stream)) is not None:
             yield derived
@@ -56,6 +59,27 @@ def read_by(query: AlertDef | DerivedDef, catalog: Catalog) -> Iterator[StreamDe
 
 
 def _judge(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
+    found = _judged(definition, catalog)
+    watched = definition.query.watched
+    if not watched:
+        return found
+    words = WatchText(watched)
+    refusal = None if found.refusal is None else words(found.refusal)
+    return replace(found, memory=in_words(found.memory, words), refusal=refusal)
+
+
+def in_words(memory: Memory, words: WatchText) -> Memory:
+    """The memory with texts in the words of the user's SQL."""
+    return replace(
+        memory,
+        formula=words(memory.formula),
+        reason=words(memory.reason),
+        repairs=tuple(map(words, memory.repairs)),
+        witness=None if memory.witness is None else words(memory.witness),
+    )
+
+
+def _judged(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
     position: Position = definition.position
     analysis = analyse(definition.query, catalog, position)
     keys = partition_keys(analysis)

@@ -88,10 +88,10 @@ class StreamDef:
 def watched_stream(base: StreamDef, watches: tuple[Watch, ...]) -> StreamDef:
     """The raw stream `base` with the columns of these watches."""
     known = sorted(dict.fromkeys(watches), key=lambda watch: watch.digest)
-    distances = {watch.distance: watch.domain for watch in known}
     added = tuple(
-        ColumnDef(column.name, column.type, check=distances.get(column))
+        ColumnDef(column.name, column.type, check=domains.get(column))
         for watch in known
+        for domains in (watch.domains,)
         for column in watch.columns
     )
     return replace(

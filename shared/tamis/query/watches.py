@@ -20,6 +20,10 @@ from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 # another limit.
 MAX_GAP = 3_600_000_000
 
+# Names in the domain of `Watch.pattern_column`. By such a domain DISTINCT and GROUP BY need bounded memory; a
+# longer one would only make proofs slow.
+MOST_LISTED = 100
+
 Finite = Annotated[float, Meta(ge=-1.7976931348623157e308, le=1.7976931348623157e308)]
 Range = tuple[Finite | None, Finite | None]
 
@@ -90,8 +94,25 @@ class Watch:
         return self.distance, self.scale_column, self.shift_column, self.pattern_column
 
     @property
-    def domain(self) -> Expr:
-        """The condition that holds for the distance where it isn't NULL."""
+    def domains(self) -> dict[Column, Expr]:
+        """The conditions that hold for the distance, and for the name if there are few, where they aren't
+        NULL.
+        """
+        found = {self.distance: self._distances}
+        if len(self.patterns) <= MOST_LISTED:
+            found[self.pattern_column] = self._names
+        return found
+
+    @property
+    def _names(self) -> Expr:
+        column = self.pattern_column
+        tests = tuple(
+            Call("=", (column, Literal(one.name, Type.VARCHAR)), Type.BOOLEAN) for one in self.patterns
+        )
+        return tests[0] if len(tests) == 1 else Call("or", tests, Type.BOOLEAN)
+
+    @property
+    def _distances(self) -> Expr:
         least, most = Literal(0.0, Type.DOUBLE), Literal(self.epsilon, Type.DOUBLE)
         parts = (
             Call(">=", (self.distance, least), Type.BOOLEAN),

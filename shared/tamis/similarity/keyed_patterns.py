@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +58,7 @@ class KeyedPatterns:
     @property
     def bytes_per_key(self) -> int:
         """The memory of one series."""
-        return sum(8 * array[:1].size for array in (self._tails, self._marks, self._sums))
+        return sum(8 * prod(array.shape[1:]) for array in (self._tails, self._marks, self._sums))
 
     def push(self, keys: npt.ArrayLike, readings: npt.ArrayLike) -> Matches:
         """Append a reading to the series of each key, in the order of the rows; returns the matches.

@@ -40,7 +40,7 @@ def new_lease(stream: str, predicate: str, consumer: str, seconds: int, catalog:
     Raises MissingError for an unknown stream, SqlErrors for mistakes in the predicate, and InputError and
     RefusedError for a predicate that is beyond the limits or never true.
     """
-    if stream not in catalog.streams and stream not in catalog.derived:
+    if catalog.raw_stream(stream) is None and stream not in catalog.derived:
         raise MissingError(f"there is no stream '{stream}'", hint="GET /v1/streams lists what there is")
     if stream in catalog.derived and catalog.derived[stream].joins:
         raise RefusedError(

@@ -167,7 +167,7 @@ def alert_state(view: View, alert: Stored) -> tuple[AlertState, tuple[str, ...]]
     unable = view.unable.get(alert.name)
     if unable:
         return "degraded", tuple(f"the joiner can't evaluate it: {reason}" for reason in unable)
-    streams = sorted({source.stream for source in definition.inputs})
+    streams = sorted({view.state.base(source.stream) for source in definition.inputs})
     starting = _starting(view, alert, streams)
     if starting:
         return "starting", tuple(starting)

@@ -50,7 +50,9 @@ def alert_document(view: View, stored: Stored) -> Document:
         "state": status.state,
         "why": list(status.why),
         "plan": stored.version,
-        "streams": sorted({source.stream for source in definition.inputs}) if definition else [],
+        "streams": sorted({view.state.base(source.stream) for source in definition.inputs})
+        if definition
+        else [],
         "bound": definition.bound if definition else None,
         "live": sum(
             frontier.definitions.get(f"{stored.name}@{stored.version}", 0)
@@ -72,14 +74,15 @@ def stream_documents(view: View) -> list[Document]:
 
 def stream_document(view: View, stored: Stored) -> Document:
     """A stream with its shared topics and its shards."""
-    planned = view.plan.stream(stored.name)
-    readers = {d.alert for d in view.plan.queries for source in d.inputs if source.stream == stored.name}
+    names = {stored.name, *view.state.watched(stored.name)}
+    planned = [stream for stream in view.plan.streams if stream.name in names]
+    readers = {d.alert for d in view.plan.queries for source in d.inputs if source.stream in names}
     return {
         "name": stored.name,
         "kind": "raw" if stored.kind == "stream" else "derived",
         "why": [stored.refusal] if stored.refusal else [],
         "plan": stored.version,
-        "topics": [topic.name for topic in planned.topics] if planned else [],
+        "topics": [topic.name for stream in planned for topic in stream.topics],
         "alerts": sorted(readers),
         "subscribers": [
             subscriber_document(view, lease)

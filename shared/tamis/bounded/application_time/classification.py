@@ -23,6 +23,8 @@ def open_ended(query: Query, catalog: Catalog) -> bool:
 def decided(definition: AlertDef | DerivedDef, catalog: Catalog) -> Memory | None:
     """The verdict in application time on an open-ended join over event time; None for all other queries."""
 
+    catalog = catalog.reading(definition)
+
     def decide() -> Memory | None:
         query = definition.query
         return memory_verdict(query, catalog) if open_ended(query, catalog) else None
@@ -42,7 +44,8 @@ def known(definition: AlertDef | DerivedDef, catalog: Catalog) -> tuple[Memory |
 
 
 def _key(definition: AlertDef | DerivedDef, catalog: Catalog) -> tuple[object, ...]:
-    return definition, *(catalog.streams.get(source.stream) for source in definition.query.sources)
+    streams = catalog.reading(definition).streams
+    return definition, *(streams.get(source.stream) for source in definition.query.sources)
 
 
 def runs_in_time(definition: AlertDef | DerivedDef, catalog: Catalog) -> bool:

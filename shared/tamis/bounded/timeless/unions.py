@@ -47,7 +47,9 @@ def proving_member(query: Query, catalog: Catalog, used: UsedStreams) -> int | N
 
 def _alone(query: Query, catalog: Catalog, place: int, streams: frozenset[str]) -> bool:
     others = [one for at, one in enumerate(query.members) if at != place]
-    left = set(catalog.streams) - streams
+    # A watched stream has a tuple for each tuple of its base.
+    used = {stream.shown_name for name, stream in catalog.streams.items() if name in streams}
+    left = {name for name, stream in catalog.streams.items() if stream.shown_name not in used}
     return all(any(source.stream in left for source in one.sources) for one in others)
 
 

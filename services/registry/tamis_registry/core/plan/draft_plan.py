@@ -18,14 +18,16 @@ def plan_draft(planner: Planner, draft: State, n: int, before: Built | None) -> 
     def sources() -> list[ReaderSource]:
         return [*draft.retiring.values(), *draft.statements.values(), *draft.leases.values()]
 
+    # An old definition reads the watched streams that it was made with.
+    old = [retiring.definition for retiring in draft.retiring.values() if retiring.definition]
     built = planner.build(
         n,
-        draft.catalog,
+        draft.catalog.reading(*old),
         sources(),
         partitions=draft.partitions,
         topic_numbers=shared_topics.numbers(draft),
         outside={stream: known.outside for stream, known in draft.topics.items()},
-        retiring={reader: old.successor for reader, old in draft.retiring.items() if old.definition},
+        retiring={reader: one.successor for reader, one in draft.retiring.items() if one.definition},
         since={name: shard.since for name, shard in listed.items() if shard.since is not None},
         shard_streams={name: shard.stream for name, shard in listed.items()},
         statistics=draft.statistics,
@@ -33,7 +35,7 @@ def plan_draft(planner: Planner, draft: State, n: int, before: Built | None) -> 
     )
     anew = {name: known.anew for name, known in draft.topics.items() if known.anew}
     if anew:
-        streams = (replace(s, anew=anew.get(s.name, 0)) for s in built.plan.streams)
+        streams = (replace(s, anew=anew.get(s.shards_of, 0)) for s in built.plan.streams)
         built = replace(built, plan=replace(built.plan, streams=tuple(streams)))
     shared_topics.remember(draft, built)
     return built.with_sources(sources()) if built.assigned else built

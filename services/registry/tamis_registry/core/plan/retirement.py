@@ -73,7 +73,7 @@ def _away(query: StandingQuery, state: State) -> str | None:
     Such a shard continues under the last plan that listed it. No plan after version `gone` has listed it, so
     it can't have read tuples for the queries of later plans.
     """
-    streams = {source.stream for source in query.inputs}
+    streams = {state.base(source.stream) for source in query.inputs}
     return next(
         (
             shard.name
@@ -92,7 +92,7 @@ def _coming(
     for source in definition.inputs:
         topic = frontier.topics.get(source.topic)
         for shard in state.shards.values():
-            if shard.stream == source.stream and shard.gone is not None:
+            if shard.stream == state.base(source.stream) and shard.gone is not None:
                 taken = topic and frontier.plan >= shard.gone and shard.name not in topic.shards
                 if not taken:
                     return f"the final record of shard {shard.name} in partition {partition} is not taken yet"

@@ -40,7 +40,11 @@ def remember(draft: State, built: Built) -> None:
     for number, stream, key in sorted(fresh):
         known = draft.topics.get(stream, _NONE)
         hidden = known.outside | built.outside.get(stream, frozenset()) & {number}
-        draft.topics[stream] = StreamTopics(number + 1, (*known.numbers, (key, number)), hidden, known.anew)
+        used = *known.numbers, (key, number)
+        base = draft.base(stream)
+        draft.topics[stream] = StreamTopics(
+            number + 1, used, hidden, known.anew, base if base != stream else None
+        )
     for reader, found in built.assigned.items():
         _place(draft, reader, dict(found))
 
@@ -60,16 +64,19 @@ def _place(draft: State, reader: str, found: dict[str, int]) -> None:
 
 
 def forget_numbers(draft: State, stream: str) -> None:
-    """Retire the topics of a dropped stream: a new stream of the same name may have other columns."""
-    topics = draft.topics.get(stream)
-    if topics:
-        draft.topics[stream] = StreamTopics(topics.next, outside=topics.outside, anew=topics.anew)
+    """Retire the topics of a dropped stream, and of its watched streams: a new stream of the same name may
+    have other columns.
+    """
+    for name in (stream, *draft.watched(stream)):
+        topics = draft.topics.get(name)
+        if topics:
+            draft.topics[name] = replace(topics, numbers=())
 
 
 def all_topics(state: State, stream: str) -> list[str]:
-    """The names of all topics that the stream ever had."""
-    topics = state.topics.get(stream, _NONE)
-    return [topics.name(stream, number) for number in range(1, topics.next)]
+    """The names of all topics that the raw stream and its watched streams ever had."""
+    known = [(name, state.topics.get(name, _NONE)) for name in (stream, *state.watched(stream))]
+    return [topics.name(name, number) for name, topics in known for number in range(1, topics.next)]
 
 
 def finals(state: State, plan: Plan, written: Iterable[Final], seen: FleetReports) -> tuple[Final, ...]:
@@ -78,7 +85,9 @@ def finals(state: State, plan: Plan, written: Iterable[Final], seen: FleetReport
     """
     done = set(written)
     schemas = {name: one.schema for name, one in state.schemas.items()}
-    planned = {stream.name: [topic.name for topic in stream.topics] for stream in plan.streams}
+    planned: dict[str, list[str]] = {}
+    for stream in plan.streams:
+        planned.setdefault(stream.shards_of, []).extend(topic.name for topic in stream.topics)
     wanted = (
         Final(topic, shard.name, shard.gone, schemas.get(topic))
         for shard in state.shards.values()

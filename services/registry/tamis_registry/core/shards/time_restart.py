@@ -67,14 +67,17 @@ def _reached(ack: Ack) -> int:
 
 def _begin(name: str, draft: State, n: int) -> None:
     forget_numbers(draft, name)
-    draft.topics[name] = replace(draft.topics.get(name, StreamTopics()), anew=n)
+    streams = {name, *draft.watched(name)}
+    for one in streams:
+        if one == name or one in draft.topics:
+            draft.topics[one] = replace(draft.topics.get(one, StreamTopics()), anew=n)
     for key, stored in list(draft.statements.items()):
         # What is refused reads nothing, and comes back as it was.
-        if isinstance(stored.definition, AlertDef) and name in _read(stored.definition):
-            topics = _elsewhere(stored.topics, stored.definition, name)
+        if isinstance(stored.definition, AlertDef) and streams & _read(stored.definition):
+            topics = _elsewhere(stored.topics, stored.definition, streams)
             draft.statements[key] = replace(stored, version=n, topics=topics)
     for old, retiring in list(draft.retiring.items()):
-        if retiring.definition is None or name in _read(retiring.definition):
+        if retiring.definition is None or streams & _read(retiring.definition):
             del draft.retiring[old]
     for lease in list(draft.leases.values()):
         if lease.subscription is not None and lease.subscription.stream == name:
@@ -88,7 +91,7 @@ def _read(alert: AlertDef) -> set[str]:
     return {source.stream for source in alert.query.sources}
 
 
-def _elsewhere(topics: dict[str, int], alert: AlertDef, name: str) -> dict[str, int]:
+def _elsewhere(topics: dict[str, int], alert: AlertDef, names: set[str]) -> dict[str, int]:
     """The places of an alert's other sources; those of a standing query are known by their streams."""
     of = {source.alias: source.stream for source in alert.query.sources}
-    return {alias: number for alias, number in topics.items() if of.get(alias, alias) != name}
+    return {alias: number for alias, number in topics.items() if of.get(alias, alias) not in names}

@@ -132,13 +132,14 @@ class StreamTopics:
     """The shared topics that a stream ever had: partition key to number. No number is used twice.
 
     `outside`: the numbers of topics that the joiner doesn't read; `anew`: the plan version in which the
-    stream's time was last restarted.
+    stream's time was last restarted. `base`: the raw stream of a watched stream.
     """
 
     next: int = 1
     numbers: tuple[tuple[tuple[str, ...], int], ...] = ()
     outside: frozenset[int] = frozenset()
     anew: int = 0
+    base: str | None = None
 
     def name(self, stream: str, number: int) -> str:
         """The name of a topic."""
@@ -194,9 +195,20 @@ class State:
         """The alert of that name."""
         return self.statements.get(f"alert/{name}")
 
+    def base(self, stream: str) -> str:
+        """The raw stream whose shards serve a stream: itself, or the base of a watched stream."""
+        known = self.catalog.streams.get(stream) or self.topics.get(stream)
+        return (known.base if known else None) or stream
+
+    def watched(self, base: str) -> list[str]:
+        """The watched streams that a raw stream has or had, by name."""
+        names = {name for name, topics in self.topics.items() if topics.base == base}
+        names |= {name for name, stream in self.catalog.streams.items() if stream.base == base}
+        return sorted(names)
+
     def listed(self, streams: Iterable[str]) -> list[Shard]:
         """The listed shards of these streams, by name."""
-        wanted = set(streams)
+        wanted = {self.base(stream) for stream in streams}
         return sorted(
             (s for s in self.shards.values() if s.since is not None and s.stream in wanted),
             key=lambda s: s.name,
@@ -204,6 +216,12 @@ class State:
 
 
 def definitions(state: State) -> Iterator[Defined]:
-    """All definitions in force, and the old definitions that still run."""
-    yield from (one.definition for one in state.statements.values() if one.definition is not None)
-    yield from (old.definition for old in state.retiring.values() if old.definition is not None)
+    """All definitions in force, the old definitions that still run, and the watched streams that they
+    read.
+    """
+    stored: list[Stored | Retiring] = [*state.statements.values(), *state.retiring.values()]
+    for one in stored:
+        if one.definition is not None:
+            yield one.definition
+        if isinstance(one.definition, AlertDef | DerivedDef):
+            yield from one.definition.query.watched

@@ -46,6 +46,7 @@ class _Topics(_Record, frozen=True):
     numbers: list[tuple[list[str], Positive]]
     outside: list[Positive] | UnsetType = UNSET  # records of earlier releases have none
     anew: Natural = 0
+    base: str | None = None
 
 
 class _Fleet(_Record, frozen=True):
@@ -153,7 +154,7 @@ def recover(found: Mapping[bytes, bytes]) -> State | None:
     for stream, topics in fleet.topics.items():
         numbers = tuple((tuple(key), number) for key, number in topics.numbers)
         outside = frozenset(() if topics.outside is UNSET else topics.outside)
-        state.topics[stream] = StreamTopics(topics.next, numbers, outside, topics.anew)
+        state.topics[stream] = StreamTopics(topics.next, numbers, outside, topics.anew, topics.base)
     state.schemas = {
         topic: TopicSchema(ValueSchema(form, number, columns), digest)
         for topic, (form, number, columns, digest) in fleet.schemas.items()
@@ -183,7 +184,7 @@ def _recover_part(state: State, key: bytes, value: bytes) -> None:
             if not version.isdecimal():
                 raise _unreadable(key, "the key has no version")
             state.retiring[name] = Retiring(alert, int(version), **_fields(_Retiring, key, value))
-        case "stream" | "table" | "derived" | "function" | "alert":
+        case "stream" | "table" | "derived" | "function" | "pattern" | "alert":
             state.statements[f"{kind}/{name}"] = Stored(kind, name, **_fields(_Statement, key, value))
         case _:
             raise _unreadable(key, "an unknown kind of key")

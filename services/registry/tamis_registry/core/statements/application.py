@@ -164,8 +164,13 @@ class TextApplication:
 
     def _check_old(self, drop: Drop) -> None:
         """A definition that still runs beside its successor reads what it was made with."""
+        current = self.state.statements[f"pattern/{drop.name}"].definition if drop.kind == "pattern" else None
+        dropped = {drop.name: current} if isinstance(current, PatternDef) else {}
         for old in self.state.retiring.values():
-            alone = Catalog(alerts={old.alert: old.definition} if old.definition else {})
+            alone = Catalog(
+                alerts={old.alert: old.definition} if old.definition else {},
+                patterns=self.state.catalog.patterns | dropped,
+            )
             if list(dependents(alone, drop.kind, drop.name)):
                 raise Conflict(
                     f"{drop.kind} '{drop.name}' is read by the replaced definition of alert '{old.alert}', "

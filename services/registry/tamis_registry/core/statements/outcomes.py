@@ -102,12 +102,15 @@ def tell(query: dict[str, Any], state: State, built: Built) -> None:
     """Add to a query's part of EXPLAIN's document the topics that serve its sources, with the reasons."""
     stored = state.alert(query["name"])
     choices = {} if stored is None else built.topic_choices(definition_id(stored.name, stored.version))
+    alert = None if stored is None else stored.alert
+    read = {} if alert is None else {source.alias: source.stream for source in alert.query.sources}
     for source in query.get("streams", ()):
         # A standing query has a topic for each stream, however often it reads it.
-        choice = choices.get(source["alias"]) or choices.get(source["stream"])
+        stream = read.get(source["alias"], source["stream"])  # watched, where the document has its base
+        choice = choices.get(source["alias"]) or choices.get(stream)
         if choice is not None:
             source["sharing"] = {
-                "topic": stream_topic(source["stream"], choice.number),
+                "topic": stream_topic(stream, choice.number),
                 "how": choice.how,
                 "share_before": choice.before,
                 "share": choice.after,
