@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.errors import InputError
-from tamis.similarity.normal_form import Floats, moments
+from tamis.similarity.normal_form import Floats, Moments, moments
 
 Range = tuple[float | None, float | None]
 
@@ -57,10 +57,8 @@ class Pattern:
         self.epsilon = _number(where, "epsilon", epsilon)
         if not 0 <= self.epsilon < inf:
             raise InputError(f"epsilon is {epsilon}", where=where, hint="it must be finite and at least 0")
-        # A small scale makes any window almost constant, and so close to the mean, if the shift allows it.
-        reachable = min(max(found.mean, self.shift[0]), self.shift[1])
-        least = hypot(found.deviation, reachable - found.mean)
-        if self.scale[0] == 0 and self.epsilon >= least:
+        least = _limit(found, self.scale, self.shift)
+        if self.epsilon >= least:
             raise InputError(
                 f"every window would match, since epsilon is {self.epsilon:g}",
                 where=where,
@@ -100,6 +98,26 @@ class Pattern:
     def limit(self) -> float:
         """The greatest distance that counts as epsilon or less."""
         return self.epsilon + 1e-12 * max(self.epsilon, self.deviation)
+
+
+def epsilon_limit(values: npt.ArrayLike, scale: Range | None = None, shift: Range | None = None) -> float:
+    """The least epsilon with which every window would match; infinite if there is none.
+
+    Raises `InputError` for values that have no normal form, and for an empty range.
+
+    >>> epsilon_limit([1.0, -1.0]), epsilon_limit([1.0, -1.0], scale=(0.5, 2))
+    (1.0, inf)
+    """
+    found = moments("values", values)
+    return _limit(found, _range("values", "scale", scale), _range("values", "shift", shift))
+
+
+def _limit(found: Moments, scale: tuple[float, float], shift: tuple[float, float]) -> float:
+    if scale[0] > 0:
+        return inf
+    # A small scale makes any window almost constant, and so close to the mean, if the shift allows it.
+    reachable = min(max(found.mean, shift[0]), shift[1])
+    return hypot(found.deviation, reachable - found.mean)
 
 
 def _range(where: str, name: str, ends: Range | None) -> tuple[float, float]:

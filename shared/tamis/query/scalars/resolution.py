@@ -283,7 +283,8 @@ class ExpressionResolver:
 
     def _call(self, node: exp.Expr) -> Expr | None:
         name = called_name(node)
-        if name in SIMILARITY_FUNCTIONS and name not in self.context.catalog.functions:
+        users = self.context.catalog.functions.keys() | self.context.later_functions
+        if name in SIMILARITY_FUNCTIONS and name not in users | self.context.broken_functions:
             if self.similarities is not None:
                 return self.similarities.call(self.context, node, name)
             hint = "write it in the WHERE or SELECT of a query over the stream"

@@ -46,18 +46,24 @@ def resolve_select(context: Context, node: exp.Expr, offset: int, resolve: Resol
         hint = "write SELECT … FROM … WHERE …, without parentheses around it"
         context.error("this isn't a SELECT", offset, hint)
         return None
-    with named_subqueries(context, node, resolve):
-        return _resolved(context, node, offset, resolve)
-
-
-def _resolved(context: Context, node: exp.Select, offset: int, resolve: ResolveQuery) -> Query | None:
-    complete = _check_clauses(context, node, offset)
+    before = len(context.errors)
     scope = FromScope()
+    similarities = Similarities(scope, node)
+    with named_subqueries(context, node, resolve):
+        query = _resolved(context, node, offset, resolve, similarities)
+    similarities.reword(context, before)
+    return query
+
+
+def _resolved(
+    context: Context, node: exp.Select, offset: int, resolve: ResolveQuery, similarities: Similarities
+) -> Query | None:
+    complete = _check_clauses(context, node, offset)
+    scope = similarities.scope
     conditions = resolve_from(context, node, scope, offset, resolve)
     aliases = [item.args["alias"] for item in node.expressions if isinstance(item, exp.Alias)]
     output_names = frozenset(name_of(alias).text for alias in aliases)
     scope.output_names = output_names
-    similarities = Similarities(scope, node)
     conjuncts = _conjuncts(context, scope, conditions, similarities)
     scope.visible, scope.output_names = len(scope.items), frozenset()
     known = all(item.sources for item in scope.items)

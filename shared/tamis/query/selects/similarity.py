@@ -6,21 +6,22 @@ source with such calls reads a watched stream.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from tamis.errors import InputError
+from tamis.errors import InputError, SqlError
 from tamis.expressions.nodes import Call, Column, Expr, Type, columns, substitute
 from tamis.query.context import Context
 from tamis.query.model import WINDOW_COLUMNS, Source, StreamDef, watched_stream
 from tamis.query.names import suggest
+from tamis.query.patterns.watch_text import WatchText
 from tamis.query.scalars.calls import called_name
 from tamis.query.scalars.resolution import ExpressionResolver
-from tamis.query.selects.scope import FromItem, FromScope
+from tamis.query.selects.scope import FromScope
 from tamis.query.watches import NamedPattern, Range, Watch
-from tamis.similarity.pattern import Pattern
+from tamis.similarity.pattern import Pattern, epsilon_limit
 
 SIMILAR = "similar"
 ANY = "ANY"
@@ -90,6 +91,16 @@ class Similarities:
             found.append(replace(source, stream=stream.name))
         return tuple(found), tuple(watched.values())
 
+    def reword(self, context: Context, since: int) -> None:
+        """Write the errors from number `since` on in the words of the query: calls in place of columns."""
+        _, watched = self.sources(context, [source for source, _ in self.scope.sources])
+        words = WatchText(watched)
+        if watched:
+            context.errors[since:] = [
+                SqlError(words(error.what), error.position, words(error.hint or ""))
+                for error in context.errors[since:]
+            ]
+
     def _watch(self, context: Context, node: exp.Expr, name: str) -> tuple[str, Watch] | None:
         """The watch that a call means, and the alias of its source; None if a mistake was reported."""
         given = [one for one in node.expressions if not isinstance(one, exp.Kwarg)]
@@ -97,7 +108,8 @@ class Similarities:
         short = name != SIMILAR and len(given) == 2 and not named
         if not short and len(given) != 3:
             usage = (_USAGE if name == SIMILAR else _SHORT_USAGE).format(name)
-            what = f"{name} takes a value, a pattern and epsilon, not {len(given)} arguments"
+            plural = "" if len(given) == 1 else "s"
+            what = f"{name} takes a value, a pattern and epsilon, not {len(given)} argument{plural}"
             context.error(what, node, usage)
             return None
         value = self._value(context, given[0], name)
@@ -136,9 +148,10 @@ class Similarities:
 
     def _stream(self, context: Context, node: exp.Expr, alias: str, name: str) -> StreamDef | None:
         """The raw stream of a source, if its readings can be compared; else that is reported."""
-        item: FromItem = next(
-            item for item in self.scope.items if any(one.alias == alias for one in item.sources)
-        )
+        items = (item for item in self.scope.items if any(one.alias == alias for one in item.sources))
+        item = next(items, None)
+        if item is None:  # its windows have a mistake
+            return None
         catalog = context.catalog
         if item.stream in catalog.derived:
             hint = f"write {name}(…) in CREATE STREAM {item.stream}, or read the raw stream"
@@ -163,27 +176,34 @@ class Similarities:
     ) -> tuple[str, Watch] | None:
         """The watch of the only `similar` in the query with this value and pattern."""
         found: dict[Watch, None] = {}
-        for call in self.tree.find_all(exp.Anonymous):
-            if called_name(call) != SIMILAR:
-                continue
-            # Its mistakes are reported where it stands.
-            before, reported = len(context.errors), dict(context.reported)
-            missing = set(context.missing_watermarks)
-            watch = self._watch(context, call, SIMILAR)
-            wrong = len(context.errors) > before
-            del context.errors[before:]
-            context.reported, context.missing_watermarks = reported, missing
-            if wrong or watch is None:
-                return None
-            alias, one = watch
-            if (alias, one.value, one.asked) == (value.alias, value.expr, asked):
-                found[one] = None
+        visible, self.scope.visible = self.scope.visible, len(self.scope.items)
+        try:
+            for one in self._similar(context):
+                if one is None:
+                    return None
+                if (one[0], one[1].value, one[1].asked) == (value.alias, value.expr, asked):
+                    found[one[1]] = None
+        finally:
+            self.scope.visible = visible
         if len(found) == 1:
             return value.alias, next(iter(found))
         many = "several different calls" if found else "no call"
         what = f"the query has {many} of similar with this value and pattern, so that {name} needs epsilon"
         context.error(what, node, _USAGE.format(name))
         return None
+
+    def _similar(self, context: Context) -> Iterator[tuple[str, Watch] | None]:
+        """Each `similar` of the query; None for one with a mistake, which is reported where it stands."""
+        for call in self.tree.find_all(exp.Anonymous):
+            if called_name(call) != SIMILAR:
+                continue
+            before, reported = len(context.errors), dict(context.reported)
+            missing = set(context.missing_watermarks)
+            watch = self._watch(context, call, SIMILAR)
+            wrong = len(context.errors) > before
+            del context.errors[before:]
+            context.reported, context.missing_watermarks = reported, missing
+            yield None if wrong else watch
 
 
 def _asked(context: Context, node: exp.Expr) -> str | None:
@@ -278,11 +298,20 @@ def _number(context: Context, node: exp.Expr, what: str, hint: str) -> float | N
 
 def _possible(context: Context, node: exp.Expr, watch: Watch) -> bool:
     """Tell if epsilon and the ranges are possible for each pattern; if not, that is reported at `node`."""
-    for one in watch.patterns:
+    try:
+        for one in watch.patterns:
+            _pattern(one, watch)
+    except InputError:
+        # The pattern that allows the least epsilon, so that the hint has a number that does for all.
+        worst = min(watch.patterns, key=lambda one: epsilon_limit(one.values, watch.scale, watch.shift))
         try:
-            Pattern(one.name, one.values, epsilon=watch.epsilon, scale=watch.scale, shift=watch.shift)
+            _pattern(worst, watch)
         except InputError as error:
-            hint = error.hint or "see the page on similarity for what epsilon and the ranges mean"
+            hint = error.hint or "write a range whose first number is at most the second one"
             context.error(f"{error.where}: {error.what}", node, hint)
             return False
     return True
+
+
+def _pattern(one: NamedPattern, watch: Watch) -> Pattern:
+    return Pattern(one.name, one.values, epsilon=watch.epsilon, scale=watch.scale, shift=watch.shift)
