@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+import click
 
 from tamis.errors import InputError
 from tamis.query.catalog import apply
-from tamis.query.model import Catalog, Statement
+from tamis.query.model import Catalog, PatternDef, Statement
 from tamis.query.parse import parse
 
 STANDARD_INPUT = "-"
@@ -22,7 +25,15 @@ def statements_of(source: str) -> tuple[Catalog, list[Statement]]:
     statements = parse(read_sql(source), catalog, file=file_name(source))
     for statement in statements:
         apply(catalog, statement)
+        if isinstance(statement, PatternDef):
+            show_notices(statement.notices)
     return catalog, statements
+
+
+def show_notices(notices: Sequence[str]) -> None:
+    """Print notices on files of patterns to standard error."""
+    for notice in notices:
+        click.echo(notice, err=True)
 
 
 def file_name(source: str) -> str:

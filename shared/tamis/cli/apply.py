@@ -6,7 +6,8 @@ import click
 import orjson
 
 from tamis.cli._registry import registry_option
-from tamis.cli._sql_file import file_name, read_sql
+from tamis.cli._sql_file import file_name, read_sql, show_notices
+from tamis.query.inline_patterns import inline_patterns
 from tamis.web.registry_client import RegistryClient
 
 
@@ -23,10 +24,15 @@ Examples:
 def command(source: str, as_json: bool, registry: RegistryClient) -> None:
     """Apply all SQL statements of a file (`-`: standard input), or none.
 
+    Files of patterns are read here, and their values are sent.
+
     The exit code is 0 if all are applied, 1 if a query is refused (its memory isn't proven to be bounded, or
     a condition can't be executed), and 2 if the input is wrong.
     """
-    outcomes = registry.apply_sql(read_sql(source), file_name(source))
+    file = file_name(source)
+    inlined = inline_patterns(read_sql(source), file)
+    show_notices(inlined.notices)
+    outcomes = registry.apply_sql(inlined.text, file)
     if as_json:
         click.echo(orjson.dumps(outcomes, option=orjson.OPT_INDENT_2))
         return

@@ -1,4 +1,4 @@
-"""`tamis drop`: drop an alert, a stream, a function or a table."""
+"""`tamis drop`: drop an alert, a stream, a function, a table or a pattern."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Examples:
   tamis drop stream air
 """
 )
-@click.argument("kind", type=click.Choice(["alert", "stream", "function", "table"]))
+@click.argument("kind", type=click.Choice(["alert", "stream", "function", "table", "pattern"]))
 @click.argument("name")
 @registry_option
 def command(kind: str, name: str, registry: RegistryClient) -> None:
-    """Drop an alert, or a stream, function or table that no query reads."""
+    """Drop an alert, or a stream, function, table or pattern that no query reads."""
     (outcome,) = registry.request("DELETE", f"/v1/{kind}s/{quote(name, safe='')}")
     click.echo(f"{outcome['kind']} {outcome['name']} dropped (plan {outcome['plan']})")

@@ -1,4 +1,4 @@
-"""`tamis get`: the state of alerts, streams, plans and edges."""
+"""`tamis get`: the state of alerts, streams, patterns, plans and edges."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 from tamis.cli._registry import registry_option
+from tamis.durations import seconds
 from tamis.web.registry_client import RegistryClient
 
 _HEADINGS = {
     "streams": ("STREAM", "KIND", "SHARDS", "TOPICS", "ALERTS", "WHY"),
     "alerts": ("ALERT", "STATE", "PLAN", "SINCE", "WHY"),
+    "patterns": ("PATTERN", "KIND", "VALUES", "MAX_GAP", "READERS", "WHY"),
     "plans": ("PLAN", "NEWEST", "DEFINITIONS", "TOPICS", "SHARDS"),
     "edges": ("EDGE", "SHARD", "STATE", "PLAN", "SINCE", "WHY"),
 }
@@ -36,7 +38,7 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print the answer of the registry as JSON.")
 @registry_option
 def command(what: str, name: str | None, as_json: bool, registry: RegistryClient) -> None:
-    """Show alerts (the default), streams, plans or edges with their state and its reason."""
+    """Show alerts (the default), streams, patterns, plans or edges with their state and its reason."""
     path = f"/v1/{what}" if name is None else f"/v1/{what}/{quote(name, safe='')}"
     answer = registry.request("GET", path)
     if as_json or (what == "plans" and name is not None):
@@ -69,6 +71,11 @@ def _rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
         case "alerts":
             since = max((a["event_time"] for a in entry["activations"].values()), default=None)
             return [(entry["name"], entry["state"], str(entry["plan"]), _time(since), _why(entry))]
+        case "patterns":
+            lengths = sorted({member["length"] for member in entry["members"]})
+            values = " to ".join(map(str, dict.fromkeys((lengths[0], lengths[-1])))) if lengths else ""
+            gap = next((seconds(member["max_gap"]) for member in entry["members"]), "")
+            return [(entry["name"], entry["kind"], values, gap, ", ".join(entry["readers"]), _why(entry))]
         case "plans":
             definitions, topics = ", ".join(entry["definitions"]), ", ".join(entry["topics"])
             newest = "yes" if entry["newest"] else ""

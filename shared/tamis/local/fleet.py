@@ -17,6 +17,7 @@ from tamis.local.ports import free_ports
 from tamis.local.service_process import ServiceProcess
 from tamis.local.supervisor import Supervisor
 from tamis.messaging.rights import RIGHTS, Right
+from tamis.query.inline_patterns import inline_patterns
 from tamis.settings import KafkaSettings
 from tamis.settings.client import registry_client
 from tamis.web.registry_client import difference
@@ -168,9 +169,12 @@ class Fleet:
 
     def apply(self, sql: str, file: str | None = None, *, keep: bool = False) -> list[dict[str, Any]]:
         """Apply SQL at the registry. Raises TamisError; mistakes are at `file`:line:column. `keep`: a
-        definition that is in service in another form stays as it is.
+        definition that is in service in another form stays as it is. Files of patterns are read here.
         """
-        return registry_client(self.registry_url).apply_sql(sql, file, keep=keep)
+        inlined = inline_patterns(sql, file)
+        for notice in inlined.notices:
+            self._say(notice)
+        return registry_client(self.registry_url).apply_sql(inlined.text, file, keep=keep)
 
     def ended(self) -> str | None:
         """The name of a service that has ended unasked; None while all run."""

@@ -1,4 +1,4 @@
-"""Permitted files of tables: by directory, and regular files of a known size only."""
+"""Permitted files of tables and patterns: by directory, and regular files of a known size only."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MOST_BYTES = 1 << 28
 
 @dataclass(frozen=True)
 class FileAccess:
-    """The files that tables may have: those inside some directories, after links are resolved. With None, all
-    files that the process can read.
+    """The files that tables and patterns may have: those inside some directories, after links are resolved.
+    With None, all files that the process can read.
     """
 
     directories: tuple[str, ...] | None = None
@@ -70,7 +70,7 @@ class FileAccess:
             return os.path.realpath(path)
         if not self.directories:
             raise RefusedError(
-                f"tables can't be read here: {SETTING} isn't set",
+                f"files can't be read here: {SETTING} isn't set",
                 where=where,
                 hint=f"set {SETTING} to the directory of their files, for the registry and the joiner",
             )

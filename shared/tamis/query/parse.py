@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import islice
 
-from sqlglot.errors import SqlglotError
-
 from tamis.errors import Position, SqlError, SqlErrors
 from tamis.query.catalog import apply
 from tamis.query.context import Context
@@ -14,13 +12,13 @@ from tamis.query.model import Catalog, Statement
 from tamis.query.statements.cascading_errors import caused_by_earlier_error, mark_broken
 from tamis.query.statements.function_cycles import cycles
 from tamis.query.statements.parser import parse_statement
+from tamis.query.statements.statement_tokens import statement_cursor
 from tamis.query.syntax.cursor import Cursor
-from tamis.query.syntax.dialect import is_word, tokenize
+from tamis.query.syntax.dialect import is_word
 from tamis.query.syntax.text import (
     LARGEST_TEXT,
     MOST_ERRORS,
     MOST_STATEMENTS,
-    Piece,
     Text,
     split,
 )
@@ -57,7 +55,7 @@ def parse(
         raise SqlErrors([context.text.error(what, pieces[-1].start, hint)])
     if len(context.errors) > MOST_ERRORS:
         raise SqlErrors(context.errors)
-    cursors = [(piece, _cursor(context, piece)) for piece in pieces]
+    cursors = [(piece, statement_cursor(context, piece)) for piece in pieces]
     _report_cycles(context, [cursor for _, cursor in cursors])
     for piece, cursor in cursors:
         if len(context.errors) >= MOST_ERRORS:
@@ -85,23 +83,6 @@ def catalog_of(*texts: str, file: str | None = None) -> Catalog:
         for statement in parse(text, catalog, file=file):
             apply(catalog, statement)
     return catalog
-
-
-def _cursor(context: Context, piece: Piece) -> Cursor:
-    """A cursor over the tokens of a statement, with their offsets in the whole text."""
-    try:
-        tokens = tokenize(context.text.text[piece.start : piece.end])
-    except SqlglotError:
-        context.error(
-            "this statement can't be read as SQL",
-            piece.start,
-            "look for characters that SQL doesn't allow",
-        )
-        tokens = []
-    for token in tokens:
-        token.start += piece.start
-        token.end += piece.start
-    return Cursor(context.text, tokens, tokens[-1].end + 1 if tokens else piece.end)
 
 
 def _statement(

@@ -36,7 +36,10 @@ STATE = State(
         "air:e/0": Shard("air:e/0", "air", "e", 4),
         "air:e/1": Shard("air:e/1", "air", "e", None, 8, "silent"),
     },
-    topics={"air": StreamTopics(3, ((("k",), 1), (("k",), 2)), frozenset({2}), 7), "old": StreamTopics(2)},
+    topics={
+        "air": StreamTopics(3, ((("k",), 1), (("k",), 2)), frozenset({2}), 7),
+        "old": StreamTopics(2, base="air"),
+    },
     statistics={
         "air": StreamStatistics(10, {"x": Observed([1, 2.5, 3], 0.1), "on": Observed([False, True])})
     },

@@ -98,12 +98,13 @@ def _reading(app: FastAPI, worker: Worker) -> None:
             raise MissingError(f"there is no {kind} '{name}'", hint=f"GET /v1/{kind}s lists what there is")
         return as_json(found)
 
-    for kind, make in (
-        ("alert", documents.alert_documents),
-        ("stream", documents.stream_documents),
-        ("edge", documents.edge_documents),
+    for kind, every, whole in (
+        ("alert", documents.alert_documents, documents.alert_documents),
+        ("stream", documents.stream_documents, documents.stream_documents),
+        ("pattern", documents.pattern_documents, documents.whole_pattern_documents),
+        ("edge", documents.edge_documents, documents.edge_documents),
     ):
-        _routes(app, kind, make, show)
+        _routes(app, kind, show, every=every, whole=whole)
 
     @app.get("/v1/plans", summary="The newest plan versions")
     def plans() -> Response:
@@ -122,16 +123,20 @@ def _reading(app: FastAPI, worker: Worker) -> None:
 def _routes(
     app: FastAPI,
     kind: str,
-    make: Callable[[View], list[documents.Document]],
     show: Callable[[Callable[[View], list[documents.Document]], str, str | None], Response],
+    *,
+    every: Callable[[View], list[documents.Document]],
+    whole: Callable[[View], list[documents.Document]],
 ) -> None:
+    """Add the routes of a kind: a list of documents by `every`, and one of those by `whole`."""
+
     @app.get(f"/v1/{kind}s", summary=f"Every {kind}", name=f"{kind}s")
-    def every() -> Response:
-        return show(make, kind, None)
+    def all_of_them() -> Response:
+        return show(every, kind, None)
 
     @app.get(f"/v1/{kind}s/{{name}}", summary=f"One {kind}", name=kind)
     def one(name: Name) -> Response:
-        return show(make, kind, name)
+        return show(whole, kind, name)
 
 
 def _summary(document: bytes) -> documents.Document | None:

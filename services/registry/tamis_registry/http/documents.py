@@ -7,6 +7,8 @@ from typing import Any
 
 from tamis.messaging.topics import outside_topic
 from tamis.plan.model import Plan
+from tamis.query.catalog import dependents
+from tamis.query.model import PatternDef
 from tamis_registry.core.leases import SECOND, left
 from tamis_registry.core.state.model import Lease, Shard, State, Stored
 from tamis_registry.core.statements.outcomes import Outcome
@@ -26,11 +28,15 @@ def outcome_document(outcome: Outcome, view: View) -> Document:
             "in_service": outcome.kept.in_service,
             "asked": outcome.kept.asked,
         }
+    if outcome.notices:
+        document["notices"] = list(outcome.notices)
     if outcome.query is not None:
         document["verdict"] = outcome.query["memory"]["verdict"]
         document["explain"] = {"queries": [outcome.query]}
     if outcome.shows == "alerts":
         document["rows"] = alert_documents(view)
+    elif outcome.shows == "patterns":
+        document["rows"] = pattern_documents(view)
     elif outcome.shows is not None:
         document["rows"] = stream_documents(view)
     return document
@@ -90,6 +96,35 @@ def stream_document(view: View, stored: Stored) -> Document:
             if lease.stream == stored.name
         ],
         "shards": [shard_document(view, s) for s in _shards(view) if s.stream == stored.name],
+        "sql": stored.sql,
+    }
+
+
+def pattern_documents(view: View) -> list[Document]:
+    """Every pattern and folder of patterns, in the order of creation, without its values."""
+    return [
+        {key: value for key, value in document.items() if key != "sql"}
+        for document in whole_pattern_documents(view)
+    ]
+
+
+def whole_pattern_documents(view: View) -> list[Document]:
+    """The same with the SQL."""
+    return [_pattern_document(view, stored) for stored in view.state.of_kind("pattern")]
+
+
+def _pattern_document(view: View, stored: Stored) -> Document:
+    """A pattern with the queries that compare with it."""
+    made = stored.definition
+    members = made.members if isinstance(made, PatternDef) else ()
+    folder = [one.name for one in members] != [stored.name]
+    return {
+        "name": stored.name,
+        "kind": "folder" if folder else "pattern",
+        "why": [stored.refusal] if stored.refusal else [],
+        "plan": stored.version,
+        "members": [{"name": one.name, "length": len(one.values), "max_gap": one.max_gap} for one in members],
+        "readers": list(dependents(view.state.catalog, "pattern", stored.name)),
         "sql": stored.sql,
     }
 

@@ -124,7 +124,7 @@ def statement_routes(app: FastAPI, made: Statements) -> None:
         text = await read_sql(request)
         return await while_connected(request, made.explain(text, file))
 
-    def drop(kind: Literal["alert", "stream", "function", "table"], name: str) -> Response:
+    def drop(kind: Literal["alert", "stream", "function", "table", "pattern"], name: str) -> Response:
         def decide(registry: Registry, now: int) -> tuple[list[Outcome], Change]:
             kinds = (kind, "derived") if kind == "stream" else (kind,)
             known = {stored.name for stored in registry.state.statements.values() if stored.kind in kinds}
@@ -151,3 +151,7 @@ def statement_routes(app: FastAPI, made: Statements) -> None:
     @app.delete("/v1/tables/{name}", summary="Drop a table that nothing reads")
     def drop_table(name: Name) -> Response:
         return drop("table", name)
+
+    @app.delete("/v1/patterns/{name}", summary="Drop a pattern that no query compares with")
+    def drop_pattern(name: Name) -> Response:
+        return drop("pattern", name)

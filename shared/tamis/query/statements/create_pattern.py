@@ -7,7 +7,7 @@ from math import isfinite
 
 from sqlglot.tokenizer_core import TokenType
 
-from tamis.errors import InputError
+from tamis.errors import InputError, RefusedError
 from tamis.query.model import PatternDef
 from tamis.query.patterns.files import LONGEST_STEM, MOST_VALUES, FileOptions, read_patterns
 from tamis.query.patterns.inline_text import MOST_CHARACTERS, inline_text
@@ -53,7 +53,7 @@ def parse_pattern(given: StatementInput) -> PatternDef | None:
         wanted = FileOptions(**{"max_gap": MAX_GAP, **values})
         try:
             members, notices = read_patterns(name.text, path, wanted, context.catalog.file_access)
-        except InputError as error:
+        except (InputError, RefusedError) as error:
             where = f"{error.where}: " if error.where else ""
             context.error(f"{where}{error.what}", place, error.hint or _EXAMPLE)
             return None

@@ -216,12 +216,10 @@ class State:
 
 
 def definitions(state: State) -> Iterator[Defined]:
-    """All definitions in force, the old definitions that still run, and the watched streams that they
-    read.
+    """All definitions in force, the old definitions that still run, and all streams that they read, watched
+    ones too.
     """
-    stored: list[Stored | Retiring] = [*state.statements.values(), *state.retiring.values()]
-    for one in stored:
-        if one.definition is not None:
-            yield one.definition
-        if isinstance(one.definition, AlertDef | DerivedDef):
-            yield from one.definition.query.watched
+    yield from (one.definition for one in state.statements.values() if one.definition is not None)
+    old = [one.definition for one in state.retiring.values() if one.definition is not None]
+    yield from old
+    yield from state.catalog.reading(*old).streams.values()

@@ -208,6 +208,7 @@ def _fleet(state: State) -> bytes:
             numbers=[(list(key), number) for key, number in one.numbers],
             outside=sorted(one.outside),
             anew=one.anew,
+            base=one.base,
         )
         for stream, one in state.topics.items()
     }

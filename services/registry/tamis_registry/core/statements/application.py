@@ -120,7 +120,9 @@ class TextApplication:
         carry_out(self.state.catalog, made)
         if not known:
             self._store(made)
-        return Outcome(f"create {kind}", "unchanged" if known else "created", kind, made.name, query)
+        notices = made.notices if isinstance(made, PatternDef) else ()
+        result: Result = "unchanged" if known else "created"
+        return Outcome(f"create {kind}", result, kind, made.name, query, notices=notices)
 
     def _verdict(self, made: AlertDef | DerivedDef) -> dict[str, Any]:
         return verdict(self._planner, made, self.state.catalog, self.state.statistics)

@@ -27,7 +27,7 @@ class Outcome:
     """The result of one statement.
 
     `query`: its part of EXPLAIN's document. `shows`: the subject of SHOW. `kept`: the existing definition, if
-    it stays although the statement differs from it.
+    it stays although the statement differs from it. `notices`: on the files of a pattern.
     """
 
     statement: str
@@ -37,6 +37,7 @@ class Outcome:
     query: dict[str, Any] | None = None
     shows: str | None = None
     kept: Kept | None = None
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
