@@ -38,7 +38,8 @@ STATE = State(
     },
     topics={
         "air": StreamTopics(3, ((("k",), 1), (("k",), 2)), frozenset({2}), 7),
-        "old": StreamTopics(2, base="air"),
+        "old": StreamTopics(2),
+        "air_similar_0": StreamTopics(2, base="air"),
     },
     statistics={
         "air": StreamStatistics(10, {"x": Observed([1, 2.5, 3], 0.1), "on": Observed([False, True])})
@@ -51,6 +52,7 @@ WRITTEN: dict[str, Any] = {
         "topics": {
             "air": {"next": 3, "numbers": [[["k"], 1], [["k"], 2]], "outside": [2], "anew": 7},
             "old": {"next": 2, "numbers": [], "outside": []},
+            "air_similar_0": {"next": 2, "numbers": [], "outside": [], "base": "air"},
         },
     },
     "stream/air": {"sql": "CREATE STREAM air (k INT)", "order": 1, "version": 3, "paused": False},

@@ -218,4 +218,5 @@ def _inlined(alias: str, derived: DerivedDef, position: Position | None = None) 
             Conjunct(renamed(c.expr), c.text, c.position if position is None else position)
             for c in derived.query.conjuncts
         ),
+        inlined=True,
     )

@@ -20,7 +20,8 @@ class FromItem:
     """One item of FROM, which is a stream or a table.
 
     `columns` is None if its definition has a mistake; nothing is known about it then. `sources` has several
-    items for a derived stream that joins, and none if the item has a mistake.
+    items for a derived stream that joins, and none if the item has a mistake. `inlined`: it is a derived
+    stream or a subquery.
     """
 
     alias: str
@@ -29,6 +30,7 @@ class FromItem:
     sources: tuple[Source, ...] = ()
     conjuncts: tuple[Conjunct, ...] = ()
     offset: int = 0
+    inlined: bool = False
 
 
 @dataclass

@@ -153,9 +153,9 @@ class Similarities:
         if item is None:  # its windows have a mistake
             return None
         catalog = context.catalog
-        if item.stream in catalog.derived:
-            hint = f"write {name}(…) in CREATE STREAM {item.stream}, or read the raw stream"
-            what = f"{name} compares readings of a raw stream, and '{item.stream}' is derived"
+        if item.inlined:
+            hint = f"write {name}(…) in the SELECT of '{item.stream}', or read the raw stream"
+            what = f"{name} compares readings of a raw stream, and '{item.stream}' is a SELECT"
             context.error_once(what, node, hint)
             return None
         if item.stream in catalog.tables:
@@ -192,10 +192,13 @@ class Similarities:
         context.error(what, node, _USAGE.format(name))
         return None
 
+    def _is_subquery(self, node: exp.Expr) -> bool:
+        return isinstance(node, exp.Query) and node is not self.tree
+
     def _similar(self, context: Context) -> Iterator[tuple[str, Watch] | None]:
         """Each `similar` of the query; None for one with a mistake, which is reported where it stands."""
-        for call in self.tree.find_all(exp.Anonymous):
-            if called_name(call) != SIMILAR:
+        for call in self.tree.walk(prune=self._is_subquery):
+            if not isinstance(call, exp.Anonymous) or called_name(call) != SIMILAR:
                 continue
             before, reported = len(context.errors), dict(context.reported)
             missing = set(context.missing_watermarks)
