@@ -50,7 +50,7 @@ def outcome(expr: Expr, variable: Column) -> Outcome:
             return out if args[0] == Outcome.NULL else out | Outcome.FALSE
         case "case":
             return _case(expr, args)
-        case "least" | "greatest":
+        case "least" | "greatest" | "coalesce":
             return Outcome.NULL if all(arg == Outcome.NULL for arg in args) else Outcome.SOME | Outcome.NULL
     if any(arg == Outcome.NULL for arg in args):
         return Outcome.NULL

@@ -33,8 +33,8 @@ from tamis.expressions.nodes import (
 from tamis.expressions.python_functions import name_of
 
 _TYPES = {Type.VARCHAR: "VARCHAR", Type.BOOLEAN: "BOOLEAN", Type.DOUBLE: "DOUBLE"}  # all others are BIGINT
-_FUNCTIONS = ("abs", "sqrt", "exp", "ln", "log10")
-_CHOICES = ("least", "greatest", "case")  # one of their finite operands
+_FUNCTIONS = ("abs", "sqrt", "exp", "ln", "log10", "floor", "ceil", "trunc")
+_CHOICES = ("least", "greatest", "coalesce", "case")  # one of their finite operands
 
 
 def quoted(name: str) -> str:
@@ -105,16 +105,39 @@ def _call(expr: Call, args: list[str]) -> str:
         return f"({a} {expr.op} {b})"
     if expr.op == OPAQUE:
         return f"{quoted(function_name(expr))}({', '.join(_as_doubles(expr, args)[2:])})"
+    if expr.op in ("round", "sign", "to_int", "to_bigint"):
+        return _rounding(expr, args)
     if expr.type is Type.DOUBLE:
         args = _as_doubles(expr, args)
     if expr.op == "case":
         branches = [f"WHEN {when} THEN {then}" for when, then in zip(args[:-1:2], args[1::2], strict=True)]
         return f"(CASE {' '.join(branches)} ELSE {args[-1]} END)"
-    if expr.op in ("least", "greatest"):
+    if expr.op in ("least", "greatest", "coalesce"):
         return f"{expr.op}({', '.join(args)})"
+    if expr.op == "mod":
+        return _remainder(expr, args)
     if expr.type is Type.DOUBLE:
         return _operation(expr.op, args)
     return f"TRY_CAST({_operation(expr.op, [f'CAST({arg} AS HUGEINT)' for arg in args])} AS BIGINT)"
+
+
+def _rounding(expr: Call, args: Sequence[str]) -> str:
+    """`round`, `sign` and the CASTs between numbers."""
+    if expr.op == "round":
+        (number, *_), digits = _as_doubles(expr, args), expr.args[1:]
+        return f"round({number}, {digits[0].value})" if digits else f"round({number})"  # type: ignore[union-attr]
+    if expr.op == "sign":
+        return f"CAST(sign({args[0]}) AS BIGINT)"
+    text = f"TRY_CAST({args[0]} AS {'INTEGER' if expr.op == 'to_int' else 'BIGINT'})"
+    return f"CAST({text} AS BIGINT)" if expr.op == "to_int" else text
+
+
+def _remainder(expr: Call, args: Sequence[str]) -> str:
+    """`mod`. A division of integers by 0 raises an error, and of DOUBLEs it gives NaN."""
+    if expr.type is Type.DOUBLE:
+        return f"({args[0]} % {args[1]})"
+    a, b = (f"CAST({arg} AS HUGEINT)" for arg in args)
+    return f"TRY_CAST(({a} % nullif({b}, 0)) AS BIGINT)"
 
 
 def _inexact_integer(args: Sequence[Expr]) -> int | None:

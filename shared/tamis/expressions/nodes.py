@@ -17,6 +17,12 @@ The meaning is the same in every evaluator:
 - An integer and a DOUBLE are equal by value (2^53 + 1 is no DOUBLE) and ordered as DOUBLE, two integers as
   integers, strings by code points.
 - `exp`, `ln`, `log10` and `power` are the C library's, since NumPy's own differ from them in the last bit.
+- `floor`, `ceil`, `trunc` and `round` are DOUBLE. `round` takes a half away from zero; with a number of
+  digits it is round(x * 10^digits) / 10^digits, each operation rounded, as in DuckDB. `mod` has the sign of
+  its first operand, and is NULL for a divisor of 0. `sign` is an INT.
+- `to_int` and `to_bigint` are the CASTs of numbers: to the nearest integer, a half to the even one; NULL
+  beyond 32 or 64 bits.
+- `coalesce` is the first of its arguments that isn't NULL.
 """
 
 from __future__ import annotations
@@ -49,6 +55,9 @@ class Type(StrEnum):
 
 
 ARITHMETIC = ("+", "-", "*", "/", "power", "neg", "abs", "sqrt", "exp", "ln", "log10", "least", "greatest")
+# Functions of one number that never fall and are constant between their steps. `round` may have a second
+# argument, a constant number of decimal digits.
+STEPS = ("floor", "ceil", "trunc", "round", "sign", "to_int", "to_bigint")
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}  # after exchanging the operands
 OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "!=", "!=": "="}  # of a comparison that is false
@@ -57,10 +66,15 @@ LOGIC = ("and", "or", "not", "is_null")  # `and` and `or` take any number of arg
 OPAQUE = "python"
 # Integers of up to this size are DOUBLEs, too; beyond it a DOUBLE may stand for several integers.
 LARGEST_EXACT_INTEGER = 2**53
+# The most digits of `round`, on both sides of the point: up to here a power of ten is a DOUBLE.
+MOST_DIGITS = 22
 # The result of these operators isn't finite if an operand isn't; the same is true of the numerator of /.
-KEEPS_NONFINITE = ("+", "-", "*", "neg", "abs", "sqrt", "ln", "log10")
+KEEPS_NONFINITE = ("+", "-", "*", "neg", "abs", "sqrt", "ln", "log10", "floor", "ceil", "trunc")
 OPERATORS = (
     *ARITHMETIC,
+    *STEPS,
+    "mod",
+    "coalesce",
     *COMPARISONS,
     *LOGIC,
     "case",

@@ -8,6 +8,7 @@ from tamis.errors import InputError
 from tamis.expressions.nodes import (
     COMPARISONS,
     LOGIC,
+    MOST_DIGITS,
     OPAQUE,
     OPERATORS,
     Call,
@@ -16,7 +17,12 @@ from tamis.expressions.nodes import (
     Type,
 )
 
-_DOUBLE_OF_ONE = ("sqrt", "exp", "ln", "log10")
+# Functions of one number, with the types of their results.
+_OF_ONE = {
+    **dict.fromkeys(("sqrt", "exp", "ln", "log10", "floor", "ceil", "trunc", "round"), Type.DOUBLE),
+    **dict.fromkeys(("sign", "to_int"), Type.INT),
+    "to_bigint": Type.BIGINT,
+}
 _WITH_TIME = {
     ("+", Type.TIMESTAMP, Type.INTERVAL): Type.TIMESTAMP,
     ("+", Type.INTERVAL, Type.TIMESTAMP): Type.TIMESTAMP,
@@ -46,7 +52,7 @@ def result_type(op: str, types: Sequence[Type]) -> Type | None:
     """The type of `op` applied to arguments of `types`; None if it does not take them."""
     if op in LOGIC or op in COMPARISONS:
         return Type.BOOLEAN if _compares(op, types) else None
-    if op in ("least", "greatest"):
+    if op in ("least", "greatest") or (op == "coalesce" and len(types) > 1):
         return common_type(types)
     if op == "case":
         paired = len(types) >= 3 and len(types) % 2 == 1
@@ -58,8 +64,9 @@ def result_type(op: str, types: Sequence[Type]) -> Type | None:
     if op in ("neg", "abs"):
         numeric = len(types) == 1 and (types[0].numeric or types[0] is Type.INTERVAL)
         return types[0] if numeric else None
-    if op in _DOUBLE_OF_ONE:
-        return Type.DOUBLE if len(types) == 1 and types[0].numeric else None
+    if op in _OF_ONE:
+        digits = op == "round" and list(types[1:]) == [Type.INT]
+        return _OF_ONE[op] if types and types[0].numeric and (len(types) == 1 or digits) else None
     if len(types) != 2 or op not in OPERATORS:
         return None
     if types[0].numeric and types[1].numeric:
@@ -96,9 +103,16 @@ def check(node: Call) -> None:
         raise _refusal(node.op, node.args)
     if node.op == OPAQUE and not _declared(node):
         raise InputError("a Python function needs a name, and a letter of +-mq? for each argument")
+    if node.op == "round" and not _rounds_to_constant_digits(node):
+        raise InputError(f"round needs a constant number of digits, from -{MOST_DIGITS} to {MOST_DIGITS}")
     integers = (Type.INT, Type.BIGINT)
     if type_ is not node.type and not (type_ in integers and node.type in integers):
         raise InputError(f"the result of {node.op} is {type_} for these arguments, not {node.type}")
+
+
+def _rounds_to_constant_digits(node: Call) -> bool:
+    digits = node.args[1] if len(node.args) > 1 else Literal(0, Type.INT)
+    return isinstance(digits, Literal) and isinstance(digits.value, int) and abs(digits.value) <= MOST_DIGITS
 
 
 def _declared(node: Call) -> bool:

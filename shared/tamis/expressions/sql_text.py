@@ -18,9 +18,11 @@ _BINDING = {
     "not": _NOT,
     **dict.fromkeys((*COMPARISONS, "is_null"), _COMPARISON),
     **dict.fromkeys(("+", "-"), _SUM),
-    **dict.fromkeys(("*", "/"), _PRODUCT),
+    **dict.fromkeys(("*", "/", "mod"), _PRODUCT),
     "neg": _SIGN,
 }
+_CASTS = {"to_int": "INT", "to_bigint": "BIGINT"}
+_SYMBOLS = {"mod": "%"}
 _UNITS = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_000), ("SECOND", 1_000_000))
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*\Z")
 _RESERVED = frozenset(  # the keywords of SELECT in Tamis' dialect, and some of its statements
@@ -84,6 +86,8 @@ class _Text:
             return self.text(args[0], _SUM) + " IS NULL", binding
         if op == OPAQUE:
             return f"{identifier(name_of(expr))}({', '.join(self.text(arg, _OR) for arg in args[2:])})", _ATOM
+        if op in _CASTS:
+            return f"CAST({self.text(args[0], _OR)} AS {_CASTS[op]})", _ATOM
         if op == "neg":
             return "-" + self.text(args[0], _ATOM), binding
         if binding == _ATOM:
@@ -93,7 +97,7 @@ class _Text:
         right = self.text(args[1], binding + 1)
         if right.startswith("-") and binding > _COMPARISON:
             right = f"({right})"
-        return f"{left} {op} {right}", binding
+        return f"{left} {_SYMBOLS.get(op, op)} {right}", binding
 
     def _case(self, args: tuple[Expr, ...]) -> str:
         parts = ["CASE"]

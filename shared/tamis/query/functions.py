@@ -12,6 +12,16 @@ SCALAR_FUNCTIONS = {
     "power": (2, 2),
     "least": (1, 100),
     "greatest": (1, 100),
+    "floor": (1, 1),
+    "ceil": (1, 1),
+    "ceiling": (1, 1),
+    "trunc": (1, 1),
+    "round": (1, 2),
+    "sign": (1, 1),
+    "mod": (2, 2),
+    "coalesce": (1, 100),
+    "ifnull": (2, 2),
+    "nullif": (2, 2),
 }
 AGGREGATE_FUNCTIONS = ("count", "sum", "avg", "min", "max", "median")
 # Over the windows of readings that look like a pattern; a user's function of the same name goes before.

@@ -42,7 +42,6 @@ _USE_TIME_BOUNDS = (
 )
 _USE_EQUALITY = "compare with = or IN (…)"
 _SEND_TUPLES = "send the values as tuples of a stream"
-_USE_ARITHMETIC = "use + - * / ^ and the functions abs, sqrt, exp, ln, log10, power, least, greatest"
 _CURRENT_TIME = (
     "the current time is not supported",
     "compare the event times of tuples",
@@ -89,16 +88,7 @@ EXPRESSIONS: dict[type[exp.Expr], Refusal] = {
     exp.ILike: ("ILIKE is not supported", _USE_EQUALITY),
     exp.SimilarTo: ("SIMILAR TO is not supported", _USE_EQUALITY),
     exp.RegexpLike: ("the operator ~ is not supported", _USE_EQUALITY),
-    exp.Mod: ("the operator % is not supported", _USE_ARITHMETIC),
     exp.DPipe: ("the operator || is not supported", "select the parts as separate columns"),
-    exp.NullSafeEQ: (
-        "IS NOT DISTINCT FROM is not supported",
-        "write a = b OR (a IS NULL AND b IS NULL)",
-    ),
-    exp.NullSafeNEQ: (
-        "IS DISTINCT FROM is not supported",
-        "write a != b, and add conditions with IS NULL where NULL matters",
-    ),
     exp.Extract: ("EXTRACT is not supported", "compare times with times and INTERVAL"),
     exp.Tuple: ("row values are not supported", "write one condition for each value, joined by AND"),
     exp.CurrentTimestamp: _CURRENT_TIME,
@@ -128,10 +118,8 @@ def unsupported_function(name: str) -> Refusal | None:
         return f"the window function {name}() is not supported", _USE_TIME_BOUNDS
     if name in ("now", "current_timestamp", "proctime"):
         return f"{name}() is not supported", "compare the event times of tuples"
-    if name in ("coalesce", "nullif", "ifnull"):
-        return f"{name}() is not supported", "write CASE WHEN value IS NULL THEN … ELSE … END"
     if name == "log":
         return "log() is ambiguous: its base differs between systems", "write ln(x) or log10(x)"
-    if name in ("floor", "ceil", "ceiling", "round", "trunc", "sign", "mod", "pi"):
-        return f"{name}() is not supported", _USE_ARITHMETIC
+    if name == "pi":
+        return "pi() is not supported", "write 3.141592653589793"
     return None

@@ -10,6 +10,7 @@ import math
 import operator
 import random
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Protocol, TypeVar
 
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type
@@ -144,11 +145,31 @@ def tree(choose: Choices, type_: Type, depth: int) -> Expr:
     if kind == 1 and type_ is not Type.BOOLEAN:
         first = (sub(type_),)
         rest = numbers if type_ is Type.DOUBLE else (type_,)
-        return Call(choose.one_of(("least", "greatest")), first + several(rest), type_)
+        return Call(choose.one_of(("least", "greatest", "coalesce")), first + several(rest), type_)
     if type_ is Type.BOOLEAN:
         return _condition(choose, sub, several)
     if type_ is Type.DOUBLE:
-        op = choose.one_of(("+", "-", "*", "/", "/", "power", "neg", "abs", "sqrt", "exp", "ln", "log10"))
+        op = choose.one_of(
+            (
+                "+",
+                "-",
+                "*",
+                "/",
+                "/",
+                "power",
+                "neg",
+                "abs",
+                "sqrt",
+                "exp",
+                "ln",
+                "log10",
+                "step",
+                "step",
+                "mod",
+            )
+        )
+        if op == "step":
+            return _step(choose, sub(choose.one_of(numbers)))
         if op in ("neg", "abs"):
             return Call(op, (sub(Type.DOUBLE),), type_)
         if op in ("sqrt", "exp", "ln", "log10"):
@@ -169,9 +190,21 @@ def tree(choose: Choices, type_: Type, depth: int) -> Expr:
         return Call(op, (sub(wanted), sub(wanted)), type_)
     if type_ is Type.VARCHAR:
         return _leaf(choose, type_)
-    op = choose.one_of(("+", "-", "*", "neg", "abs"))
+    op = choose.one_of(("+", "-", "*", "neg", "abs", "mod", "cast"))
+    if op == "cast":
+        if type_ is Type.BIGINT:
+            return Call("to_bigint", (sub(Type.DOUBLE),), type_)
+        return Call(choose.one_of(("sign", "to_int")), (sub(choose.one_of(numbers)),), type_)
     count = 1 if op in ("neg", "abs") else 2
     return Call(op, tuple(sub(type_) for _ in range(count)), type_)
+
+
+def _step(choose: Choices, number: Expr) -> Expr:
+    op = choose.one_of(("floor", "ceil", "trunc", "round", "round"))
+    digits: tuple[Expr, ...] = ()
+    if op == "round" and choose.one_of(range(2)):
+        digits = (Literal(choose.one_of((-22, -3, -1, 0, 1, 2, 5, 22)), Type.INT),)
+    return Call(op, (number, *digits), Type.DOUBLE)
 
 
 def _leaf(choose: Choices, type_: Type) -> Expr:
@@ -217,7 +250,42 @@ _NUMBERS: dict[str, Callable[..., float]] = {
     "exp": math.exp,
     "ln": math.log,
     "log10": math.log10,
+    "floor": lambda x: _whole(x, math.floor),
+    "ceil": lambda x: _whole(x, math.ceil),
+    "trunc": lambda x: _whole(x, math.trunc),
+    "round": lambda x, digits=0: _rounded(x, digits),
+    "sign": lambda x: (x > 0) - (x < 0),
+    "to_int": lambda x: _within(round(x), 31),
+    "to_bigint": lambda x: _within(round(x), 63),
 }
+
+
+def _whole(x: float, nearest: Callable[[float], int]) -> float:
+    return math.copysign(float(nearest(x)), x)
+
+
+def _rounded(x: float, digits: int) -> float:
+    """ROUND of C, a half away from zero, of the scaled number."""
+    scale = float(10 ** abs(digits))
+    scaled = x * scale if digits >= 0 else x / scale
+    if math.isinf(scaled):
+        return x
+    nearest = math.copysign(float(math.floor(abs(Fraction(scaled)) + Fraction(1, 2))), x)
+    out = nearest / scale if digits >= 0 else nearest * scale
+    return 0.0 if math.isinf(out) else out
+
+
+def _within(whole: int, bits: int) -> int:
+    if not -(2**bits) <= whole < 2**bits:
+        raise OverflowError
+    return whole
+
+
+def _remainder(type_: Type, a: float, b: float) -> float:
+    if type_ is Type.DOUBLE:
+        return math.fmod(a, b)
+    size = abs(a) % abs(b)
+    return size if a >= 0 else -size
 
 
 def meaning(expr: Expr, row: Row) -> Value:
@@ -239,6 +307,8 @@ def meaning(expr: Expr, row: Row) -> Value:
         known = [_as(expr.type, arg) for arg in args if arg is not None]
         best = min if expr.op == "least" else max
         return best(known) if known else None  # type: ignore[type-var]
+    if expr.op == "coalesce":
+        return next((_as(expr.type, arg) for arg in args if arg is not None), None)
     if None in args:
         return None
     if expr.op == "not":
@@ -247,11 +317,15 @@ def meaning(expr: Expr, row: Row) -> Value:
         return _COMPARE[expr.op](*args)  # by value: 2^53 + 1 is no DOUBLE
     doubles = any(arg.type is Type.DOUBLE for arg in expr.args) or expr.type is Type.DOUBLE
     if doubles:
-        args = [_as(Type.DOUBLE, arg) for arg in args]
+        args = (
+            [_as(Type.DOUBLE, args[0]), *args[1:]]
+            if expr.op == "round"
+            else [_as(Type.DOUBLE, arg) for arg in args]
+        )
     if expr.op in COMPARISONS:
         return _COMPARE[expr.op](*args)
     try:
-        result = _NUMBERS[expr.op](*args)
+        result = _remainder(expr.type, *args) if expr.op == "mod" else _NUMBERS[expr.op](*args)
     except (ValueError, OverflowError, ZeroDivisionError):
         return None
     if expr.type is Type.DOUBLE:

@@ -5,6 +5,7 @@ They must agree in every bit: the first decides alarms, the second is the refere
 
 from __future__ import annotations
 
+import math
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -165,8 +166,9 @@ def test_functions_are_those_of_the_c_library(op: str, duck: duckdb.DuckDBPyConn
 def test_every_operator_over_what_is_not_finite(duck: duckdb.DuckDBPyConnection) -> None:
     """Every operator over every other, where the inner one overflows or leaves its domain."""
     x, y, z = (Column(alias, name, Type.DOUBLE) for alias, name in (("a", "d"), ("a", "x"), ("b", "d")))
-    unary, binary = ("neg", "abs", "sqrt", "exp", "ln", "log10", "is_null"), ("+", "-", "*", "/", "power")
-    choices = ("least", "greatest", "<", "<=", "=")
+    unary = ("neg", "abs", "sqrt", "exp", "ln", "log10", "floor", "ceil", "trunc", "round", "is_null")
+    binary = ("+", "-", "*", "/", "power", "mod")
+    choices = ("least", "greatest", "coalesce", "<", "<=", "=")
     inner = [Call(op, (x,), Type.DOUBLE) for op in unary[:-1]] + [
         Call(op, (x, y), Type.DOUBLE) for op in binary
     ]
@@ -187,13 +189,33 @@ def test_every_operator_over_what_is_not_finite(duck: duckdb.DuckDBPyConnection)
     agree(duck, outer, table, "not finite")
 
 
-@pytest.mark.parametrize("op", ["+", "-", "*", "neg", "abs"])
+@pytest.mark.parametrize("op", ["+", "-", "*", "neg", "abs", "mod"])
 def test_integers_at_the_ends_of_their_range(op: str, duck: duckdb.DuckDBPyConnection) -> None:
     i, j = Column("a", "i", Type.BIGINT), Column("b", "i", Type.BIGINT)
     expr = Call(op, (i,) if op in ("neg", "abs") else (i, j), Type.BIGINT)
     blank = rows(Seeded("ends"), 1)[0]
     near = sorted({n + d for n in INTEGERS for d in (-1, 0, 1) if -(2**63) <= n + d < 2**63})
     agree(duck, [expr], [{**blank, ("a", "i"): m, ("b", "i"): n} for m in near for n in near], op)
+
+
+@pytest.mark.parametrize("digits", [None, -22, -5, -2, -1, 0, 1, 2, 3, 15, 22])
+def test_rounding_at_halves_and_ends(digits: int | None, duck: duckdb.DuckDBPyConnection) -> None:
+    x = Column("a", "d", Type.DOUBLE)
+    extra = () if digits is None else (Literal(digits, Type.INT),)
+    exprs: list[Expr] = [Call("round", (x, *extra), Type.DOUBLE)]
+    exprs += [Call(op, (x,), Type.DOUBLE) for op in ("floor", "ceil", "trunc")]
+    exprs += [
+        Call("to_int", (x,), Type.INT),
+        Call("to_bigint", (x,), Type.BIGINT),
+        Call("sign", (x,), Type.INT),
+    ]
+    scale = 10.0 ** -(digits or 0)
+    halves = [(n + 0.5) * scale for n in (*range(-12, 12), 2**31 - 1, -(2**31) - 1, 2**51, 2**52)]
+    ends = [*DOUBLES, 2.0**31, -(2.0**31), 1e285, 1e286, 1.7e286, 1.79e308, 1.115, 0.285, 4.35]
+    around = [math.nextafter(v, to) for v in halves + ends for to in (-math.inf, math.inf)]
+    blank = rows(Seeded("halves"), 1)[0]
+    values = [v for v in (*halves, *ends, *around) if math.isfinite(v)]
+    agree(duck, exprs, [{**blank, ("a", "d"): v} for v in values], digits)
 
 
 @pytest.mark.parametrize(

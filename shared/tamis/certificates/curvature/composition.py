@@ -11,6 +11,11 @@ from tamis.certificates.curvature.properties import CONSTANT, Curvature
 from tamis.certificates.interval_arithmetic.derivatives import Derivatives
 from tamis.certificates.interval_arithmetic.intervals import Interval
 from tamis.certificates.interval_arithmetic.operator_derivatives import whole_exponent
+from tamis.certificates.interval_arithmetic.step_derivatives import (
+    MOST_ROUNDED,
+    digits_of,
+    remainder_is_number,
+)
 from tamis.expressions import python_functions
 from tamis.expressions.nodes import Call
 
@@ -59,6 +64,17 @@ def compose(expr: Call, args: list[Fact]) -> Curvature:
             return rules.minimum([f.curvature for f in args])
         case "python":
             return _declared(expr, args)
+        case "round":
+            size = a.derivatives.value.magnitude
+            rises = digits_of(expr) == 0 or bool(np.all(size < MOST_ROUNDED))
+            return rules.composed(a.curvature) if rises else Curvature.NONE
+        case "floor" | "ceil" | "trunc" | "sign" | "to_int" | "to_bigint":
+            return rules.composed(a.curvature)
+        case "mod":
+            same = np.all(remainder_is_number(a.derivatives.value, b.derivatives.value))
+            return a.curvature if same else Curvature.NONE
+        case "coalesce":
+            return a.curvature if a.derivatives.never_null else rules.in_all([f.curvature for f in args])
         case _:
             return Curvature.NONE
 

@@ -101,7 +101,7 @@ def null_together(values: tuple[Expr, ...], variable: Column) -> bool:
     If the variable selects between them, anything else would make NULL depend on the variable.
     """
     rests = {frozenset(c for c in columns(v) if c != variable) for v in values}
-    skips = any(_mentions_op(v, ("least", "greatest", "case")) for v in values)
+    skips = any(_mentions_op(v, ("least", "greatest", "coalesce", "case")) for v in values)
     return (
         len(rests) == 1
         and not any(is_null_literal(v) for v in values)

@@ -185,6 +185,11 @@ def square(a: Interval) -> Interval:
     return mul(size, size)
 
 
+def at_ends(rising: Callable[[Array], Array], a: Interval) -> Interval:
+    """The values of a function that never falls and is computed without error."""
+    return Interval(rising(a.lo), rising(a.hi))
+
+
 def sqrt(a: Interval) -> Interval:
     """The square roots of the part of `a` that is not negative."""
     root = Interval(np.sqrt(np.maximum(a.lo, 0.0)), np.sqrt(np.maximum(a.hi, 0.0)))

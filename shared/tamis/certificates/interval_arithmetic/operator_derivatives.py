@@ -18,8 +18,9 @@ from tamis.certificates.interval_arithmetic.intervals import (
     ZERO,
     Interval,
 )
+from tamis.certificates.interval_arithmetic.step_derivatives import coalesce, remainder, step
 from tamis.expressions import python_functions
-from tamis.expressions.nodes import OPAQUE, Call, Literal
+from tamis.expressions.nodes import OPAQUE, STEPS, Call, Literal
 
 INT64 = 2.0**63
 # left - right in exact numbers: a comparison tests its sign. No evaluator computes it, so that it can't
@@ -263,5 +264,8 @@ _RULES: dict[str, Callable[[Call, tuple[Derivatives, ...], PossibleNulls], Deriv
     "power": _power,
     "least": _extreme,
     "greatest": _extreme,
+    **dict.fromkeys(STEPS, step),
+    "mod": remainder,
+    "coalesce": coalesce,
     OPAQUE: _opaque,
 }

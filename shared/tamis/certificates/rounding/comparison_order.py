@@ -174,8 +174,11 @@ def _direction(value: Expr, column: Column, box: Box, effort: Effort) -> int:
 
 def relative_error(expr: Expr, box: Box, *, last: bool = False) -> float | None:
     """The greatest error of a computed value as a share of itself; None if no share is known."""
-    if bound(expr) is None and not expr.type.integral:
+    exact = bound(expr) is None
+    if exact and not expr.type.integral:
         return 0.0
+    if expr.type.integral and not exact:
+        return None
     if expr.type.integral:
         wide = float(_span(expr, box).magnitude) > LARGEST_EXACT_INTEGER
         return _OPERATION if wide else 0.0

@@ -66,6 +66,11 @@ def within_type(value: Number, type_: Type) -> Number:
     return value
 
 
+def first_given(args: list[Number]) -> Number:
+    """COALESCE: the first argument that isn't NULL."""
+    return next((arg for arg in args if arg is not None), None)
+
+
 def union(values: list[Number]) -> Number:
     """The least ball around several numbers, of which any may be the right one."""
     first = values[0]

@@ -13,12 +13,14 @@ import numpy as np
 from flint import arb, ctx, fmpq
 from numpy.typing import NDArray
 
+from tamis.expressions.exact import steps
 from tamis.expressions.exact.arithmetic import (
     UNKNOWN,
     Number,
     Unknown,
     ball,
     extreme,
+    first_given,
     number_of,
     operation,
     union,
@@ -162,11 +164,14 @@ class _Row:
         args = [self.number(arg) for arg in expr.args]
         if expr.op in ("least", "greatest"):
             return extreme(expr.op, args)
+        if expr.op == "coalesce":
+            return first_given(args)
         if any(arg is None for arg in args):
             return None
         if any(arg is UNKNOWN for arg in args):
             return UNKNOWN
-        return within_type(operation(expr, args), expr.type)
+        compute = steps.operation if expr.op in steps.OPERATORS else operation
+        return within_type(compute(expr, args), expr.type)
 
 
 def _union_of(parts: Sequence[int]) -> int:

@@ -8,8 +8,9 @@ by a few units in the last place. A bound is twice as large, for its own roundin
 order.
 
 Columns, constants, choices between exact numbers, and integers (which are NULL if they overflow) have no
-error. A Python function is exact by definition. If a bound is NULL and its number isn't, nothing is known
-about the error.
+error. A Python function is exact by definition. A function that rounds a number is exact if the number is;
+otherwise the steps within the number's error are its error. If a bound is NULL and its number isn't, nothing
+is known about the error.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tamis.expressions.nodes import (
     COMPARISONS,
     LARGEST_EXACT_INTEGER,
     OPAQUE,
+    STEPS,
     Call,
     Column,
     Expr,
@@ -36,8 +38,10 @@ _LIBRARY = 2.0**-50  # 4 units in the last place: glibc's functions err by less 
 _UNDERFLOW = 2.0**-1022
 _SLACK = 1.0 + 2.0**-20  # for the rounding errors of the bounds
 _FEW_TERMS = 8
+_MOST_NESTED = 3  # functions that round: the bound of each contains that of its argument twice
 _ROUNDED_ONCE = ("+", "-", "*", "/", "sqrt")
 _ZERO = Literal(0.0, Type.DOUBLE)
+_UNKNOWN = Literal(None, Type.DOUBLE)  # the bound of an error of which nothing is known
 # Recognised by its identity: the second argument of a GREATEST that keeps the divisor of a bound from being
 # negative.
 NOT_NEGATIVE = Literal(0.0, Type.DOUBLE)
@@ -119,12 +123,16 @@ def _bound(expr: Expr, known: dict[Expr, Expr], *, converted: bool = False) -> E
     """The error bound of `expr`; with `converted`, after its conversion to DOUBLE."""
     if known and expr in known:
         return known[expr]
+    if expr.type.integral and (error := _integer(expr, known)) is not None:
+        return error
     if expr.type.integral:
         return _times(_OPERATION, _size(expr)) if converted and _inexact_integer(expr) else None
     if not isinstance(expr, Call) or expr.op == OPAQUE or expr.type is not Type.DOUBLE:
         return None
-    if expr.op == "case":
-        return _case(expr, known)
+    if expr.op in ("case", "coalesce"):
+        return _chosen(expr, known)
+    if expr.op in STEPS:
+        return _step(expr, known)
     if expr.op in ("+", "-") and (found := _long_sum(expr, known)) is not None:
         return found
     parts = [_bound(arg, known, converted=True) for arg in expr.args]
@@ -133,6 +141,8 @@ def _bound(expr: Expr, known: dict[Expr, Expr], *, converted: bool = False) -> E
             return parts[0]
         case "least" | "greatest":
             return _sum(*parts) if any(part is not None for part in parts) else None
+        case "mod":
+            return _UNKNOWN if any(part is not None for part in parts) else None
         case "+" | "-":
             return _sum(*parts, _last_error(expr))
         case "*":
@@ -198,10 +208,50 @@ def _power(expr: Call, parts: list[Expr | None]) -> Expr:
     return _sum(_exponential_error(expr, relative), _last_error(expr, _LIBRARY), _double(_UNDERFLOW))
 
 
-def _case(expr: Call, known: dict[Expr, Expr]) -> Expr | None:
-    """The bound of a CASE: that of the chosen value. `certain` checks the conditions of the CASE
+def _integer(expr: Expr, known: dict[Expr, Expr]) -> Expr | None:
+    """The error bound of an integer; None if that is 0. Only the functions that round DOUBLEs give integers
+    that aren't exact.
+    """
+    if not isinstance(expr, Call):
+        return None
+    if expr.op in STEPS:
+        return _step(expr, known)
+    exact = all(_bound(arg, known) is None for arg in expr.args if arg.type is not Type.BOOLEAN)
+    return None if exact else _UNKNOWN
+
+
+def _step(expr: Call, known: dict[Expr, Expr]) -> Expr | None:
+    """The error bound of a function that never falls: the difference of its values at the ends of an interval
+    that contains the exact argument.
+    """
+    number, *rest = expr.args
+    error = _bound(number, known, converted=expr.type is Type.DOUBLE)
+    if error is None:
+        return None
+    if _nesting(number) >= _MOST_NESTED:
+        return _UNKNOWN
+    # Wider by the rounding of the ends.
+    error = _sum(error, _last_error(number), _double(_UNDERFLOW))
+    number = _as_double(number)
+    high, low = (call(expr.op, call(op, number, error), *rest) for op in ("+", "-"))
+    return _as_double(call("-", high, low))
+
+
+def _nesting(expr: Expr) -> int:
+    """The most functions that round inside each other."""
+    if not isinstance(expr, Call):
+        return 0
+    return max(map(_nesting, expr.args)) + (expr.op in STEPS)
+
+
+def _chosen(expr: Call, known: dict[Expr, Expr]) -> Expr | None:
+    """The bound of a CASE or COALESCE: that of the chosen value. `certain` checks the conditions of a CASE
     separately.
     """
+    if expr.op == "coalesce":
+        present = [call("not", call("is_null", arg)) for arg in expr.args[:-1]]
+        args = [x for pair in zip(present, expr.args[:-1], strict=True) for x in pair]
+        expr = call("case", *args, expr.args[-1])
     values = (*expr.args[1:-1:2], expr.args[-1])
     parts = [_bound(value, known, converted=True) for value in values]
     if all(part is None for part in parts):

@@ -14,11 +14,13 @@ from __future__ import annotations
 import numpy as np
 
 from tamis.expressions.nodes import KEEPS_NONFINITE, OPAQUE, Column, Expr
+from tamis.expressions.vectorized import logic, steps
 from tamis.expressions.vectorized.arithmetic import ARITHMETIC, arithmetic, python_function
-from tamis.expressions.vectorized.logic import OPERATIONS
 from tamis.expressions.vectorized.operands import Operand
 from tamis.expressions.vectorized.program import Step, program_of
 from tamis.expressions.vectors import Columns, Mask, Vector
+
+_OPERATIONS = {**logic.OPERATIONS, **steps.OPERATIONS}
 
 
 def evaluate(expr: Expr, columns: Columns, rows: int) -> Vector:
@@ -64,7 +66,7 @@ def _run(step: Step, results: list[Operand | None], columns: Columns, rows: int)
         return python_function(str(args[0].data[0]), args[2:])
     if step.op in ARITHMETIC:
         return arithmetic(step.op, step.type, args)
-    return OPERATIONS[step.op](args, step.type)
+    return _OPERATIONS[step.op](args, step.type)
 
 
 def _present(result: Operand | None) -> Operand:

@@ -119,6 +119,13 @@ def _extreme(ufunc: np.ufunc) -> _Operation:
     return pick
 
 
+def _coalesce(args: Sequence[Operand], type_: Type) -> Operand:
+    result = _cast(args[-1], type_)
+    for arg in args[-2::-1]:
+        result = _choose(~_null_mask(arg), _cast(arg, type_), result)
+    return result
+
+
 def _case(args: Sequence[Operand], type_: Type) -> Operand:
     result = _cast(args[-1], type_)
     for position in range(len(args) - 3, -1, -2):
@@ -139,5 +146,6 @@ OPERATIONS: dict[str, _Operation] = {
     "is_null": _is_null,
     "least": _extreme(np.less),
     "greatest": _extreme(np.greater),
+    "coalesce": _coalesce,
     "case": _case,
 }

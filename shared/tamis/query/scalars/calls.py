@@ -11,10 +11,18 @@ from tamis.query.context import Context
 from tamis.query.functions import SCALAR_FUNCTIONS
 from tamis.query.model import FunctionDef
 from tamis.query.names import suggest
-from tamis.query.scalars import operators
+from tamis.query.scalars import operators, roundings
 from tamis.query.scalars.reporting import checked
 from tamis.query.syntax.limits import DEEPEST, LARGEST, oversize
 from tamis.query.unsupported import USE_WINDOWS, unsupported_function
+
+_USAGES = {
+    "power": "write power(base, exponent)",
+    "mod": "write mod(number, divisor), or number % divisor",
+    "round": "write round(x), or round(x, 2) for two digits",
+    "ifnull": "write ifnull(value, other)",
+    "nullif": "write nullif(value, other)",
+}
 
 
 def called_name(node: exp.Expr) -> str:
@@ -52,11 +60,27 @@ def resolve_call(
         return None
     if args is None:
         return None
-    if name == "power":
-        return checked(context, node, operators.arithmetic, name, args[0], args[1])
     if function is None:
-        return checked(context, node, operators.function, name, args)
+        return checked(context, node, _built_in, name, args)
     return _inlined(context, function, nodes, args)
+
+
+def _built_in(name: str, args: Sequence[Expr]) -> Expr:
+    match name:
+        case "power":
+            return operators.arithmetic(name, args[0], args[1])
+        case "mod":
+            return roundings.remainder(args[0], args[1])
+        case "ceiling":
+            return roundings.rounded("ceil", args)
+        case "floor" | "ceil" | "trunc" | "round" | "sign":
+            return roundings.rounded(name, args)
+        case "coalesce" | "ifnull":
+            return roundings.coalesce(args)
+        case "nullif":
+            return roundings.nullif(args[0], args[1])
+        case _:
+            return operators.function(name, args)
 
 
 def _unknown(context: Context, node: exp.Expr, name: str, aggregates: Collection[str]) -> None:
@@ -82,7 +106,7 @@ def _unknown(context: Context, node: exp.Expr, name: str, aggregates: Collection
 
 def _usage(name: str, function: FunctionDef | None) -> str:
     if function is None:
-        return {"power": "write power(base, exponent)"}.get(name, f"write {name}(x)")
+        return _USAGES.get(name, f"write {name}(x)")
     return f"write {name}({', '.join(parameter for parameter, _ in function.parameters)})"
 
 

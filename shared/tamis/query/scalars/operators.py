@@ -130,7 +130,7 @@ def arithmetic(op: str, left: Expr, right: Expr) -> Expr:
     types = (left.type, right.type)
     result = result_type(op, types)
     if result is None:
-        symbol = "^" if op == "power" else op
+        symbol = {"power": "^", "mod": "%"}.get(op, op)
         what = f"{symbol} can't be applied to {left.type} and {right.type}"
         raise TypeMismatch(what, hint=_arithmetic_hint(types))
     return Call(op, (left, right), Type.BIGINT if result is Type.INT else result)

@@ -14,8 +14,9 @@ from sqlglot import exp
 from tamis.expressions.nodes import Call, Expr, Type
 from tamis.query.context import Context
 from tamis.query.functions import AGGREGATE_FUNCTIONS, SIMILARITY_FUNCTIONS
-from tamis.query.scalars import operators
+from tamis.query.scalars import null_tests, operators
 from tamis.query.scalars.calls import called_name, resolve_call
+from tamis.query.scalars.casts import cast, named_type
 from tamis.query.scalars.literals import (
     resolve_boolean,
     resolve_interval,
@@ -42,6 +43,7 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Sub: "-",
     exp.Mul: "*",
     exp.Div: "/",
+    exp.Mod: "mod",
     exp.Pow: "power",
 }
 
@@ -183,20 +185,21 @@ class ExpressionResolver:
         return None if arg is None else checked(self.context, node, operators.logic, "not", [arg])
 
     def _between(self, node: exp.Expr, negated: bool = False) -> Expr | None:
-        if node.args.get("symmetric") is not None:
-            self.context.error("BETWEEN SYMMETRIC is not supported", node, "write BETWEEN low AND high")
-            return None
         args = self._all([node.this, node.args["low"], node.args["high"]])
         if args is None:
             return None
         value, low, high = args
 
-        def build() -> Expr:
+        def build(low: Expr, high: Expr) -> Expr:
             lower = operators.compare("<" if negated else ">=", value, low)
             upper = operators.compare(">" if negated else "<=", value, high)
             return operators.logic("or" if negated else "and", [lower, upper])
 
-        return checked(self.context, node, build)
+        between = checked(self.context, node, build, low, high)
+        if not node.args.get("symmetric") or between is None:
+            return between
+        turned = checked(self.context, node, build, high, low)
+        return None if turned is None else operators.logic("and" if negated else "or", [between, turned])
 
     def _in(self, node: exp.Expr, negated: bool = False) -> Expr | None:
         values = node.args.get("expressions") or []
@@ -217,9 +220,9 @@ class ExpressionResolver:
         return checked(self.context, node, build)
 
     def _is(self, node: exp.Expr) -> Expr | None:
-        if not isinstance(node.expression, exp.Null):
+        if not isinstance(node.expression, exp.Null | exp.Boolean):
             self.context.error(
-                "only IS NULL and IS NOT NULL are supported",
+                "only NULL, TRUE, FALSE and DISTINCT FROM can follow IS",
                 node,
                 "write the condition itself, or NOT and the condition",
             )
@@ -227,8 +230,15 @@ class ExpressionResolver:
         arg = self._resolve(node.this)
         if arg is None:
             return None
+        if isinstance(node.expression, exp.Boolean):
+            return checked(self.context, node, null_tests.is_truth, arg, bool(node.expression.this))
         test = Call("is_null", (arg,), Type.BOOLEAN)
         return Call("not", (test,), Type.BOOLEAN) if node.args.get("negate") else test
+
+    def _distinct(self, node: exp.Expr) -> Expr | None:
+        args = self._all([node.this, node.expression])
+        build = null_tests.same if isinstance(node, exp.NullSafeEQ) else null_tests.distinct
+        return None if args is None else checked(self.context, node, build, *args)
 
     def _negative(self, node: exp.Expr) -> Expr | None:
         arg = self._resolve(node.this)
@@ -259,13 +269,13 @@ class ExpressionResolver:
         time = time_text(node)
         if time is not None:
             return checked(self.context, node, operators.converted, time, Type.TIMESTAMP)
-        self.context.error(
-            "CAST is not supported",
-            node,
-            "leave it out: INT, BIGINT and DOUBLE can be mixed; write times as TIMESTAMP '…'",
-        )
-        self._resolve(node.this)
-        return None
+        arg = self._resolve(node.this)
+        try:
+            wanted = named_type(node.args["to"])
+        except operators.TypeMismatch as mismatch:
+            self.context.error(mismatch.what, node, mismatch.hint or "")
+            return None
+        return None if arg is None else checked(self.context, node, cast, arg, wanted)
 
     def _column(self, node: exp.Expr) -> Expr | None:
         if node.args.get("db") or isinstance(node.this, exp.Star):
@@ -334,6 +344,9 @@ _METHODS: dict[type[exp.Expr], Callable[[ExpressionResolver, exp.Expr], Expr | N
     exp.Null: _literal(resolve_null),
     exp.Interval: _literal(resolve_interval),
     exp.Cast: ExpressionResolver._cast,
+    exp.TryCast: ExpressionResolver._cast,
+    exp.NullSafeEQ: ExpressionResolver._distinct,
+    exp.NullSafeNEQ: ExpressionResolver._distinct,
     exp.Column: ExpressionResolver._column,
     exp.Anonymous: ExpressionResolver._call,
     exp.Filter: ExpressionResolver._filtered,

@@ -85,12 +85,18 @@ def _star(context: Context, scope: FromScope, node: exp.Expr) -> list[_Item]:
 def _default_name(node: exp.Expr, taken: set[str]) -> str:
     """The name of a column without AS, as in Postgres; with a number after it if it is taken."""
     inner = node
-    while isinstance(inner, exp.Paren | exp.Filter):
+    while isinstance(inner, exp.Paren | exp.Filter | exp.Cast):
         inner = inner.this
+    if isinstance(inner, exp.Column) and inner is not node:
+        return _numbered(name_of(inner.this).text, taken)
     if isinstance(inner, exp.Anonymous):
         base = (inner.this.name if isinstance(inner.this, exp.Identifier) else str(inner.this)).lower()
     else:
         base = "case" if isinstance(inner, exp.Case) else "?column?"
+    return _numbered(base, taken)
+
+
+def _numbered(base: str, taken: set[str]) -> str:
     name, number = base, 1
     while name in taken:
         number += 1

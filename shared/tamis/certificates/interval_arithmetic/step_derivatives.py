@@ -1,0 +1,96 @@
+"""Rules of differentiation of functions with steps: those that round a number, MOD and COALESCE."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from tamis.certificates.interval_arithmetic import intervals as iv
+from tamis.certificates.interval_arithmetic.derivatives import Derivatives, PossibleNulls
+from tamis.certificates.interval_arithmetic.intervals import WHOLE, ZERO, Array, Interval, Mask
+from tamis.expressions.nodes import Call, Literal, Type
+from tamis.expressions.vectorized.steps import half_away, rounded
+
+# Beyond this size, rounding to a number of digits may overflow, and the function may fall.
+MOST_ROUNDED = 1e250
+_RISING = iv.span(0.0, math.inf)
+_AT_ENDS: dict[str, Callable[[Array], Array]] = {
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "sign": np.sign,
+    "to_int": np.rint,
+    "to_bigint": np.rint,
+}
+_LIMITS = {"to_int": 2.0**31, "to_bigint": 2.0**63}
+
+
+def step(expr: Call, args: tuple[Derivatives, ...], nulls: PossibleNulls) -> Derivatives:
+    """A function that rounds: its slope is 0 or, at a step, infinite."""
+    a = args[0]
+    value = _rounded(expr, a.value)
+    if expr.op in _LIMITS and a.varies:
+        limit = _LIMITS[expr.op]
+        nulls.add((value.lo < -limit) | (value.hi >= limit), expr, "may be too large for its type")
+    if not a.varies:
+        return Derivatives(value)
+    return Derivatives(value, iv.mul(_RISING, a.first), WHOLE, True)
+
+
+def _rounded(expr: Call, a: Interval) -> Interval:
+    """The values of a function of `STEPS` over an interval."""
+    if expr.op in _AT_ENDS:
+        return iv.at_ends(_AT_ENDS[expr.op], a)
+    digits = digits_of(expr)
+    if digits == 0:
+        return iv.at_ends(half_away, a)
+    small = a.magnitude < MOST_ROUNDED
+    near = iv.at_ends(lambda x: rounded(np.where(small, x, 0.0), digits), a)
+    apart = 10.0**-digits
+    far = iv.add(iv.mul(a, iv.span(1 - 2.0**-40, 1 + 2.0**-40)), iv.span(-apart, apart))
+    return iv.where(small, near, iv.hull(a, far, ZERO))
+
+
+def digits_of(expr: Call) -> int:
+    """The number of decimal digits to which a call of `round` rounds."""
+    digits = expr.args[1] if len(expr.args) > 1 else Literal(0, Type.INT)
+    assert isinstance(digits, Literal)
+    assert isinstance(digits.value, int)
+    return digits.value
+
+
+def remainder_is_number(a: Interval, b: Interval) -> Mask:
+    """The places where mod(a, b) is a, since a is smaller than b."""
+    return a.magnitude < np.minimum(np.abs(b.lo), np.abs(b.hi)) * ((b.lo > 0) | (b.hi < 0))
+
+
+def remainder(expr: Call, args: tuple[Derivatives, ...], nulls: PossibleNulls) -> Derivatives:
+    """MOD: a number smaller than its divisor stays what it is; otherwise only the range is known."""
+    a, b = args
+    varies = a.varies or b.varies
+    if b.varies:
+        nulls.add(b.value.holds(0.0), expr, "may divide by zero")
+    # At most as large as either operand, with the sign of the first.
+    most = np.minimum(a.value.magnitude, b.value.magnitude)
+    limited = Interval(np.where(a.value.lo < 0, -most, 0.0), np.where(a.value.hi > 0, most, 0.0))
+    same = remainder_is_number(a.value, b.value)
+    value = iv.where(same, a.value, limited)
+    if not varies:
+        return Derivatives(value)
+    return Derivatives(value, iv.where(same, a.first, WHOLE), iv.where(same, a.second, WHOLE), True)
+
+
+def coalesce(_: Call, args: tuple[Derivatives, ...], _nulls: PossibleNulls) -> Derivatives:
+    """COALESCE: the first argument if it is never NULL. Otherwise the other columns decide which argument is
+    chosen, as in a CASE.
+    """
+    first = next((i for i, a in enumerate(args) if a.never_null), len(args) - 1)
+    chosen = args[: first + 1]
+    return Derivatives(
+        iv.hull(*(a.value for a in chosen)),
+        iv.hull(*(a.first for a in chosen)),
+        iv.hull(*(a.second for a in chosen)),
+        any(a.varies for a in args),
+    )
