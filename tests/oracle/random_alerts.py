@@ -172,6 +172,12 @@ class RandomFile:
                 f"CASE WHEN {a}.ok THEN {a}.x ELSE {a}.y END > 0",
                 f"ln({a}.x + 15) > 1",
                 f"{a}.n >= 1",
+                f"floor({a}.x) >= {self._number(-9, 2)}",
+                f"{a}.n % 3 <> 1",
+                f"coalesce({a}.z, 0) < 5",
+                f"{a}.w IS DISTINCT FROM 'a'",
+                f"{a}.x BETWEEN SYMMETRIC {self._number(3, 20)} AND -9",
+                f"nullif({a}.w, '') IS NOT NULL",
             )
         )
 
@@ -192,6 +198,13 @@ class RandomFile:
                 f"power({a}.x, 2)",
                 f"CASE WHEN {a}.z IS NULL THEN 0 ELSE {a}.x END",
                 f"{a}.x * {a}.y",
+                f"{self.random.choice(('floor', 'ceil', 'round', 'trunc', 'sign'))}({a}.x)",
+                f"round({a}.x + {a}.y, {self.random.randint(-1, 2)})",
+                f"CAST({a}.x AS {self.random.choice(('INT', 'BIGINT', 'DOUBLE'))})",
+                f"coalesce({a}.z, {a}.x)",
+                f"{a}.x % 4",
+                f"mod({a}.n, 2)",
+                f"nullif({a}.n, 0)",
             )
         )
 
@@ -210,6 +223,10 @@ class RandomFile:
             return f"abs({' - '.join(values)})"
         if form < 0.3:
             return f"heat({values[0]}, {values[1]})"
+        if form < 0.36:
+            return f"{r.choice(('floor', 'ceil', 'round', 'trunc'))}({r.choice('+-*').join(values)})"
+        if form < 0.38:
+            return f"coalesce({', '.join(values)})"
         text = values[0]
         for value in values[1:]:
             text = f"{text} {r.choice('+++++++------***/')} {value}"

@@ -16,7 +16,17 @@ from fractions import Fraction
 
 from tamis.constraints.atoms import Linear, linear
 from tamis.constraints.linear.conjunctions import range_of, satisfiable
-from tamis.expressions.nodes import FLIPPED, LARGEST_EXACT_INTEGER, Call, Column, Expr, Literal, Type
+from tamis.expressions.nodes import (
+    FLIPPED,
+    LARGEST_EXACT_INTEGER,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    Type,
+    conjuncts,
+)
+from tamis.expressions.step_conditions import on_argument
 
 _ROUNDING = Fraction(1, 2**53)
 # Products and quotients below 2^-1022 are rounded to multiples of 2^-1074. A larger error that has fewer
@@ -101,6 +111,8 @@ class LinearSystem:
     def _compared(self, condition: Expr) -> bool:
         if not isinstance(condition, Call) or condition.op not in ("<", "<=", "=", ">", ">="):
             return False
+        if (of_argument := on_argument(condition, exact=True)) is not None:
+            return all([self._compared(part) for part in conjuncts(of_argument)])
         (left, right), op = condition.args, condition.op
         if op in (">", ">="):
             left, right, op = right, left, FLIPPED[op]

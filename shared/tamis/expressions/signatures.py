@@ -23,6 +23,7 @@ _OF_ONE = {
     **dict.fromkeys(("sign", "to_int"), Type.INT),
     "to_bigint": Type.BIGINT,
 }
+_OF_DOUBLE = ("round", "trunc", "to_bigint")  # an integer is the result itself
 _WITH_TIME = {
     ("+", Type.TIMESTAMP, Type.INTERVAL): Type.TIMESTAMP,
     ("+", Type.INTERVAL, Type.TIMESTAMP): Type.TIMESTAMP,
@@ -66,7 +67,8 @@ def result_type(op: str, types: Sequence[Type]) -> Type | None:
         return types[0] if numeric else None
     if op in _OF_ONE:
         digits = op == "round" and list(types[1:]) == [Type.INT]
-        return _OF_ONE[op] if types and types[0].numeric and (len(types) == 1 or digits) else None
+        number = bool(types) and (types[0] is Type.DOUBLE if op in _OF_DOUBLE else types[0].numeric)
+        return _OF_ONE[op] if number and (len(types) == 1 or digits) else None
     if len(types) != 2 or op not in OPERATORS:
         return None
     if types[0].numeric and types[1].numeric:

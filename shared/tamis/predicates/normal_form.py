@@ -11,6 +11,7 @@ from tamis.expressions.nodes import (
     COMPARISONS,
     FLIPPED,
     OPAQUE,
+    OPPOSITE,
     Call,
     Column,
     Expr,
@@ -18,6 +19,7 @@ from tamis.expressions.nodes import (
     Type,
 )
 from tamis.expressions.sql_text import to_sql
+from tamis.expressions.step_conditions import on_argument
 from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.predicates.boxes import EVERYTHING, Box, intersect, merged
 from tamis.predicates.differences import comparison, not_null
@@ -71,6 +73,9 @@ class _Reader:
             case Literal(value=None):
                 return []
             case Call(op, (one, other)) if op in COMPARISONS:
+                of_argument = _on_argument(op, one, other, negated)
+                if of_argument is not None:
+                    return self.read(of_argument, negated=False)
                 found = _comparison(op, one, other, negated)
                 if found is not None:
                     return found
@@ -129,6 +134,12 @@ def _comparison(op: str, one: Expr, other: Expr, negated: bool) -> list[Box] | N
             return _with_constant(FLIPPED[op], other, one, negated)
     found = comparison(op, one, other, negated)
     return None if found is None else list(found)
+
+
+def _on_argument(op: str, one: Expr, other: Expr, negated: bool) -> Expr | None:
+    """The comparison of a function that rounds, such as floor(x) > 3, as one of the attribute."""
+    compared = Call(OPPOSITE[op] if negated else op, (one, other), Type.BOOLEAN)
+    return on_argument(compared)
 
 
 def _with_constant(op: str, column: Column, constant: Literal, negated: bool) -> list[Box]:

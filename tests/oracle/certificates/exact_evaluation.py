@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from tests.oracle.expressions.expression_trees import half_away
+
 from tamis.expressions.nodes import Column, Expr, Literal, Type
 
 # A Fraction, float, str, bool or None: arithmetic on a union of these says nothing that a reader needs.
@@ -29,6 +31,9 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+
+NEAREST: dict[str, Callable[[Any], int]] = {"floor": math.floor, "ceil": math.ceil, "trunc": math.trunc}
 
 
 class Unclear(Exception):
@@ -60,6 +65,8 @@ def evaluate(expr: Expr, row: Mapping[Column, Value]) -> Value:
     if expr.op in ("least", "greatest"):
         given = [a for a in args if a is not None]
         return (min if expr.op == "least" else max)(given) if given else None
+    if expr.op == "coalesce":
+        return next((a for a in args if a is not None), None)
     if None in args:
         return None
     if expr.op in ("=", "!=", "<", "<=", ">", ">="):
@@ -68,6 +75,33 @@ def evaluate(expr: Expr, row: Mapping[Column, Value]) -> Value:
         return _number(expr.op, args, integral=expr.type in (Type.INT, Type.BIGINT))
     except (ZeroDivisionError, OverflowError, ValueError):
         return None
+
+
+def _step(op: str, a: Value, digits: int) -> Value:
+    """A function that rounds; unclear for a float at a step, which may be on its other side."""
+    if isinstance(a, float):
+        near = 1e-9 * max(1.0, abs(a))
+        ends = {_step(op, Fraction(a + shift), digits) for shift in (-near, near)}
+        if len(ends) > 1:
+            raise Unclear
+        return ends.pop()
+    if op == "round":
+        return Fraction(half_away(float(a), digits))
+    if op == "sign":
+        return Fraction((a > 0) - (a < 0))
+    if op in ("to_int", "to_bigint"):
+        limit = 2 ** (31 if op == "to_int" else 63)
+        return Fraction(round(a)) if -limit <= round(a) < limit else None
+    return Fraction(NEAREST[op](a))
+
+
+def _remainder(a: Value, b: Value) -> Value:
+    if isinstance(a, float) or isinstance(b, float):
+        quotient = a / b
+        if abs(quotient - round(quotient)) < 1e-9 * max(1.0, abs(quotient)):
+            raise Unclear
+        return math.fmod(a, b)
+    return a - b * math.trunc(a / b)
 
 
 def compare(op: str, a: Value, b: Value) -> bool:
@@ -81,6 +115,12 @@ def _number(op: str, args: list[Value], *, integral: bool) -> Value:
     a = args[0]
     b: Any = args[1] if len(args) > 1 else None
     match op:
+        case "floor" | "ceil" | "trunc" | "round" | "sign" | "to_int" | "to_bigint":
+            out = _step(op, a, int(b or 0))
+            if out is None:
+                return None
+        case "mod":
+            out = _remainder(a, b)
         case "+":
             out = a + b
         case "-":

@@ -18,6 +18,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from tests.oracle.expressions.expression_trees import half_away
+
 getcontext().prec = 60
 
 SECOND = 1_000_000
@@ -58,6 +60,19 @@ FORMS = (
     Form("ABS(a.x - b.y)", lambda a, b, _: abs(a.x - b.y)),
     Form("GREATEST(a.x - b.y, a.x - b.v)", lambda a, b, _: max(a.x - b.y, a.x - b.v)),
     Form("1.8 * a.x + 32 - b.y", lambda a, b, m: m.n(1.8) * a.x + m.n(32) - b.y),
+    Form("FLOOR(a.x - a.z) - b.y", lambda a, b, m: m.floor(a.x - a.z) - b.y, "small"),
+    Form("FLOOR(a.x + b.y - a.z)", lambda a, b, m: m.floor(a.x + b.y - a.z), "small"),
+    Form("FLOOR(a.x / a.z) - b.y", lambda a, b, m: m.floor(a.x / a.z) - b.y, "positive"),
+    Form("FLOOR(a.x / a.z + b.y)", lambda a, b, m: m.floor(a.x / a.z + b.y), "positive"),
+    Form("CEIL(1.8 * a.x + 32) - b.y", lambda a, b, m: m.ceil(m.n(1.8) * a.x + m.n(32)) - b.y, "small"),
+    Form("ROUND(a.x - b.y)", lambda a, b, m: m.round(a.x - b.y, 0), "small"),
+    Form("ROUND(a.x + a.z, 1) - b.y", lambda a, b, m: m.round(a.x + a.z, 1) - b.y, "small"),
+    Form("ROUND(a.x / b.y, 1)", lambda a, b, m: m.round(a.x / b.y, 1), "positive"),
+    Form("CAST(a.x / a.z AS BIGINT) + b.y", lambda a, b, m: m.nearest(a.x / a.z) + b.y, "positive"),
+    Form("CAST(a.x * b.y AS BIGINT) - a.z", lambda a, b, m: m.nearest(a.x * b.y) - a.z, "positive"),
+    Form("SIGN(a.x - a.z) * b.y", lambda a, b, m: m.sign(a.x - a.z) * b.y, "positive"),
+    Form("MOD(a.x - a.z, 3) - b.y", lambda a, b, m: m.mod(a.x - a.z, 3) - b.y, "small"),
+    Form("a.x % b.y - a.z", lambda a, b, m: m.mod(a.x, b.y) - a.z, "positive"),
     Form("a.n - b.y", lambda a, b, _: a.n - b.y),
     Form("a.n + b.y - a.x", lambda a, b, _: a.n + b.y - a.x),
     Form(
@@ -99,13 +114,25 @@ class Floats:
     """Computed as written."""
 
     n = staticmethod(float)
+    floor, ceil = staticmethod(math.floor), staticmethod(math.ceil)
+    nearest = staticmethod(round)
+    round, mod = staticmethod(half_away), staticmethod(math.fmod)
+    sign = staticmethod(lambda x: (x > 0) - (x < 0))
     sqrt, exp, ln = staticmethod(math.sqrt), staticmethod(math.exp), staticmethod(math.log)
+
+
+def _rounded(x: Fraction, digits: int) -> Fraction:
+    whole = math.floor(abs(x) + Fraction(1, 2))
+    return Fraction(half_away(float(x), digits)) if digits else Fraction(whole if x > 0 else -whole)
 
 
 class Exact:
     """Rational numbers."""
 
     n = staticmethod(Fraction)
+    floor, ceil, sign = Floats.floor, Floats.ceil, Floats.sign
+    round, nearest = staticmethod(_rounded), Floats.nearest
+    mod = staticmethod(lambda x, y: x - y * math.trunc(x / y))
 
 
 class Decimals:

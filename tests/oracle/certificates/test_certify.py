@@ -94,11 +94,23 @@ def term(rng: random.Random, alias: str | None, depth: int) -> Expr:
         return call("power", number(rng.choice([2, 0.5, 3])), sub())
     if kind < 0.83:
         return call(rng.choice(["sqrt", "exp", "ln", "log10"]), sub())
-    if kind < 0.93:
-        return call(rng.choice(["least", "greatest"]), sub(), sub())
-    if kind < 0.96:
+    if kind < 0.9:
+        return call(rng.choice(["least", "greatest", "coalesce"]), sub(), sub())
+    if kind < 0.91:
+        return call("mod", sub(), rng.choice([sub(), number(2), number(1.5), number(5)]))
+    if kind < 0.94:
         return call("neg", sub())
+    if kind < 0.97:
+        return stepped(rng, sub())
     return call("case", condition(rng, 0), sub(), sub())
+
+
+def stepped(rng: random.Random, inner: Expr) -> Expr:
+    """A function that rounds."""
+    op = rng.choice(["floor", "ceil", "trunc", "round", "round", "sign", "to_int", "to_bigint"])
+    if inner.type is not Type.DOUBLE and op not in ("sign", "to_int"):
+        op = rng.choice(["floor", "ceil"])
+    return call(op, inner, *([Literal(rng.choice([1, 0, -1]), Type.INT)] if op == "round" else []))
 
 
 def comparison(rng: random.Random) -> Expr:
@@ -110,6 +122,9 @@ def comparison(rng: random.Random) -> Expr:
         return call(rng.choice(["=", "!="]), column("a", "g"), column("b", "h"))
     if style < 0.45:
         return call(op, call(rng.choice("+-*/"), own, rest), number(rng.choice([0, 1, -1, 2, 0.5])))
+    if style < 0.5:
+        inner = call(rng.choice("+-*"), own, rest)
+        return call(op, stepped(rng, inner), term(rng, rng.choice(["b", "c"]), 1))
     if style < 0.6:
         shape = rng.choice(["abs", "exp", "neg"])
         return call(op, call(shape, call(rng.choice("+-*"), own, rest)), term(rng, "b", 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping
 from fractions import Fraction
@@ -9,6 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from tests.oracle.certificates.exact_evaluation import NEAREST
+from tests.oracle.expressions.expression_trees import half_away
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.expressions.exact.conditions import FALSE, NULL, TRUE, outcomes
@@ -30,8 +33,11 @@ def tree(r: random.Random, depth: int, ops: tuple[str, ...]) -> Expr:
         leaves: list[Expr] = [*COLUMNS, Literal(r.choice((0.1, 3.0, 12.0)), Type.DOUBLE)]
         return r.choice(leaves)
     op = r.choice(ops)
-    if op in ("neg", "abs"):
+    if op in ("neg", "abs", "floor", "ceil", "trunc", "sign", "to_bigint"):
         return call(op, tree(r, depth - 1, ops))
+    if op == "round":
+        digits = r.choice(((), (Literal(1, Type.INT),), (Literal(-2, Type.INT),)))
+        return call(op, tree(r, depth - 1, ops), *digits)
     return call(op, tree(r, depth - 1, ops), tree(r, depth - 1, ops))
 
 
@@ -68,15 +74,31 @@ def exactly(expr: Expr, row: Mapping[Column, Fraction]) -> Fraction | None:
             return abs(a)
         case "greatest":
             return max(a, b)
+        case "floor" | "ceil" | "trunc":
+            return Fraction(NEAREST[expr.op](a))
+        case "sign":
+            return Fraction((a > 0) - (a < 0))
+        case "to_bigint":
+            return Fraction(round(a)) if -(2**63) <= round(a) < 2**63 else None
+        case "round":
+            if len(args) == 1:
+                return Fraction(math.floor(abs(a) + Fraction(1, 2)) * (1 if a > 0 else -1))
+            return Fraction(half_away(float(a), int(b))) if abs(a) < 2**1023 else None
+        case "mod":
+            return a - b * math.trunc(a / b) if b else None
         case _:
             return min(a, b)
 
 
-@pytest.mark.parametrize("chunk", range(2))
+ARITHMETIC = ("+", "-", "*", "/", "neg", "abs", "greatest", "least", "+", "-", "*")
+ROUNDING = ("floor", "ceil", "trunc", "round", "round", "sign", "to_bigint", "mod")
+
+
+@pytest.mark.parametrize("chunk", range(4))
 def test_bounds_and_decisions(chunk: int) -> None:
     r = random.Random(SEED * 31 + chunk)
     decided = at_threshold = differ = 0
-    ops = ("+", "-", "*", "/", "neg", "abs", "greatest", "least", "+", "-", "*")
+    ops = ARITHMETIC if chunk < 2 else (*ARITHMETIC, *ROUNDING)
     for _ in range(cases(1 / 120)):
         expr = tree(r, r.randint(1, 4), ops)
         given = readings(r)

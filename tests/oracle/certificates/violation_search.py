@@ -28,6 +28,13 @@ _UNARY: dict[str, Any] = {
     "exp": np.exp,
     "ln": np.log,
     "log10": np.log10,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "sign": np.sign,
+    "round": lambda x, digits=0: np.sign(x) * np.floor(np.abs(x) * 10.0**digits + 0.5) / 10.0**digits,
+    "to_int": lambda x: np.where(np.abs(np.rint(x)) < 2.0**31, np.rint(x), np.nan),
+    "to_bigint": lambda x: np.where(np.abs(np.rint(x)) < 2.0**63, np.rint(x), np.nan),
 }
 _BINARY: dict[str, Any] = {
     "+": np.add,
@@ -35,6 +42,7 @@ _BINARY: dict[str, Any] = {
     "*": np.multiply,
     "/": np.divide,
     "power": np.float_power,
+    "mod": np.fmod,
 }
 
 
@@ -50,6 +58,10 @@ def number(expr: Expr, row: Row) -> Array:
             chosen = np.where(margins(condition, row)[0] > 0, number(value, row), chosen)
         return chosen
     args = [number(arg, row) for arg in expr.args]
+    if expr.op == "coalesce":
+        for arg in args[1:]:
+            args[0] = np.where(np.isnan(args[0]), arg, args[0])
+        return args[0]
     if expr.op in ("least", "greatest"):
         pick = np.fmin if expr.op == "least" else np.fmax  # they skip NaN
         for arg in args[1:]:

@@ -169,7 +169,7 @@ def tree(choose: Choices, type_: Type, depth: int) -> Expr:
             )
         )
         if op == "step":
-            return _step(choose, sub(choose.one_of(numbers)))
+            return _step(choose, sub)
         if op in ("neg", "abs"):
             return Call(op, (sub(Type.DOUBLE),), type_)
         if op in ("sqrt", "exp", "ln", "log10"):
@@ -199,12 +199,13 @@ def tree(choose: Choices, type_: Type, depth: int) -> Expr:
     return Call(op, tuple(sub(type_) for _ in range(count)), type_)
 
 
-def _step(choose: Choices, number: Expr) -> Expr:
+def _step(choose: Choices, sub: Callable[[Type], Expr]) -> Expr:
     op = choose.one_of(("floor", "ceil", "trunc", "round", "round"))
     digits: tuple[Expr, ...] = ()
     if op == "round" and choose.one_of(range(2)):
         digits = (Literal(choose.one_of((-22, -3, -1, 0, 1, 2, 5, 22)), Type.INT),)
-    return Call(op, (number, *digits), Type.DOUBLE)
+    integer = op in ("floor", "ceil") and choose.one_of(range(3)) == 0
+    return Call(op, (sub(Type.BIGINT if integer else Type.DOUBLE), *digits), Type.DOUBLE)
 
 
 def _leaf(choose: Choices, type_: Type) -> Expr:
@@ -253,7 +254,8 @@ _NUMBERS: dict[str, Callable[..., float]] = {
     "floor": lambda x: _whole(x, math.floor),
     "ceil": lambda x: _whole(x, math.ceil),
     "trunc": lambda x: _whole(x, math.trunc),
-    "round": lambda x, digits=0: _rounded(x, digits),
+    "round": lambda x, digits=0: half_away(x, digits),
+    "mod": lambda a, b: math.fmod(a, b) if isinstance(a, float) else _remainder(a, b),
     "sign": lambda x: (x > 0) - (x < 0),
     "to_int": lambda x: _within(round(x), 31),
     "to_bigint": lambda x: _within(round(x), 63),
@@ -264,8 +266,8 @@ def _whole(x: float, nearest: Callable[[float], int]) -> float:
     return math.copysign(float(nearest(x)), x)
 
 
-def _rounded(x: float, digits: int) -> float:
-    """ROUND of C, a half away from zero, of the scaled number."""
+def half_away(x: float, digits: int) -> float:
+    """ROUND of a DOUBLE: a half away from zero, of the scaled number."""
     scale = float(10 ** abs(digits))
     scaled = x * scale if digits >= 0 else x / scale
     if math.isinf(scaled):
@@ -281,9 +283,7 @@ def _within(whole: int, bits: int) -> int:
     return whole
 
 
-def _remainder(type_: Type, a: float, b: float) -> float:
-    if type_ is Type.DOUBLE:
-        return math.fmod(a, b)
+def _remainder(a: int, b: int) -> int:
     size = abs(a) % abs(b)
     return size if a >= 0 else -size
 
@@ -325,7 +325,7 @@ def meaning(expr: Expr, row: Row) -> Value:
     if expr.op in COMPARISONS:
         return _COMPARE[expr.op](*args)
     try:
-        result = _remainder(expr.type, *args) if expr.op == "mod" else _NUMBERS[expr.op](*args)
+        result = _NUMBERS[expr.op](*args)
     except (ValueError, OverflowError, ZeroDivisionError):
         return None
     if expr.type is Type.DOUBLE:

@@ -25,6 +25,15 @@ Points = dict[str, npt.NDArray[np.float64]]
 
 NAMES = ("a", "b", "c")
 BLOCKS = 4
+STEPS = (0, 1)  # results of functions that round, which constants are compared with
+OPERATORS = {
+    "=": np.equal,
+    "<>": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,7 @@ class Dice:
     r: random.Random
     points: Points
     constants: list[float]
+    whole: bool
 
     def tree(self, depth: int) -> Tree:
         """A random condition."""
@@ -80,7 +90,12 @@ class Dice:
         known: Bools = ~np.isnan(x)
         true: Bools
         c, d = (self.r.choice(self.constants) for _ in range(2))
-        match self.r.randrange(10):
+        match self.r.randrange(12):
+            case 10 | 11 if not self.whole:
+                function, at = self.r.choice((np.floor, np.ceil, np.trunc, np.sign)), self.r.choice(STEPS)
+                op = self.r.choice(tuple(OPERATORS))
+                true = known & OPERATORS[op](function(x), at)
+                return Tree(f"{function.__name__}({name}) {op} {at}", true, known & ~true)
             case 0:
                 word = self.r.choice(("", "NOT "))
                 true = known if word else ~known
@@ -93,14 +108,7 @@ class Dice:
                 return Tree(f"{name} IN ({text(c)}, {text(d)})", true, known & ~true)
             case _:
                 op = self.r.choice(("=", "<>", "<", "<=", ">", ">="))
-                true = {
-                    "=": x == c,
-                    "<>": known & (x != c),
-                    "<": x < c,
-                    "<=": x <= c,
-                    ">": x > c,
-                    ">=": x >= c,
-                }[op]
+                true = known & OPERATORS[op](x, c)
                 sql = f"{name} {op} {text(c)}" if self.r.random() < 0.8 else f"{text(c)} {TURNED[op]} {name}"
                 return Tree(sql, true, known & ~true)
 
@@ -131,9 +139,10 @@ def dice(r: random.Random, whole: bool) -> Dice:
         levels = r.sample([0.0, 0.1, 0.2, 0.30000000000000004, 1.0, -2.5, 1e300, 5e-324], r.randint(1, 4))
         near = [float(np.nextafter(v, to)) for v in levels for to in (-np.inf, v, np.inf)]
         near += [(a + b) / 2 for a, b in itertools.pairwise(sorted(levels))] + [-1e301, 1.5e300]
+        near += [float(np.nextafter(v, to)) for v in (-1, *STEPS, 2) for to in (-np.inf, v, np.inf)]
     axis = np.array([*sorted(set(near)), np.nan])
     grid = np.meshgrid(*[axis] * len(NAMES), indexing="ij")
-    return Dice(r, {name: g.ravel() for name, g in zip(NAMES, grid, strict=True)}, levels)
+    return Dice(r, {name: g.ravel() for name, g in zip(NAMES, grid, strict=True)}, levels, whole)
 
 
 def values(points: Points, kind: Type) -> dict[str, npt.NDArray[np.generic]]:

@@ -52,14 +52,14 @@ def cast(expr: Expr, wanted: Type) -> Expr:
     """`expr` converted to `wanted`. Raises `TypeMismatch` if there is no such conversion."""
     if is_null(expr):
         return Literal(None, wanted)
-    if expr.type is wanted:
+    if expr.type is wanted and (wanted is not Type.INT or isinstance(expr, Literal)):
         return expr
     match expr.type, wanted:
         case (Type.INT | Type.BIGINT, Type.DOUBLE):
             return converted(expr, Type.DOUBLE)
         case (Type.INT, Type.BIGINT):
             return expr
-        case (Type.BIGINT | Type.DOUBLE, Type.INT):
+        case (Type.INT | Type.BIGINT | Type.DOUBLE, Type.INT):  # the sum of two INTs may not be an INT
             return Call("to_int", (expr,), Type.INT)
         case (Type.DOUBLE, Type.BIGINT):
             return Call("to_bigint", (expr,), Type.BIGINT)

@@ -121,6 +121,14 @@ def _boolean_order(op: str, left: Expr, right: Expr) -> Expr:
     return Call("or" if found else "and", (left, Call("not", (left,), Type.BOOLEAN)), Type.BOOLEAN)
 
 
+def in_order(low: Expr, high: Expr) -> bool:
+    """Tell if two numbers are constants, the first of them not greater than the second."""
+    if not isinstance(low, Literal) or not isinstance(high, Literal):
+        return False
+    numbers = low.type.numeric and high.type.numeric and not is_null(low) and not is_null(high)
+    return numbers and bool(low.value <= high.value)  # type: ignore[operator]
+
+
 def arithmetic(op: str, left: Expr, right: Expr) -> Expr:
     """`+ - * /` and power. Times and intervals can only be added and subtracted."""
     if is_null(left) and is_null(right):

@@ -195,8 +195,11 @@ class ExpressionResolver:
             upper = operators.compare(">" if negated else "<=", value, high)
             return operators.logic("or" if negated else "and", [lower, upper])
 
+        symmetric = bool(node.args.get("symmetric"))
+        if symmetric and operators.in_order(high, low):
+            (low, high), symmetric = (high, low), False
         between = checked(self.context, node, build, low, high)
-        if not node.args.get("symmetric") or between is None:
+        if not symmetric or between is None:
             return between
         turned = checked(self.context, node, build, high, low)
         return None if turned is None else operators.logic("and" if negated else "or", [between, turned])

@@ -18,11 +18,11 @@ def rounded(name: str, args: Sequence[Expr]) -> Expr:
     and floor and ceil are DOUBLE.
     """
     number = converted(args[0], Type.DOUBLE) if is_null(args[0]) else args[0]
-    kind = result_type(name, [number.type])
-    if kind is None:
+    if not number.type.numeric:
         raise TypeMismatch(f"{name} can't be applied to {number.type}", hint=f"{name} takes numbers")
     digits = _digits(args[1]) if len(args) > 1 else 0
-    if number.type in (Type.INT, Type.BIGINT) and name in ("round", "trunc"):
+    kind = result_type(name, [number.type])
+    if kind is None:
         if digits < 0:
             what = "round takes digits before the point only for a DOUBLE"
             raise TypeMismatch(what, hint="write round(x * 1.0, -2)")
