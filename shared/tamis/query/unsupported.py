@@ -91,6 +91,7 @@ EXPRESSIONS: dict[type[exp.Expr], Refusal] = {
     exp.DPipe: ("the operator || is not supported", "select the parts as separate columns"),
     exp.Extract: ("EXTRACT is not supported", "compare times with times and INTERVAL"),
     exp.Tuple: ("row values are not supported", "write one condition for each value, joined by AND"),
+    exp.Kwarg: ("only similar(…) has arguments with names", "write the values without names"),
     exp.CurrentTimestamp: _CURRENT_TIME,
     exp.CurrentDate: _CURRENT_TIME,
     exp.CurrentTime: _CURRENT_TIME,

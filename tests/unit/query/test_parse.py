@@ -57,7 +57,7 @@ def test_a_definition_is_the_same_when_its_own_text_is_parsed_again(sql: str) ->
 def test_the_catalogue_given_is_left_alone() -> None:
     catalog = Catalog()
     made = parse((SQL / "base.sql").read_text(encoding="utf-8"), catalog)
-    assert len(made) == 6 and catalog == Catalog()
+    assert len(made) == 8 and catalog == Catalog()
 
 
 def test_positions_are_those_of_what_is_named() -> None:

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from math import isfinite
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tamis.durations import seconds
 from tamis.errors import InputError
 from tamis.query.file_access import FileAccess
 from tamis.query.names import suggest
+from tamis.query.patterns.inline_text import MOST_CHARACTERS
 from tamis.query.patterns.resampling import median_step, resampled
 from tamis.query.units import parse_timestamp
 from tamis.query.watches import NamedPattern
@@ -20,6 +22,7 @@ from tamis.query.watches import NamedPattern
 # Longer patterns take too much memory for each key; `docs/similarity.md` names this length.
 MOST_VALUES = 100_000
 MOST_FILES = 10_000
+MOST_ROWS = 1_000_000
 LONGEST_STEM = 100
 # Seconds since 1970 that fit into 64 bits as microseconds.
 _LATEST = 9e12
@@ -54,6 +57,7 @@ def read_patterns(
         )
     if len(files) > MOST_FILES:
         raise InputError(f"the folder has more than {MOST_FILES} CSV files", where=where, hint="split it")
+    total = 0
     patterns, notices = [], []
     for file in files:
         shown = f"{path.rstrip('/')}/{file.name}"
@@ -63,6 +67,10 @@ def read_patterns(
         found, notice = _read(f"{name}/{file.stem}", shown, access.resolve(str(file), where), options)
         patterns.append(found)
         notices += [notice] if notice else []
+        total += len(found.values)
+        if total > MOST_CHARACTERS // 3:  # a value takes at least a digit, a comma and a blank
+            hint = "put some of the files into another folder"
+            raise InputError("the files have too many values for one statement", where=where, hint=hint)
     return tuple(patterns), tuple(notices)
 
 
@@ -94,11 +102,17 @@ def _table(shown: str, path: str) -> tuple[Sequence[str] | None, list[_Row]]:
     """The header, None if the file has none, and the rows. All have the same number of cells."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file)
+            reader = csv.reader(file, strict=True)
             # An empty line is a NULL of a file with one column, except after the last row.
-            rows = [_Row(reader.line_num, [cell.strip() for cell in row] or [""]) for row in reader]
+            rows = [
+                _Row(reader.line_num, [cell.strip() for cell in row] or [""])
+                for row in islice(reader, MOST_ROWS + 1)
+            ]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"the file can't be read: {error}", where=shown, hint="name a CSV file") from error
+    if len(rows) > MOST_ROWS:
+        hint = "write only the rows of the pattern into the file"
+        raise InputError(f"the file has more than {MOST_ROWS} rows", where=shown, hint=hint)
     while rows and rows[-1].cells == [""]:
         rows.pop()
     if not rows:
@@ -126,7 +140,11 @@ def _chosen(shown: str, header: Sequence[str] | None, options: FileOptions) -> t
         return 0, None
     time = None if options.time is None else _column(shown, header, options.time, "time")
     if options.value is not None:
-        return _column(shown, header, options.value, "value"), time
+        value = _column(shown, header, options.value, "value")
+        if value == time:
+            what = f"the column '{options.value}' has the times"
+            raise InputError(what, where=shown, hint="name another column as value")
+        return value, time
     rest = [at for at in range(len(header)) if at != time]
     if len(rest) != 1:
         what = f"the file has the columns {', '.join(header)}"

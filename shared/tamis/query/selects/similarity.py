@@ -14,6 +14,7 @@ from sqlglot import exp
 from tamis.errors import InputError, SqlError
 from tamis.expressions.nodes import Call, Column, Expr, Type, columns, substitute
 from tamis.query.context import Context
+from tamis.query.functions import SIMILARITY_FUNCTIONS
 from tamis.query.model import WINDOW_COLUMNS, Source, StreamDef, watched_stream
 from tamis.query.names import suggest
 from tamis.query.patterns.watch_text import WatchText
@@ -125,6 +126,13 @@ class Similarities:
         return (value.alias, watch) if _possible(context, given[2], watch) else None
 
     def _value(self, context: Context, node: exp.Expr, name: str) -> _Value | None:
+        calls: Iterator[exp.Expr] = node.find_all(exp.Anonymous)
+        users = context.catalog.functions
+        inner = next((called_name(c) for c in calls if called_name(c) in SIMILARITY_FUNCTIONS), None)
+        if inner is not None and inner not in users:
+            what = f"the value of {name} can't contain {inner}(…)"
+            context.error(what, node, "compare a column of the stream")
+            return None
         expr = ExpressionResolver(context, self.scope).resolve(node)
         if expr is None:
             return None
@@ -155,7 +163,7 @@ class Similarities:
         catalog = context.catalog
         if item.inlined:
             hint = f"write {name}(…) in the SELECT of '{item.stream}', or read the raw stream"
-            what = f"{name} compares readings of a raw stream, and '{item.stream}' is a SELECT"
+            what = f"{name} compares readings of a raw stream, and '{item.stream}' is the result of a SELECT"
             context.error_once(what, node, hint)
             return None
         if item.stream in catalog.tables:
@@ -276,11 +284,18 @@ def _range(context: Context, node: exp.Expr, name: str) -> Range | None:
     if not isinstance(node, exp.Tuple) or len(node.expressions) != 2:
         context.error(f"{name} must be a range", node, _RANGE.format(name))
         return None
+    before = len(context.errors)
     low, high = (
         None if isinstance(end, exp.Null) else _number(context, end, f"an end of {name}", _RANGE.format(name))
         for end in node.expressions
     )
-    return None if low is None and high is None else (low, high)
+    if len(context.errors) > before or (low is None and high is None):
+        return None
+    if low is not None and high is not None and low > high:
+        context.error(f"the range of {name} is empty", node, "write the smaller end first")
+    elif name == "scale" and high is not None and high <= 0:
+        context.error("no scale in this range is above 0", node, "write a range such as scale => (0.5, 2)")
+    return low, high
 
 
 def _number(context: Context, node: exp.Expr, what: str, hint: str) -> float | None:
@@ -300,7 +315,7 @@ def _number(context: Context, node: exp.Expr, what: str, hint: str) -> float | N
 
 
 def _possible(context: Context, node: exp.Expr, watch: Watch) -> bool:
-    """Tell if epsilon and the ranges are possible for each pattern; if not, that is reported at `node`."""
+    """Tell if epsilon is possible for each pattern; if not, that is reported at `node`."""
     try:
         for one in watch.patterns:
             _pattern(one, watch)
@@ -310,8 +325,7 @@ def _possible(context: Context, node: exp.Expr, watch: Watch) -> bool:
         try:
             _pattern(worst, watch)
         except InputError as error:
-            hint = error.hint or "write a range whose first number is at most the second one"
-            context.error(f"{error.where}: {error.what}", node, hint)
+            context.error(f"{error.where}: {error.what}", node, error.hint or "write another epsilon")
             return False
     return True
 

@@ -19,6 +19,7 @@ from tamis.query.watches import MAX_GAP, NamedPattern
 from tamis.similarity.normal_form import moments
 
 _EXAMPLE = "write CREATE PATTERN name FROM 'file.csv', or CREATE PATTERN name VALUES (0, 1, 4, 1, 0)"
+_NEEDED = "a pattern needs at least two values, and not all of them equal"
 _NUMBER = "write a number such as 0.5, -2 or 1e3"
 ANY = "any"
 
@@ -40,7 +41,8 @@ def parse_pattern(given: StatementInput) -> PatternDef | None:
         max_gap = values.get("max_gap", MAX_GAP)
         members = tuple(NamedPattern(one, numbers, max_gap) for one, numbers in listed)
     else:
-        cursor.expect_word("FROM", _EXAMPLE)
+        if not cursor.word("FROM"):
+            raise cursor.unexpected("FROM or VALUES", _EXAMPLE)
         place = cursor.offset
         path = _path(cursor)
         values = given.options(options.PATTERN_FILE)
@@ -108,7 +110,7 @@ def _member(group: Cursor) -> str:
         hint = f"use 1 to {LONGEST_STEM} printable characters"
         raise group.text.error("this can't be the name of a pattern", token.start, hint)
     if not group.symbol(","):
-        raise group.unexpected(",", "write ('name', (0, 1, 4, 1, 0))")
+        raise group.unexpected("a comma", "write ('name', (0, 1, 4, 1, 0))")
     return token.text
 
 
@@ -140,10 +142,13 @@ def _numbers(group: Cursor) -> tuple[float, ...]:
 def _usable(given: StatementInput, members: Sequence[NamedPattern], place: int) -> bool:
     """Tell if all patterns have a normal form; the first one that has none is reported."""
     for one in members:
+        if len(one.values) < 2:
+            what = f"pattern {one.name} has {'only 1 value' if one.values else 'no values'}"
+            given.context.error(what, place, _NEEDED)
+            return False
         try:
             moments(f"pattern {one.name}", one.values)
         except InputError as error:
-            hint = error.hint or "a pattern needs at least two values, and not all of them equal"
-            given.context.error(f"{error.where}: {error.what}", place, hint)
+            given.context.error(f"{error.where}: {error.what}", place, error.hint or _NEEDED)
             return False
     return True
