@@ -19,6 +19,7 @@ class RandomQueries:
         self.keyed = all(one.keyed for one in self.recordings.values())
         patterns = [self._pattern(name) for name in ("p0", "p1", "p2")]
         self.most = min(float(np.std(values)) for values in patterns)
+        self.first = tuple(patterns[0])
         self.derived: list[str] = []
         alert = self._alert()
         self.sql = ";\n".join(
@@ -65,6 +66,10 @@ class RandomQueries:
         epsilon = self.most * float(random.choice([0.1, 0.5, 0.9]))
         scale = random.choice(["", ", scale => (1, 1)", ", scale => (0.5, 2)", ", scale => (0.3, NULL)"])
         shift = random.choice(["", "", ", shift => (-5, 50)"])
+        if random.random() < 0.4:
+            distance = self.recordings["s"].distance(self.first, lambda value, level: value)
+            if distance < 0.99 * float(np.std(self.first)):
+                return f"{alias}.value, 'p0', {distance!r}"
         return f"{alias}.{value}{factor}, {asked}, {epsilon!r}{scale}{shift}"
 
     def _condition(self, alias: str) -> str:

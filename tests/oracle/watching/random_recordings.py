@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf, sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.oracle.similarity.random_series import Range
+from tests.oracle.similarity.direct_distance import least_square
+from tests.oracle.similarity.random_series import Range, ends
 from tests.oracle.watching.brute_force import Reading
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
@@ -142,6 +144,23 @@ class RandomRecording:
                 patterns.append(NamedPattern(f"p{len(patterns)}", tuple(values.tolist()), gap))
         return patterns
 
+    def distance(
+        self,
+        pattern: tuple[float, ...],
+        of: Callable[[float | None, int], float | None],
+        scale: Range | None = None,
+        shift: Range | None = None,
+    ) -> float:
+        """The distance of a pattern from a random window. As epsilon, it lets rounding decide."""
+        file, key, *_ = self.rows[int(self.random.integers(0, len(self.rows)))]
+        series = [row for row in self.rows if row[0] == file and (row[1] == key or not self.keyed)]
+        series.sort(key=lambda row: row[2])
+        known = [v for row in series if (v := of(row[3], row[4])) is not None]
+        at = int(self.random.integers(0, len(known) - len(pattern)))
+        window = known[at : at + len(pattern)]
+        square, _ = least_square(list(pattern), window, ends(scale, 0.0), ends(shift, -inf))
+        return sqrt(square)
+
     def watch(self, value: Value) -> Watch:
         """A watch of an expression with random patterns and limits."""
         random = self.random
@@ -152,4 +171,7 @@ class RandomRecording:
         # Less than the distance to any constant, so that some windows don't match.
         most = min(float(np.std(pattern.values)) for pattern in patterns)
         epsilon = float(random.choice([0.0, 0.1, 0.5, 0.9])) * most
+        if random.random() < 0.3:
+            found = self.distance(patterns[0].values, value.of, scale, shift)
+            epsilon = found if found < most else epsilon
         return Watch(value.expr, "ANY", tuple(patterns), epsilon, scale, shift)

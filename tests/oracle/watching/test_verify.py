@@ -40,9 +40,11 @@ def test_nothing_is_missed_and_nothing_extra(times: int, tmp_path: Path) -> None
             seen[kind] += is_of and verdict.reference_alarms > 0
         seen["alarms"] += verdict.reference_alarms > 0
         seen["omitted"] += verdict.retained < verdict.tuples
+        seen["at_threshold"] += verdict.at_threshold > 0
     few = [what for what in ("alarms", "omitted") if seen[what] < seen["cases"] // 4]
     few += [what for what in ("distinct", "grouped", "join") if seen[what] == 0]
     assert not few, seen
+    assert seen["at_threshold"] or seen["cases"] < 500, seen
 
 
 @pytest.mark.parametrize("times", also_long(100))
