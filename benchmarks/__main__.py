@@ -40,6 +40,7 @@ NAMES = (
     "similarity.watching",
     "similarity.growth",
     "sharing.implied",
+    "sharing.derived",
     "windows",
     "sizing",
 )

@@ -70,7 +70,7 @@ def _row(
     for filter_ in needs:
         began = time.process_time()
         need = estimator.passed(filter_)
-        found, _ = CandidateTopics(candidates, DIMENSIONS).choose(need, subscriber=True)
+        found, _, _ = CandidateTopics(candidates, DIMENSIONS).choose(need, subscriber=True)
         spent.append(1000 * (time.process_time() - began))
         own += found is None
     return {

@@ -48,7 +48,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class TopicPlan:
-    """One shared topic of a stream.
+    """One shared topic of a stream, or the topic of a derived stream.
 
     `partition_key` is the message key (empty: all tuples are in partition 0 under the key `[]`).
     """
@@ -58,12 +58,19 @@ class TopicPlan:
     columns: tuple[str, ...]  # the projection: what a message carries besides the key and time
     entries: tuple[Entry, ...]
     # Of a derived stream: the columns of its SELECT over Column("", …), which are then all that a message
-    # carries. No definition reads such a topic: queries over a derived stream are over its base.
+    # carries. `columns` are then those that definitions read, under the names of the base stream.
     select: tuple[tuple[str, Expr], ...] = ()
     # A standing query reads it: each tuple says where in its source it stood, and is never shed.
     counted: bool = False
     # The number of its values' schema in the schema registry; None for JSON.
     schema: int | None = None
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Of a derived stream: the columns of the base stream that messages carry as they are, with their
+        names in messages.
+        """
+        return {expr.name: name for name, expr in self.select if isinstance(expr, Column)}
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,12 @@ from dataclasses import dataclass
 
 from tamis.plan.model import Plan
 from tamis.planning.definitions import definition_id
+from tamis.planning.derived_topics import DerivedNumber, may_serve_alerts
 from tamis.planning.incremental import Built, plan_for
 from tamis.planning.topic_readers import Reader
 from tamis.query.model import AlertDef, Catalog
 from tamis.sharing.subscriptions import Subscription
-from tamis.sharing.topic_load import TopicKey
+from tamis.sharing.topic_load import TopicId, TopicKey
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def build_plan(
     partitions: int,
     versions: Mapping[str, int],
     topic_numbers: Mapping[TopicKey, tuple[int, ...]],
-    assigned: Mapping[str, Mapping[str, int]] | None = None,
+    assigned: Mapping[str, Mapping[str, TopicId]] | None = None,
     retiring: Sequence[Retiring] = (),
     subscriptions: Sequence[Subscription] = (),
     since: Mapping[str, int] | None = None,
@@ -82,6 +83,9 @@ def build_plan(
         retiring={definition_id(old.alert.name, old.version): old.successor for old in retiring},
         since=since or {},
         shard_streams=shard_streams or {},
+        derived_numbers={
+            name: DerivedNumber(1) for name, one in catalog.derived.items() if may_serve_alerts(one, catalog)
+        },
     )
 
 

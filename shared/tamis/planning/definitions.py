@@ -60,18 +60,18 @@ def _input(omission: Omission, alert: AlertDef, verdict: Verdict, topic: str) ->
         partition_key=partition,
         filter=omission.filter,
         interval=omission.interval,
-        columns=_read(alias, alert, verdict, omission),
+        columns=read_columns(alert, verdict, omission),
         certificate=omission.certificate,
     )
 
 
-def _read(alias: str, alert: AlertDef, verdict: Verdict, omission: Omission) -> tuple[str, ...]:
+def read_columns(alert: AlertDef, verdict: Verdict, omission: Omission) -> tuple[str, ...]:
     """The columns of a source that are read, without partition key and time, in the stream's order.
 
     They always include the KEY columns: alarms carry their tuples, and KEY columns say which device sent
     them.
     """
-    analysis = verdict.analysis
+    alias, analysis = omission.alias, verdict.analysis
     parts: list[Expr] = [output.expr for output in alert.query.select]
     parts += [*analysis.conditions, *analysis.predicates[alias]]
     parts += [c for pair in verdict.keys.rest for c in pair]

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 
 from tamis.identity_diff import Splice, identity_diff
 from tamis.plan.model import Definition, Plan, StandingQuery
-from tamis.planning.stream_plans import DerivedTopic, derived_topics, stream_plans
+from tamis.planning.derived_topics import DerivedNumber, DerivedTopic, derived_sources, derived_topics
+from tamis.planning.stream_plans import stream_plans
 from tamis.planning.topic_readers import (
     AssignedReader,
     Reader,
@@ -29,7 +30,7 @@ from tamis.sharing.selectivity import SelectivityEstimator, StreamStatistics
 from tamis.sharing.subscriptions import Subscription
 from tamis.sharing.topic_assignment import Topic, TopicAssignment
 from tamis.sharing.topic_choice import Choice
-from tamis.sharing.topic_load import ReadRequest, TopicKey
+from tamis.sharing.topic_load import ReadRequest, TopicId, TopicKey
 from tamis.sharing.topic_plans import SharedTopic
 
 
@@ -38,14 +39,14 @@ class Built:
     """A plan, and what the caller has to keep for the next plan.
 
     `topic_numbers`: all numbers that the topics of a stream and key have ever had. `outside`: for each
-    stream, the numbers of topics that the joiner doesn't read. `assigned`: the topic numbers of readers that
-    are new or have other topics than before. `choices`: the reasons for new topics. `parts`: the parts from
-    which the next plan is built.
+    stream, the numbers of topics that the joiner doesn't read. `assigned`: the topics of readers that are
+    new or have other topics than before, each a number or the name of a derived stream. `choices`: the
+    reasons for new topics. `parts`: the parts from which the next plan is built.
     """
 
     plan: Plan
     topic_numbers: Mapping[TopicKey, tuple[int, ...]]
-    assigned: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    assigned: Mapping[str, Mapping[str, TopicId]] = field(default_factory=dict)
     choices: Mapping[str, Mapping[str, Choice]] = field(default_factory=dict)
     outside: Mapping[str, frozenset[int]] = field(default_factory=dict)
     parts: Parts | None = field(default=None, compare=False, repr=False)
@@ -92,17 +93,22 @@ def plan_for(
     since: Mapping[str, int],
     shard_streams: Mapping[str, str],
     statistics: Mapping[str, StreamStatistics] | None = None,
+    derived_numbers: Mapping[str, DerivedNumber] | None = None,
     before: Built | None = None,
 ) -> Built:
     """The plan `version` for the readers of `sources`.
 
+    `derived_numbers`: for each derived stream whose topic the joiner reads, the number of its topic.
     `statistics`: observed readings by stream, used to choose topics for new readers. `before`: any earlier
     plan with its parts. Raises NotAcceptedError if an alert or a derived stream of the catalogue is not
     accepted.
     """
     parts = before.parts if before and before.parts else Parts()
     estimators = _estimators(catalog, statistics or {}, parts)
-    assignment = TopicAssignment(version, estimators, topic_numbers, outside, parts.assignment)
+    derived = derived_topics(catalog, derived_numbers or {}, parts.derived)
+    assignment = TopicAssignment(
+        version, estimators, topic_numbers, outside, parts.assignment, derived=derived_sources(derived)
+    )
     changed, same_streams = _readers_of_changed_streams(parts, catalog)
     all_of_them = Splice(0, len(parts.sources), len(sources))
     diff = identity_diff(parts.sources, sources) if same_streams else all_of_them
@@ -113,7 +119,6 @@ def plan_for(
         parts.definitions, [None if one is None else readers[one.id].definition for one in current]
     )
     topics = _topics(catalog, readers, assignment, parts.topics)
-    derived = derived_topics(catalog, parts.derived)
     plan = Plan(
         version=version,
         partitions=partitions,

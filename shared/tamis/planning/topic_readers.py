@@ -8,25 +8,25 @@ from typing import Protocol
 
 from tamis.expressions.nodes import Expr
 from tamis.plan.model import Definition, StandingQuery
-from tamis.plan.omission import bare
-from tamis.planning.definitions import define
+from tamis.plan.omission import Omission, bare
+from tamis.planning.definitions import define, read_columns
 from tamis.planning.standing_queries import is_standing, judged, standing_query
-from tamis.planning.verdict import accepted
+from tamis.planning.verdict import Verdict, accepted
 from tamis.query.model import AlertDef, Catalog
 from tamis.sharing.entries import ReaderInput
 from tamis.sharing.subscriptions import Subscription, subscriber
 from tamis.sharing.topic_assignment import TopicAssignment
-from tamis.sharing.topic_load import ReadRequest
+from tamis.sharing.topic_load import ReadRequest, TopicId
 
 
 @dataclass(frozen=True)
 class Reader:
-    """An alert as plan `version` made it, or a subscription. `numbers`: the known topic numbers by alias."""
+    """An alert as plan `version` made it, or a subscription. `numbers`: its known topics by alias."""
 
     id: str
     origin: AlertDef | Subscription
     version: int
-    numbers: Mapping[str, int]
+    numbers: Mapping[str, TopicId]
 
     @property
     def as_reader(self) -> Reader:
@@ -52,7 +52,7 @@ class AssignedReader:
 
     reader: Reader
     requests: tuple[ReadRequest, ...]
-    numbers: Mapping[str, int]
+    numbers: Mapping[str, TopicId]
     definition: Definition | StandingQuery | None
     inputs: Mapping[str, ReaderInput]
 
@@ -83,9 +83,22 @@ def read_requests(reader: Reader, catalog: Catalog) -> tuple[ReadRequest, ...]:
             (streams[omission.alias].name, keys[omission.alias]),
             bare(omission.filter),
             complete=omission.interval == 0,
+            columns=_columns(origin, verdict, omission) if catalog.derived else None,
         )
         for omission in verdict.omissions
     )
+
+
+def _columns(alert: AlertDef, verdict: Verdict, omission: Omission) -> frozenset[str] | None:
+    """The columns of a source that the topic of a derived stream must have to serve it; None if it can't.
+
+    With omission an alert needs fewer tuples than a derived stream has, and keeps fewer in the joiner.
+    """
+    if omission.interval > 0 or not alert.options.read_derived:
+        return None
+    alias, analysis = omission.alias, verdict.analysis
+    key = verdict.keys.partition[alias]
+    return frozenset((*read_columns(alert, verdict, omission), *key, analysis.times[alias]))
 
 
 def _request(
@@ -96,8 +109,9 @@ def _request(
     *,
     subscriber: bool = False,
     complete: bool = True,
+    columns: frozenset[str] | None = None,
 ) -> ReadRequest:
-    return ReadRequest(reader.id, alias, key, filter_, subscriber, complete, reader.version)
+    return ReadRequest(reader.id, alias, key, filter_, subscriber, complete, reader.version, columns)
 
 
 def assigned_reader(

@@ -277,6 +277,7 @@ class AlertOptions:
     labels: tuple[tuple[str, str], ...] = ()
     certify: str | None = None
     allow_unbounded: bool = False
+    read_derived: bool = True
 
 
 @dataclass(frozen=True)

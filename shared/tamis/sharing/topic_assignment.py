@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from tamis.messaging.topics import outside_topic, stream_topic
+from tamis.sharing.derived_sources import DerivedSource, implies_filter
 from tamis.sharing.selectivity import BoxUnion, SelectivityEstimator
 from tamis.sharing.topic_choice import CandidateTopics, Choice, How
-from tamis.sharing.topic_load import ReadRequest, TopicKey, TopicLoad
+from tamis.sharing.topic_load import ReadRequest, TopicId, TopicKey, TopicLoad
 
 Source = tuple[str, str]  # (reader, alias)
-Topic = tuple[TopicKey, int]
+Topic = tuple[TopicKey, TopicId]
+
+# Costs that differ by less are equal: shares are sums of rounded numbers.
+_TIE = 1e-9
 
 
 class TopicAssignment:
@@ -20,9 +24,10 @@ class TopicAssignment:
     a change does not depend on the number of readers.
 
     `requests`: the requests of each topic; `numbers`: all topic numbers that a stream and key ever had;
-    `outside`: by stream, the numbers of topics that the joiner doesn't read; `assigned`: the topic numbers
+    `outside`: by stream, the numbers of topics that the joiner doesn't read; `assigned`: the topics
     of requests assigned in this version, by reader and alias; `choices`: the reasons for new ones;
-    `touched`: topics with other readers than before.
+    `touched`: topics with other readers than before. `derived`: the derived streams that may serve requests
+    of a stream and key.
     """
 
     def __init__(
@@ -32,6 +37,8 @@ class TopicAssignment:
         numbers: Mapping[TopicKey, tuple[int, ...]],
         outside: Mapping[str, frozenset[int]],
         before: TopicAssignment | None = None,
+        *,
+        derived: Mapping[TopicKey, Sequence[DerivedSource]] | None = None,
     ) -> None:
         """The assignment of plan `version`, so far the same as `before`.
 
@@ -41,11 +48,13 @@ class TopicAssignment:
         self._estimators = estimators
         self.numbers = dict(numbers)
         self.outside = dict(outside)
-        self.assigned: dict[str, dict[str, int]] = {}
+        self.derived = {(key, one.name): one for key, some in (derived or {}).items() for one in some}
+        self._derived_of = derived or {}
+        self.assigned: dict[str, dict[str, TopicId]] = {}
         self.choices: dict[str, dict[str, Choice]] = {}
         self.touched: set[Topic] = set()
         known = before.requests if before else {}
-        self.requests: dict[TopicKey, dict[int, dict[Source, ReadRequest]]] = {
+        self.requests: dict[TopicKey, dict[TopicId, dict[Source, ReadRequest]]] = {
             key: dict(numbered) for key, numbered in known.items()
         }
         self._loads: dict[Topic, TopicLoad] = {}
@@ -57,17 +66,19 @@ class TopicAssignment:
             self._loads = {topic: load for topic, load in before._loads.items() if topic[0][0] in same}
             self._outdated = {topic for topic in before._outdated if topic in self._loads}
 
-    def name(self, key: TopicKey, number: int) -> str:
+    def name(self, key: TopicKey, number: TopicId) -> str:
         """The name of a topic."""
+        if isinstance(number, str):
+            return self.derived[key, number].topic
         named = outside_topic if number in self.outside.get(key[0], ()) else stream_topic
         return named(key[0], number)
 
-    def remove(self, requests: Iterable[ReadRequest], numbers: Mapping[str, int]) -> None:
+    def remove(self, requests: Iterable[ReadRequest], numbers: Mapping[str, TopicId]) -> None:
         """Remove the requests of a reader from their topics; `numbers`: their topics by alias."""
         for request in requests:
             del self._writable((request.key, numbers[request.alias]))[request.reader, request.alias]
 
-    def assign(self, requests: Iterable[ReadRequest], known: Mapping[str, Mapping[str, int]]) -> None:
+    def assign(self, requests: Iterable[ReadRequest], known: Mapping[str, Mapping[str, TopicId]]) -> None:
         """Assign each request to a topic; `known`: the topics of earlier plans, by reader and alias.
 
         Requests with a known topic are assigned first, so that the other requests see the load of all of
@@ -76,7 +87,11 @@ class TopicAssignment:
         waiting = []
         for request in requests:
             number = known[request.reader].get(request.alias)
-            if number is None and request.version != self._version:
+            if isinstance(number, str):
+                if not self._still_serves(number, request):
+                    waiting.append(request)
+                    continue
+            elif number is None and request.version != self._version:
                 # Records of earlier releases have no topic numbers: each stream and key had one topic.
                 number = min(set(self.numbers.get(request.key, ())) - self._hidden(request), default=None)
             if number is None:
@@ -86,7 +101,7 @@ class TopicAssignment:
         self._sort()
         for request in waiting:
             choice = self._choose(request)
-            self._add(request, choice.number)
+            self._add(request, choice.topic)
             self.choices.setdefault(request.reader, {})[request.alias] = choice
         self._sort()
 
@@ -101,7 +116,7 @@ class TopicAssignment:
             self.requests[key][number] = dict(ordered)
         self._unsorted = set()
 
-    def _add(self, request: ReadRequest, number: int) -> None:
+    def _add(self, request: ReadRequest, number: TopicId) -> None:
         self.assigned.setdefault(request.reader, {})[request.alias] = number
         requests = self._writable((request.key, number))
         last = next(reversed(requests.values()), request)
@@ -121,18 +136,62 @@ class TopicAssignment:
 
     def _choose(self, request: ReadRequest) -> Choice:
         need, basis = self._need(request), self._estimators[request.key[0]].basis(request.filter)
-        numbers = sorted(self.requests.get(request.key, {}).keys() - self._hidden(request))
-        candidates = [self._load((request.key, number)).candidate for number in numbers]
-        topic, share = CandidateTopics(candidates, need.lower.shape[1]).choose(need, request.subscriber)
+        used = self.requests.get(request.key, {}).keys() - self._hidden(request)
+        numbers = sorted(number for number in used if isinstance(number, int))
+        candidates = [self._load(request.key, number).candidate for number in numbers]
+        topic, share, cost = CandidateTopics(candidates, need.lower.shape[1]).choose(need, request.subscriber)
+        covered = topic is not None and self._load(request.key, topic.number).covers(request)
+        if not covered and cost < _TIE:
+            # Conditions of which nothing is known are taken to let every tuple pass. A topic with all tuples
+            # by that estimate may still lack those of the request.
+            cost = 2 * need.share
+        derived = self._cheapest_derived(request, cost)
+        if derived is not None:
+            part = self._share(derived, request.key[0])
+            return Choice(derived.name, "derived", part, part, basis)
         if topic is None:
             return Choice(self._free_number(request), "own", 0.0, need.share, basis)
-        covered = self._loads[request.key, topic.number].covers(request)
         how: How = "as it is" if covered else "widened"
         return Choice(topic.number, how, topic.passed.share, share, basis)
 
-    def kept(self, request: ReadRequest, number: int) -> Choice:
+    def _cheapest_derived(self, request: ReadRequest, cost: float) -> DerivedSource | None:
+        """The derived stream that serves a request at the least cost, if it costs less than `cost`.
+
+        Its topic is written in any case. The cost of the first alert that reads it is the share of the
+        stream that the joiner then reads, and that of further alerts is 0.
+        """
+        if request.columns is None:
+            return None
+        readers = self.requests.get(request.key, {})
+        found = sorted(
+            (0.0 if readers.get(one.name) else share, share, at, one)
+            for at, one in enumerate(self._derived_of.get(request.key, ()))
+            if request.columns <= one.columns
+            for share in (self._share(one, request.key[0]),)
+        )
+        return next(
+            (
+                one
+                for its_cost, _, _, one in found
+                if its_cost < cost - _TIE and implies_filter(request.filter, one.filter)
+            ),
+            None,
+        )
+
+    def _still_serves(self, name: str, request: ReadRequest) -> bool:
+        """True if the derived stream that served a request in earlier plans still can."""
+        one = self.derived.get((request.key, name))
+        return one is not None and request.columns is not None and request.columns <= one.columns
+
+    def _share(self, one: DerivedSource, stream: str) -> float:
+        return self._estimators[stream].passed(one.filter).share
+
+    def kept(self, request: ReadRequest, number: TopicId) -> Choice:
         """The choice of a request that keeps its topic."""
-        share = self._load((request.key, number)).candidate.passed.share
+        if isinstance(number, str):
+            share = self._share(self.derived[request.key, number], request.key[0])
+        else:
+            share = self._load(request.key, number).candidate.passed.share
         basis = self._estimators[request.key[0]].basis(request.filter)
         return Choice(number, "kept", share, share, basis)
 
@@ -140,8 +199,8 @@ class TopicAssignment:
         """The topics that can't serve a request: alerts need a topic that the joiner reads."""
         return frozenset() if request.subscriber else self.outside.get(request.key[0], frozenset())
 
-    def _load(self, topic: Topic) -> TopicLoad:
-        key, number = topic
+    def _load(self, key: TopicKey, number: int) -> TopicLoad:
+        topic = key, number
         known = self._loads.get(topic)
         if known is not None and topic not in self._outdated:
             return known

@@ -3,7 +3,8 @@
 The cost of a topic is the share of the stream that is written to it, the same share once for each of its
 consumers, and a constant for having the topic. Consumers are the joiner, which reads a topic once for all
 of its alerts, and each subscriber outside the fleet. A new reader goes where the total cost grows least: to
-a topic that already has its tuples, to a topic that is widened, or to a topic of its own.
+a topic that already has its tuples, to a topic that is widened, to a topic of its own, or to the topic of
+a derived stream that has its tuples.
 
 A reader keeps the topic that it was given as long as it is served.
 """
@@ -24,7 +25,7 @@ from tamis.sharing.selectivity import BoxUnion, Floats, volume
 # 160 tuples/s.
 TOPIC = 0.05
 
-How = Literal["as it is", "widened", "own", "kept"]
+How = Literal["as it is", "widened", "own", "kept", "derived"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +51,12 @@ class Candidate:
 class Choice:
     """The topic of one read request, and the reason.
 
-    `before` and `after`: the topic's estimated share of the stream without and with the reader; `basis`:
-    the source of these estimates.
+    `topic`: the number of a shared topic, or the name of the derived stream whose topic it is. `before` and
+    `after`: the topic's estimated share of the stream without and with the reader; `basis`: the source of
+    these estimates.
     """
 
-    number: int
+    topic: int | str
     how: How
     before: float
     after: float
@@ -63,6 +65,10 @@ class Choice:
     def reason(self) -> str:
         """The reason, for people."""
         match self.how:
+            case "derived":
+                return f"reads from {self._derived()}"
+            case "kept" if isinstance(self.topic, str):
+                return f"continues to read from {self._derived()}"
             case "as it is":
                 return f"served as it is by a topic with an estimated {_percent(self.after)} of the stream"
             case "widened":
@@ -74,6 +80,12 @@ class Choice:
                 return f"a topic of its own with an estimated {_percent(self.after)} of the stream"
             case "kept":
                 return f"keeps its place on a topic with an estimated {_percent(self.after)} of the stream"
+
+    def _derived(self) -> str:
+        return (
+            f"stream {self.topic}, which has all readings that it needs (an estimated"
+            f" {_percent(self.after)} of the stream)"
+        )
 
 
 class CandidateTopics:
@@ -90,8 +102,9 @@ class CandidateTopics:
         self._joiner = np.array([one.joiner for one in candidates], np.bool_)
         self._subscribers = np.array([one.subscribers for one in candidates], np.float64)
 
-    def choose(self, need: BoxUnion, subscriber: bool) -> tuple[Candidate | None, float]:
-        """The cheapest topic for a reader (None: its own), and the share of that topic with the reader.
+    def choose(self, need: BoxUnion, subscriber: bool) -> tuple[Candidate | None, float, float]:
+        """The cheapest topic for a reader (None: its own), the share of that topic with the reader, and the
+        growth of the total cost.
 
         Of several topics with the same cost, the first one is taken.
         """
@@ -110,7 +123,7 @@ class CandidateTopics:
             cost = union * (1 + after[at]) - self._share[at] * (1 + before[at])
             if cost < cheapest or (cost == cheapest and (best is None or at < best)):
                 best, cheapest, share = at, cost, union
-        return (None if best is None else self.candidates[best]), float(share)
+        return (None if best is None else self.candidates[best]), float(share), float(cheapest)
 
     def _overlap(self, need: BoxUnion) -> tuple[Floats, Bools]:
         """For each topic an upper bound of its overlap with the need, and whether the bound is exact."""

@@ -25,6 +25,8 @@ from tamis.sharing.selectivity import BoxUnion
 from tamis.sharing.topic_choice import Candidate
 
 TopicKey = tuple[str, tuple[str, ...]]  # (stream, partition key)
+# A topic of a stream and key: its number, or the name of the derived stream whose topic it is.
+TopicId = int | str
 
 # With more clauses, the check whether a topic covers a filter takes more than milliseconds, and is left out.
 MOST_CLAUSES = 1_000
@@ -35,7 +37,7 @@ class ReadRequest:
     """One input of a reader: the tuples of a stream that pass `filter` (over bare column names), by key.
 
     `complete`: the reader needs every tuple, without omission. `version`: the plan version that made the
-    reader.
+    reader. `columns`: the columns that it reads, for a reader that may read the topic of a derived stream.
     """
 
     reader: str
@@ -45,6 +47,7 @@ class ReadRequest:
     subscriber: bool
     complete: bool
     version: int
+    columns: frozenset[str] | None = None
 
     @property
     def sort_key(self) -> SortKey:

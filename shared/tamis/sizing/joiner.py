@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
+from tamis.messaging.topics import JOINER_PATTERN
 from tamis.plan.model import StandingQuery, StreamPlan, TopicPlan
 from tamis.sizing.figures import Figure, weakest
 from tamis.sizing.fleet import BUSY, MB, Fleet, Part
@@ -100,5 +102,4 @@ def joiner_figures(fleet: Fleet, cores: Figure, states: Sequence[Part]) -> dict[
 
 def _read_by_joiner(fleet: Fleet) -> list[TopicPlan]:
     """The topics without those that only readers outside the fleet use."""
-    standing = {source.topic for query in fleet.plan.standing for source in query.inputs}
-    return [one for _, one in fleet.topics if one.name in standing or readers(fleet.plan, one)]
+    return [one for _, one in fleet.topics if re.fullmatch(JOINER_PATTERN, one.name)]

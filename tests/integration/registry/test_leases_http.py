@@ -64,7 +64,7 @@ def test_leases_over_http(fresh: str, start: Any) -> None:
     assert (look["plan"], look["lease"]["seconds"]) == (told["plan"], 600)  # as it is held, and no longer
     assert ask(verb="GET", predicate="x > 6").json()["exists"] is True
     derived = ask("hot", predicate="x < 90").json()
-    assert derived["topic"] == "tamis.stream.hot.01"
+    assert derived["topic"] == "tamis.stream.hot.1"
     (reader,) = registry.get("streams/air")["subscribers"]
     assert (reader["id"], reader["consumer"]) == (told["lease"]["id"], "report")
     problem(registry.call("DELETE", "/v1/streams/hot"), 409)
@@ -79,5 +79,5 @@ def test_leases_over_http(fresh: str, start: Any) -> None:
         assert answer.status_code == httpx.codes.NO_CONTENT and answer.content == b""
         problem(give_back(lease), 404)
     assert registry.get("streams/air")["subscribers"] == registry.get("streams/hot")["subscribers"] == []
-    assert [topic["name"] for topic in registry.plan()["streams"][0]["topics"]] == ["tamis.stream.hot.01"]
+    assert [topic["name"] for topic in registry.plan()["streams"][0]["topics"]] == ["tamis.stream.hot.1"]
     assert ask(predicate="x > 5", consumer="report").json()["plan"] > told["plan"]

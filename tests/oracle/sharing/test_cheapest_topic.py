@@ -54,8 +54,11 @@ def test_the_choice_costs_least() -> None:
             new = cells(its + need, dimensions) / GRID**dimensions
             joiner = one.joiner or not subscriber
             costs.append(new * (1 + joiner + one.subscribers + subscriber) - old * (1 + one.consumers))
-        found, share = CandidateTopics(candidates, dimensions).choose(union_of(need, dimensions), subscriber)
+        found, share, least = CandidateTopics(candidates, dimensions).choose(
+            union_of(need, dimensions), subscriber
+        )
         cost = costs[0] if found is None else costs[found.number + 1]
         assert cost == pytest.approx(min(costs), abs=1e-9), f"seed {seed}: {costs} {found}"
+        assert least == pytest.approx(cost, abs=1e-9), f"seed {seed}: {costs} {found}"
         whole = need if found is None else need + topics[found.number]
         assert share == pytest.approx(cells(whole, dimensions) / GRID**dimensions), f"seed {seed}"

@@ -154,7 +154,7 @@ def test_paused_alerts_are_left_out() -> None:
 def test_a_derived_stream_has_a_topic_of_its_own() -> None:
     catalog = catalog_of(TWO, "CREATE STREAM hot AS SELECT k, ts, x * 2 + y AS z FROM a WHERE x > 30")
     found = topic(build(catalog).plan, "a")
-    assert (found.name, found.partition_key, found.columns) == ("tamis.stream.hot.01", ("k",), ())
+    assert (found.name, found.partition_key, found.columns) == ("tamis.stream.hot.1", ("k",), ())
     assert [(name, text(expr)) for name, expr in found.select] == [
         ("k", "k"),
         ("ts", "ts"),

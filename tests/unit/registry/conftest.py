@@ -11,6 +11,7 @@ import pytest
 from tamis.messaging.records import Ack, Frontier, ShardState, StreamState
 from tamis.messaging.topics import stream_topic
 from tamis.plan.model import Definition, Input, Plan, StreamPlan, TimeBound, TopicPlan
+from tamis.planning.derived_topics import DerivedNumber
 from tamis.planning.incremental import Built
 from tamis.planning.topic_readers import ReaderSource
 from tamis.query.model import AlertDef, Catalog, DerivedDef
@@ -51,6 +52,7 @@ def build(
     since: Mapping[str, int],
     shard_streams: Mapping[str, str],
     statistics: Mapping[str, StreamStatistics],
+    derived_numbers: Mapping[str, DerivedNumber],
     before: Built | None,
 ) -> Built:
     """One topic per stream, read by every definition whole."""

@@ -83,7 +83,7 @@ def test_a_lease_ends_by_itself(registry: Registry) -> None:
     change = registry.tick(110 * SECOND)
     assert change is not None and change.plan is not None
     registry.done(change, 110 * SECOND)
-    assert registry.state.leases == {} and registry.plan.streams[0].topics[0].name == "tamis.stream.hot.01"
+    assert registry.state.leases == {} and registry.plan.streams[0].topics[0].name == "tamis.stream.hot.1"
 
 
 def test_a_lease_that_is_given_back_ends_at_once(registry: Registry) -> None:
@@ -133,5 +133,5 @@ def test_a_stream_with_leases_is_not_dropped(registry: Registry) -> None:
 def test_a_derived_stream_is_read_from_its_own_topic(registry: Registry) -> None:
     lease = ask(registry, "twice > 90", stream="hot")
     document: dict[str, Any] = documents.lease_document(registry.view(0), lease)
-    assert (document["topic"], document["filter"]) == ("tamis.stream.hot.01", "twice > 90")
-    assert [t.name for t in registry.plan.streams[0].topics] == ["tamis.stream.hot.01"]
+    assert (document["topic"], document["filter"]) == ("tamis.stream.hot.1", "twice > 90")
+    assert [t.name for t in registry.plan.streams[0].topics] == ["tamis.stream.hot.1"]

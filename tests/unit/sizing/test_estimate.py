@@ -283,8 +283,16 @@ def test_undeclared_keys_and_rates_give_numbers_that_prove_nothing() -> None:
 
 
 def test_topics_of_outside_readers_cost_the_joiner_nothing() -> None:
-    derived = f"{STREAM.format('a')} CREATE STREAM hot AS SELECT station, ts, v FROM a WHERE v > 30;"
+    derived = f"{STREAM.format('a')} CREATE STREAM hot AS SELECT station, v FROM a WHERE v > 30;"
     found = sized(derived, {"a": Given(Rate(10_000_000, SECOND))})
     assert figures(found, "topic", "tamis.stream.hot.01")["published"].value == 10_000_000
     assert figures(found, "joiner")["cores"].value == 1
+    assert not [part for part in found.parts if part.title == "state of topic"]
+
+
+def test_the_joiner_reads_the_topics_of_derived_streams_that_may_serve_alerts() -> None:
+    derived = f"{STREAM.format('a')} CREATE STREAM hot AS SELECT station, ts, v FROM a WHERE v > 30;"
+    found = sized(derived, {"a": Given(Rate(1_000_000, SECOND))})
+    assert figures(found, "topic", "tamis.stream.hot.1")["published"].value == 1_000_000
+    assert figures(found, "joiner")["cores"].value > 1
     assert not [part for part in found.parts if part.title == "state of topic"]

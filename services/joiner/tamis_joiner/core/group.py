@@ -279,7 +279,7 @@ class Group:
             topic = self._topics.get(envelopes.records.topic)
             if topic is None or not envelopes.documents:
                 continue
-            tuples = tuple_columns(envelopes, topic.schema, topic.time, out.dead_letters)
+            tuples = tuple_columns(envelopes, topic.schema, topic.time, out.dead_letters, topic.fields)
             if not len(tuples.times):
                 continue
             self._counters.late += int(tuples.late.sum())

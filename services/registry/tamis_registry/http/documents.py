@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tamis.messaging.topics import outside_topic
 from tamis.plan.model import Plan
 from tamis.query.catalog import dependents
 from tamis.query.model import PatternDef
 from tamis_registry.core.leases import SECOND, left
+from tamis_registry.core.plan.shared_topics import derived_topic
 from tamis_registry.core.state.model import Lease, Shard, State, Stored
 from tamis_registry.core.statements.outcomes import Outcome
 from tamis_registry.core.status import View, alert_status, shard_state
@@ -81,14 +81,22 @@ def stream_documents(view: View) -> list[Document]:
 def stream_document(view: View, stored: Stored) -> Document:
     """A stream with its shared topics and its shards."""
     names = {stored.name, *view.state.watched(stored.name)}
-    planned = [stream for stream in view.plan.streams if stream.name in names]
-    readers = {d.alert for d in view.plan.queries for source in d.inputs if source.stream in names}
+    topics = [topic.name for s in view.plan.streams if s.name in names for topic in s.topics]
+    if stored.kind == "derived":
+        name = derived_topic(view.state, stored.name)
+        topics = [t.name for stream in view.plan.streams for t in stream.topics if t.name == name]
+    readers = {
+        d.alert
+        for d in view.plan.queries
+        for source in d.inputs
+        if source.stream in names or (stored.kind == "derived" and source.topic in topics)
+    }
     return {
         "name": stored.name,
         "kind": "raw" if stored.kind == "stream" else "derived",
         "why": [stored.refusal] if stored.refusal else [],
         "plan": stored.version,
-        "topics": [topic.name for stream in planned for topic in stream.topics],
+        "topics": topics,
         "alerts": sorted(readers),
         "subscribers": [
             subscriber_document(view, lease)
@@ -201,7 +209,7 @@ def look_document(view: View, state: State, lease: Lease) -> Document:
 def _topic(view: View, lease: Lease) -> str:
     """The topic that serves a lease. A derived stream has its own topic."""
     if lease.subscription is None:
-        return outside_topic(lease.stream, 1)
+        return derived_topic(view.state, lease.stream)
     return view.state.topics[lease.stream].name(lease.stream, lease.topics[""])
 
 

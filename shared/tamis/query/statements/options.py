@@ -151,6 +151,7 @@ ALERT: Mapping[str, Option] = {
     "labels": _labels,
     "certify": _certify,
     "allow_unbounded": _flag,
+    "read_derived": _flag,
 }
 TABLE: Mapping[str, Option] = {"path": _path}
 PATTERN: Mapping[str, Option] = {"max_gap": _span}

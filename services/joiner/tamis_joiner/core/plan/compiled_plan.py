@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 
 from tamis.errors import InputError
@@ -35,7 +35,8 @@ class Topic:
     `time` is the column with the event time, empty if the stream has none. `joined`: the topic has readers
     that are joins, whose filters are in `dispatch`. `counted`: it has readers that are standing queries,
     whose filters are in `counting`. The state stores the topic's tuples in slices of event time; `width` is
-    the length of a slice in microseconds.
+    the length of a slice in microseconds. `fields`: the names of columns in the values of a derived
+    stream's topic; empty if they are the columns' own.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Topic:
     joined: bool = True
     counted: bool = False
     layout: Layout | None = None  # the columns of the schema of its values; None for JSON
+    fields: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def prefix(self) -> str:
@@ -89,8 +91,8 @@ def compile_plan(document: bytes) -> CompiledPlan:
 
 
 def _topics(plan: Plan) -> tuple[dict[str, Topic], tuple[CompiledJoin, ...]]:
-    """The topics by name, and the joins. Topics of derived streams are left out: their tuples are for readers
-    outside the fleet and have other columns.
+    """The topics by name, and the joins. Topics of derived streams that no alert reads are left out: their
+    tuples are for readers outside the fleet.
     """
     joined: Filters = {}
     for definition in plan.definitions:
@@ -100,7 +102,12 @@ def _topics(plan: Plan) -> tuple[dict[str, Topic], tuple[CompiledJoin, ...]]:
     for query in plan.standing:
         for source in query.inputs:
             counted.setdefault(source.topic, []).append(source.filter)
-    pairs = [(stream, topic) for stream in plan.streams for topic in stream.topics if not topic.select]
+    pairs = [
+        (stream, topic)
+        for stream in plan.streams
+        for topic in stream.topics
+        if not topic.select or topic.name in joined
+    ]
     schemas = {topic.name: _schema(stream, topic) for stream, topic in pairs}
     dispatches, counting = _JOINED.compile(schemas, joined), _COUNTED.compile(schemas, counted)
     joins = tuple(
@@ -127,6 +134,7 @@ def _topics(plan: Plan) -> tuple[dict[str, Topic], tuple[CompiledJoin, ...]]:
             joined=topic.name in joined,
             counted=topic.counted,
             layout=None if topic.schema is None else layout(stream, topic),
+            fields=topic.fields,
         )
         for stream, topic in pairs
     }

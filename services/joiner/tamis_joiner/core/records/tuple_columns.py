@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,8 @@ from tamis.messaging.records import END_OF_TIME
 from tamis_joiner.core.records.envelopes import Envelopes
 
 Schema = Mapping[str, Type]
+Named = tuple[str, str, Type]  # a column, its name in the documents, and its type
+NO_FIELDS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -36,24 +38,27 @@ class TupleColumns:
     positions: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
 
-def tuple_columns(found: Envelopes, schema: Schema, time: str, dead: list[DeadLetter]) -> TupleColumns:
+def tuple_columns(
+    found: Envelopes, schema: Schema, time: str, dead: list[DeadLetter], fields: Mapping[str, str] = NO_FIELDS
+) -> TupleColumns:
     """The tuples of `found` as columns of `schema`. `time` is the column with the event time, empty if the
-    stream has none.
+    stream has none. `fields`: the names of columns in the documents, where they aren't the columns' own.
 
     A tuple with a value of a wrong type or without a usable event time is appended to `dead`.
     """
+    named = [(name, fields.get(name, name), type_) for name, type_ in schema.items()]
     try:
-        return _columns(found, schema, time)
+        return _columns(found, named, time)
     except InputError:
         # Only now each tuple is checked by itself: mostly all are valid, and columns are checked faster.
         valid = []
         for at, row in enumerate(found.rows):
-            fault = _fault(found.documents[at], schema, time)
+            fault = _fault(found.documents[at], named, fields.get(time, time))
             if fault is None:
                 valid.append(at)
             else:
                 dead.append(found.records.dead_letter(row, *fault))
-        return _columns(_pick(found, valid), schema, time)
+        return _columns(_pick(found, valid), named, time)
 
 
 def _pick(found: Envelopes, tuples: list[int]) -> Envelopes:
@@ -70,10 +75,10 @@ def _pick(found: Envelopes, tuples: list[int]) -> Envelopes:
     )
 
 
-def _columns(found: Envelopes, schema: Schema, time: str) -> TupleColumns:
+def _columns(found: Envelopes, named: Sequence[Named], time: str) -> TupleColumns:
     columns = {
-        name: Vector.from_list([document.get(name) for document in found.documents], type_)
-        for name, type_ in schema.items()
+        name: Vector.from_list([document.get(key) for document in found.documents], type_)
+        for name, key, type_ in named
     }
     times = columns[time] if time else Vector(np.zeros(len(found.rows), np.int64))
     if times.null is not None or (
@@ -92,8 +97,8 @@ def _columns(found: Envelopes, schema: Schema, time: str) -> TupleColumns:
     )
 
 
-def _fault(document: Mapping[str, Any], schema: Schema, time: str) -> tuple[Reason, str] | None:
-    for name, type_ in schema.items():
+def _fault(document: Mapping[str, Any], named: Sequence[Named], time: str) -> tuple[Reason, str] | None:
+    for _, name, type_ in named:
         try:
             Vector.from_list([document.get(name)], type_)
         except InputError as error:

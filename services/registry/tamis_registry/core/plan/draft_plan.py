@@ -31,6 +31,7 @@ def plan_draft(planner: Planner, draft: State, n: int, before: Built | None) -> 
         since={name: shard.since for name, shard in listed.items() if shard.since is not None},
         shard_streams={name: shard.stream for name, shard in listed.items()},
         statistics=draft.statistics,
+        derived_numbers=shared_topics.derived_numbers(draft),
         before=before,
     )
     anew = {name: known.anew for name, known in draft.topics.items() if known.anew}

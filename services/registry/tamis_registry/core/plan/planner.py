@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from tamis.messaging.schemas.wire_format import Kind
+from tamis.planning.derived_topics import DerivedNumber
 from tamis.planning.incremental import Built
 from tamis.planning.proof_results import WorkedOut
 from tamis.planning.topic_readers import ReaderSource
@@ -32,6 +33,7 @@ class Build(Protocol):
         since: Mapping[str, int],
         shard_streams: Mapping[str, str],
         statistics: Mapping[str, StreamStatistics],
+        derived_numbers: Mapping[str, DerivedNumber],
         before: Built | None,
     ) -> Built: ...
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from tamis.messaging.topics import outside_topic, stream_topic
 from tamis.plan.model import Plan
+from tamis.planning.derived_topics import DerivedNumber
 from tamis.planning.incremental import Built
-from tamis.sharing.topic_load import TopicKey
+from tamis.query.model import DerivedDef
+from tamis.sharing.topic_load import TopicId, TopicKey
 from tamis_registry.core.plan.change import Final
 from tamis_registry.core.shards.fleet_reports import FleetReports
 from tamis_registry.core.state.model import LEASE, State, StreamTopics
@@ -49,11 +52,12 @@ def remember(draft: State, built: Built) -> None:
         _place(draft, reader, dict(found))
 
 
-def _place(draft: State, reader: str, found: dict[str, int]) -> None:
+def _place(draft: State, reader: str, found: dict[str, TopicId]) -> None:
     if reader.startswith(LEASE):
         lease = draft.leases[reader.removeprefix(LEASE)]
-        if found != lease.topics:
-            draft.leases[lease.id] = replace(lease, topics=found)
+        numbers = {alias: topic for alias, topic in found.items() if isinstance(topic, int)}
+        if numbers != lease.topics:
+            draft.leases[lease.id] = replace(lease, topics=numbers)
     elif (old := draft.retiring.get(reader)) is not None:
         if found != old.topics:
             draft.retiring[reader] = replace(old, topics=found)
@@ -77,6 +81,41 @@ def all_topics(state: State, stream: str) -> list[str]:
     """The names of all topics that the raw stream and its watched streams ever had."""
     known = [(name, state.topics.get(name, _NONE)) for name in (stream, *state.watched(stream))]
     return [topics.name(name, number) for name, topics in known for number in range(1, topics.next)]
+
+
+def new_derived_number(draft: State, name: str) -> int:
+    """A number for the topic of a new derived stream, which the joiner reads."""
+    known = draft.topics.get(name, _NONE)
+    draft.topics[name] = replace(known, next=known.next + 1)
+    return known.next
+
+
+def derived_numbers(state: State) -> dict[str, DerivedNumber]:
+    """The numbers of the topics of derived streams that the joiner reads, by stream.
+
+    A topic from before the restart of its base stream's time serves no alert: the joiner knows a frontier of
+    it that is ahead of the tuples.
+    """
+    found = {}
+    for one in state.of_kind("derived"):
+        number = one.topics.get("")
+        if isinstance(number, int) and isinstance(one.definition, DerivedDef):
+            base = state.topics.get(one.definition.query.sources[0].stream, _NONE)
+            found[one.name] = DerivedNumber(number, serves=one.version > base.anew)
+    return found
+
+
+def derived_topic(state: State, name: str) -> str:
+    """The name of the topic of a derived stream."""
+    stored = state.statements.get(f"derived/{name}")
+    number = None if stored is None else stored.topics.get("")
+    return stream_topic(name, number) if isinstance(number, int) else outside_topic(name, 1)
+
+
+def derived_readers(state: State, name: str) -> tuple[list[str], list[str]]:
+    """The alerts that read the topic of a derived stream, and the replaced ones that still do."""
+    running = [one.name for one in state.of_kind("alert") if name in one.topics.values() and not one.paused]
+    return running, [old.alert for old in state.retiring.values() if name in old.topics.values()]
 
 
 def finals(state: State, plan: Plan, written: Iterable[Final], seen: FleetReports) -> tuple[Final, ...]:

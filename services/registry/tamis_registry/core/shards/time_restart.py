@@ -17,9 +17,10 @@ from dataclasses import replace
 from tamis.errors import TamisError
 from tamis.messaging.records import END_OF_TIME, Ack
 from tamis.query.defaults import MAX_AHEAD
-from tamis.query.model import AlertDef, StreamDef
+from tamis.query.model import AlertDef, DerivedDef, StreamDef
+from tamis.sharing.topic_load import TopicId
 from tamis_registry.core.leases import understood
-from tamis_registry.core.plan.shared_topics import all_topics, forget_numbers
+from tamis_registry.core.plan.shared_topics import all_topics, derived_topic, forget_numbers
 from tamis_registry.core.shards.fleet_reports import FleetReports
 from tamis_registry.core.state.model import State, StreamTopics
 
@@ -52,7 +53,12 @@ def _ahead(stream: StreamDef, draft: State, seen: FleetReports, now: int) -> boo
     if not told or len(told) < len(acks):
         return False
     latest = max(now, *(ack.time for ack in told)) + allowed
-    names = all_topics(draft, stream.name)
+    derived = [
+        one
+        for one in draft.of_kind("derived")
+        if isinstance(one.definition, DerivedDef) and one.definition.query.sources[0].stream == stream.name
+    ]
+    names = [*all_topics(draft, stream.name), *(derived_topic(draft, one.name) for one in derived)]
     for frontier in seen.frontiers.values():
         for topic in [frontier.topics[name] for name in names if name in frontier.topics]:
             passed = topic.frontier is not None and latest < topic.frontier < END_OF_TIME
@@ -91,7 +97,7 @@ def _read(alert: AlertDef) -> set[str]:
     return {source.stream for source in alert.query.sources}
 
 
-def _elsewhere(topics: dict[str, int], alert: AlertDef, names: set[str]) -> dict[str, int]:
+def _elsewhere(topics: dict[str, TopicId], alert: AlertDef, names: set[str]) -> dict[str, TopicId]:
     """The places of an alert's other sources; those of a standing query are known by their streams."""
     of = {source.alias: source.stream for source in alert.query.sources}
-    return {alias: number for alias, number in topics.items() if of.get(alias, alias) not in names}
+    return {alias: topic for alias, topic in topics.items() if of.get(alias, alias) not in names}

@@ -22,6 +22,7 @@ from tamis.query.model import (
 )
 from tamis.sharing.selectivity import StreamStatistics
 from tamis.sharing.subscriptions import Subscription
+from tamis.sharing.topic_load import TopicId
 
 # The prefix of the reader of a lease in plans; no alert can have such a name.
 LEASE = "lease/"
@@ -36,8 +37,9 @@ class Stored:
     statements.
 
     `refusal`: the reason why a statement that was once accepted can't be used any more (after an upgrade).
-    `topics`: for an alert, the number of the topic that serves each of its sources. It is empty in records of
-    earlier releases, in which a stream and key had only one topic.
+    `topics`: for an alert, the topic that serves each of its sources: its number, or the name of the derived
+    stream whose topic it is. It is empty in records of earlier releases, in which a stream and key had only
+    one topic. For a derived stream whose topic the joiner reads, the number of its topic under "".
     """
 
     kind: Kind
@@ -46,7 +48,7 @@ class Stored:
     order: int
     version: int
     paused: bool = False
-    topics: dict[str, int] = field(default_factory=dict)
+    topics: dict[str, TopicId] = field(default_factory=dict)
     definition: Defined | None = field(default=None, compare=False)
     refusal: str | None = field(default=None, compare=False)
 
@@ -72,7 +74,7 @@ class Retiring:
     sql: str
     order: int
     successor: int
-    topics: dict[str, int] = field(default_factory=dict)
+    topics: dict[str, TopicId] = field(default_factory=dict)
     definition: AlertDef | None = field(default=None, compare=False)
 
     @property

@@ -33,6 +33,7 @@ FLEET = b"fleet"
 Natural = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
 Numbers = dict[str, Positive]  # alias -> the number of a topic
+Topics = dict[str, Positive | str]  # alias -> the number of a topic, or the name of a derived stream
 Part = Stored | Retiring | Lease | Shard | StreamStatistics
 R = TypeVar("R", bound=Struct)
 
@@ -64,14 +65,14 @@ class _Statement(_Record, frozen=True):
     order: Natural
     version: Natural
     paused: bool
-    topics: Numbers = {}
+    topics: Topics = {}
 
 
 class _Retiring(_Record, frozen=True):
     sql: str
     order: Natural
     successor: Natural
-    topics: Numbers = {}
+    topics: Topics = {}
 
 
 class _Lease(_Record, frozen=True):

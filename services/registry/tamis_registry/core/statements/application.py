@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tamis.planning.derived_topics import may_serve_alerts
 from tamis.query.catalog import dependents
 from tamis.query.model import (
     AlertDef,
@@ -24,9 +25,10 @@ from tamis.query.model import (
     StreamDef,
     TableDef,
 )
+from tamis.sharing.topic_load import TopicId
 from tamis_registry.core.errors import MissingError
 from tamis_registry.core.plan.planner import Planner
-from tamis_registry.core.plan.shared_topics import forget_numbers
+from tamis_registry.core.plan.shared_topics import derived_readers, forget_numbers, new_derived_number
 from tamis_registry.core.shards.membership import delist_dropped
 from tamis_registry.core.state.model import Defined, Kind, Retiring, State, Stored
 from tamis_registry.core.statements.catalog_changes import (
@@ -120,6 +122,10 @@ class TextApplication:
         carry_out(self.state.catalog, made)
         if not known:
             self._store(made)
+            if isinstance(made, DerivedDef) and may_serve_alerts(made, self.state.catalog):
+                key = f"derived/{made.name}"
+                topics: dict[str, TopicId] = {"": new_derived_number(self.state, made.name)}
+                self.state.statements[key] = replace(self.state.statements[key], topics=topics)
         notices = made.notices if isinstance(made, PatternDef) else ()
         result: Result = "unchanged" if known else "created"
         return Outcome(f"create {kind}", result, kind, made.name, query, notices=notices)
@@ -153,6 +159,7 @@ class TextApplication:
         else:
             self._check_old(drop)
             self._check_leases(drop)
+            self._check_readers(drop)
         del self.state.statements[f"{current.kind}/{current.name}"]
         if current.kind == "stream":
             delist_dropped(self.state, [drop.name], self._n)
@@ -191,6 +198,24 @@ class TextApplication:
                 "it can be dropped once their leases have expired",
             )
 
+    def _check_readers(self, drop: Drop) -> None:
+        """Alerts over the base stream may read the topic of a derived stream."""
+        running, replaced = derived_readers(self.state, drop.name) if drop.kind == "stream" else ([], [])
+        if running:
+            named = ", ".join(f"alert '{name}'" for name in running[:5])
+            raise Conflict(
+                f"the topic of stream '{drop.name}' is read by {named}: it has all readings that they need",
+                drop.position,
+                f"replace them first: CREATE OR REPLACE ALERT {running[0]} WITH (read_derived = false) …",
+            )
+        if replaced:
+            raise Conflict(
+                f"the topic of stream '{drop.name}' is read by the replaced definition of alert "
+                f"'{replaced[0]}', which still runs until its last alarms are raised",
+                drop.position,
+                f"try again later, or drop alert {replaced[0]} first",
+            )
+
     def _pause(self, wish: SetPaused) -> Outcome:
         verb = "pause" if wish.paused else "resume"
         current = self.state.statements[f"alert/{wish.name}"]
@@ -199,7 +224,13 @@ class TextApplication:
             return Outcome(f"{verb} alert", "unchanged", "alert", wish.name)
         # What it missed while it was paused can't be made up for: it begins as a new definition.
         version = current.version if wish.paused else self._n
-        self.state.statements[f"alert/{wish.name}"] = replace(current, paused=wish.paused, version=version)
+        # Derived streams may be dropped while it is paused.
+        topics: dict[str, TopicId] = {
+            alias: topic for alias, topic in current.topics.items() if isinstance(topic, int)
+        }
+        self.state.statements[f"alert/{wish.name}"] = replace(
+            current, paused=wish.paused, version=version, topics=topics
+        )
         self._forget_old(wish.name)
         return Outcome(f"{verb} alert", "paused" if wish.paused else "resumed", "alert", wish.name)
 

@@ -14,6 +14,7 @@ from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Statement,
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.errors import UnboundedError
 from tamis_registry.core.plan.planner import Planner
+from tamis_registry.core.plan.shared_topics import derived_topic
 from tamis_registry.core.state.model import State
 from tamis_registry.core.statements.catalog_changes import carry_out
 
@@ -111,7 +112,9 @@ def tell(query: dict[str, Any], state: State, built: Built) -> None:
         choice = choices.get(source["alias"]) or choices.get(stream)
         if choice is not None:
             source["sharing"] = {
-                "topic": stream_topic(stream, choice.number),
+                "topic": derived_topic(state, choice.topic)
+                if isinstance(choice.topic, str)
+                else stream_topic(stream, choice.topic),
                 "how": choice.how,
                 "share_before": choice.before,
                 "share": choice.after,
