@@ -39,7 +39,9 @@ class _Part(BaseModel):
 class _Source(_Part):
     name: Name
     map: dict[str, str] = {}  # column: path of its field in a reading, the column's own name where not given
-    time_unit: TimeUnit = "us"  # of TIMESTAMPs that are numbers
+    time_unit: TimeUnit | None = (
+        None  # of TIMESTAMPs that are numbers; None: the one that the stream declares
+    )
 
     @property
     def fields(self) -> FieldMap:

@@ -32,9 +32,8 @@ def recording_options(command: _Command) -> _Command:
             "--time-unit",
             "unit",
             type=click.Choice(get_args(TimeUnit)),
-            default="us",
-            show_default=True,
-            help="The unit of times that are numbers; they count from 1970.",
+            help="The unit of times that are numbers; they count from 1970. By default the time_unit of the "
+            "stream, or us.",
         ),
         click.option(
             "--input",
@@ -68,10 +67,13 @@ def read_recordings(
     queries: Sequence[AlertDef | DerivedDef],
     files: Mapping[str, Sequence[str]],
     form: Format | None,
-    unit: TimeUnit = "us",
+    unit: TimeUnit | None = None,
+    *,
+    complete: bool = True,
 ) -> dict[str, Recording]:
     """The recordings of all streams that the queries read, by stream. `unit` is the unit of times that are
-    numbers. Watched streams have the columns of their watches.
+    numbers; None: each stream's own. Watched streams have the columns of their watches. `complete`: each
+    stream must have a recording.
 
     Writes to standard error how many rows an edge would have refused, which times are implausible, and which
     recordings no query reads.
@@ -86,7 +88,7 @@ def read_recordings(
                 base = watched[one.stream].shown_name if one.stream in watched else one.stream
                 read[one.stream] = base
                 readers.setdefault(base, query.name)
-    _check(files, readers, catalog, ", ".join(query.name for query in queries))
+    _check(files, readers, catalog, ", ".join(query.name for query in queries), complete=complete)
     recorded = {}
     for stream, paths in files.items():
         if stream in readers:
@@ -95,11 +97,16 @@ def read_recordings(
     return {
         name: watched_recording(recorded[base], watched[name]) if name in watched else recorded[base]
         for name, base in read.items()
+        if base in recorded
     }
 
 
-def _check(files: Mapping[str, object], readers: Mapping[str, str], catalog: Catalog, asked: str) -> None:
-    """Check that exactly the streams in `readers` (stream to a query that reads it) have recordings."""
+def _check(
+    files: Mapping[str, object], readers: Mapping[str, str], catalog: Catalog, asked: str, *, complete: bool
+) -> None:
+    """Check that only the streams in `readers` (stream to a query that reads it) have recordings, and with
+    `complete` that all of them have one.
+    """
     for stream in files:
         if catalog.raw_stream(stream) is None:
             raise InputError(
@@ -110,7 +117,7 @@ def _check(files: Mapping[str, object], readers: Mapping[str, str], catalog: Cat
                 f"stream {stream}: its recording is ignored, since {asked} does not read the stream", err=True
             )
     for stream, query_name in readers.items():
-        if stream not in files:
+        if complete and stream not in files:
             raise InputError(
                 f"no recording of stream {stream}, which {query_name} reads",
                 where="--input",
@@ -121,7 +128,11 @@ def _check(files: Mapping[str, object], readers: Mapping[str, str], catalog: Cat
 def _warn(stream: str, recording: Recording) -> None:
     """Warn of implausible times, and of rows that were left out."""
     for text in recording.implausible_times:
-        hint = "" if recording.unit != "us" else "; set --time-unit to the unit of the numbers"
+        hint = (
+            ""
+            if recording.unit != "us"
+            else "; set --time-unit, or time_unit in CREATE STREAM, to the unit of the numbers"
+        )
         click.echo(f"warning: stream {stream}: {text}{hint}", err=True)
     if recording.refused:
         what, them = ("row", "it") if recording.refused == 1 else ("rows", "them")

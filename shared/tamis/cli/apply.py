@@ -49,4 +49,10 @@ def _lines(outcome: dict[str, object]) -> list[str]:
     if outcome["result"] == "explained":
         return [orjson.dumps(outcome["explain"], option=orjson.OPT_INDENT_2).decode()]
     verdict = f", memory {outcome['verdict']}" if "verdict" in outcome else ""
-    return [f"{outcome['kind']} {outcome['name']} {outcome['result']} (plan {outcome['plan']}{verdict})"]
+    explained = outcome.get("explain")
+    queries = explained["queries"] if isinstance(explained, dict) else []
+    warnings = [f"warning: {one}" for query in queries for one in query.get("warnings", ())]
+    return [
+        f"{outcome['kind']} {outcome['name']} {outcome['result']} (plan {outcome['plan']}{verdict})",
+        *warnings,
+    ]

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import get_args
 
 import click
 import orjson
 
+from tamis.cli._recordings import files_of, read_recordings
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
 from tamis.planning.explain import estimated, explain, grown
+from tamis.planning.explanations.advice import advice
+from tamis.planning.explanations.explanation import Explanation
+from tamis.planning.explanations.measured import measured
+from tamis.planning.explanations.text import text
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain
 from tamis.query.names import normalized_name
+from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.typed import Recording
 
 
 @click.command(
@@ -29,9 +39,33 @@ Examples:
     is_flag=True,
     help="Run the example of an unbounded query, and show how its memory grows.",
 )
+@click.option("--verbose", is_flag=True, help="Also print the proofs, the compared values and the formulas.")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="STREAM=FILE",
+    help="A recording: the share of its tuples that edges drop is measured.",
+)
+@click.option(
+    "--time-unit",
+    "unit",
+    type=click.Choice(get_args(TimeUnit)),
+    help="The unit of times in recordings that are numbers. By default the time_unit of the stream, or us.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print only one JSON document.")
-def command(source: str, query: str | None, run_witness: bool, as_json: bool) -> None:
+def command(
+    source: str,
+    query: str | None,
+    run_witness: bool,
+    verbose: bool,
+    inputs: tuple[str, ...],
+    unit: TimeUnit | None,
+    as_json: bool,
+) -> None:
     """Show which readings of each query can be omitted and how much memory it needs, or why it is refused.
+
+    With --input, edges filter each recording for each query alone, and the share that they drop is shown.
 
     --witness shows that an unbounded query is unbounded: for more and more tuples of its example, it prints
     the number of states that any evaluator must distinguish, and the number of entries that Tamis would keep.
@@ -49,15 +83,44 @@ def command(source: str, query: str | None, run_witness: bool, as_json: bool) ->
     if query is not None and query not in asked:
         raise InputError(f"there is no query {query!r}", where=source, hint="it has " + _listed(asked))
     chosen = [one for name, one in asked.items() if query in (None, name) and _stands(one, catalog)]
-    found = [estimated(catalog, explain(catalog, one), {}) for one in chosen]
+    files = files_of(inputs, source, catalog)
+    recordings = read_recordings(catalog, chosen, files, None, unit, complete=False) if files else {}
+    found = [_explained(one, catalog, recordings) for one in chosen]
     if run_witness:
         found = [grown(catalog, *pair) for pair in zip(chosen, found, strict=True)]
     if as_json:
         document = {"queries": [one.document() for one in found]}
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
     else:
-        click.echo("\n\n".join(one.text() for one in found) if found else "no query: nothing to explain")
+        click.echo(
+            "\n\n".join(text(one, verbose=verbose) for one in found)
+            if found
+            else "no query: nothing to explain"
+        )
     sys.exit(0 if all(one.accepted for one in found) else 1)
+
+
+def _explained(
+    query: AlertDef | DerivedDef, catalog: Catalog, recordings: Mapping[str, Recording]
+) -> Explanation:
+    """The explanation with estimates, advice, and what edges drop of the recordings."""
+    found = estimated(catalog, explain(catalog, query), {})
+    if not found.accepted or not any(source.key or source.interval for source in found.streams):
+        changes = {}
+    else:
+        changes = advice(query, catalog)
+    dropped = {}
+    if isinstance(query, AlertDef) and found.accepted and recordings:
+        dropped = measured(query, catalog, recordings)
+    sources = (
+        replace(
+            source,
+            advice=changes.get(source.alias, ()),
+            measured=dropped.get(source.stream if source.watched is None else source.watched.name),
+        )
+        for source in found.streams
+    )
+    return replace(found, streams=tuple(sources))
 
 
 def _stands(query: AlertDef | DerivedDef, catalog: Catalog) -> bool:

@@ -47,7 +47,7 @@ Examples:
 def command(
     source: str,
     inputs: tuple[str, ...],
-    unit: TimeUnit,
+    unit: TimeUnit | None,
     form: Format | None,
     query: str | None,
     output: str,
@@ -59,7 +59,7 @@ def command(
     the order of the tuples: recordings with a column _order are merged by it, others are read one after the
     other. Tables are read from their paths.
 
-    Times are written in the form in which they were read: text in ISO 8601, or numbers of --time-unit. Over
+    Times are written in the form in which they were read: text in ISO 8601, or numbers of their unit. Over
     streams without time, all text is in UTC. Differences of times are in microseconds. Standard output is
     CSV, unless --format is given.
 
@@ -115,8 +115,8 @@ def _standing_rows(
         column = pa.array(vector.data, _TYPES.get(kind, pa.int64()), mask=vector.null)
         if kind is Type.TIMESTAMP:
             written = {_written(one, one.select[number].expr, recordings) for one in members}
-            kind = written.pop() if len(written) == 1 else pa.string()
-            column = _as_given(column, kind, _unit(recordings))
+            given, unit = written.pop() if len(written) == 1 else (pa.string(), "us")
+            column = _as_given(column, given, unit)
         built[output.name] = column
     if WITHDRAWN in rows.columns:
         built[WITHDRAWN] = pa.array(rows.columns[WITHDRAWN].data)
@@ -135,15 +135,18 @@ def _played(query: Query, catalog: Catalog, recordings: dict[str, Recording]) ->
     return found.rows
 
 
-def _written(query: Query, expr: Expr, recordings: dict[str, Recording]) -> pa.DataType:
-    """The type in which the recordings have the times of an expression; a number if it has no times."""
+def _written(query: Query, expr: Expr, recordings: dict[str, Recording]) -> tuple[pa.DataType, TimeUnit]:
+    """The type and the unit in which the recordings have the times of an expression; a number of microseconds
+    if it has no times.
+    """
     streams = {source.alias: source.stream for source in query.sources}
     read = (c for column in columns(expr) for c in columns(_aggregated(query, column)))
     times = [c for c in read if c.type is Type.TIMESTAMP]
     given = [(recordings[streams[c.alias]], c.name) for c in times]
     windows = WINDOW_COLUMNS if query.window is not None else ()
     names = [(one, one.stream.time if name in windows else name) for one, name in given]
-    return next((one.given[name].type for one, name in names if name is not None), pa.int64())
+    written = ((one.given[name].type, one.unit) for one, name in names if name is not None)
+    return next(written, (pa.int64(), "us"))
 
 
 def _aggregated(query: Query, column: Column) -> Expr:
@@ -151,11 +154,6 @@ def _aggregated(query: Query, column: Column) -> Expr:
     if not column.alias and query.grouping is not None:
         column = query.grouping.aggregates[int(column.name)].column or column
     return meaning(column, query)
-
-
-def _unit(recordings: dict[str, Recording]) -> TimeUnit:
-    """The unit of times that are numbers, the same in all recordings; tables have none."""
-    return next((one.unit for one in recordings.values() if one.unit != "us"), "us")
 
 
 def _as_given(ticks: pa.Array, kind: pa.DataType, unit: TimeUnit) -> pa.Array:
@@ -185,15 +183,19 @@ def _output(found: Replay, name: str, expr: Expr, recordings: dict[str, Recordin
         return pa.array(vector.data, _TYPES.get(expr.type, pa.int64()), mask=vector.null)
     windowed = found.definition.window is not None
     if isinstance(expr, Column) and not (windowed and expr.name in WINDOW_COLUMNS):
-        return _given(found, expr, recordings).take(pa.array(found.rows[expr.alias]))
+        return _given(found, expr, recordings)[0].take(pa.array(found.rows[expr.alias]))
     ticks = pa.array(vector.data, pa.int64(), mask=vector.null)
     first = found.definition.inputs[0]
     like = next((c for c in columns(expr) if c.type is Type.TIMESTAMP), None)
-    kind = _given(found, like or Column(first.alias, first.time, Type.TIMESTAMP), recordings).type
-    return _as_given(ticks, kind, _unit(recordings))
+    kind, unit = _given(found, like or Column(first.alias, first.time, Type.TIMESTAMP), recordings)
+    return _as_given(ticks, kind.type, unit)
 
 
-def _given(found: Replay, column: Column, recordings: dict[str, Recording]) -> pa.ChunkedArray:
+def _given(
+    found: Replay, column: Column, recordings: dict[str, Recording]
+) -> tuple[pa.ChunkedArray, TimeUnit]:
+    """The times of a column as its recording has them, and the unit of those that are numbers."""
     source = next(s for s in found.definition.inputs if s.alias == column.alias)
     windowed = found.definition.window is not None and column.name in WINDOW_COLUMNS
-    return recordings[source.stream].given[source.time if windowed else column.name]
+    recording = recordings[source.stream]
+    return recording.given[source.time if windowed else column.name], recording.unit

@@ -60,9 +60,8 @@ Examples:
     "--time-unit",
     "unit",
     type=click.Choice(get_args(TimeUnit)),
-    default="us",
-    show_default=True,
-    help="The unit of times that are numbers in recordings; they count from 1970.",
+    help="The unit of times that are numbers in recordings; they count from 1970. By default the time_unit "
+    "of the stream, or us.",
 )
 @click.option(
     "--format",
@@ -95,7 +94,7 @@ def command(
     keys: tuple[str, ...],
     retained: tuple[str, ...],
     inputs: tuple[str, ...],
-    unit: TimeUnit,
+    unit: TimeUnit | None,
     form: Format | None,
     alarms: str | None,
     edges: int | None,

@@ -41,7 +41,9 @@ Examples:
 )
 @recording_options
 @click.option("--json", "as_json", is_flag=True, help="Print only one JSON document.")
-def command(source: str, inputs: tuple[str, ...], unit: TimeUnit, form: Format | None, as_json: bool) -> None:
+def command(
+    source: str, inputs: tuple[str, ...], unit: TimeUnit | None, form: Format | None, as_json: bool
+) -> None:
     """Compare the alarms of each alert with those of a plain join over all readings.
 
     DuckDB runs the plain join. Tamis retains tuples for all alerts of the file together, as in a fleet.

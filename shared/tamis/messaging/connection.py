@@ -74,7 +74,7 @@ NOT_AUTHORIZED = {
 
 # Text that librdkafka adds to the cause: the broker, and the time until the failure.
 _BROKER = re.compile(r"^\S+/(bootstrap|\d+): ")
-_AFTER = re.compile(r" \(after \d+ms in state [^)]*\)")
+_AFTER = re.compile(r" \(after \d+ms in state (?:[^()]|\([^()]*\))*\)")
 _SASL = re.compile(r"^(SASL authentication error: )?(Authentication failed: )?", re.IGNORECASE)
 _JAVA = re.compile(r"S(?:asl|sl)AuthenticationException: ([^\n]*)|: ([^\n]*token endpoint[^\n]*)")
 # What the Java client says where a right is missing: "Not authorized to access topics: [tamis.alarms]".
@@ -142,7 +142,8 @@ class Connection:
 def unavailable(error: KafkaError | KafkaException, cluster: Cluster) -> UnavailableError:
     """An error of librdkafka as an UnavailableError with the address, the cause, and the setting to check.
 
-    >>> print(unavailable(KafkaError(KafkaError._TRANSPORT, "Connection refused"), Cluster("127.0.0.1:9092")))
+    >>> said = "Connection refused (after 0ms in state CONNECT, 1 identical error(s) suppressed)"
+    >>> print(unavailable(KafkaError(KafkaError._TRANSPORT, said), Cluster("127.0.0.1:9092")))
     Kafka at 127.0.0.1:9092: can't be reached: Connection refused; check that it is up, and \
 TAMIS_KAFKA_BOOTSTRAP and TAMIS_KAFKA_SECURITY_PROTOCOL
     """

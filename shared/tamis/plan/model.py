@@ -101,6 +101,8 @@ class StreamPlan:
     anew: int = 0
     # The format of its topics' values.
     value_format: Literal["json", "avro", "protobuf"] = "json"
+    # The unit of TIMESTAMPs that are numbers, for sources that name none.
+    time_unit: Literal["s", "ms", "us", "ns"] | None = None
     # Of a watched stream: the raw stream whose shards serve it, its KEY columns, whose values tell series
     # apart, and the watches whose columns the shards add.
     base: str | None = None

@@ -58,6 +58,7 @@ _LATER = frozenset(
         "exact",
         "schema",
         "value_format",
+        "time_unit",
         "base",
         "series_key",
         "watches",

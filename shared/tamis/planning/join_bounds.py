@@ -29,9 +29,10 @@ every tuple may be needed forever.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tamis.analysis.conjuncts import Analysis
-from tamis.bounded.memory import EMPTY, Memory, no_number, undeclared
+from tamis.bounded.memory import EMPTY, Memory, no_number, sentences, undeclared
 from tamis.durations import seconds
 from tamis.expressions.sql_text import identifier
 from tamis.expressions.sql_text import interval as interval_text
@@ -58,12 +59,13 @@ def memory(analysis: Analysis, omissions: Sequence[Omission]) -> Memory:
     spans = _spans(analysis, omissions)
     missing = [lack for one in dict.fromkeys(analysis.streams.values()) if (lack := undeclared(one))]
     formula = " + ".join(_term(alias, analysis.streams[alias], spans[alias]) for alias in analysis.aliases)
+    longest = _longest(max(spans, key=lambda alias: spans[alias]), analysis, omissions)
     if missing:
-        return Memory("bounded", None, formula, TIME_BOUNDED, no_number(missing))
+        ahead = all(stream.max_ahead is not None for stream in analysis.streams.values())
+        reason = sentences(no_number(missing), longest) if ahead else no_number(missing)
+        return Memory("bounded", None, formula, TIME_BOUNDED, reason)
     total = sum(one.most() for one in kept(analysis, omissions).values() if one)
-    longest = max(spans, key=lambda alias: spans[alias])
-    reason = f"a tuple is kept for at most {seconds(spans[longest])} of event time (source {longest})"
-    return Memory("bounded", total, formula, TIME_BOUNDED, reason)
+    return Memory("bounded", total, formula, TIME_BOUNDED, longest)
 
 
 def kept(analysis: Analysis, omissions: Sequence[Omission]) -> dict[str, Kept | None]:
@@ -87,13 +89,57 @@ def _spans(analysis: Analysis, omissions: Sequence[Omission]) -> dict[str, int]:
 
 def _span(alias: str, analysis: Analysis, omissions: Sequence[Omission]) -> int:
     """W of the module's docstring, microseconds."""
-    held = {omission.alias: omission.interval for omission in omissions}
-    waits = (
-        analysis.closure.upper[partner, alias] + stream.delay + held[partner] + stream.max_stall
-        for partner, stream in analysis.streams.items()
-        if partner != alias
-    )
+    waits = (wait.total for wait in _waits(alias, analysis, omissions))
     return max(0, *waits) + (analysis.streams[alias].max_ahead or 0)  # without a limit it has no number
+
+
+@dataclass(frozen=True)
+class _Wait:
+    """The longest wait of a source for one partner, microseconds."""
+
+    partner: str
+    range: int
+    delay: int
+    held: int
+    stall: int
+
+    @property
+    def total(self) -> int:
+        return self.range + self.delay + self.held + self.stall
+
+
+def _waits(alias: str, analysis: Analysis, omissions: Sequence[Omission]) -> list[_Wait]:
+    held = {omission.alias: omission.interval for omission in omissions}
+    return [
+        _Wait(p, analysis.closure.upper[p, alias], stream.delay, held[p], stream.max_stall)
+        for p, stream in analysis.streams.items()
+        if p != alias
+    ]
+
+
+def _longest(alias: str, analysis: Analysis, omissions: Sequence[Omission]) -> str:
+    """The longest time for which the join keeps a tuple, of source `alias`, and what it consists of."""
+    wait = max(_waits(alias, analysis, omissions), key=lambda one: one.total)
+    own, partner = analysis.streams[alias], analysis.streams[wait.partner]
+    total = seconds(_span(alias, analysis, omissions))
+    parts = (
+        (own.max_ahead or 0, f"max_ahead of {own.shown_name}"),
+        (wait.stall, f"max_stall of {partner.shown_name}"),
+        (wait.held, f"omission interval of {wait.partner}"),
+        (wait.range, "time range of the join" if analysis.window is None else "length of a window"),
+        (wait.delay, f"delay of the WATERMARK of {partner.shown_name}"),
+    )
+    said = f"a tuple is kept for at most {total} of event time (source {alias})"
+    if wait.total <= 0:
+        return said  # no tuple of a partner comes later
+    said += ": " + " + ".join(f"{seconds(length)} {what}" for length, what in parts if length)
+    if wait.stall > (own.max_ahead or 0) + wait.total - wait.stall:
+        name = partner.shown_name
+        said += (
+            f". It is kept so long in case the readings of {name} stop: declare a smaller max_stall for"
+            f" {name} if its sources are never silent for {seconds(wait.stall)}"
+        )
+    return said
 
 
 def _keys(stream: StreamDef) -> int | None:

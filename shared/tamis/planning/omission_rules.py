@@ -86,7 +86,8 @@ def _said(found: Certificate, interval: int, window: Window | None) -> str:
         which = "any" if window is None else "each window of"
         return f"its values do not matter: one tuple in {which} {seconds(interval)} is enough"
     if window is not None:
-        return f"a tuple that is {_EXTREME[found.sides]} of a window is omitted"
+        extreme = _OF_ONE_WINDOW if window.slide == window.size else _OF_SEVERAL_WINDOWS
+        return f"a tuple that is {extreme[found.sides]} is omitted"
     return f"{_WHAT[found.sides]} within {seconds(interval)} is omitted"
 
 
@@ -95,8 +96,13 @@ _WHAT = {
     "above": "a tuple between two higher ones",
     "below": "a tuple between two lower ones",
 }
-_EXTREME = {
-    "both": "neither the highest nor the lowest",
-    "above": "not the highest",
-    "below": "not the lowest",
+_OF_ONE_WINDOW = {
+    "both": "neither the highest nor the lowest of its window",
+    "above": "not the highest of its window",
+    "below": "not the lowest of its window",
+}
+_OF_SEVERAL_WINDOWS = {
+    "both": "the highest of no window and the lowest of no window",
+    "above": "the highest of no window",
+    "below": "the lowest of no window",
 }

@@ -44,6 +44,7 @@ def _stream(stream: StreamDef, topics: tuple[TopicPlan, ...]) -> StreamPlan:
         topics=topics,
         max_ahead_given=stream.max_ahead_given,
         value_format=stream.value_format,
+        time_unit=stream.time_unit,
         base=stream.base,
         series_key=stream.key if stream.base else (),
         watches=stream.watches,

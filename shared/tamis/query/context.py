@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import Token
 
 from tamis.errors import Position, SqlError
 from tamis.query.model import Catalog, DerivedDef
@@ -37,6 +38,7 @@ class Context:
     missing_watermarks: set[str] = field(default_factory=set)  # streams for which one was reported missing
     # Index in `errors` of each mistake that `error_once` reported in the current statement.
     reported: dict[str, int] = field(default_factory=dict)
+    select_tokens: list[Token] = field(default_factory=list)  # of the current SELECT
     recovered: bool = False  # a part of the current SELECT was dropped because of a syntax error
     later_functions: set[str] = field(default_factory=set)  # defined further down in the text
     called_functions: set[str] = field(default_factory=set)  # by the current statement

@@ -61,6 +61,7 @@ class StreamDef:
     finite: bool = False
     until: int | None = None
     value_format: Literal["json", "avro", "protobuf"] = "json"  # of the values in its topics
+    time_unit: Literal["s", "ms", "us", "ns"] | None = None  # of event times that are numbers
     functions: tuple[
         str, ...
     ] = ()  # called by the statement, here and below; they can't be dropped before it

@@ -34,8 +34,8 @@ AGGREGATES = frozenset(AGGREGATE_FUNCTIONS) | {
 TABLE_FUNCTIONS = frozenset({"table", "session", "cumulate"})
 WINDOW_FUNCTIONS = frozenset({"row_number", "rank", "dense_rank", "ntile", "lag", "lead"})
 
+AGGREGATES_USAGE = "write count(*), or count, count(DISTINCT), sum, avg, min, max or median of a value"
 USE_WINDOWS = "write FROM TUMBLE(stream, time, INTERVAL '1' MINUTE) and GROUP BY window_start"
-_USE_WHERE = "select single tuples and put the threshold into WHERE"
 _USE_TIME_BOUNDS = (
     "join the stream with itself and bound the times: "
     "s.ts BETWEEN a.ts - INTERVAL '30' SECOND AND a.ts + INTERVAL '30' SECOND"
@@ -49,6 +49,10 @@ _CURRENT_TIME = (
 _SUBQUERY = (
     "subqueries are supported only in FROM and WITH",
     "write FROM (SELECT …) AS name, or WITH name AS (SELECT …) in front of the query",
+)
+_AGGREGATING_SUBQUERY = (
+    "subqueries with aggregates are not supported",
+    "aggregate in the alert itself, and compare the aggregate with a constant: HAVING avg(x) > 3",
 )
 _LATERAL = ("LATERAL is not supported", "join streams with JOIN … ON")
 _WINDOW_FUNCTIONS = ("window functions are not supported", _USE_TIME_BOUNDS)
@@ -74,16 +78,17 @@ DISTINCT_ON = ("DISTINCT ON is not supported", "write SELECT DISTINCT and the co
 
 # Expressions with a syntax of their own.
 EXPRESSIONS: dict[type[exp.Expr], Refusal] = {
-    exp.Subquery: _SUBQUERY,
-    exp.Select: _SUBQUERY,
-    exp.Exists: _SUBQUERY,
     exp.Lateral: _LATERAL,
     exp.Unnest: ("UNNEST is not supported", _SEND_TUPLES),
     exp.Values: ("VALUES is not supported", _SEND_TUPLES),
+    exp.Exists: (
+        "EXISTS is not supported yet",
+        "join the two streams; alarms about readings that are missing are not supported yet",
+    ),
     exp.Any: ("ANY is not supported", "write IN (…), or conditions joined by OR"),
     exp.All: ("ALL is not supported", "write conditions joined by AND"),
     exp.Window: _WINDOW_FUNCTIONS,
-    exp.Distinct: ("DISTINCT inside a function is not supported yet", _USE_WHERE),
+    exp.Distinct: ("DISTINCT inside a function is not supported yet", AGGREGATES_USAGE),
     exp.Like: ("LIKE is not supported", _USE_EQUALITY),
     exp.ILike: ("ILIKE is not supported", _USE_EQUALITY),
     exp.SimilarTo: ("SIMILAR TO is not supported", _USE_EQUALITY),
@@ -98,13 +103,26 @@ EXPRESSIONS: dict[type[exp.Expr], Refusal] = {
 }
 
 
+def unsupported_expression(node: exp.Expr) -> Refusal | None:
+    """The refusal of an expression by its kind; None if the kind isn't known.
+
+    A derived stream can take the place of a subquery, unless the subquery aggregates.
+    """
+    if not isinstance(node, exp.Subquery | exp.Select | exp.In):
+        return EXPRESSIONS.get(type(node))
+    aggregating = node.find(exp.Group) or any(
+        str(call.this).lower() in AGGREGATES for call in node.find_all(exp.Anonymous)
+    )
+    return _AGGREGATING_SUBQUERY if aggregating else _SUBQUERY
+
+
 def unsupported_function(name: str) -> Refusal | None:
     """The refusal of a function that other systems have; None for any other name."""
     if name in AGGREGATE_FUNCTIONS:
         what = f"the aggregate {name}() is not allowed here"
         return what, f"put it into SELECT or HAVING; over streams with event time, {USE_WINDOWS}"
     if name in AGGREGATES:
-        return f"the aggregate {name}() is not supported yet", _USE_WHERE
+        return f"the aggregate {name}() is not supported yet", AGGREGATES_USAGE
     if name in ("hop", "tumble"):
         called = name.upper()
         return f"{called} is allowed only in FROM", f"write FROM {called}(stream, …) and use its window_start"

@@ -72,13 +72,15 @@ class Recording:
 
 
 def read_recording(
-    stream: StreamDef, paths: Sequence[str], form: Format | None = None, unit: TimeUnit = "us"
+    stream: StreamDef, paths: Sequence[str], form: Format | None = None, unit: TimeUnit | None = None
 ) -> Recording:
-    """Read the files of one stream, one after the other; `unit` is the unit of times that are numbers.
+    """Read the files of one stream, one after the other. `unit` is the unit of times that are numbers; None:
+    the one that the stream declares, or microseconds.
 
     Raises InputError for a missing column, or a value that isn't of its column's type. A row outside the
     domain, with a number that isn't finite, or with NULL in a NOT NULL column is left out and counted.
     """
+    unit = unit or stream.time_unit or "us"
     parts = [_read(stream, path, form, unit) for path in paths]
     columns = {c.name: Vector.concat([part.columns[c.name] for part in parts]) for c in stream.columns}
     given = {

@@ -54,12 +54,7 @@ class HttpServer:
         try:
             self._socket.bind((host, port))
         except OSError as error:
-            self._socket.close()
-            raise UnavailableError(
-                f"can't listen: {error.strerror}",
-                where=f"{host}:{port}",
-                hint="choose another port, 0 for a free one",
-            ) from error
+            raise self._refused(error, f"{host}:{port}") from error
         self.host, self.port = self._socket.getsockname()[:2]
         config = uvicorn.Config(
             application,
@@ -80,8 +75,17 @@ class HttpServer:
 
     def start(self) -> None:
         """Serve in the background; clients that connect before the thread runs wait."""
-        self._socket.listen()
+        try:
+            # Two sockets can be bound to one port until the first of them listens.
+            self._socket.listen()
+        except OSError as error:
+            raise self._refused(error, f"{self.host}:{self.port}") from error
         self._thread.start()
+
+    def _refused(self, error: OSError, where: str) -> UnavailableError:
+        self._socket.close()
+        what, hint = f"can't listen: {error.strerror}", "choose another port, 0 for a free one"
+        return UnavailableError(what, where=where, hint=hint)
 
     def check(self) -> None:
         """Raises DeadThreadError if the server has ended without `stop`."""

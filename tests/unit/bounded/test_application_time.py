@@ -12,6 +12,7 @@ from tamis.errors import InputError
 from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
+from tamis.planning.explanations.text import text as shown
 from tamis.query.model import AlertDef, Explain
 from tamis.query.parse import catalog_of, parse
 
@@ -108,7 +109,9 @@ def test_no_number_where_rates_are_not_declared() -> None:
     assert found.memory.reason.startswith(
         "the memory is bounded by time, but has no number: stream s doesn't declare rate. Later tuples"
     )
-    assert "    bound (theorem 2 of schiff-2020, corrected): n (tuples within 4200 s)" in found.text()
+    assert "    bound (theorem 2 of schiff-2020, corrected): n (tuples within 4200 s)" in shown(
+        found, verbose=True
+    )
 
 
 @pytest.mark.parametrize(

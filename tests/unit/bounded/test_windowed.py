@@ -7,6 +7,7 @@ import pytest
 from tamis.bounded.memory import Memory
 from tamis.errors import RefusedError
 from tamis.planning.explain import explain
+from tamis.planning.explanations.text import text as shown
 from tamis.planning.verdict import judge
 from tamis.query.parse import catalog_of
 
@@ -107,7 +108,7 @@ def test_the_text_says_what_would_give_a_number() -> None:
         f"{STREAMS} CREATE ALERT q AS SELECT window_end, count(*) AS n, loose.n AS of"
         " FROM TUMBLE(loose, ts, INTERVAL '1' MINUTE) WHERE temp > 5 GROUP BY window_end, loose.n;"
     )
-    text = explain(catalog, "q").text()
+    text = shown(explain(catalog, "q"), verbose=True)
     assert "would have a number with: AND loose.n BETWEEN 0 AND 100" in text
     assert "of tuples with temp > 5" in text
     assert "no omission: every tuple counts" in text

@@ -8,6 +8,7 @@ from tests.unit.certificates.catalogs import NEAR, verdict_of
 from tamis.expressions.sql_text import to_sql
 from tamis.plan.omission import Omission
 from tamis.planning.explain import explain
+from tamis.planning.explanations.text import text as shown
 from tamis.planning.verdict import judge
 from tamis.query.parse import catalog_of
 
@@ -93,7 +94,7 @@ def test_explain_says_what_rounding_may_do_and_what_avoids_it() -> None:
 def test_explain_prints_it() -> None:
     sql = streams(WIDE) + f"CREATE ALERT q AS SELECT a.k FROM a JOIN b ON {NEAR} WHERE a.x + b.x - a.y > 12;"
     found = explain(catalog_of(sql), "q")
-    text = " ".join(found.text().split())
+    text = " ".join(shown(found, verbose=True).split())
     assert text.count("Rounding may change a.x + b.x - a.y by up to 1.1e+02") == 1  # not once a stream
     assert text.count("Declare narrower CHECKs") == 1
     assert "Rounding may change" in found.document()["streams"][0]["omission"]["reason"]

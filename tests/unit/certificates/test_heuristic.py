@@ -12,7 +12,9 @@ from tamis.expressions.nodes import Column, Type
 from tamis.expressions.signatures import call
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.planning.build import build_plan
-from tamis.planning.explain import Explanation, explain
+from tamis.planning.explain import explain
+from tamis.planning.explanations.explanation import Explanation
+from tamis.planning.explanations.text import text as shown
 from tamis.query.parse import catalog_of, parse
 
 STREAMS = """
@@ -42,7 +44,7 @@ def test_a_grid_is_fooled_by_the_dip_and_says_what_it_is() -> None:
     source = fooled.streams[0].document()["omission"]
     assert source["interval"] and source["sides"] == "above"
     assert source["certificate"].startswith("heuristic, not proved: monotone on a grid of ")
-    assert "certificate: heuristic, not proved" in fooled.text()
+    assert "certificate: heuristic, not proved" in shown(fooled, verbose=True)
 
 
 def test_above_the_dip_the_level_is_never_crossed_twice() -> None:

@@ -97,7 +97,7 @@ def test_a_recording_of_a_table_is_told() -> None:
 
 
 def test_explain_says_the_bound_and_what_a_table_is() -> None:
-    found = CliRunner().invoke(main, ["explain", "q.sql", "--query", "named"])
+    found = CliRunner().invoke(main, ["explain", "q.sql", "--query", "named", "--verbose"])
     assert found.exit_code == 0
     assert "sites as s: a table: it is read as it is" in found.stdout
     assert "3 (rows) entries of s" in found.stdout

@@ -100,10 +100,10 @@ def test_bounds_besides_windows_leave_nothing_to_omit() -> None:
 def test_the_verdict_says_which_windows(tmp_path: Path) -> None:
     file = tmp_path / "q.sql"
     file.write_text(TWO + alert("q", HOP, "a.x + b.x > 3") + alert("r", TUMBLE, "abs(a.x - b.x) > 3"))
-    text = CliRunner().invoke(main, ["explain", str(file)]).stdout
+    text = CliRunner().invoke(main, ["explain", "--verbose", str(file)]).stdout
     for line in (
-        "a: a tuple that is not the highest of a window is omitted\n    windows of 60 s every 20 s\n    proo",
-        "b: a tuple that is neither the highest nor the lowest of a window is omitted\n    windows of 60 s\n",
+        "a: a tuple that is the highest of no window is omitted\n    windows of 60 s every 20 s\n    proo",
+        "b: a tuple that is neither the highest nor the lowest of its window is omitted\n    windows of 60 s",
         "rate(a) over 4321.999999 s",
     ):
         assert line in text, text

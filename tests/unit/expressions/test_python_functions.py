@@ -22,7 +22,8 @@ from tamis.expressions.python_functions import FunctionError
 from tamis.expressions.sql_text import to_sql
 from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
-from tamis.planning.explain import SourceExplanation, explain
+from tamis.planning.explain import explain
+from tamis.planning.explanations.explanation import SourceExplanation
 from tamis.query.model import FunctionDef
 from tamis.query.parse import catalog_of, parse
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tamis.planning.explain import Explanation, explain
+from tamis.planning.explain import explain
+from tamis.planning.explanations.explanation import Explanation
 from tamis.query.parse import catalog_of
 
 RATED = "WITH (keys = 10, rate = '1/s')"

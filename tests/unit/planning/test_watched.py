@@ -8,7 +8,9 @@ import pytest
 
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.planning.build import first_plan
-from tamis.planning.explain import Explanation, estimated, explain
+from tamis.planning.explain import estimated, explain
+from tamis.planning.explanations.explanation import Explanation
+from tamis.planning.explanations.text import text as shown
 from tamis.planning.self_contained import self_contained
 from tamis.query.catalog import apply
 from tamis.query.model import AlertDef, Catalog, Explain
@@ -46,7 +48,7 @@ def test_an_explanation_shows_calls_patterns_and_what_an_edge_keeps() -> None:
         }
     ]
     assert source["similar"]["readings_per_key"] == 6
-    text = found.text()
+    text = shown(found, verbose=True)
     assert "vib as v: no omission" in text
     assert "similar(value, 'fault', 0.5) compares with fault (7 values)" in text
     assert "no window has a gap of more than 3 s between two readings" in text
@@ -83,7 +85,7 @@ def test_the_memory_of_a_key_is_that_of_the_evaluator() -> None:
 )
 def test_explanations_have_no_internal_names(sql: str) -> None:
     found = explained(sql)
-    for text in (found.text(), str(found.document())):
+    for text in (shown(found, verbose=True), str(found.document())):
         assert not INTERNAL.search(text), text
         assert re.search(r"(similar|similarity|pattern|scale)\((v\.)?value, ", text)
 

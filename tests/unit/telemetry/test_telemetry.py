@@ -10,6 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
+from tamis.errors import UnavailableError
 from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
 from tamis.telemetry.essential_threads import DeadThreadError, WorkerThread
 from tamis.telemetry.metric_catalogue import CATALOGUE
@@ -79,6 +80,17 @@ def test_server_shows_metrics_and_health() -> None:
             assert client.get("/healthz").status_code == 200
     finally:
         server.stop()
+
+
+def test_a_port_that_another_server_takes_before_the_start_is_named() -> None:
+    first = TelemetryServer(Metrics("edge"), Health(), port=0)
+    second = TelemetryServer(Metrics("edge"), Health(), port=first.port)
+    first.start()
+    try:
+        with pytest.raises(UnavailableError, match=f"127.0.0.1:{first.port}: can't listen: Address already"):
+            second.start()
+    finally:
+        first.stop()
 
 
 def test_logs_are_json_with_the_service_also_in_other_threads(

@@ -51,6 +51,8 @@ class Decoder:
         self.stream = stream
         self._most = limit(stream, replayed)
         self.mapping = mapping
+        # Of TIMESTAMPs that are numbers.
+        self.unit: TimeUnit = mapping.unit or stream.time_unit or "us"
         self._paths = {
             column.name: tuple(mapping.fields.get(column.name, column.name).split("."))
             for column in stream.columns
@@ -73,7 +75,7 @@ class Decoder:
             offences += [Offence(start + fault.row, fault.reason, fault.error) for fault in faults]
             for name, values in zip(self._paths, self._extract(rows), strict=True):
                 raw[name] += values
-        return self._check(raw, len(payloads), offences, now, self.mapping.unit)
+        return self._check(raw, len(payloads), offences, now, self.unit)
 
     def with_schemas(self, payloads: Sequence[bytes], schemas: Schemas, now: int) -> Decoded:
         """Values of Avro or Protobuf in the wire format of a schema registry. `schemas` has the schemas that
@@ -81,7 +83,7 @@ class Decoder:
         """
         if self._schema_rows is None:
             wanted = [
-                WantedColumn(column.name, column.type, self._paths[column.name], self.mapping.unit)
+                WantedColumn(column.name, column.type, self._paths[column.name], self.unit)
                 for column in self.stream.columns
             ]
             self._schema_rows = SchemaRows(wanted, MAX_READING)
@@ -108,7 +110,7 @@ class Decoder:
             if size > MAX_READING:
                 error = f"texts of {size} characters; the limit is {MAX_READING}"
                 offences.append(Offence(row, Reason.TOO_LARGE, error))
-        return self._check(named, rows, offences, now, self.mapping.unit)
+        return self._check(named, rows, offences, now, self.unit)
 
     def _check(
         self, raw: Mapping[str, Sequence[Any]], n: int, offences: list[Offence], now: int, unit: TimeUnit

@@ -13,8 +13,9 @@ class FieldMap:
     """The mapping from the fields of a source's readings to a stream's columns.
 
     `fields`: the path of a column's value in a reading (`"data.temp"`); without a path it is the field of
-    the column's name. `unit`: the time unit of TIMESTAMPs that are numbers.
+    the column's name. `unit`: the time unit of TIMESTAMPs that are numbers; None: the
+    unit that the stream declares, or microseconds.
     """
 
     fields: Mapping[str, str] = field(default_factory=dict)
-    unit: TimeUnit = "us"
+    unit: TimeUnit | None = None

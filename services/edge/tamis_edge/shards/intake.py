@@ -105,6 +105,6 @@ class Intake:
             _log.warning(
                 "event times are implausible",
                 shard=self._source.name,
-                reason=implausibility(times, self._source.fields.unit),
-                hint="set the source's time_unit, if times come as numbers",
+                reason=implausibility(times, self.decoder.unit),
+                hint="set time_unit of the source or of CREATE STREAM, if times come as numbers",
             )

@@ -92,7 +92,7 @@ def _unknown(context: Context, node: exp.Expr, name: str, aggregates: Collection
         if name in ("hop", "tumble"):
             context.error_once(refusal[0], node, refusal[1], USE_WINDOWS)
         else:
-            context.error(refusal[0], node, refusal[1])
+            context.error_once(refusal[0], node, refusal[1], f"{refusal[0]}: {context.source(node)}")
         return
     if name in context.later_functions:
         hint = f"move CREATE FUNCTION {name} in front of this statement"

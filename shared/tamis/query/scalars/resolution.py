@@ -28,7 +28,7 @@ from tamis.query.scalars.reporting import checked
 from tamis.query.scalars.scopes import AggregateCalls, Scope, SimilarityCalls
 from tamis.query.syntax.identifiers import name_of
 from tamis.query.syntax.limits import DEEPEST, LARGEST, oversize, too_deep
-from tamis.query.unsupported import EXPRESSIONS
+from tamis.query.unsupported import unsupported_expression
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -130,14 +130,11 @@ class ExpressionResolver:
         method = _METHODS.get(kind)
         if method is not None:
             return method(self, node)
-        what, hint = EXPRESSIONS.get(
-            kind,
-            (
-                f"'{self.context.source(node)[:60]}' is not supported",
-                "use comparisons, AND, OR, NOT, arithmetic and CASE",
-            ),
+        what, hint = unsupported_expression(node) or (
+            f"'{self.context.source(node)[:60]}' is not supported",
+            "use comparisons, AND, OR, NOT, arithmetic and CASE",
         )
-        self.context.error(what, node, hint)
+        self.context.error_once(what, node, hint, f"{what}: {self.context.source(node)}")
         return None
 
     def _binary(self, node: exp.Expr) -> Expr | None:
@@ -207,9 +204,8 @@ class ExpressionResolver:
     def _in(self, node: exp.Expr, negated: bool = False) -> Expr | None:
         values = node.args.get("expressions") or []
         if not values or node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
-            what, hint = EXPRESSIONS[exp.Subquery]
-            if not node.args.get("query"):
-                what, hint = "IN needs a list of values", "write IN (value, value, …)"
+            refusal = unsupported_expression(node) if node.args.get("query") else None
+            what, hint = refusal or ("IN needs a list of values", "write IN (value, value, …)")
             self.context.error(what, node, hint)
             return None
         args = self._all([node.this, *values])

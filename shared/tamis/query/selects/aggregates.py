@@ -15,8 +15,8 @@ from tamis.query.model import WINDOW_COLUMNS, Aggregate, ColumnDef, Grouping, Ou
 from tamis.query.scalars.resolution import ExpressionResolver
 from tamis.query.selects.scope import FromScope
 from tamis.query.syntax.identifiers import name_of
+from tamis.query.unsupported import AGGREGATES_USAGE
 
-_USAGE = "write count(*), or count, count(DISTINCT), sum, avg, min, max or median of a value"
 _NUMERIC = ("sum", "avg", "median")  # the aggregates that need numbers
 
 
@@ -46,14 +46,14 @@ class Aggregates:
         if distinct:
             nodes = list(nodes[0].expressions)
         if len(nodes) != 1:
-            context.error(f"{name} takes one value, not {len(nodes)}", node, _USAGE)
+            context.error(f"{name} takes one value, not {len(nodes)}", node, AGGREGATES_USAGE)
             return None
         (argument_node,) = nodes
         if isinstance(argument_node, exp.Star) and name == "count" and not distinct:
             return self._count(context, node, only)
         if isinstance(argument_node, exp.Star):
             what = f"{name}(DISTINCT *)" if distinct else f"{name}(*)"
-            context.error(f"{what} needs a column", argument_node, _USAGE)
+            context.error(f"{what} needs a column", argument_node, AGGREGATES_USAGE)
             return None
         for inner in argument_node.find_all(exp.Anonymous):
             if str(inner.this).lower() in AGGREGATE_FUNCTIONS:
@@ -66,7 +66,7 @@ class Aggregates:
             context.error(f"{name}(DISTINCT …) is not supported", node, "leave DISTINCT out")
             return None
         if name in _NUMERIC and not value.type.numeric:
-            context.error(f"{name} needs numbers, not {value.type}", argument_node, _USAGE)
+            context.error(f"{name} needs numbers, not {value.type}", argument_node, AGGREGATES_USAGE)
             return None
         if name == "count" and isinstance(value, Literal) and value.value is not None and not distinct:
             return self._count(context, node, only)

@@ -21,7 +21,7 @@ from tamis.query.selects.subqueries import ResolveQuery, subquery_in_from
 from tamis.query.syntax.cursor import LONGEST_NAME
 from tamis.query.syntax.dialect import span
 from tamis.query.syntax.identifiers import Name, name_of
-from tamis.query.unsupported import EXPRESSIONS, unsupported_function
+from tamis.query.unsupported import unsupported_expression, unsupported_function
 
 # A join of more streams has no practical use, and the shortest paths of its time bounds take cubic time.
 MOST_SOURCES = 16
@@ -121,7 +121,8 @@ def _item(context: Context, table: exp.Expr, resolve: ResolveQuery) -> FromItem 
         found = subquery_in_from(context, table, resolve)
         return None if found is None else _inlined(found.name, found)
     if not isinstance(table, exp.Table):
-        what, hint = EXPRESSIONS.get(type(table), ("this isn't a stream", "write the name of a stream"))
+        refused = unsupported_expression(table)
+        what, hint = refused or ("this isn't a stream", "write the name of a stream")
         context.error(what, table, hint)
         return None
     window = None

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from tamis.query.context import Context
 from tamis.query.model import Conjunct, Output, Query
+from tamis.query.other_systems.rewriting import in_windows
 from tamis.query.scalars.resolution import ExpressionResolver, operands
 from tamis.query.selects import windows
 from tamis.query.selects.aggregates import Aggregates, Grouped, resolve_grouping
@@ -115,6 +116,8 @@ def _check_clauses(context: Context, node: exp.Select, offset: int) -> bool:
             continue
         default = (f"{key.strip('_').upper()} is not supported", "leave it out")
         what, hint = CLAUSES.get(key, default)
+        if key == "with_":
+            context.broken_streams |= {one.alias_or_name for one in clause.expressions}
         place = clause[0] if isinstance(clause, list) else clause
         context.error(what, place if isinstance(place, exp.Expr) else offset, hint)
         supported = False
@@ -171,14 +174,16 @@ def _refuse_aggregates(context: Context, node: exp.Select, aggregates: Aggregate
     """Report aggregates, GROUP BY and HAVING over streams with event time and without windows, as one
     mistake.
     """
+    rewritten = in_windows(context.text, context.select_tokens, context.catalog)
+    hint = USE_WINDOWS if rewritten is None else f"write {rewritten}"
     for key in _AGGREGATING:
         clause = node.args.get(key)
         if clause:
-            context.error_once(CLAUSES[key][0], clause, USE_WINDOWS, USE_WINDOWS)
+            context.error_once(CLAUSES[key][0], clause, hint, USE_WINDOWS)
             return
     if aggregates.first_call is not None:
         what = "aggregates over streams with event time need windows"
-        context.error_once(what, aggregates.first_call, USE_WINDOWS, USE_WINDOWS)
+        context.error_once(what, aggregates.first_call, hint, USE_WINDOWS)
 
 
 def _grouping(

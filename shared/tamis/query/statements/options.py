@@ -119,6 +119,14 @@ def _value_format(value: Value) -> str:
     return form
 
 
+def _time_unit(value: Value) -> str:
+    unit = value.lower() if isinstance(value, str) else ""
+    if unit not in ("s", "ms", "us", "ns"):
+        hint = "write 's', 'ms', 'us' or 'ns': the unit of times that are numbers since 1970"
+        raise InputError(f"'{value}' isn't a unit of times", hint=hint)
+    return unit
+
+
 def _until(value: Value) -> int:
     if not isinstance(value, str):
         raise InputError("the value must be a time", hint="write a time such as '2026-01-31T12:00:00Z'")
@@ -142,6 +150,7 @@ STREAM: Mapping[str, Option] = {
     "finite": _flag,
     "until": _until,
     "value_format": _value_format,
+    "time_unit": _time_unit,
 }
 ALERT: Mapping[str, Option] = {
     "max_delay": _duration,

@@ -9,6 +9,8 @@ from typing import Any
 from tamis.errors import Position
 from tamis.query.context import Context
 from tamis.query.model import Query
+from tamis.query.other_systems.rewriting import refusal
+from tamis.query.other_systems.table_functions import without_table_functions
 from tamis.query.selects.set_operations import resolve_query
 from tamis.query.statements.options import Option, parse_options
 from tamis.query.syntax.cursor import Cursor
@@ -60,6 +62,11 @@ class StatementInput:
     def query(self) -> Query | None:
         """Take the SELECT, to the end of the statement; None if a mistake was reported."""
         offset, before = self.cursor.offset, len(self.context.errors)
+        tokens = without_table_functions(self.cursor.tokens[self.cursor.at :])
+        self.cursor.tokens[self.cursor.at :] = self.context.select_tokens = tokens
+        elsewhere = refusal(self.context.text, tokens, self.context.catalog)
+        if elsewhere is not None:
+            raise elsewhere
         tree = select_tree(self.cursor, self.context.errors)
         self.context.recovered = len(self.context.errors) > before
         query = resolve_query(self.context, tree, offset)

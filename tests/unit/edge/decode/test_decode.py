@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,17 @@ def decoder(unit: Any = "us", max_ahead: int | None = 60_000_000, **fields: str)
 def decode(*readings: Any, by: Decoder | None = None) -> Decoded:
     payloads = [r if isinstance(r, bytes) else orjson.dumps(r) for r in readings]
     return (by or decoder()).payloads(payloads, NOW)
+
+
+@pytest.mark.parametrize(("source", "expected"), [(None, "ms"), ("s", "s")])
+def test_the_unit_of_times_is_that_of_the_source_or_else_of_the_stream(source: Any, expected: str) -> None:
+    stream = replace(air([topic([])], columns=COLUMNS, max_ahead=60_000_000), time_unit="ms")
+    by = Decoder(stream, FieldMap({}, source))
+    number = NOW // {"s": 1_000_000, "ms": 1_000}[expected]
+    decoded = decode({**GOOD, "ts": number}, {**GOOD, "ts": NOW}, by=by)
+    assert by.unit == expected
+    assert decoded.times.tolist() == [NOW]
+    assert [one.reason for one in decoded.offences] == [Reason.OUT_OF_DOMAIN]
 
 
 POISON = [

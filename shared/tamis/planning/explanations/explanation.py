@@ -1,0 +1,151 @@
+"""The explanation of a query, as data and as the JSON of the interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import orjson
+
+from tamis.bounded.memory import Memory
+from tamis.bounded.timeless.proof import Growth
+from tamis.expressions.nodes import Expr
+from tamis.expressions.sql_text import to_sql
+from tamis.plan.model import GREATEST
+from tamis.planning.watched_source import WatchedSource
+from tamis.query.model import Source, StreamDef, Window
+from tamis.query.patterns.watch_text import WatchText
+from tamis.sharing.selectivity import ShareEstimate
+
+_IMPLIED = "The other conditions imply {}, by which edges filter, too"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The tuples of a recording, and how many of them an edge would drop for the query alone."""
+
+    tuples: int
+    dropped: int
+
+
+@dataclass(frozen=True)
+class SourceExplanation:
+    """One source of a query. Expressions are SQL over the stream's columns; intervals are microseconds."""
+
+    alias: str
+    stream: str
+    key: tuple[str, ...]  # what omission keeps apart: the partition key's columns first
+    filter: Expr | None
+    value: str | None
+    interval: int | None
+    sides: str | None
+    certificate: str | None
+    reason: str
+    window: Window | None = None
+    implied: Expr | None = None  # by the other conditions: edges apply it beside the filter
+    selectivity: ShareEstimate | None = None  # of both, where it was asked for and can be estimated
+    constant: bool = False  # its values don't matter: any tuple can replace another one close in time
+    watched: StreamDef | None = None  # the watched stream in place of the stream, which `filter` reads
+    most_omitted: float | None = None  # greatest share that omission can leave out, by the declared rate
+    measured: Measured | None = None  # on a recording, where one was given
+    advice: tuple[str, ...] = ()  # changes that allow more omission, where they were asked for
+
+    @staticmethod
+    def without_omission(source: Source, filter_: Expr | None, reason: str) -> SourceExplanation:
+        """A source of which every tuple that passes the filter is kept."""
+        return SourceExplanation(
+            alias=source.alias,
+            stream=source.stream,
+            key=(),
+            filter=filter_,
+            value=None,
+            interval=None,
+            sides=None,
+            certificate=None,
+            reason=reason,
+        )
+
+    @property
+    def predicate(self) -> str | None:
+        """The filter as SQL."""
+        return None if self.filter is None else self._text(self.filter)
+
+    @property
+    def implied_predicate(self) -> str | None:
+        """The implied predicate as SQL."""
+        return None if self.implied is None else self._text(self.implied)
+
+    def _text(self, expr: Expr) -> str:
+        text = to_sql(expr)
+        return text if self.watched is None else WatchText([self.watched])(text)
+
+    def in_words(self, streams: Mapping[str, StreamDef], words: WatchText) -> SourceExplanation:
+        """The same with the calls and streams of the user's SQL; `streams` are the watched ones by name."""
+        watched = streams.get(self.stream)
+        return replace(
+            self,
+            stream=self.stream if watched is None else watched.shown_name,
+            key=tuple(map(words, self.key)),
+            value=None if self.value is None else words(self.value),
+            reason=words(self.reason),
+            watched=watched,
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The JSON object of the interface, with more fields where they are known."""
+        implied = self.implied_predicate
+        return {
+            "alias": self.alias,
+            "stream": self.stream,
+            "key": list(self.key),
+            "predicate": self.predicate,
+            "value": self.value,
+            "omission": {
+                "interval": self.interval,
+                "sides": self.sides,
+                "certificate": self.certificate,
+                "reason": self.reason + (f". {_IMPLIED.format(implied)}" if implied else ""),
+            },
+            **({"similar": WatchedSource.of(self.watched).document()} if self.watched else {}),
+            **({"window": asdict(self.window)} if self.window else {}),
+            **({"selectivity": asdict(self.selectivity)} if self.selectivity else {}),
+            **({"most_omitted": self.most_omitted} if self.most_omitted is not None else {}),
+            **({"measured": asdict(self.measured)} if self.measured else {}),
+            **({"advice": list(self.advice)} if self.advice else {}),
+        }
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The explanation of one query before it runs."""
+
+    name: str
+    kind: str  # "alert", "stream"
+    accepted: bool
+    reason: str  # why it is refused; otherwise how it is partitioned
+    streams: tuple[SourceExplanation, ...]
+    memory: Memory
+    growth: tuple[Growth, ...] | None = None  # of a query that is called unbounded, where it was asked for
+    warnings: tuple[str, ...] = ()  # mistakes that the query probably has, although it is valid
+
+    def document(self) -> dict[str, Any]:
+        """The JSON object of the interface."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "accepted": self.accepted,
+            "streams": [source.document() for source in self.streams],
+            "memory": {
+                **asdict(self.memory),
+                "bound": _number(self.memory.bound),
+                "repairs": list(self.memory.repairs),
+            },
+            **({"warnings": list(self.warnings)} if self.warnings else {}),
+            **({} if self.growth is None else {"growth": [asdict(one) for one in self.growth]}),
+        }
+
+
+def _number(bound: int | None) -> int | orjson.Fragment | None:
+    """A bound as orjson takes it, which knows numbers of 64 bits."""
+    return bound if bound is None or bound <= GREATEST else orjson.Fragment(str(bound))

@@ -1,0 +1,145 @@
+"""The explanation of a query as text for people: the verdict and the reasons first, in plain words."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from tamis.bounded import windows
+from tamis.bounded.memory import Memory
+from tamis.bounded.timeless.proof import Growth
+from tamis.durations import seconds
+from tamis.planning.explanations.explanation import Explanation, SourceExplanation
+from tamis.planning.join_bounds import TIME_BOUNDED
+from tamis.planning.watched_source import WatchedSource
+
+_WIDTH = 100
+_GROWTH_HEADS = ("states to distinguish", "entries kept by Tamis")
+# Where a sentence of a reason begins: such a text is a list of reasons.
+_NEXT_SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])")
+
+
+def text(explained: Explanation, *, verbose: bool = False) -> str:
+    """The explanation for people. `verbose` adds the proofs, the compared values and the formulas."""
+    lines = [f"{explained.kind} {explained.name}: {'accepted' if explained.accepted else 'REFUSED'}"]
+    for sentence in _sentences(explained.reason):
+        lines += _wrapped(sentence, "  ")
+    for warning in explained.warnings:
+        lines += _wrapped(f"warning: {warning}", "  ")
+    if explained.accepted:
+        notes = _common_notes(explained.streams)
+        for source in explained.streams:
+            lines += _source(source, notes, verbose)
+        lines += _wrapped(". ".join(notes), "  ") if notes else []
+    lines += _memory(explained.memory, verbose)
+    if verbose and not explained.accepted:
+        for sentence in _sentences(explained.memory.reason):
+            if sentence not in _sentences(explained.reason):
+                lines += _wrapped(sentence, "    ")
+    lines += _growth(explained.growth or ())
+    return "\n".join(lines)
+
+
+def _common_notes(sources: Sequence[SourceExplanation]) -> list[str]:
+    """The sentences after the first one that stand in the reasons of several sources. They concern the whole
+    query, as the note on rounding does, and are printed once.
+    """
+    found = Counter(note for source in sources for note in _sentences(source.reason)[1:])
+    return [note for note, count in found.items() if count > 1]
+
+
+def _source(source: SourceExplanation, elsewhere: Sequence[str], verbose: bool) -> Iterator[str]:
+    """The lines of one source, without the notes that are printed elsewhere."""
+    name = source.stream if source.alias == source.stream else f"{source.stream} as {source.alias}"
+    reason = ". ".join(note for note in _sentences(source.reason) if note not in elsewhere)
+    yield from _wrapped(f"{name}: {reason}", "  ")
+    if source.watched is not None:
+        for line in WatchedSource.of(source.watched).lines():
+            yield from _wrapped(line, "    ")
+    if source.window is not None:
+        every = "" if source.window.slide == source.window.size else f" every {seconds(source.window.slide)}"
+        yield from _wrapped(f"windows of {seconds(source.window.size)}{every}", "    ")
+    if source.interval is not None:
+        proved = not str(source.certificate).startswith(("heuristic", "trusted"))
+        if verbose or not proved:
+            what = f"omission interval {seconds(source.interval)}, " if source.window is None else ""
+            yield from _wrapped(f"{what}{'proof' if proved else 'certificate'}: {source.certificate}", "    ")
+        if verbose:
+            yield from _wrapped(f"value {source.value}", "    ")
+    if source.key:
+        yield from _wrapped(f"for each {', '.join(source.key)}", "    ")
+    if source.predicate is not None:
+        yield from _wrapped(f"of tuples with {source.predicate}", "    ")
+    if source.implied is not None:
+        yield from _wrapped(f"the other conditions imply {source.implied_predicate}", "    ")
+    if source.selectivity is not None:
+        share, basis = source.selectivity.share, source.selectivity.estimated_from
+        yield f"    an estimated {100 * share:.3g} % of all, by {basis}"
+    yield from _wrapped(_dropped(source), "    ")
+    for change in source.advice:
+        yield from _wrapped(f"to omit more: {change}", "    ")
+
+
+def _dropped(source: SourceExplanation) -> str:
+    """The share of the stream that edges drop: measured, or what decides it."""
+    if source.measured is not None:
+        tuples, dropped = source.measured.tuples, source.measured.dropped
+        return f"dropped at the edge: {dropped:,} of the {tuples:,} tuples of the recording" + (
+            f" ({100 * dropped / tuples:.3g} %)" if tuples else ""
+        )
+    if source.interval is None:
+        return ""
+    filtered = source.filter is not None or source.implied is not None
+    of = " of those that pass" if filtered else ""
+    most = "" if source.most_omitted is None else f"at most {100 * source.most_omitted:.3g} %{of}, "
+    if source.window is None and not source.constant:
+        decides = (
+            f"{most}many where values rise and fall within {seconds(source.interval)}, none while they only"
+            " rise or only fall"
+        )
+    else:
+        each = "window" if source.window is not None else seconds(source.interval)
+        decides = f"{most}all but one or a few tuples of each {each}"
+    return f"share omitted: {decides}; --input {source.stream}=FILE measures it on a recording"
+
+
+def _memory(memory: Memory, verbose: bool) -> Iterator[str]:
+    what = "tuples" if memory.theorem == TIME_BOUNDED else "entries"
+    number = "" if memory.bound is None else f", at most {memory.bound} {what}"
+    yield f"  memory {memory.verdict}{number}"
+    if memory.verdict == "bounded":
+        for sentence in _sentences(memory.reason):
+            yield from _wrapped(sentence, "    ")
+        if memory.bound != 0 and verbose:
+            described = memory.theorem in (TIME_BOUNDED, windows.WINDOWED)
+            rule = memory.theorem if described else f"bound ({memory.theorem})"
+            yield from _wrapped(f"{rule}: {memory.formula}", "    ")
+    what = "have a number" if memory.verdict == "bounded" else "be bounded"
+    for repair in memory.repairs:
+        yield from _wrapped(f"would {what} with: {repair}", "    ")
+    if memory.witness is not None:
+        yield from _wrapped(f"example: {memory.witness}", "    ")
+
+
+def _growth(growth: Sequence[Growth]) -> Iterator[str]:
+    """Lines for the growth of the example, one for each number of tuples."""
+    if growth:
+        heads = [f"tuples of {growth[0].stream} (a plain join keeps all)", *_GROWTH_HEADS]
+        yield "    " + "   ".join(heads)
+        for one in growth:
+            cells = (one.tuples, "-" if one.states is None else one.states, one.entries)
+            yield "    " + "   ".join(f"{cell:>{len(head)}}" for cell, head in zip(cells, heads, strict=True))
+    counted = [one.tuples for one in growth if one.states is not None]
+    if counted and len(counted) < len(growth):
+        yield f"    (-: states are counted for at most {max(counted)} tuples)"
+
+
+def _sentences(reason: str) -> list[str]:
+    """The sentences of a reason, without full stops."""
+    return [one.removesuffix(".") for one in _NEXT_SENTENCE.split(reason)]
+
+
+def _wrapped(line: str, indent: str) -> list[str]:
+    return textwrap.wrap(line, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")

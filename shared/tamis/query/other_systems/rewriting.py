@@ -1,0 +1,239 @@
+"""The user's own query with the windows of other systems rewritten as `FROM TUMBLE(…)` and `FROM HOP(…)`.
+
+Recognised are ksqlDB (`WINDOW TUMBLING (SIZE 1 MINUTE)`, `WITHIN 5 SECONDS`, `EMIT CHANGES`), the group
+windows of Flink before 1.13 (`GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)`, `TUMBLE_END`), and functions that
+round times (`date_trunc` of PostgreSQL, `time_bucket` of TimescaleDB and DuckDB). They are not accepted: the
+answer names the syntax and shows the query as Tamis reads it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tamis.errors import SqlError
+from tamis.expressions.nodes import Column
+from tamis.query.model import Catalog
+from tamis.query.other_systems.clauses import (
+    Item,
+    arguments,
+    closing,
+    end_of_condition,
+    end_of_sources,
+    groups,
+    item_after,
+    items,
+    outside_parentheses,
+    word,
+)
+from tamis.query.other_systems.token_edits import TokenEdits
+from tamis.query.syntax.text import Text
+
+# A longer query would hide the message; its user gets the general advice.
+_LONGEST_SHOWN = 1_000
+_ADVICE = "windows are written FROM TUMBLE(stream, time, INTERVAL '1' MINUTE), or FROM HOP(…)"
+_UNITS = ("MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY")
+_BOUNDARIES = {"WINDOWSTART": "window_start", "WINDOWEND": "window_end"}
+_STARTS = ("TUMBLE", "HOP", "TUMBLE_START", "HOP_START", "DATE_TRUNC", "DATE_BIN", "TIME_BUCKET")
+_ENDS = ("TUMBLE_END", "HOP_END", "TUMBLE_ROWTIME", "HOP_ROWTIME", "TUMBLE_PROCTIME", "HOP_PROCTIME")
+_TRUNCATED = {unit: unit.upper() for unit in ("second", "minute", "hour", "day")}
+_INTERVAL = re.compile(r"INTERVAL '[^']*'( \w+)?", re.IGNORECASE)
+
+
+def refusal(text: Text, tokens: Sequence[Token], catalog: Catalog) -> SqlError | None:
+    """The mistake of a SELECT that uses the syntax of another system, with the query rewritten; None if it
+    doesn't.
+    """
+    return _ksqldb(text, tokens, catalog) or _grouped_times(text, tokens, catalog)
+
+
+def in_windows(text: Text, tokens: Sequence[Token], catalog: Catalog) -> str | None:
+    """A query with aggregates and without windows, rewritten with windows of a minute; None if it has
+    several streams or another form.
+    """
+    edits = TokenEdits(tokens)
+    read = items(tokens)
+    if read is None or len(read) != 1 or not _windowed(edits, read[0], catalog, "INTERVAL '1' MINUTE"):
+        return None
+    _grouped_by(edits, ["window_start"])
+    return _shown(edits, text)
+
+
+def _ksqldb(text: Text, tokens: Sequence[Token], catalog: Catalog) -> SqlError | None:
+    edits = TokenEdits(tokens)
+    what, place, complete = "", 0, True
+    for at in range(len(tokens) - 1):
+        following = word(tokens[at + 1])
+        match word(tokens[at]):
+            case "WINDOW" if following in ("TUMBLING", "HOPPING", "SESSION"):
+                if following == "SESSION":
+                    hint = "write HOP or TUMBLE"
+                    return text.error("SESSION windows are not supported yet", tokens[at].start, hint)
+                what, place = f"WINDOW {following} (…) is the syntax of ksqlDB", at
+                complete &= _window_clause(edits, at, catalog)
+            case "WITHIN" if any(one.end == at for one in items(tokens) or ()):
+                if not what:
+                    what, place = "JOIN … WITHIN is the syntax of ksqlDB", at
+                complete &= _within(edits, at, catalog)
+            case "EMIT" if following in ("CHANGES", "FINAL") and at == len(tokens) - 2:
+                if not what:
+                    what, place = f"EMIT {following} is the syntax of ksqlDB", at
+                edits.replace(at, at + 2, "")
+            case boundary if boundary in _BOUNDARIES:
+                edits.replace(at, at + 1, _BOUNDARIES[boundary])
+    if not what:
+        return None
+    shown = _shown(edits, text) if complete else None
+    hint = f"write {shown}" if shown is not None else _ADVICE
+    return text.error(what, tokens[place].start, hint)
+
+
+def _window_clause(edits: TokenEdits, at: int, catalog: Catalog) -> bool:
+    """Rewrite `WINDOW TUMBLING (SIZE 1 MINUTE)` at `at`; False if it can't be."""
+    tokens = edits.tokens
+    end = closing(tokens, at + 2) if at + 2 < len(tokens) and tokens[at + 2].text == "(" else None
+    read = item_after(tokens, outside_parentheses(tokens, frozenset({"FROM"})))
+    if end is None or read is None:
+        return False
+    lengths = {word(tokens[a]): _length(tokens, b - 2) for a, b in arguments(tokens, at + 2, end)}
+    size, slide = lengths.get("SIZE"), lengths.get("ADVANCE")
+    if size is None or (slide is None) == (word(tokens[at + 1]) == "HOPPING"):
+        return False
+    edits.replace(at, end + 1, "")
+    ends = any(word(token) == "WINDOWEND" for token in tokens)
+    _grouped_by(edits, ["window_start", "window_end"] if ends else ["window_start"], _BOUNDARIES)
+    return _windowed(edits, read, catalog, size, slide)
+
+
+def _within(edits: TokenEdits, at: int, catalog: Catalog) -> bool:
+    """Rewrite `WITHIN 5 SECONDS` or `WITHIN (1 MINUTE, 2 MINUTES)` at `at` as a bound on times."""
+    tokens = edits.tokens
+    read = items(tokens)
+    on = outside_parentheses(tokens, frozenset({"ON"}), at)
+    joined = next((one for one in read or () if one.end == at), None)
+    if read is None or joined is None or on == len(tokens):
+        return False
+    first = read[0]
+    times = [_time_of(one.name, catalog) for one in (first, joined)]
+    if tokens[at + 1].text == "(" and (end := closing(tokens, at + 1)) is not None:
+        spans = [_length(tokens, b - 2) for _, b in arguments(tokens, at + 1, end)]
+    else:
+        spans = [_length(tokens, at + 1)] * 2
+    if None in times or len(spans) != 2 or None in spans:
+        return False
+    edits.replace(at, on, "")
+    left, right = (f"{one.alias}.{time}" for one, time in zip((first, joined), times, strict=True))
+    bound = f" AND {right} BETWEEN {left} - {spans[0]} AND {left} + {spans[1]}"
+    stop = end_of_condition(tokens, on)
+    edits.replace(stop, stop, bound)
+    return True
+
+
+def _grouped_times(text: Text, tokens: Sequence[Token], catalog: Catalog) -> SqlError | None:
+    """The mistake of windows in GROUP BY instead of FROM; None if there are none."""
+    by = groups(tokens)
+    call = None if by is None else next(_calls(tokens, by[0], by[1]), None)
+    if by is None or call is None or (read := items(tokens)) is None or len(read) != 1:
+        return None
+    time = _time_of(read[0].name, catalog)
+    name = word(tokens[call[0]])
+    if time is None or word(tokens[call[0]]) in _ENDS:
+        return None
+    lengths = _lengths(text, tokens, call)
+    if lengths is None:
+        return None
+    edits = TokenEdits(tokens)
+    used = []
+    for start, end in _calls(tokens, 0, len(tokens)):
+        used.append("window_end" if word(tokens[start]) in _ENDS else "window_start")
+        edits.replace(start, end + 1, used[-1])
+    if "window_end" in used:
+        edits.replace(by[1], by[1], ", window_end")
+    size, slide = lengths[-1], lengths[0] if len(lengths) > 1 else None
+    shown = _shown(edits, text) if _windowed(edits, read[0], catalog, size, slide) else None
+    hint = f"write {shown}" if shown is not None else _ADVICE
+    return text.error(
+        f"windows stand in FROM, not as {name.lower()}(…) in GROUP BY", tokens[call[0]].start, hint
+    )
+
+
+def _calls(tokens: Sequence[Token], start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Calls of functions that name the window of a time: the index of the name, and of the last parenthesis.
+    Calls in FROM, whose first argument is a stream, are left out.
+    """
+    begin = outside_parentheses(tokens, frozenset({"FROM"}))
+    end_of_from = outside_parentheses(tokens, frozenset({"WHERE", "GROUP BY", "HAVING"}), begin)
+    for at, (token, following) in enumerate(pairwise(tokens)):
+        if word(token) in (*_STARTS, *_ENDS) and following.text == "(" and start <= at < stop:
+            end = closing(tokens, at + 1)
+            if end is not None and not begin < at < end_of_from:
+                yield at, end
+
+
+def _lengths(text: Text, tokens: Sequence[Token], call: tuple[int, int]) -> list[str] | None:
+    """The slide, if there is one, and the size of the windows that a call names, each as INTERVAL."""
+    given = [
+        text.text[tokens[a].start : tokens[b - 1].end + 1] for a, b in arguments(tokens, call[0] + 1, call[1])
+    ]
+    if word(tokens[call[0]]) == "DATE_TRUNC":
+        unit = _TRUNCATED.get(given[0].strip("'").lower()) if given else None
+        return None if unit is None else [f"INTERVAL '1' {unit}"]
+    found = [one for one in given if _INTERVAL.fullmatch(one)]
+    expected = 2 if word(tokens[call[0]]).startswith("HOP") else 1
+    return found if len(found) == expected else None
+
+
+def _windowed(edits: TokenEdits, read: Item, catalog: Catalog, size: str, slide: str | None = None) -> bool:
+    """Put the stream of FROM into windows; False if the stream has no event time."""
+    time = _time_of(read.name, catalog)
+    if time is None:
+        return False
+    shown = edits.tokens[read.at].text
+    name = f'"{shown}"' if edits.tokens[read.at].token_type is TokenType.IDENTIFIER else shown
+    call = f"TUMBLE({name}, {time}, {size})" if slide is None else f"HOP({name}, {time}, {slide}, {size})"
+    edits.replace(read.at, read.at + 1, call)
+    return True
+
+
+def _grouped_by(
+    edits: TokenEdits, wanted: Sequence[str], synonyms: Sequence[str] | dict[str, str] = ()
+) -> None:
+    """Add columns of windows to GROUP BY, or a GROUP BY, unless it has one of them."""
+    tokens = edits.tokens
+    by = groups(tokens)
+    if by is None:
+        at = end_of_sources(tokens)
+        edits.replace(at, at, f" GROUP BY {', '.join(wanted)}")
+    elif not any(word(token) in ("WINDOW_START", "WINDOW_END", *synonyms) for token in tokens[by[0] : by[1]]):
+        edits.replace(by[1], by[1], f", {', '.join(wanted)}")
+
+
+def _length(tokens: Sequence[Token], at: int) -> str | None:
+    """ksqlDB's `5 SECONDS` at `at` as an INTERVAL."""
+    if not 0 <= at < len(tokens) - 1 or tokens[at].token_type is not TokenType.NUMBER:
+        return None
+    unit = word(tokens[at + 1]).removesuffix("S")
+    return f"INTERVAL '{tokens[at].text}' {unit}" if unit in _UNITS else None
+
+
+def _time_of(name: str, catalog: Catalog) -> str | None:
+    """The event time of a stream, raw or derived from one; None if it has none."""
+    if name in catalog.streams:
+        return catalog.streams[name].time
+    derived = catalog.derived.get(name)
+    if derived is None or derived.joins:
+        return None
+    time = _time_of(derived.query.sources[0].stream, catalog)
+    for output in derived.query.select:
+        if isinstance(output.expr, Column) and output.expr.name == time:
+            return output.name
+    return None
+
+
+def _shown(edits: TokenEdits, text: Text) -> str | None:
+    """The rewritten query; None if it is too long to be read in a message."""
+    shown = edits.text(text.text)
+    return shown if len(shown) <= _LONGEST_SHOWN else None
