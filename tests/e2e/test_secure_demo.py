@@ -28,7 +28,7 @@ SAYS_SO_SECONDS = 40
 
 
 @pytest.mark.timeout(900)  # several minutes where others want the cores too
-def test_the_demo_misses_nothing_on_a_secure_kafka(tmp_path: Path) -> None:
+def test_the_demo_misses_nothing_on_a_secure_kafka_and_stops_cleanly(tmp_path: Path) -> None:
     left = dict(TAKEN)
     fleets: list[Fleet] = []
     most = 0
@@ -47,8 +47,11 @@ def test_the_demo_misses_nothing_on_a_secure_kafka(tmp_path: Path) -> None:
     assert not left, "every right was taken away"
     assert_same(outcome)
     assert outcome.tuples == total()
+    assert 0 < outcome.published < total() / 2, "omission must keep most readings off Kafka"
+    for alert, live in outcome.live_peak.items():
+        assert 0 < live <= outcome.bounds[alert]
     codes = {name: process.exit_code() for name, process in fleets[0].processes.items()}
-    assert codes == dict.fromkeys(codes, 0)
+    assert codes == dict.fromkeys(codes, 0), "SIGTERM ends every service with exit code 0 within its time"
     logs = "".join(path.read_text() for path in (tmp_path / "logs").iterdir())
     for password in (tmp_path / "logins" / "passwords").iterdir():
         assert password.read_text() not in logs

@@ -97,10 +97,10 @@ def rows(
     return sorted(joined), sorted(selected, key=str)
 
 
-@pytest.mark.parametrize("times", also_long(30))
+@pytest.mark.parametrize("times", also_long(60))
 def test_implied_bounds_change_no_row(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     seen: Counter[str] = Counter()
-    for case in range(cases(1 / 400) * times):
+    for case in range(cases(1 / 800) * times):
         r = random.Random(SEED * 1_000_003 + case)
         alert, distinct = topology(r)
         numbers = np.random.default_rng((SEED, case))
