@@ -5,11 +5,13 @@ from __future__ import annotations
 from tamis.errors import InputError
 from tamis.messaging.topic_reader import Record
 from tamis.messaging.topics import ACKS, FRONTIERS, SKETCHES
+from tamis.plan.json_form import decode_plan
 from tamis.telemetry import Metrics, get_logger
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.kafka.reports import read, read_ack, read_frontier, read_observation
 from tamis_registry.kafka.store import Recovered, Store
+from tamis_registry.plans.history import History
 from tamis_registry.settings import DEFAULT_PARTITIONS
 
 _log = get_logger("tamis.registry")
@@ -44,6 +46,23 @@ def remove_unreadable_plans(store: Store, found: Recovered, metrics: Metrics) ->
             error=one.why,
         )
     store.remove(found.unreadable)
+
+
+def statements_lost(before: State | None, plans: History) -> bool:
+    """True if the newest plan has streams and the statements have none, though no later plan was decided.
+
+    Then `tamis.statements` was deleted. The plan of the statements that are left would end all alerts, and
+    edges would take the readings that they hold for readings of unknown streams.
+    """
+    document = plans.get(plans.greatest)
+    if document is None or (
+        before is not None and (before.version != plans.greatest or before.of_kind("stream"))
+    ):
+        return False
+    try:
+        return bool(decode_plan(document).streams)
+    except InputError:
+        return False  # of another release, which has to be replaced
 
 
 def recover_reports(registry: Registry, found: Recovered, metrics: Metrics) -> None:

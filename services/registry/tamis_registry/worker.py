@@ -29,6 +29,7 @@ from tamis_registry.startup import (
     fleet_partitions,
     recover_reports,
     remove_unreadable_plans,
+    statements_lost,
 )
 
 T = TypeVar("T")
@@ -157,7 +158,14 @@ class Worker:
         state.owner = self._owner
         registry = Registry(self._planner, state, before, found.plans.greatest, _now())
         recover_reports(registry, found, self._metrics)
-        change = registry.begin(_now())
+        lost = statements_lost(before, found.plans)
+        if lost:
+            _log.error(
+                "the statements are lost: the fleet keeps its plan until statements are applied",
+                plan=found.plans.greatest,
+                hint="apply the streams and the alerts again",
+            )
+        change = registry.begin(_now(), keep_plan=lost)
         self._perform(store, registry, change)
         with self._lock:
             self._registry = registry

@@ -123,6 +123,41 @@ def test_everything_is_recovered_from_kafka(fresh: str, start: Any, hand: Any, s
     assert {p for p, doc in fleet.read(PLANS) if doc["version"] == again["version"]} == {0, 1}
 
 
+def test_without_the_statements_the_fleet_keeps_its_plan_until_they_are_applied_again(
+    fresh: str, start: Any, hand: Any, sql: Any
+) -> None:
+    registry, fleet = start(fresh).ready(), hand(fresh)
+    registry.sql(sql())
+    version = settle(registry, fleet, 5_000_000)
+    registry.stop()
+    admin = AdminClient({"bootstrap.servers": fresh})
+    admin.delete_topics([STATEMENTS])[STATEMENTS].result()
+    for _ in range(2):  # a restart is no reason to write a plan either
+        registry = start(fresh).ready()
+        assert registry.get("alerts") == registry.get("streams") == []
+        fleet.ack(SHARDS[0], version, 5_000_000, "active")
+        assert [plan["version"] for plan in registry.get("plans") if plan["newest"]] == [version]
+        registry.stop()
+    registry = start(fresh).ready()
+    registry.sql(sql())
+    assert registry.plan()["version"] == version + 1
+    assert registry.get("alerts/hot")["plan"] == version + 1
+    settle(registry, fleet, 6_000_000)
+    registry.until(lambda: registry.get("alerts/hot")["state"] == "running")
+
+
+def test_after_all_streams_were_dropped_a_plan_without_any_is_written_at_a_start(
+    fresh: str, start: Any, hand: Any, sql: Any
+) -> None:
+    registry = start(fresh).ready()
+    registry.sql(sql())
+    registry.sql("DROP ALERT hot; DROP STREAM air; DROP STREAM surface;")
+    dropped = registry.plan()
+    assert dropped["streams"] == []
+    registry.stop()
+    assert start(fresh).ready().plan() == {**dropped, "version": dropped["version"] + 1}
+
+
 def test_a_record_that_is_no_plan_stops_no_registry(fresh: str, start: Any, hand: Any, sql: Any) -> None:
     registry, fleet = start(fresh).ready(), hand(fresh)
     registry.sql(sql())

@@ -103,8 +103,14 @@ class Registry:
 
     # ---- decisions
 
-    def begin(self, now: int) -> Change:
-        """The first change after a start: the same plan under a new version, and all final records."""
+    def begin(self, now: int, *, keep_plan: bool = False) -> Change:
+        """The first change after a start: the same plan under a new version, and all final records.
+
+        `keep_plan`: the fleet keeps the plan that it has, because the statements of this plan are lost.
+        """
+        if keep_plan:
+            draft = self.state.draft()
+            return Change(draft, difference(self._found, draft))
         return self._change(self.state.draft(), now, ("start",), always=True)
 
     def apply(
