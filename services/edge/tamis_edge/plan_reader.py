@@ -131,6 +131,9 @@ class PlanReader:
                 self._stopping.wait(RETRY)
 
     def _follow(self, reader: TopicReader) -> None:
+        """Read the newest plan, and then new plans until Kafka was away and has answered again. The topic may
+        have been created again meanwhile, and the reader's position may be behind its newest plan.
+        """
         waiting = newest_plan(reader, _unreadable)
         while not self._stopping.is_set():
             if waiting is not None and self._offer(waiting):
@@ -141,6 +144,8 @@ class PlanReader:
                 self._wake()
             known = waiting.plan if waiting is not None else self.plan
             waiting = newest(reader.poll(0.2), known.version if known else 0, _unreadable) or waiting
+            if reader.trouble is not None and reader.reachable(RETRY):
+                return
 
     def _offer(self, offered: Newest) -> bool:
         """Use a plan if it is newer and fits; False if the caller should offer it again."""

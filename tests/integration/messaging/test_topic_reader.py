@@ -14,9 +14,12 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from tests.integration.edge.slow_link import SlowLink
 
 from tamis.errors import InputError, UnavailableError
 from tamis.local.broker import EmbeddedKafka
+from tamis.local.broker_settings import Listener
+from tamis.local.ports import free_ports
 from tamis.messaging.plans import TAIL, newest_plan
 from tamis.messaging.topic_reader import Record, TopicReader
 from tamis.messaging.topics import FRONTIERS, PLANS
@@ -44,6 +47,10 @@ class Topics:
 
     def create(self, name: str, partitions: int = PARTITIONS) -> None:
         self._admin.create_topics([NewTopic(name, partitions, 1)])[name].result(30)
+
+    def delete(self, name: str) -> None:
+        self._admin.delete_topics([name])[name].result(30)
+        _until(lambda: name not in self._admin.list_topics(timeout=10).topics)
 
     def write(self, name: str, values: Mapping[int, list[bytes]], timestamp: int = 0) -> None:
         for partition, some in values.items():
@@ -130,6 +137,34 @@ def test_an_edge_decodes_the_newest_plan_alone(week: Topics, decoded: Counter[st
     finally:
         plans.stop()
     assert decoded["plans"] == 2
+
+
+def test_an_edge_finds_the_plan_of_a_topic_that_was_created_again_while_it_was_cut_off(
+    tmp_path: Path,
+) -> None:
+    """The edge is cut off meanwhile, and its position is the end of the new topic, too."""
+
+    def write(topics: Topics, versions: range) -> None:
+        topics.create(PLANS)
+        documents = [encode_plan(Plan(version, PARTITIONS)) for version in versions]
+        topics.write(PLANS, {partition: documents for partition in range(PARTITIONS)})
+
+    behind, front = free_ports(2)
+    listeners = [Listener("FAR", behind, advertised=front)]
+    with EmbeddedKafka(tmp_path / "kafka", listeners=listeners) as broker:
+        topics, far = Topics(broker.bootstrap), KafkaSettings(bootstrap=f"127.0.0.1:{front}")
+        write(topics, range(1, 4))
+        plans = PlanReader(far, PlanFile(tmp_path / "plan"), dict, lambda: None)
+        plans.start()
+        try:
+            with SlowLink(front, behind, 1e9):
+                _until(lambda: plans.plan is not None and plans.plan.version == 3)
+            topics.delete(PLANS)
+            write(Topics(broker.bootstrap), range(4, 7))
+            with SlowLink(front, behind, 1e9):
+                _until(lambda: plans.plan is not None and plans.plan.version == 6)
+        finally:
+            plans.stop()
 
 
 def test_a_joiner_shows_the_newest_plan_and_decodes_no_other(week: Topics, decoded: Counter[str]) -> None:
