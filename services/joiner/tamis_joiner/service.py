@@ -6,6 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tamis.messaging import topics
 from tamis.messaging.connection import Cluster
@@ -17,7 +18,9 @@ from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, ge
 from tamis_joiner.checkpoint.files import Checkpoint
 from tamis_joiner.checkpoint.location import LocalFiles, Location
 from tamis_joiner.checkpoint.partition_count import check_partition_count
+from tamis_joiner.checkpoint.recreated_topics import KnownTopics
 from tamis_joiner.monitoring.kafka_monitor import KafkaMonitor
+from tamis_joiner.monitoring.topic_ids import TopicIds
 from tamis_joiner.settings import JoinerSettings
 from tamis_joiner.spark import query
 from tamis_joiner.spark.hadoop_files import HadoopFiles
@@ -100,7 +103,15 @@ class Joiner:
         files = HadoopFiles(spark, self._checkpoint) if path is None else LocalFiles(path)
         check_partition_count(files, partitions)
         cluster = Cluster.of(self._kafka.client_config())
-        runner = QueryRunner(self._checkpoint, cluster, self._metrics, self._health, self._stopping)
+        known, ids = KnownTopics(files), TopicIds(self._kafka)
+        runner = QueryRunner(
+            self._checkpoint,
+            cluster,
+            self._metrics,
+            self._health,
+            self._stopping,
+            recreated=lambda: known.recreated(ids.newest),
+        )
         monitor = KafkaMonitor(
             self._kafka,
             self._metrics,
@@ -109,14 +120,18 @@ class Joiner:
             read_from=lambda: runner.read_from,
         )
         probe = KafkaProbe(self._kafka, self._health, service="joiner", planned=lambda: monitor.topics)
-        with monitor, probe:
-            runner.run(
-                lambda: query.start(
-                    spark,
-                    self._kafka,
-                    partitions,
-                    self._checkpoint.child("query").uri,
-                    batch=self._settings.batch,
-                    file_access=self._tables.joiner,
-                )
+
+        def start() -> StreamingQuery:
+            if recreated := known.forget_recreated(ids.ask()):
+                log.warning("topics were created again: they are read from their beginning", topics=recreated)
+            return query.start(
+                spark,
+                self._kafka,
+                partitions,
+                self._checkpoint.child("query").uri,
+                batch=self._settings.batch,
+                file_access=self._tables.joiner,
             )
+
+        with monitor, probe, ids:
+            runner.run(start)

@@ -9,6 +9,7 @@ import contextlib
 import os
 import random
 import re
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -128,7 +129,7 @@ class Bench:
     dead: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.producer = Producer({"bootstrap.servers": self.bootstrap, "partitioner": "murmur2_random"})
+        self.connect_producer()
         self.consumer = Consumer(
             {"bootstrap.servers": self.bootstrap, "group.id": "test", "isolation.level": "read_committed"}
         )
@@ -136,6 +137,10 @@ class Bench:
             [TopicPartition(topics.ALARMS, p, 0) for p in range(PARTITIONS)]
             + [TopicPartition(topics.FRONTIERS, 0, 0), TopicPartition(topics.DEAD_LETTERS, 0, 0)]
         )
+
+    def connect_producer(self) -> None:
+        """Connect anew: a producer that has seen a deleted topic refuses records for a while."""
+        self.producer = Producer({"bootstrap.servers": self.bootstrap, "partitioner": "murmur2_random"})
 
     def plan(self, new: Plan) -> None:
         for partition in range(PARTITIONS):
@@ -228,6 +233,17 @@ def create(bootstrap: str, *names: str) -> None:
     made = admin.create_topics([NewTopic(n, 1 if n in single else PARTITIONS, 1) for n in names])
     for future in made.values():
         future.result()
+
+
+def recreate(bootstrap: str, *names: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.delete_topics(list(names)).values():
+        future.result()
+    deadline = time.monotonic() + 30
+    while admin.list_topics(timeout=10).topics.keys() & set(names):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    create(bootstrap, *names)
 
 
 def test_waits_for_the_registrys_topics_and_is_ready_after_its_first_batch(bench: Bench) -> None:
@@ -351,6 +367,32 @@ def test_killed_in_mid_stream_it_misses_nothing(bench: Bench) -> None:
     assert bench.raised("warm") == expected
     # Each alarm has one identity: what came twice is known by it.
     assert len([a for a in bench.alarms.values() if a["alert"] == "warm"]) == len(expected)
+
+
+def test_topics_that_are_created_again_are_read_from_their_beginning(bench: Bench) -> None:
+    """All of the joiner is suspended meanwhile, so Spark sees no moment without the topics."""
+    streams, before = ["air", "soil"], {name: len(bench.sent[name]) for name in ("air", "soil")}
+    alerts = [sum_alert("warm", 1, "air", "soil", 12.0), sum_alert("cold", 4, "air", "soil", 5.0)]
+    suspended = _session_members(os.getsid(bench.joiner.pid))
+    for pid in suspended:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        recreate(bench.bootstrap, topics.PLANS, topic_of("soil"))
+        bench.connect_producer()
+        bench.clock += 10 * SECOND
+        bench.plan(plan(4, [*streams, "wind"], alerts))
+        bench.tuples(150, streams, 4)
+    finally:
+        for pid in suspended:
+            os.kill(pid, signal.SIGCONT)
+    air, soil = (bench.sent[name][before[name] :] for name in streams)
+    expected = reference(air, soil, 5.0)
+    assert len(expected) > 20
+    bench.until(lambda: len(bench.raised("cold")) >= len(expected))
+    assert bench.raised("cold") == expected
+    warm = reference(bench.sent["air"], bench.sent["soil"], 12.0)
+    bench.until(lambda: len(bench.raised("warm")) >= len(warm))
+    assert bench.raised("warm") == warm
 
 
 def test_sigterm_ends_it_with_all_its_processes(bench: Bench) -> None:

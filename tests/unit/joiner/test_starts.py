@@ -1,4 +1,5 @@
-"""End of a query: it is started again after slow Python workers, and else ends the joiner with a reason.
+"""End of a query: it is started again after slow Python workers or when a topic was created again, and else
+ends the joiner with a reason.
 
 The joiner says why it ended and what to do.
 """
@@ -6,7 +7,7 @@ The joiner says why it ended and what to do.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -79,9 +80,9 @@ def served(*errors: str | None) -> int:
     return len(started)
 
 
-def runner(stopping: threading.Event) -> QueryRunner:
-    cluster = Cluster("127.0.0.1:9092")
-    return QueryRunner(Location.of(Path("/nonexistent")), cluster, Metrics("joiner"), Health(), stopping)
+def runner(stopping: threading.Event, recreated: Callable[[], list[str]] = list) -> QueryRunner:
+    cluster, location = Cluster("127.0.0.1:9092"), Location.of(Path("/nonexistent"))
+    return QueryRunner(location, cluster, Metrics("joiner"), Health(), stopping, recreated=recreated)
 
 
 MANY = 12
@@ -108,6 +109,36 @@ def test_other_ends_are_told(errors: list[str]) -> None:
         served(*errors)
     why = "the query ended: SparkException: no such topic"
     assert str(raised.value) == f"{why}; start the joiner again: its checkpoint has no batch yet"
+
+
+class Running:
+    """A query that runs until it is stopped, and has no reports."""
+
+    status = Query.status
+
+    def __init__(self) -> None:
+        self.isActive, self._jsq = True, self
+
+    def lastProgress(self) -> None:
+        return None
+
+    def stop(self) -> None:
+        self.isActive = False
+
+
+def test_after_a_topic_was_created_again_the_query_is_started_again() -> None:
+    stopping = threading.Event()
+    started: list[Running] = []
+
+    def start() -> Any:
+        assert not any(query.isActive for query in started), "offsets may change only while no query runs"
+        started.append(Running())
+        if len(started) == 3:
+            stopping.set()
+        return started[-1]
+
+    runner(stopping, lambda: ["tamis.plans"] if len(started) < 3 else []).run(cast(Any, start))
+    assert len(started) == 3 and not started[-1].isActive
 
 
 def test_who_is_told_to_stop_waits_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:

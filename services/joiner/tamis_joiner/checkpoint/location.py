@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,9 @@ class Files(Protocol):
     def write(self, name: str, text: str) -> None:
         """Write a file; the directory is created if it is missing."""
 
+    def replace(self, name: str, text: str) -> None:
+        """Write a file: after a crash it has either the new or the old text."""
+
 
 class LocalFiles:
     """Files in a directory of this machine."""
@@ -83,3 +87,14 @@ class LocalFiles:
         """As `Files.write`."""
         self._directory.mkdir(parents=True, exist_ok=True)
         (self._directory / name).write_text(text)
+
+    def replace(self, name: str, text: str) -> None:
+        """As `Files.replace`. Checksums of the old text are deleted."""
+        draft = self._directory / f"{Path(name).name}.new"
+        with draft.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        file_name = self._directory / name
+        file_name.with_name(f".{file_name.name}.crc").unlink(missing_ok=True)
+        draft.replace(file_name)

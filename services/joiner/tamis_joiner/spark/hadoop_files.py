@@ -16,6 +16,7 @@ class HadoopFiles:
 
     def __init__(self, spark: SparkSession, location: Location) -> None:
         self.location = location
+        self._gateway: Any = spark.sparkContext._gateway
         self._jvm: Any = spark.sparkContext._jvm
         self._configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
 
@@ -52,6 +53,21 @@ class HadoopFiles:
                 stream.write(text.encode())
             finally:
                 stream.close()
+        except Py4JJavaError as error:
+            raise _os_error(error) from error
+
+    def replace(self, name: str, text: str) -> None:
+        """As `Files.replace`."""
+        draft = f"{name.rpartition('/')[2]}.new"
+        self.write(draft, text)
+        try:
+            (_, source), (_, target) = self._find(draft), self._find(name)
+            hadoop = self._jvm.org.apache.hadoop.fs
+            rename = getattr(hadoop, "Options$Rename")
+            options = self._gateway.new_array(rename, 1)
+            options[0] = rename.OVERWRITE
+            context = hadoop.FileContext.getFileContext(target.toUri(), self._configuration)
+            context.rename(source, target, options)
         except Py4JJavaError as error:
             raise _os_error(error) from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -39,7 +39,9 @@ _REMOTE_HINT = "remove the cause and start the joiner again: it continues where 
 
 
 class QueryRunner:
-    """The query whose checkpoint is at `location`/query. `cluster` is Kafka in messages."""
+    """The query whose checkpoint is at `location`/query. `cluster` is Kafka in messages. `recreated` returns
+    the topics that were deleted and created again since the query was started.
+    """
 
     def __init__(
         self,
@@ -48,9 +50,12 @@ class QueryRunner:
         metrics: Metrics,
         health: Health,
         stopping: threading.Event,
+        *,
+        recreated: Callable[[], Sequence[str]],
     ) -> None:
         self._location, self._cluster = location, cluster
         self._metrics, self._health, self._stopping = metrics, health, stopping
+        self._recreated = recreated
         self._last_batch = -1
         self.read_from: Offsets = {}  # the offsets from which the last batch read
 
@@ -58,13 +63,15 @@ class QueryRunner:
         """Start the query and follow it until the joiner is stopped. Raises TamisError if it can't continue.
 
         If its Python workers start too slowly for Spark, or if a right is missing in Kafka, the query is
-        started again after a pause, which grows from one attempt to the next.
+        started again after a pause, which grows from one attempt to the next. If a topic was created again,
+        the query is started again at once: `start` lets it read the topic from its beginning.
         """
         failed = 0
-        while True:
+        while not self._stopping.is_set():
             batch = self._last_batch
             try:
-                return self._follow(self._start(start))
+                self._follow(self._start(start))
+                continue
             except UnavailableError as error:
                 denied = isinstance(error, NotAuthorizedError)
                 if SLOW_WORKER not in error.what and not denied:
@@ -80,7 +87,7 @@ class QueryRunner:
             for _ in range(int(min(PAUSE_SECONDS * 2**failed, LONGEST_PAUSE_SECONDS) / LOOK_SECONDS)):
                 self._health.beat()
                 if self._stopping.wait(LOOK_SECONDS):
-                    return None
+                    return
 
     def _start(self, start: Callable[[], StreamingQuery]) -> StreamingQuery:
         try:
@@ -89,8 +96,9 @@ class QueryRunner:
             raise self._failure("the query doesn't start", failures.causes(error)) from error
 
     def _follow(self, query: StreamingQuery) -> None:
+        """Follow the query until the joiner is stopped or a topic was created again, and stop the query."""
         self._health.not_ready("the first batch is running")
-        while not self._stopping.wait(LOOK_SECONDS):
+        while not self._stopping.wait(LOOK_SECONDS) and not self._recreated():
             self._look(query)
         batch, deadline = self._last_batch, time.monotonic() + LAST_BATCH_SECONDS
         while (
