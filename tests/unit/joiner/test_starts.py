@@ -1,7 +1,7 @@
-"""End of a query: it is started again after slow Python workers or when a topic was created again, and else
-ends the joiner with a reason.
+"""End of a query: it is started again, or else it ends the joiner with a reason.
 
-The joiner says why it ended and what to do.
+It is started again after slow Python workers, and when a topic was created again. The joiner says why it
+ended and what to do.
 """
 
 from __future__ import annotations
