@@ -29,7 +29,7 @@ from tamis.predicates.selectivity import Uniform, selectivity
 from tamis.sharing.selectivity import MOST_EXACT, BoxUnion, volume
 from tamis.sharing.topic_choice import Candidate, CandidateTopics
 from tamis.similarity import Fingerprint, KeyedPatterns, Pattern
-from tamis.watching.latest_rows import LatestPlaces, exchange
+from tamis.watching.latest_times import LatestTimes, exchange
 
 
 def warm() -> None:
@@ -70,9 +70,7 @@ def warm() -> None:
     Fingerprint(2, 1).push(0.0)
     rows = np.arange(2)
     exchange(rows, rows, rows.copy())
-    places = LatestPlaces(1)
-    places.push(rows, rows)
-    places.oldest(rows)
+    LatestTimes(1).push(rows, rows)
 
 
 def _count() -> None:

@@ -50,7 +50,8 @@ class Edge:
         for shard in self.world.shards.values():
             if self.world.owner[shard.name] is self and shard.kind != "kafka":
                 commit = self.world.durable[shard.name].commit
-                spool.delete_from(shard.name, commit.born + commit.done)
+                number = None if commit.watched is None else commit.watched.number
+                spool.delete_from(shard.name, commit.born + commit.decided, number)
         with patch.object(publisher, "Producer", lambda config: self.producer):
             self.publisher = publisher.Publisher(
                 _SETTINGS,

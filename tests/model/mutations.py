@@ -95,7 +95,7 @@ def commit_passes_held() -> Patches:
         made = commit(self)
         if made is None or self._pending is None:
             return made
-        passed = replace(made, done=min(self._outbox.unsafe.values(), default=self.next_offset))
+        passed = replace(made, done=min(self._outbox.raw.unsafe.values(), default=self.next_offset))
         self._pending = replace(self._pending, commit=passed)
         return passed
 
@@ -107,11 +107,11 @@ def commit_passes_unsent() -> Patches:
     commit = ShardRun.commit
 
     def mutant(self: ShardRun) -> Commit | None:
-        unsafe, self._outbox.unsafe = self._outbox.unsafe, {}
+        unsafe, self._outbox.raw.unsafe = self._outbox.raw.unsafe, {}
         try:
             return commit(self)
         finally:
-            self._outbox.unsafe = unsafe
+            self._outbox.raw.unsafe = unsafe
 
     return [(ShardRun, "commit", mutant)]
 

@@ -113,7 +113,8 @@ class Edge:
         for shard in self.journal.shards():
             if shard.rpartition("/")[2] in read:
                 commit, _ = self.journal.committed(shard)
-                self.spool.delete_from(shard, commit.born + commit.done)
+                number = None if commit.watched is None else commit.watched.number
+                self.spool.delete_from(shard, commit.born + commit.decided, number)
 
     def _planned(self, stream: str) -> bool | None:
         """True if the plan has a stream; None if no plan was read since the start."""

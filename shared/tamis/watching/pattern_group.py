@@ -32,6 +32,10 @@ class PatternGroup:
         )
         self.longest = self._patterns.longest
 
+    def continue_from(self, before: PatternGroup) -> None:
+        """Continue the series of a group of other patterns."""
+        self._patterns.load(before._patterns.dump())
+
     @property
     def bytes_per_key(self) -> int:
         """The memory of one series."""

@@ -11,7 +11,7 @@ from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Columns
 from tamis.query.watches import Watch
 from tamis.similarity.sliding_transform import Floats, Int64s
-from tamis.watching.latest_rows import START, exchange
+from tamis.watching.latest_times import START, exchange
 from tamis.watching.pattern_group import PatternGroup
 from tamis.watching.watched_columns import WatchedColumns
 
@@ -37,6 +37,18 @@ class SeriesWatcher:
         self._groups = [PatternGroup(known, *group, of) for group, of in members.items()]
         self.most_needed = max((group.longest for group in self._groups), default=1) - 1
         self._last = np.empty(0, np.int64)
+
+    def continue_from(self, before: SeriesWatcher) -> None:
+        """Continue the series of a watcher of other watches.
+
+        Where a pattern is longer than those of `before` with the same value and `max_gap`, its first windows
+        need new readings. A value that `before` did not watch begins without readings.
+        """
+        known = {(group.value, int(group.max_gap)): group for group in before._groups}
+        for group in self._groups:
+            if (group.value, int(group.max_gap)) in known:
+                group.continue_from(known[group.value, int(group.max_gap)])
+        self._last = before._last.copy()
 
     @property
     def bytes_per_key(self) -> int:

@@ -11,7 +11,7 @@ import pytest
 from tamis.expressions.nodes import Call, Column, Literal, Type
 from tamis.expressions.vectors import Vector
 from tamis.query.watches import NamedPattern, Watch
-from tamis.watching.latest_rows import LatestPlaces
+from tamis.watching.latest_times import LatestTimes
 from tamis.watching.series_watcher import SeriesWatcher
 
 VALUE = Column("", "value", Type.DOUBLE)
@@ -140,11 +140,11 @@ def test_a_watcher_continues_from_the_needed_readings() -> None:
     compared, skipped = 0, 0
     for cut in range(0, count, 20):
         watcher = SeriesWatcher(watches)
-        places = LatestPlaces(watcher.most_needed)
+        latest = LatestTimes(watcher.most_needed)
         push(watcher, keys[:cut].tolist(), times[:cut].tolist(), values[:cut].tolist())
-        places.push(keys[:cut], np.arange(cut))
+        latest.push(keys[:cut], np.arange(cut))
         needed = watcher.needed(int(times[cut]))
-        first = places.oldest(needed)
+        first = latest.oldest(needed)
         watcher.forget(np.flatnonzero(needed == 0))
         again = SeriesWatcher(watches)
         start = cut if first is None else first
@@ -172,13 +172,47 @@ def test_nothing_is_needed_of_a_series_that_ended_or_ends_with_a_gap() -> None:
     assert watcher.needed(-(2**62)).tolist() == [3, 1, 0]
 
 
-def test_the_oldest_of_the_latest_places() -> None:
-    places = LatestPlaces(2)
-    assert places.oldest(np.zeros(0, np.int64)) is None
-    places.push(np.array([0, 1, 0, 0, 2]), np.array([10, 5, 12, 11, 3]))
-    assert places.oldest(np.array([2, 0, 0])) == 11
-    assert places.oldest(np.array([1, 1, 0])) == 5
-    assert places.oldest(np.array([0, 0, 0])) is None
+def test_the_oldest_of_the_latest_times() -> None:
+    latest = LatestTimes(2)
+    assert latest.oldest(np.zeros(0, np.int64)) is None
+    latest.push(np.array([0, 1, 0, 0, 2]), np.array([10, 5, 11, 12, 3]))
+    assert latest.oldest(np.array([2, 0, 0])) == 11
+    assert latest.oldest(np.array([1, 1, 0])) == 5
+    assert latest.oldest(np.array([0, 0, 0])) is None
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5, 8])
+def test_latest_times_with_other_room(most: int) -> None:
+    random = np.random.default_rng(most)
+    keys, times = random.integers(0, 6, 60), np.arange(60)
+    before = LatestTimes(3)
+    before.push(keys[:40], times[:40])
+    for cut in (40, 43, 60):
+        found = before.keeping(most)
+        found.push(keys[40:cut], times[40:cut])
+        for key in range(6):
+            mine = times[:cut][keys[:cut] == key].tolist()
+            known = min(most, 3 + int(np.count_nonzero(keys[40:cut] == key)), len(mine))
+            for count in range(1, known + 1):
+                needed = np.zeros(6, np.int64)
+                needed[key] = count
+                assert found.oldest(needed) == mine[-count]
+
+
+def test_a_watcher_of_other_patterns_continues_the_series() -> None:
+    """The new pattern of three readings is as long as the old one, and matches at once."""
+    late = NamedPattern("late", (2.0, 1.0, 0.0))
+    before = SeriesWatcher([watch(RAMP)])
+    push(before, [0, 1, 0, 1], range(4), [1.0, 3.0, 2.0, 2.0])
+    after = SeriesWatcher([watch(late), watch(PEAK), watch(RAMP, value=Call("neg", (VALUE,), Type.DOUBLE))])
+    after.continue_from(before)
+    ((of_late, *_), (of_peak, *_), (of_other, *_)) = push(after, [0, 1], [4, 5], [3.0, 1.0])
+    assert [one is not None for one in of_late] == [False, True]
+    assert of_peak == of_other == [None, None]
+    same = SeriesWatcher([watch(RAMP)])
+    same.continue_from(after)
+    ((of_ramp, *_),) = push(same, [0, 1], [6, 7], [4.0, 2.0])
+    assert [one is not None for one in of_ramp] == [True, False]
 
 
 def test_bytes_per_key_count_all_indexes() -> None:

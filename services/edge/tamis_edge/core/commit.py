@@ -10,13 +10,33 @@ from tamis.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
+class WatchedCommit:
+    """The part of a commit about the watched streams of the shard's stream.
+
+    For their sake readings that are decided are read again, so that the series of all keys are as before.
+
+    `decided`: all readings before this offset are published or dropped by the topics of the stream itself.
+    `floor`: no reading before the commit's `done` has a greater event time. Series consist of readings from
+    this event time on. `time` and `offset`: on watched streams, readings with an event time before `time`, or
+    with this event time and an offset before `offset`, are published or dropped. `number`: the number of the
+    first reading that is neither, by event time.
+    """
+
+    decided: int
+    floor: int
+    time: int
+    offset: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """A shard's durable commit (protocol.md, rule 3). The defaults are those of a shard that was never
     read.
 
-    All readings before the offset `done` are published or dropped. `high`: greatest event time read,
-    microseconds, -1 before the first tuple. `version`: the plan version under which the shard works, 0 before
-    the first. `activation`: the event time from which that version applies.
+    All readings before the offset `done` are published or dropped, and a restart reads from there. `high`:
+    greatest event time read, microseconds, -1 before the first tuple. `version`: the plan version under which
+    the shard works, 0 before the first. `activation`: the event time from which that version applies.
 
     `born`: wall clock, microseconds, when the shard was first read. The position of a counted tuple is `born`
     plus the tuple's offset. Therefore positions increase even if the commit is lost and the source is read
@@ -30,6 +50,12 @@ class Commit:
     activation: int = 0
     born: int = 0
     read: int = 0
+    watched: WatchedCommit | None = None  # None if no watched stream needs more than the rest
+
+    @property
+    def decided(self) -> int:
+        """All readings before this offset are published or dropped by the topics of the stream itself."""
+        return self.done if self.watched is None else self.watched.decided
 
     def to_metadata(self) -> str:
         """The text that is stored with a Kafka offset; `done` is the offset itself.
@@ -39,6 +65,8 @@ class Commit:
         """
         fields = asdict(self)
         del fields["done"]
+        if self.watched is None:
+            del fields["watched"]
         return orjson.dumps(fields).decode()
 
     @staticmethod
@@ -54,9 +82,10 @@ class Commit:
         try:
             fields = orjson.loads(metadata)
             high, version, activation = (int(fields[name]) for name in ("high", "version", "activation"))
-            # Releases before these two fields wrote neither.
+            # Earlier releases did not write these fields.
             born, read = (int(fields.get(name, 0)) for name in ("born", "read"))
-            return Commit(done, high, version, activation, born, read)
+            watched = WatchedCommit(**fields["watched"]) if "watched" in fields else None
+            return Commit(done, high, version, activation, born, read, watched)
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(
                 f"the metadata of the committed offset {done} was not written by an edge: {error!r}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +44,23 @@ class Origin(NamedTuple):
     born: int
 
 
+@dataclass(slots=True)
+class Ledger:
+    """Counts of tuples, and the records of tuples that could still be lost.
+
+    `unsafe` has the offset of the first reading in each such record by the record's token; on watched
+    streams, the reading's number.
+    """
+
+    counts: Counts = field(default_factory=Counts)
+    unsafe: dict[int, int] = field(default_factory=dict)
+
+    def take_counts(self) -> Counts:
+        """The counts since the last call."""
+        counts, self.counts = self.counts, Counts()
+        return counts
+
+
 class Outbox:
     """Records in the order in which they must be sent. Each has a token, which identifies it when it is
     reported as safe.
@@ -51,8 +69,7 @@ class Outbox:
     def __init__(self, shedder: Shedder | None = None) -> None:
         """`shedder` drops retained tuples while its `share` is above 0."""
         self.records: deque[Record] = deque()
-        self.counts = Counts()
-        self.unsafe: dict[int, int] = {}  # source offset of the first reading in a record, by its token
+        self.raw, self.watched = Ledger(), Ledger()
         self.final_version = 0  # plan version under which the final records went out
         self._tokens = 0
         self._finals: set[int] = set()  # tokens of final records that aren't safe
@@ -72,9 +89,9 @@ class Outbox:
 
     def add_dead_letter(self, letter: DeadLetter, arrival: int) -> None:
         """Add the dead letter of a reading. `arrival`: wall clock in milliseconds."""
-        self.counts.dead += 1
+        self.raw.counts.dead += 1
         token = self.token()
-        self.unsafe[token] = letter.offset
+        self.raw.unsafe[token] = letter.offset
         headers = letter.headers()
         self.records.append(
             Record(token, DEAD_LETTERS, ANY_PARTITION, None, letter.payload, arrival, headers)
@@ -101,23 +118,26 @@ class Outbox:
         *,
         stream: StreamPlan,
         origin: Origin,
+        ledger: Ledger,
         late: Int64s | None,
         now: int,
         reached: Progress,
     ) -> None:
-        """Add the tuples at `rows` of a chunk, except those that are shed. `late`: the ids of late tuples,
-        ascending. `reached`: for each output partition, the last progress that was sent, if any.
+        """Add the tuples at `rows` of a chunk, except those that are shed. `ledger`: `raw`, or `watched` if
+        the offsets of the chunk are numbers. `late`: the ids of late tuples, ascending. `reached`: for each
+        output partition, the last progress that was sent, if any.
         """
-        rows = self._shed(topic, chunk, rows, origin=origin, now=now, reached=reached)
+        rows = self._shed(topic, chunk, rows, origin=origin, ledger=ledger, now=now, reached=reached)
         if len(rows) == 0:
             return
         behind = np.isin(chunk.ids[rows], late) if late is not None else np.zeros(len(rows), np.bool_)
         # Late tuples have a count of their own.
-        self.counts.published += int(np.count_nonzero(~chunk.published[rows] & ~behind))
+        counts = ledger.counts
+        counts.published += int(np.count_nonzero(~chunk.published[rows] & ~behind))
         chunk.published[rows] = True
         batch = chunk.batch
         # A reading may have come since this turn began, and the clock may be set back.
-        self.counts.holds.append(np.maximum(now - batch.arrivals[rows], 0))
+        counts.holds.append(np.maximum(now - batch.arrivals[rows], 0))
         codes = chunk.codes[topic.serial][rows]
         encoded = topic.keys.encoded
         keys = [encoded[code] for code in codes.tolist()]
@@ -133,10 +153,10 @@ class Outbox:
             values = encode(columns, placed_tails(shard, version, activation, places, behind.tolist()))
         else:
             values = encode(columns, [tail(shard, version, activation, late is not None)] * len(rows))
-        self.counts.published_bytes += sum(map(len, keys)) + sum(map(len, values))
+        counts.published_bytes += sum(map(len, keys)) + sum(map(len, values))
         tokens = range(self._tokens + 1, self._tokens + 1 + len(keys))
         self._tokens = tokens[-1]
-        self.unsafe.update(zip(tokens, batch.offsets[rows].tolist(), strict=True))
+        ledger.unsafe.update(zip(tokens, batch.offsets[rows].tolist(), strict=True))
         self.records.extend(
             records(
                 tokens,
@@ -155,6 +175,7 @@ class Outbox:
         rows: Int64s,
         *,
         origin: Origin,
+        ledger: Ledger,
         now: int,
         reached: Progress,
     ) -> Int64s:
@@ -170,7 +191,7 @@ class Outbox:
         if kept is None or kept.all():
             return rows
         gone = rows[~kept]
-        self.counts.shed += len(gone)
+        ledger.counts.shed += len(gone)
         chunk.published[gone] = True  # omission did not drop them
         partitions = topic.keys.partitions(chunk.codes[topic.serial][gone])
         name = topic.plan.name
@@ -179,8 +200,8 @@ class Outbox:
             offset = int(chunk.batch.offsets[dropped].min())
             found = self._spans.add(name, partition, chunk.batch.times[dropped])
             if isinstance(found, int):
-                if found in self.unsafe:
-                    self.unsafe[found] = min(self.unsafe[found], offset)
+                if found in ledger.unsafe:
+                    ledger.unsafe[found] = min(ledger.unsafe[found], offset)
                 continue
             time = reached.get((name, partition), START_OF_TIME)
             known = None if time == START_OF_TIME else time
@@ -188,7 +209,7 @@ class Outbox:
             value = encode_alone(topic.schema, envelope)
             token = self.add(name, partition, value, now)
             self._spans.sent(name, partition, found, token)
-            self.unsafe[token] = offset
+            ledger.unsafe[token] = offset
         left: Int64s = rows[kept]
         return left
 
@@ -196,7 +217,8 @@ class Outbox:
         """The record of this token can't be lost any more: Kafka has it, or it is in the spool and the shard
         can't move to another edge.
         """
-        if self.unsafe.pop(token, None) is None and token in self._finals:
+        carried = [ledger.unsafe.pop(token, None) for ledger in (self.raw, self.watched)]
+        if carried == [None, None] and token in self._finals:
             self._finals.discard(token)
             if not self._finals:
                 self.final_version = self._finals_version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -31,10 +32,22 @@ class Batch:
         """The columns by the names that expressions of entries and checks use."""
         return {("", name): column for name, column in self.columns.items()}
 
-    def take(self, rows: np.ndarray) -> Batch:
-        """The given rows (indices or a mask)."""
+    def take(self, rows: np.ndarray | slice) -> Batch:
+        """The given rows (indices, a mask, or a slice, which copies nothing)."""
         columns = {name: column.take(rows) for name, column in self.columns.items()}
         return Batch(columns, self.times[rows], self.offsets[rows], self.arrivals[rows])
+
+    @classmethod
+    def concat(cls, batches: Sequence[Batch]) -> Batch:
+        """The tuples of several batches, at least one, one batch after the other."""
+        if len(batches) == 1:
+            return batches[0]
+        return cls(
+            {name: Vector.concat([b.columns[name] for b in batches]) for name in batches[0].columns},
+            np.concatenate([b.times for b in batches]),
+            np.concatenate([b.offsets for b in batches]),
+            np.concatenate([b.arrivals for b in batches]),
+        )
 
 
 @dataclass(slots=True)
@@ -61,17 +74,10 @@ class Chunk:
 
         A tuple that arrived before a topic existed has the code -1 for that topic. Nothing reads this code.
         """
-        batches = [chunk.batch for chunk in chunks]
-        columns = {name: Vector.concat([b.columns[name] for b in batches]) for name in batches[0].columns}
         topics = set().union(*(chunk.codes for chunk in chunks))
         return cls(
             np.concatenate([chunk.ids for chunk in chunks]),
-            Batch(
-                columns,
-                np.concatenate([b.times for b in batches]),
-                np.concatenate([b.offsets for b in batches]),
-                np.concatenate([b.arrivals for b in batches]),
-            ),
+            Batch.concat([chunk.batch for chunk in chunks]),
             {
                 topic: np.concatenate(
                     [chunk.codes.get(topic, np.full(len(chunk.ids), -1, np.int64)) for chunk in chunks]

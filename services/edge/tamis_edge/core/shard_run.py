@@ -21,12 +21,14 @@ from tamis_edge.core.commit import Commit
 from tamis_edge.core.counts import Counts
 from tamis_edge.core.max_ahead import limit
 from tamis_edge.core.messages.keys import Int64s
-from tamis_edge.core.outbox import Origin, Outbox
+from tamis_edge.core.outbox import Ledger, Origin, Outbox
 from tamis_edge.core.progress import START_OF_TIME, Progress, SentProgress
-from tamis_edge.core.rows import Batch
+from tamis_edge.core.retiring import end_of_reread, retires_definition
+from tamis_edge.core.rows import Batch, Chunk
 from tamis_edge.core.served_topics import ServedTopics
 from tamis_edge.core.shedding import Shedder
 from tamis_edge.core.topic_run import TopicRun
+from tamis_edge.core.watched.watched_streams import Start, WatchedStreams
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class _PendingCommit:
 
     commit: Commit
     progress: Progress
-    place: int  # the progress covers every tuple before this position
+    places: dict[str, int]  # by topic: the progress covers every tuple before this position
     final: bool  # the source had ended
 
 
@@ -73,7 +75,9 @@ class ShardRun:
         self.version, self.activation, self.high = commit.version, commit.activation, commit.high
         # Rebuilt from the replay, never taken from the commit: `wm_anew`.
         self.watermark = START_OF_TIME
-        self.next_offset = self._expected = commit.done
+        # Readings before `_decided` are read again only for the series of watched streams.
+        self._decided = commit.decided
+        self.next_offset = self._expected = commit.done if plan.watched(stream) else commit.decided
         self.ended = False
         self.acknowledged: tuple[int, int] | None = None
         self._outbox = Outbox(shedder)
@@ -81,11 +85,14 @@ class ShardRun:
         self._now, self._replayed = now, replayed
         self._next_id = 0
         self._served = ServedTopics(plan.partitions)
+        self.watched = WatchedStreams(stream, commit, self._outbox.watched, self._send_watched)
         self._pending: _PendingCommit | None = None
         self._sent_progress = SentProgress()
         self._reached: Progress = {}  # of the last commit
         self._retiring = False
-        self._reread_end = self._end_of_reread(commit, plan)
+        # Before this offset all readings were read by an earlier run.
+        self._read_before = commit.read if commit.watched is not None else 0
+        self._reread_end = end_of_reread(plan, stream, commit)
         if self._reread_end:
             self._serve(plan, whole=True)
         else:
@@ -103,10 +110,11 @@ class ShardRun:
         tuples.
         """
         self._now = max(self._now, now)
-        self._retiring = self._retires_definition(plan)
+        self._retiring = retires_definition(plan, self.stream_name, self.durable.version)
         if self._retiring:
             for topic in self._served.topics.values():
                 self._publish(topic, topic.release())
+            self.watched.publish_held()
         stream, latest = plan.stream(self.stream_name), self.high
         if stream is not None and stream.anew > self.version:
             latest = self._begin_anew(stream)
@@ -119,27 +127,13 @@ class ShardRun:
         """True if readings after the commit must be read again before the shard uses another plan."""
         return self.next_offset < self._reread_end
 
-    def _end_of_reread(self, commit: Commit, plan: Plan) -> int:
-        """The offset up to which readings belong to the commit's plan although they are read again
-        (`replay_version`); 0 if there are none. A definition that `plan` retires may have to count them.
-        """
-        stream = plan.stream(self.stream_name)
-        if stream is not None and stream.anew > commit.version:
-            return 0  # no definition counts readings from before the restart of its time
-        return commit.read if commit.done < commit.read and self._retires_definition(plan) else 0
-
-    def _retires_definition(self, plan: Plan) -> bool:
-        """True if the plan retires a definition of the stream that was in use under the commit's plan."""
-        old = {name for name, successor in plan.retiring.items() if successor > self.durable.version}
-        return bool(old) and any(
-            f"{definition.alert}@{definition.version}" in old
-            for definition in plan.definitions
-            if any(source.stream == self.stream_name for source in definition.inputs)
-        )
-
     def _serve(self, plan: Plan, *, whole: bool = False) -> None:
         """Give the topics the plan's entries. `whole`: nothing is omitted."""
         self._served.serve(plan, plan.stream(self.stream_name), self._publish, whole=whole)
+        floor = self.high if self.high >= 0 else START_OF_TIME
+        number = max(self._now - self._born, 0)  # greater than that of any earlier reading
+        start = Start(floor, self.next_offset, self.watermark, number)
+        self.watched.serve(plan, start, whole=whole)
 
     def _begin_anew(self, stream: StreamPlan) -> int:
         """Forget the event time that was reached, because a reading from the future has moved it. Returns the
@@ -150,25 +144,35 @@ class ShardRun:
         self.high = -1
         if not self.ended:
             self.watermark = START_OF_TIME
+            self.watched.begin_anew(self.next_offset)
         return latest if most is None else min(latest, self._now + most)
 
     # ---- tuples
 
     def take(self, batch: Batch, now: int) -> None:
         """Take tuples in order; `batch.offsets` ascend and are at least `next_offset`."""
-        stream, n = self._served.stream, len(batch)
+        stream = self._served.stream
         assert stream is not None
         self._now = now
-        if n == 0:
+        if len(batch) == 0:
             return
         batch = self._positioned(batch, stream)
+        new = batch if batch.offsets[0] >= self._decided else batch.take(batch.offsets >= self._decided)
+        if len(new):
+            self._take(new, stream.delay)
+        if self.watched:
+            self.watched.take(batch, stream.delay)
+        self.settle(now)
+
+    def _take(self, batch: Batch, delay: int) -> None:
+        n = len(batch)
         ids = np.arange(self._next_id, self._next_id + n, dtype=np.int64)
         self._next_id += n
         # The watermark as each tuple met it: a tuple is late behind those before it, in its batch or not.
-        reached = np.maximum.accumulate(np.append(self.watermark, batch.times - stream.delay))
+        reached = np.maximum.accumulate(np.append(self.watermark, batch.times - delay))
         late = batch.times < reached[:-1]
         matched = self._served.match(batch)
-        counts = self._outbox.counts
+        counts = self._outbox.raw.counts
         counts.filtered += n - int(np.count_nonzero(matched.concerned))
         counts.late += int(np.count_nonzero(matched.concerned & late))
         self._served.keep(ids, batch, matched)
@@ -178,14 +182,14 @@ class ShardRun:
             self._offer(topic, ids, batch, codes=matched.codes[topic.serial], in_time=in_time, late=behind)
         self.watermark = int(reached[-1])
         self.high = max(self.high, int(batch.times.max()))
-        self.settle(now)
 
     def _positioned(self, batch: Batch, stream: StreamPlan) -> Batch:
         """The batch with the times that omission uses. The next offset moves behind the batch."""
         if int(batch.offsets[0]) < self._expected:
             # Its source was made anew: its tuples are no duplicates of those before.
             self._born = max(self._now, self._born + self._expected)
-            self._reread_end = 0
+            self._reread_end = self._decided = self._read_before = 0
+            self.watched.source_begins_anew(int(batch.offsets[0]))
         self.next_offset = self._expected = int(batch.offsets[-1]) + 1
         if stream.time is None:
             # The position of a tuple is its time where a stream has none.
@@ -204,6 +208,10 @@ class ShardRun:
             self._publish(topic, np.union1d(kept, late), late)
         else:
             self._publish(topic, kept)
+
+    def is_decided(self, offset: int) -> bool:
+        """True if a reading is read again only for the series of watched streams."""
+        return offset < self._decided
 
     def add_dead_letter(self, letter: DeadLetter, arrival: int) -> None:
         """Send a reading to the dead letters. Its offset is done when the dead letter is safe.
@@ -225,22 +233,25 @@ class ShardRun:
             return
         if stream.idle_timeout is not None:
             self.watermark = max(self.watermark, now - stream.idle_timeout - stream.delay)
+            self.watched.advance(self.watermark)
 
     def finish(self) -> None:
         """The source has ended: no more tuples can arrive."""
         self._reread_end = 0
         self.ended = True
         self.watermark = int(NEVER)
+        self.watched.advance(self.watermark)
 
     def settle(self, now: int) -> None:
         """Decide on all tuples for which watermark and clock allow it."""
         self._now = now
         for topic in self._served.topics.values():
             self._publish(topic, topic.decide(self.watermark, now))
+        self.watched.settle(now)
 
     def next_deadline(self) -> int | None:
         """The time at which `settle` has to be called even if no tuple arrives."""
-        deadlines = [topic.next_deadline() for topic in self._served.topics.values()]
+        deadlines = [topic.next_deadline() for topic in self._topics().values()]
         return min((at for at in deadlines if at is not None), default=None)
 
     # ---- records that are safe, and commits
@@ -253,11 +264,14 @@ class ShardRun:
 
     def carries_tuple(self, token: int) -> bool:
         """True if the record has readings. Progress and final records, which have none, can be made again."""
-        return token in self._outbox.unsafe
+        return token in self._outbox.raw.unsafe or token in self._outbox.watched.unsafe
 
     def place(self, token: int) -> int:
-        """The position in the source of the first reading in a record of readings."""
-        return self._born + self._outbox.unsafe[token]
+        """The position of the first reading in a record of readings: in the source, or below 0 by its number
+        on watched streams, falling.
+        """
+        number = self._outbox.watched.unsafe.get(token)
+        return self._born + self._outbox.raw.unsafe[token] if number is None else ~number
 
     def retract(self, token: int) -> None:
         """This progress or final record was not sent and must be made again."""
@@ -270,22 +284,31 @@ class ShardRun:
 
         The progress of this moment is sent when the commit is durable.
         """
-        unsafe = self._outbox.unsafe
-        if self._pending is not None or (self.settling and self._retiring and unsafe):
+        unsafe = self._outbox.raw.unsafe
+        if self._pending is not None or (self.settling and self._retiring and self.unsafe):
             return None
         held = self._served.held()
         ids = np.unique(np.concatenate([np.empty(0, np.int64), *(ids for ids, _ in held.values())]))
-        self._outbox.counts.omitted += self._served.forget_decided(ids)
+        self._outbox.raw.counts.omitted += self._served.forget_decided(ids)
         first = [min(unsafe.values())] if unsafe else []
         if len(ids):
             first.append(self._served.offset(ids[:1]))
-        done = min(first, default=self.next_offset)
-        read = max(self.next_offset, self._reread_end)
-        commit = Commit(done, self.high, self.version, self.activation, self._born, read)
+        decided = max(min(first, default=self.next_offset), self._decided)
         place = self._born + self.next_offset
-        progress = self._served.progress(held, self.watermark, place)
+        progress = dict(self._served.progress(held, self.watermark, place))
+        done, watched = decided, None
+        if self.watched:
+            done, watched = self.watched.commit(decided, self.next_offset)
+            progress |= self.watched.progress(self._born)
+        elif self.next_offset < self._decided:
+            # The plan that had watched streams may come back.
+            done, watched = self.durable.done, self.durable.watched
+        read = max(self.next_offset, self._reread_end, self._read_before)
+        commit = Commit(done, self.high, self.version, self.activation, self._born, read, watched)
+        places = {name: place for name in self._served.topics}
+        places |= {name: self.watched.place(self._born) for one in self.watched.served for name in one.topics}
         final = self.ended and done == self.next_offset
-        self._pending = _PendingCommit(commit, progress, place, final)
+        self._pending = _PendingCommit(commit, progress, places, final)
         return commit
 
     def committed(self, now: int) -> None:
@@ -296,8 +319,9 @@ class ShardRun:
         self.acknowledged = (commit.version, commit.activation)
         self._retiring &= commit.version != self.version
         self._reached = pending.progress
-        stream, topics = self._served.stream, self._served.topics
+        stream, topics = self._served.stream, self._topics()
         timed = stream is not None and stream.time is not None
+        schemas = {name: one for served in self._all_served() for name, one in served.schemas.items()}
         for topic, partition, time in self._sent_progress.changed(pending.progress, commit.version, now):
             known = topics.get(topic)
             envelope = progress_envelope(
@@ -305,9 +329,9 @@ class ShardRun:
                 commit.version,
                 commit.activation,
                 time if timed and time != START_OF_TIME else None,
-                place=pending.place if known is not None and known.plan.counted else None,
+                place=pending.places.get(topic) if known is not None and known.plan.counted else None,
             )
-            value = encode_alone(self._served.schemas.get(topic), envelope)
+            value = encode_alone(schemas.get(topic), envelope)
             self._outbox.add(topic, partition, value, now)
         if pending.final and commit.version == self.version:
             self._outbox.add_finals(topics.values(), self._served.partitions, self._origin, now)
@@ -320,9 +344,11 @@ class ShardRun:
 
     def take_counts(self) -> Counts:
         """The counts since the last call."""
-        outbox = self._outbox
-        counts, outbox.counts = outbox.counts, Counts()
-        return counts
+        return self._outbox.raw.take_counts()
+
+    def take_watched_counts(self) -> Counts:
+        """The counts of tuples of watched streams since the last call."""
+        return self._outbox.watched.take_counts()
 
     @property
     def final_version(self) -> int:
@@ -337,7 +363,7 @@ class ShardRun:
         would count some of them and miss those between. Tuples that were read under the plan before must
         not be read again under a plan that retires a definition (`settled_first`).
         """
-        counted = any(topic.plan.counted for topic in self._served.topics.values())
+        counted = any(topic.plan.counted for topic in self._topics().values())
         return (counted or self._retiring) and self.durable.version != self.version
 
     @property
@@ -362,23 +388,35 @@ class ShardRun:
     @property
     def held(self) -> int:
         """The number of undecided tuples."""
-        return sum(len(ids) for ids, _ in self._served.held().values())
+        return sum(len(ids) for served in self._all_served() for ids, _ in served.held().values())
 
     @property
     def remembered(self) -> int:
         """The number of tuples that omission remembers, counted once for each entry."""
-        return sum(topic.size() for topic in self._served.topics.values())
+        return sum(topic.size() for topic in self._topics().values())
 
     @property
     def unsafe(self) -> int:
         """The number of records of readings that are not safe yet."""
-        return len(self._outbox.unsafe)
+        return len(self._outbox.raw.unsafe) + len(self._outbox.watched.unsafe)
+
+    @property
+    def read_again(self) -> int:
+        """The number of readings that a restart would read again."""
+        return self.next_offset - self.durable.done
 
     # ---- inside
 
     @property
     def _origin(self) -> Origin:
         return Origin(self.shard, self.version, self.activation, self._born)
+
+    def _all_served(self) -> tuple[ServedTopics, ...]:
+        return self._served, *self.watched.served
+
+    def _topics(self) -> dict[str, TopicRun]:
+        """All topics by name."""
+        return {name: topic for served in self._all_served() for name, topic in served.topics.items()}
 
     def _publish(self, topic: TopicRun, ids: Int64s, late: Int64s | None = None) -> None:
         """Send tuples on; `ids` and those among them that are `late` ascend."""
@@ -387,13 +425,35 @@ class ShardRun:
         stream = self._served.stream
         assert stream is not None
         for chunk, rows in self._served.rows.find(ids):
-            self._outbox.add_tuples(
-                topic,
-                chunk,
-                rows,
-                stream=stream,
-                origin=self._origin,
-                late=late,
-                now=self._now,
-                reached=self._reached,
-            )
+            self._send(topic, chunk, rows, stream, late, ledger=self._outbox.raw)
+
+    def _send_watched(
+        self, topic: TopicRun, chunk: Chunk, rows: Int64s, stream: StreamPlan, late: Int64s | None
+    ) -> None:
+        """Send tuples of a watched stream on. Late tuples have offsets, the others numbers."""
+        ledger = self._outbox.watched
+        if late is not None:
+            ledger = Ledger(ledger.counts, self._outbox.raw.unsafe)
+        self._send(topic, chunk, rows, stream, late, ledger=ledger)
+
+    def _send(
+        self,
+        topic: TopicRun,
+        chunk: Chunk,
+        rows: Int64s,
+        stream: StreamPlan,
+        late: Int64s | None,
+        *,
+        ledger: Ledger,
+    ) -> None:
+        self._outbox.add_tuples(
+            topic,
+            chunk,
+            rows,
+            stream=stream,
+            origin=self._origin,
+            ledger=ledger,
+            late=late,
+            now=self._now,
+            reached=self._reached,
+        )

@@ -28,7 +28,7 @@ class ShardSender(Sender, Protocol):
     out: deque[Record]
 
     def place(self, token: int) -> int:
-        """The position in the source of the first reading in the record."""
+        """The position of the first reading in the record: in the source, or below 0 on a watched stream."""
         ...
 
     def retract(self, token: int) -> None:

@@ -68,6 +68,8 @@ class Intake:
 
     def _reject(self, run: ShardRun, delivery: Delivery, row: int, reason: Reason, error: str) -> None:
         source, offset = self._source, int(delivery.offsets[row])
+        if run.is_decided(offset):
+            return
         payload = delivery.payload(row)
         letter = DeadLetter(payload, "edge", source.topic, source.partition, offset, reason, error)
         run.add_dead_letter(letter, int(delivery.arrivals[row]) // 1000)

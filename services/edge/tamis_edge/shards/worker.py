@@ -90,8 +90,9 @@ class Worker:
         """
         found = self.source.committed()
         if found is not None and not self._commits.pending:
-            self._start(found[0].done, self._decode_for(plan))
-            self._listening = found[0].done, self._decode_for(plan)
+            # What is read again for the series of watched streams is no new reading.
+            self._start(found[0].decided, self._decode_for(plan))
+            self._listening = found[0].decided, self._decode_for(plan)
 
     def _start(self, offset: int, decoder: Decoder) -> None:
         """Let the source deliver from `offset` on. A fetch from this offset that is already in progress is
@@ -120,10 +121,10 @@ class Worker:
             source.name, source.stream, commit, plan, self._shedder, now=now, replayed=source.replayed
         )
         self.run, self._unknown = run, False
-        self._start(commit.done, decoder)
+        self._start(run.next_offset, decoder)
         self._commits.due(0)
         _log.info(
-            "this edge now serves the shard", shard=self.source.name, plan=plan.version, offset=commit.done
+            "this edge now serves the shard", shard=source.name, plan=plan.version, offset=run.next_offset
         )
 
     def _take_up_unknown(self) -> None:
@@ -141,9 +142,9 @@ class Worker:
         """Stop the run. Readings that are not committed come again when the shard is listed again."""
         run, found, decoder = self.run, self.source.committed(), self._intake.decoder
         waits = self._planned and not self._unknown and not self._commits.pending and self._unread is None
-        if run and found and decoder and waits and run.next_offset == found[0].done:
+        if run and found and decoder and waits and run.next_offset == found[0].decided:
             # All that was read is committed: the fetch that is under way is for when it is listed again.
-            self._listening = found[0].done, decoder
+            self._listening = found[0].decided, decoder
         else:
             self._stop()
         self.run = None

@@ -14,12 +14,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
+
+import orjson
 
 from tamis.errors import UnavailableError
 from tamis.telemetry.essential_threads import WorkerThread
-from tamis_edge.core.commit import Commit
+from tamis_edge.core.commit import Commit, WatchedCommit
 from tamis_edge.storage.database import give_back, open_database, roll_back
 from tamis_edge.storage.disk_errors import DiskError, refusal
 from tamis_edge.storage.reserve import Reserve
@@ -30,7 +32,7 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS shards (
   id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, next INTEGER NOT NULL DEFAULT 0,
   done INTEGER, high INTEGER, version INTEGER, activation INTEGER, final INTEGER NOT NULL DEFAULT 0,
-  born INTEGER NOT NULL DEFAULT 0, read INTEGER NOT NULL DEFAULT 0
+  born INTEGER NOT NULL DEFAULT 0, read INTEGER NOT NULL DEFAULT 0, watched TEXT
 );
 CREATE TABLE IF NOT EXISTS readings (
   shard INTEGER NOT NULL, seq INTEGER NOT NULL, arrival INTEGER NOT NULL, payload BLOB NOT NULL,
@@ -74,6 +76,8 @@ class Journal:
         for column in ("born", "read"):
             if column not in known:  # the file of an older release
                 self._write.execute(f"ALTER TABLE shards ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
+        if "watched" not in known:
+            self._write.execute("ALTER TABLE shards ADD COLUMN watched TEXT")
         try:
             self._read = open_database(path, _SCHEMA)
         except UnavailableError:
@@ -131,8 +135,18 @@ class Journal:
                 db.execute(f"DELETE {gone}", (number, commit.done))
             db.execute(
                 "UPDATE shards SET done = ?, high = ?, version = ?, activation = ?, born = ?, read = ?,"
-                " final = ? WHERE id = ?",
-                (*astuple(commit), final, number),
+                " watched = ?, final = ? WHERE id = ?",
+                (
+                    commit.done,
+                    commit.high,
+                    commit.version,
+                    commit.activation,
+                    commit.born,
+                    commit.read,
+                    _watched_out(commit),
+                    final,
+                    number,
+                ),
             )
             with self._lock:
                 self._rows[shard] = self._rows.get(shard, 0) - count
@@ -145,11 +159,13 @@ class Journal:
         has none.
         """
         row = self._read.execute(
-            "SELECT done, high, version, activation, born, read, final FROM shards WHERE name = ?", (shard,)
+            "SELECT done, high, version, activation, born, read, watched, final FROM shards WHERE name = ?",
+            (shard,),
         ).fetchone()
         if row is None or row[0] is None:
             return Commit(), False
-        return Commit(*row[:6]), bool(row[6])
+        *fields, watched, final = row
+        return _with_watched(Commit(*fields), watched), bool(final)
 
     def read(self, shard: str, first: int, limit: int, size: int) -> list[Reading]:
         """Rows from offset `first` on: at most `limit`, and until they have `size` bytes."""
@@ -306,3 +322,19 @@ class Journal:
 
     def _dead(self) -> UnavailableError:
         return UnavailableError("the journal is closed, or its thread has ended", where=str(self._path))
+
+
+def _watched_out(commit: Commit) -> str | None:
+    if commit.watched is None:
+        return None
+    return orjson.dumps([commit.done, commit.read, *astuple(commit.watched)]).decode()
+
+
+def _with_watched(commit: Commit, text: str | None) -> Commit:
+    """The commit with its part about watched streams. An earlier release has left that of another commit."""
+    if text is None:
+        return commit
+    done, read, *fields = orjson.loads(text)
+    if (done, read) != (commit.done, commit.read):
+        return commit
+    return replace(commit, watched=WatchedCommit(*fields))

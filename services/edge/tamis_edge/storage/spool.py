@@ -61,20 +61,24 @@ class Spool:
         """
         return self._taken < self._last
 
-    def delete_from(self, shard: str, done: int) -> None:
-        """Delete a shard's records from the place `done` on. It is called at the start, before any record
-        is taken.
+    def delete_from(self, shard: str, done: int, number: int | None = None) -> None:
+        """Delete a shard's records from the place `done` on, and those of watched streams from `number` on.
+        It is called at the start, before any record is taken.
 
         The source delivers their readings again. Other readings were in flight to Kafka when the edge died
         and are delivered again, too. If the spooled records stayed, they would be sent before those, out of
         the order on which counting relies (`docs/decisions/0027`).
         """
-        self._delete("DELETE FROM records WHERE shard = ? AND place >= ?", [(shard, done)])
+        # Records of watched streams have places below 0: see `ShardRun.place`.
+        last = -(2**63) if number is None else ~number
+        self._delete(
+            "DELETE FROM records WHERE shard = ? AND (place >= ? OR place <= ?)", [(shard, done, last)]
+        )
         self._count()
 
     def append(self, shard: str, records: Sequence[Record], places: Sequence[int]) -> None:
         """Write records of a shard, in order. They are on disk when this returns. `places`: for each, the
-        position in the source of its first reading.
+        position of its first reading (`ShardRun.place`).
 
         Raises:
             DiskError: the disk refuses them; none was written.

@@ -114,9 +114,9 @@ def test_a_shed_tuple_is_not_done_before_its_span_is_safe() -> None:
     assert run.carries_tuple(record.token)  # the spool has to take it
     assert durable(run).done == 0
     # What is shed into the same span waits for the same record, also where its offset is lower.
-    run._outbox.unsafe[record.token] = 9
+    run._outbox.raw.unsafe[record.token] = 9
     readings(run, 5, range(1))
-    assert run._outbox.unsafe[record.token] == 5
+    assert run._outbox.raw.unsafe[record.token] == 5
     run.safe(record.token)
     assert durable(run).done == 6
 
