@@ -61,6 +61,55 @@ EDGE = build(
             ),
         ),
         Row(
+            "Patterns",
+            (
+                Panel(
+                    "Matching readings by pattern",
+                    (
+                        (
+                            rate(
+                                "tamis_edge_pattern_matches_total",
+                                by="stream, pattern",
+                                where='edge=~"$edge"',
+                            ),
+                            "{{stream}} {{pattern}}",
+                        ),
+                    ),
+                    unit="ops",
+                ),
+                Panel(
+                    "Tuples that similar() lets pass",
+                    (
+                        (
+                            rate(
+                                "tamis_edge_watched_tuples_total",
+                                by="stream, decision",
+                                where='edge=~"$edge"',
+                            ),
+                            "{{stream}} {{decision}}",
+                        ),
+                    ),
+                    unit="ops",
+                ),
+                Panel(
+                    "Keys, and readings that wait for the watermark",
+                    (
+                        ('tamis_edge_series{edge=~"$edge"}', "{{edge}} {{stream}} keys"),
+                        ('tamis_edge_waiting_tuples{edge=~"$edge"}', "{{edge}} {{stream}} waiting"),
+                    ),
+                ),
+                Panel(
+                    "Memory of the readings compared with patterns",
+                    (('tamis_edge_series_bytes{edge=~"$edge"}', "{{edge}} {{stream}}"),),
+                    unit="bytes",
+                ),
+                Panel(
+                    "Readings that a restart would read again",
+                    (('tamis_edge_read_again{edge=~"$edge"}', "{{edge}} {{stream}}"),),
+                ),
+            ),
+        ),
+        Row(
             "What waits",
             (
                 Panel(

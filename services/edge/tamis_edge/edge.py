@@ -257,7 +257,7 @@ class Edge:
 
     def _forget(self, worker: Worker) -> None:
         if worker.run is not None:
-            self._telemetry.count(worker.label, worker.run.take_counts())
+            self._telemetry.count(worker.label, worker.run)
 
     def _last_commit(self, shard: str) -> Commit | None:
         worker = self.workers.get(shard)

@@ -163,8 +163,8 @@ class PlanReader:
                 return False
         if missing := needed(plan):
             self._refuse(
-                f"plan {plan.version}: a derived stream needs {', '.join(missing)}; set {SETTING} to the "
-                "modules that have it, where this edge starts"
+                f"plan {plan.version}: a derived stream or similar() needs {', '.join(missing)}; set "
+                f"{SETTING} to the modules that have it, where this edge starts"
             )
             self._stopping.wait(RETRY)
             return False

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from tamis.telemetry.metrics import Metrics
-from tamis_edge.core.counts import Counts
 from tamis_edge.core.progress import START_OF_TIME
+from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.shards.worker import Worker
 from tamis_edge.storage.journal import Journal
 from tamis_edge.storage.spool import Spool
 
 DECISIONS = ("published", "omitted", "filtered", "late", "dead")
+# Of tuples of watched streams. How many pass no filter is not counted.
+WATCHED_DECISIONS = ("published", "omitted", "late")
+
+# Gauges of streams that queries compare with patterns.
+OF_WATCHED = (
+    "tamis_edge_series",
+    "tamis_edge_series_bytes",
+    "tamis_edge_waiting_tuples",
+    "tamis_edge_read_again",
+)
 
 # Gauges of shards that the edge may lose, or that have a value only at times.
 OF_SHARDS = (
@@ -28,6 +38,7 @@ class EdgeTelemetry:
 
     def __init__(self, metrics: Metrics, edge: str) -> None:
         self._metrics, self._edge = metrics, edge
+        self._watched: set[str] = set()  # streams with the metrics of `OF_WATCHED`
 
     def show(
         self,
@@ -54,16 +65,27 @@ class EdgeTelemetry:
         held: dict[str, int] = defaultdict(int)
         remembered: dict[str, int] = defaultdict(int)
         inbox: dict[str, int] = defaultdict(int)
+        watched: dict[str, Counter[str]] = defaultdict(Counter)
         with metrics.replacing(*OF_SHARDS):
             for worker in workers:
                 stream, shard = worker.label, worker.source.name
-                inbox[stream] += journal.rows(shard)
-                run = worker.run
+                rows, run = journal.rows(shard), worker.run
+                inbox[stream] += rows
                 if run is None:
                     continue
-                self.count(stream, run.take_counts())
+                if rows:
+                    # Decided readings that stay only because a restart would need them.
+                    inbox[stream] -= run.durable.decided - run.durable.done
+                self.count(stream, run)
                 held[stream] += run.held
                 remembered[stream] += run.remembered
+                if run.watched:
+                    watched[stream] += Counter(
+                        tamis_edge_series=run.watched.series,
+                        tamis_edge_series_bytes=run.watched.bytes,
+                        tamis_edge_waiting_tuples=run.watched.waiting,
+                        tamis_edge_read_again=run.read_again,
+                    )
                 labels = {"edge": edge, "stream": stream, "shard": shard}
                 metrics.set("tamis_edge_shard_plan_version", run.version, **labels)
                 if ahead := run.ahead(now):
@@ -76,15 +98,26 @@ class EdgeTelemetry:
             metrics.set("tamis_edge_held_tuples", held[stream], edge=edge, stream=stream)
             metrics.set("tamis_edge_state_tuples", remembered[stream], edge=edge, stream=stream)
 
-    def count(self, stream: str, counts: Counts) -> None:
+        for stream in watched.keys() | self._watched:
+            for name in OF_WATCHED:
+                metrics.set(name, watched[stream][name], edge=edge, stream=stream)
+        self._watched |= watched.keys()
+
+    def count(self, stream: str, run: ShardRun) -> None:
         """Add the counts of a run since they were last taken."""
         labels = {"edge": self._edge, "stream": stream}
+        counts, watched = run.take_counts(), run.take_watched_counts()
         for decision in DECISIONS:
             if amount := getattr(counts, decision):
                 self._metrics.inc("tamis_edge_tuples_total", amount, decision=decision, **labels)
-        for holds in counts.holds:
+        for decision in WATCHED_DECISIONS:
+            if amount := getattr(watched, decision):
+                self._metrics.inc("tamis_edge_watched_tuples_total", amount, decision=decision, **labels)
+        for holds in (*counts.holds, *watched.holds):
             self._metrics.observe_many("tamis_edge_hold_seconds", holds / 1e6, **labels)
-        if counts.shed:
-            self._metrics.inc("tamis_edge_shed_tuples_total", counts.shed, **labels)
-        if counts.published_bytes:
-            self._metrics.inc("tamis_edge_published_bytes_total", counts.published_bytes, **labels)
+        if shed := counts.shed + watched.shed:
+            self._metrics.inc("tamis_edge_shed_tuples_total", shed, **labels)
+        if size := counts.published_bytes + watched.published_bytes:
+            self._metrics.inc("tamis_edge_published_bytes_total", size, **labels)
+        for pattern, amount in run.watched.take_matches().items():
+            self._metrics.inc("tamis_edge_pattern_matches_total", amount, pattern=pattern, **labels)

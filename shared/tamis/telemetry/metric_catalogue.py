@@ -98,6 +98,50 @@ CATALOGUE: tuple[Metric, ...] = (
         LATENCY_BUCKETS,
     ),
     Metric(
+        "tamis_edge_pattern_matches_total",
+        "counter",
+        "Readings at which a window ends that matches a pattern, by the pattern as queries name it (ANY for "
+        "all patterns)",
+        ("edge", "stream", "pattern"),
+        "edge",
+    ),
+    Metric(
+        "tamis_edge_watched_tuples_total",
+        "counter",
+        "Tuples that pass the filter of a query with similar(), by decision: published, omitted, late. A "
+        "tuple counts once for each set of patterns with which queries compare the stream",
+        ("edge", "stream", "decision"),
+        "edge",
+    ),
+    Metric(
+        "tamis_edge_waiting_tuples",
+        "gauge",
+        "Readings that wait for the watermark before they are compared with patterns",
+        ("edge", "stream"),
+        "edge",
+    ),
+    Metric(
+        "tamis_edge_series",
+        "gauge",
+        "Keys whose readings are compared with patterns",
+        ("edge", "stream"),
+        "edge",
+    ),
+    Metric(
+        "tamis_edge_series_bytes",
+        "gauge",
+        "Memory of the readings that are compared with patterns",
+        ("edge", "stream"),
+        "edge",
+    ),
+    Metric(
+        "tamis_edge_read_again",
+        "gauge",
+        "Readings that a restart would read again, for streams whose readings are compared with patterns",
+        ("edge", "stream"),
+        "edge",
+    ),
+    Metric(
         "tamis_edge_watermark_seconds",
         "gauge",
         "Watermark of a shard, as event time",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from tamis.expressions.nodes import Expr
+from tamis.expressions.python_functions import FunctionError
 from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Columns
 from tamis.query.watches import Watch
@@ -23,8 +24,15 @@ class SeriesWatcher:
     whole numbers from 0, which the caller assigns densely, since memory grows with the greatest key.
     """
 
-    def __init__(self, watches: Sequence[Watch]) -> None:
-        """Raises `InputError` for a pattern that `tamis.similarity.Pattern` refuses."""
+    def __init__(
+        self, watches: Sequence[Watch], failed: Callable[[FunctionError], None] | None = None
+    ) -> None:
+        """Raises `InputError` for a pattern that `tamis.similarity.Pattern` refuses.
+
+        `failed` is called if a Python function fails in the value of a watch; its readings are gaps then.
+        Without `failed`, `push` raises the error.
+        """
+        self._failed = failed
         known = list(dict.fromkeys(watches))
         numbers = {watch: number for number, watch in enumerate(known)}
         self._numbers = [numbers[watch] for watch in watches]
@@ -70,7 +78,7 @@ class SeriesWatcher:
         found = []
         for group in self._groups:
             if group.value not in values:
-                values[group.value] = _readings(group.value, columns, count)
+                values[group.value] = self._readings(group.value, columns, count)
             matches = group.push(keys, values[group.value], spans)
             watch, place = group.watch[matches.pattern], group.place[matches.pattern]
             found.append((watch, matches.row, place, matches.distance, matches.scale, matches.shift))
@@ -100,6 +108,20 @@ class SeriesWatcher:
         if more > 0:
             self._last = np.concatenate([self._last, np.full(more, START)])
 
+    def _readings(self, value: Expr, columns: Columns, count: int) -> Floats:
+        """The values as doubles, NaN for NULL."""
+        try:
+            vector = evaluate(value, columns, count)
+        except FunctionError as error:
+            if self._failed is None:
+                raise
+            self._failed(error)
+            return np.full(count, np.nan)
+        readings = vector.data.astype(np.float64)
+        if vector.null is not None:
+            readings[vector.null] = np.nan
+        return readings
+
     def _nearest(
         self, found: Sequence[tuple[Int64s, Int64s, Int64s, Floats, Floats, Floats]], count: int
     ) -> Iterator[WatchedColumns]:
@@ -121,12 +143,3 @@ class SeriesWatcher:
             part = slice(ends[number], ends[number + 1])
             of = order[part]
             yield WatchedColumns(one, count, row[part], place[of], distance[of], scale[of], shift[of])
-
-
-def _readings(value: Expr, columns: Columns, count: int) -> Floats:
-    """The values as doubles, NaN for NULL."""
-    vector = evaluate(value, columns, count)
-    readings = vector.data.astype(np.float64)
-    if vector.null is not None:
-        readings[vector.null] = np.nan
-    return readings

@@ -34,10 +34,11 @@ def _calls(entry: Entry) -> tuple[Call, ...]:
 
 def needed(plan: Plan) -> tuple[str, ...]:
     """The missing functions without which the edge can't use a plan: those that compute columns of derived
-    streams.
+    streams, or values that are compared with patterns.
     """
     topics = [topic for stream in plan.streams for topic in stream.topics]
-    return missing(*(expr for topic in topics for _, expr in topic.select))
+    values = [watch.value for stream in plan.streams for watch in stream.watches]
+    return missing(*(expr for topic in topics for _, expr in topic.select), *values)
 
 
 def able(plan: Plan) -> Plan:

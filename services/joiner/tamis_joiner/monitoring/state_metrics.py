@@ -114,6 +114,7 @@ class StateMetrics:
             for stream in plan.streams
             for topic in stream.topics
         }
+        shown = {stream.name: stream.shards_of for stream in plan.streams}
         for definition in plan.definitions:
             if all(source.kept is None for source in definition.inputs):
                 # A plan of an older release has only one bound for the definition.
@@ -124,7 +125,7 @@ class StateMetrics:
                 longer = max((held.get(one.topic, 0) - one.interval for one in others), default=0)
                 most = source.kept.most(max(0, longer)) if source.kept else None
                 queries.setdefault(definition.alert, []).append(most)
-                topics.setdefault((source.stream, source.topic), []).append(most)
+                topics.setdefault((shown.get(source.stream, source.stream), source.topic), []).append(most)
         for query in plan.standing:
             panes = [(one.kept, held.get(one.topic, 0)) for one in query.inputs if one.kept is not None]
             bounds: list[int | None] = [of.most(longer) for of, longer in panes]

@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import orjson
@@ -141,7 +142,7 @@ class World:
     queue: list[Record] = field(default_factory=list)
     spool: list[tuple[int, Record]] = field(default_factory=list)
     sent: dict[int, tuple[int, Record]] = field(default_factory=dict)  # from the spool, in the queue
-    arrived: dict[tuple[str, int], list[dict[str, object]]] = field(default_factory=dict)
+    arrived: dict[tuple[str, int], list[dict[str, Any]]] = field(default_factory=dict)
     cut_off: bool = False
     most_reread: int = 0
 
@@ -247,21 +248,24 @@ class World:
             self.send()
             self.deliver()
             self.make_commit()
-            if self.run is not None and self.run.final_version == self.plan.version:
+            if self.ended():
                 return
         raise AssertionError("the shard does not come to its end")
+
+    def ended(self) -> bool:
+        return self.run is not None and self.run.final_version == self.plan.version
 
     def _arrive(self, record: Record) -> None:
         self.arrived.setdefault((record.topic, record.partition), []).append(orjson.loads(record.value))
 
-    def published(self, name: str) -> list[dict[str, object]]:
+    def published(self, name: str) -> list[dict[str, Any]]:
         """The tuples of a topic, partition after partition."""
         return [
             one
             for (of, _), values in sorted(self.arrived.items())
             if of == name
             for one in values
-            if "kind" not in one["_"]  # type: ignore[operator]
+            if "kind" not in one["_"]
         ]
 
 
@@ -293,12 +297,12 @@ def make_log(r: random.Random, delay: int, count: int) -> list[Reading]:
     return out
 
 
-def offsets(found: Sequence[dict[str, object]], log: Sequence[Reading]) -> Iterator[int]:
+def offsets(found: Sequence[dict[str, Any]], log: Sequence[Reading]) -> Iterator[int]:
     """The offsets of published tuples."""
     known = {reading.temp: reading.offset for reading in log if reading.temp is not None}
     for one in found:
-        assert "late" not in one["_"]  # type: ignore[operator]
-        yield known[one["temp"]]  # type: ignore[index]
+        assert "late" not in one["_"]
+        yield known[one["temp"]]
 
 
 def play(world: World, steps: int, plans: Sequence[Plan] = ()) -> None:
@@ -317,7 +321,7 @@ def play(world: World, steps: int, plans: Sequence[Plan] = ()) -> None:
     world.end()
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", range(2))
 @pytest.mark.parametrize("counted", [False, True])
 def test_each_match_is_published_and_nothing_else(block: int, counted: bool) -> None:
     matches = reread = 0
@@ -351,9 +355,8 @@ def test_each_match_is_published_and_nothing_else(block: int, counted: bool) -> 
             assert len(got) == len(set(got)), seed
             dissimilar_ones = counted_once(world, streams[1])
         else:
-            dissimilar_ones = [
-                value for value in world.published(streams[1].topics[0].name) if "late" not in value["_"]
-            ]  # type: ignore[operator]
+            published = world.published(streams[1].topics[0].name)
+            dissimilar_ones = [value for value in published if "late" not in value["_"]]
         missing = [value for value in dissimilar_ones if value["temp"] is not None]
         got = list(offsets(missing, log))
         wanted = {offset for offset, name in others.items() if not name and log[offset].temp is not None}
@@ -365,13 +368,13 @@ def test_each_match_is_published_and_nothing_else(block: int, counted: bool) -> 
     assert reread > 500
 
 
-def counted_once(world: World, stream: StreamPlan) -> list[dict[str, object]]:
+def counted_once(world: World, stream: StreamPlan) -> list[dict[str, Any]]:
     """The tuples that a standing query takes: of a shard and partition those whose positions rise."""
     name, found = stream.topics[0].name, []
     for (of, _), values in sorted(world.arrived.items()):
         taken = -1
         for one in values:
-            envelope: dict[str, object] = one["_"]  # type: ignore[assignment]
+            envelope: dict[str, Any] = one["_"]
             place = envelope.get("place")
             if of != name or not isinstance(place, int):
                 continue

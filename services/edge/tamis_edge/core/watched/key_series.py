@@ -7,11 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from tamis.evaluation.entries.key_table import KeyTable
+from tamis.expressions.python_functions import FunctionError
 from tamis.query.watches import Watch
+from tamis.telemetry.logs import get_logger
 from tamis.watching.latest_times import LatestTimes
 from tamis.watching.series_watcher import SeriesWatcher
 from tamis.watching.watched_columns import WatchedColumns
 from tamis_edge.core.rows import Batch
+
+_log = get_logger("edge.series")
 
 
 class KeySeries:
@@ -20,7 +24,7 @@ class KeySeries:
     def __init__(self, key: tuple[str, ...]) -> None:
         self.key = key
         self._keys = KeyTable()
-        self._watcher = SeriesWatcher(())
+        self._watcher = SeriesWatcher((), _failed)
         self._times = LatestTimes(0)
 
     def __len__(self) -> int:
@@ -33,7 +37,7 @@ class KeySeries:
 
     def watch(self, watches: Sequence[Watch]) -> None:
         """Watch for other patterns from now on, in the series as they are."""
-        watcher = SeriesWatcher(watches)
+        watcher = SeriesWatcher(watches, _failed)
         watcher.continue_from(self._watcher)
         self._watcher, self._times = watcher, self._times.keeping(watcher.most_needed)
 
@@ -53,3 +57,7 @@ class KeySeries:
             needed = self._watcher.needed(watermark)
             self._watcher.forget(np.flatnonzero(needed == 0))
             self._keys.forget([np.flatnonzero(needed)])
+
+
+def _failed(error: FunctionError) -> None:
+    _log.error("a value can't be computed: no pattern matches at these readings", error=str(error))

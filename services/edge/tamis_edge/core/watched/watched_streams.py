@@ -114,8 +114,7 @@ class WatchedStreams:
         self._streams: dict[str, _Watched] = {}
         self._columns: object = None  # by which the readings are told apart from those of another stream
         self._watches: tuple[Watch, ...] = ()
-        self.matches: Counter[str] = Counter()  # by the name in the call, since they were last taken
-        self.released = 0  # readings, since they were last counted
+        self._matches: Counter[str] = Counter()
         self._now = self._next = 0
         self._begin(Start(START_OF_TIME, 0, START_OF_TIME, 0), ())
 
@@ -255,9 +254,8 @@ class WatchedStreams:
         numbers = np.full(len(batch), -1)
         numbers[new] = np.arange(self._number, self._number + len(new))
         self._number += len(new)
-        self.released += len(new)
         for watch, columns in zip(self._watches, found, strict=True):
-            self.matches[watch.asked] += int(np.count_nonzero(numbers[columns.rows] >= 0))
+            self._matches[watch.asked] += int(np.count_nonzero(numbers[columns.rows] >= 0))
         for one in self._streams.values():
             mine = [found[place] for place in one.watches]
             rows = one.rows.of(mine, len(batch))
@@ -340,6 +338,11 @@ class WatchedStreams:
     def served(self) -> tuple[ServedTopics, ...]:
         """The topics of each watched stream."""
         return tuple(one.served for one in self._streams.values())
+
+    def take_matches(self) -> Counter[str]:
+        """The number of matching readings since the last call, by the name of the pattern in the query."""
+        matches, self._matches = self._matches, Counter()
+        return matches
 
     @property
     def waiting(self) -> int:
