@@ -141,9 +141,9 @@ class Spool:
     def waiting(self) -> bool:
         return self._taken < max(self.rows, default=0)
 
-    def delete_from(self, shard: str, done: int) -> None:
+    def delete_from(self, shard: str, done: int, number: int | None = None) -> None:
         for row, (of, place, _) in list(self.rows.items()):
-            if of == shard and place >= done:
+            if of == shard and (place >= done or (number is not None and place <= ~number)):
                 del self.rows[row]
 
     def append(self, shard: str, records: Sequence[Record], places: Sequence[int]) -> None:

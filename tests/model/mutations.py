@@ -328,7 +328,7 @@ def counted_from_before() -> Patches:
 
 def spooled_goes_ahead() -> Patches:
     """What an edge has spooled goes out after its crash, ahead of what comes again (`spool_given_up`)."""
-    return [(Spool, "delete_from", lambda self, shard, done: None)]
+    return [(Spool, "delete_from", lambda self, shard, done, number: None)]
 
 
 def seeks_while_fetching() -> Patches:

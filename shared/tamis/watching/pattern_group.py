@@ -59,7 +59,9 @@ class PatternGroup:
         """By key, the number of latest readings that windows of later readings can have, if these come before
         `max_gap` has passed.
         """
-        return self._patterns.needed()[:keys]
+        found, known = np.zeros(keys, np.int64), self._patterns.needed()[:keys]
+        found[: len(known)] = known
+        return found
 
     def forget(self, keys: Int64s) -> None:
         """Start the series of these keys anew."""

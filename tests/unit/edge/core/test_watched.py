@@ -18,6 +18,7 @@ import orjson
 import pytest
 from tests.unit.edge.plans import TEMP, TOPIC, air, entry, plan, topic
 
+from tamis.evaluation.entries import key_table
 from tamis.expressions.nodes import Call, Expr, Type
 from tamis.expressions.vectors import Vector
 from tamis.plan.model import Plan, StreamColumn, StreamPlan
@@ -384,3 +385,109 @@ def counted_once(world: World, stream: StreamPlan) -> list[dict[str, Any]]:
                 taken = place
                 found.append(one)
     return found
+
+
+def with_watched(streams: Sequence[StreamPlan], delay: int, version: int = 1) -> Plan:
+    found = plan(air([topic([entry(0)])], delay), [SHARD], version)
+    return replace(found, streams=(*found.streams, *streams))
+
+
+def test_other_watched_streams_come_and_go_and_a_stream_loses_no_match() -> None:
+    matches = 0
+    for seed in range(SEED, SEED + 25):
+        r = random.Random(seed)
+        delay = r.choice([0, 5])
+        stays, comes = watch(RISE, PEAK), watch(FALL, RISE, PEAK)
+        log = make_log(r, delay, 200)
+        first = watched(stays, similar(stays), 1, delay)
+        second = watched(comes, similar(comes), 2, delay)
+        sets = [[first], [first, second], [second, first], [first]]
+        plans = [with_watched(one, delay, version) for version, one in enumerate(sets, 1)]
+        world = World(r, log, r.random() < 0.5, plans[0])
+        play(world, 150, plans[1:])
+        expected = {offset for offset, name in nearest(stays, log, delay).items() if name}
+        assert set(offsets(world.published(first.topics[0].name), log)) == expected, seed
+        others = {offset for offset, name in nearest(comes, log, delay).items() if name}
+        assert set(offsets(world.published(second.topics[0].name), log)) <= others, seed
+        matches += len(expected)
+    assert matches > 300
+
+
+def test_a_new_watched_stream_begins_with_empty_series_at_its_activation() -> None:
+    one = watch(RISE)
+    log = [Reading(i, "a", 10 + i, float(value)) for i, value in enumerate([0, 1, 3, 0, 1, 3, 0, 1, 3])]
+    world = World(random.Random(1), log, True, with_watched([], 0))
+    world.start()
+    assert world.run is not None
+    world.run.take(batch(log[:4], 0), 0)
+    world.plan = with_watched([watched(one, similar(one), 1, 0)], 0, 2)
+    world.obey()
+    world.run.take(batch(log[4:], 0), 0)
+    assert world.run.activation == 14
+    world.send()
+    found = [
+        orjson.loads(record.value) for record in (*world.queue, *world.run.out) if "similar" in record.topic
+    ]
+    assert [value["ts"] for value in found] == [18]
+
+
+def test_late_readings_have_no_match_and_pass_only_filters_that_admit_that() -> None:
+    one = watch(RISE)
+    streams = [watched(one, similar(one), 1, 2), watched(one, dissimilar(one), 2, 2)]
+    streams[1] = replace(streams[1], name="air_similar_b")
+    rows = [
+        Reading(i, "a", time, float(v))
+        for i, (time, v) in enumerate([(10, 0), (11, 1), (20, 3), (12, 2), (30, 5)])
+    ]
+    run = ShardRun(SHARD, "air", Commit(), with_watched(streams, 2))
+    run.take(batch(rows, 0), 0)
+    run.finish()
+    run.settle(0)
+    sent = [(record.topic.rpartition(".")[2], orjson.loads(record.value)) for record in run.out]
+    found = [
+        (topic_, value["ts"], value["_"].get("late", False))
+        for topic_, value in sent
+        if topic_ != "1" or "pattern_ANY" in str(value)
+    ]
+    late = [one for one in found if one[2]]
+    assert [(topic_, ts) for topic_, ts, _ in late if topic_ == "2"] == [("2", 12)]
+    counts, matches = run.take_watched_counts(), run.watched.take_matches()
+    # The windows that end at 20 and at 30 rise.
+    assert (matches, counts.late, counts.published, counts.omitted) == ({"ANY": 2}, 1, 4, 0)
+    raw = run.take_counts()
+    assert (raw.published, raw.late, raw.filtered, raw.omitted) == (4, 1, 0, 0)
+
+
+def test_what_an_earlier_release_committed_is_where_series_begin() -> None:
+    one = watch(RISE)
+    found = with_watched([watched(one, similar(one), 1, 0)], 0, 2)
+    run = ShardRun(SHARD, "air", Commit(3, 50, 1, 7, 100, 5), found, now=1_000)
+    rows = [
+        Reading(i, "a", time, float(v)) for i, (time, v) in enumerate([(49, 0), (50, 0), (51, 1), (52, 3)], 3)
+    ]
+    run.take(batch(rows, 1_000), 1_000)
+    values = [orjson.loads(record.value) for record in run.out if "similar" in record.topic]
+    assert [value["ts"] for value in values] == [52]
+    commit = run.commit()
+    assert commit is not None
+    assert commit.watched is not None
+    # Numbers begin at the clock, so that positions rise whatever an earlier run has sent.
+    assert commit.born + commit.watched.number >= 1_000
+    assert stored(commit) == commit
+
+
+def test_keys_without_live_series_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_table, "MANY", 8)
+    one = watch(RISE)
+    run = ShardRun(SHARD, "air", Commit(), with_watched([watched(one, similar(one), 1, 0)], 0))
+    for start in range(0, 400, 2):
+        rows = [Reading(start + i, f"k{start + i}", 100 + start, 1.0) for i in range(2)]
+        run.take(batch(rows, 0), 0)
+        while run.out:
+            run.safe(run.out.popleft().token)
+        assert run.commit() is not None
+        run.committed(0)
+    # MAX_GAP ticks have as many readings, each with a key of its own.
+    assert run.watched.series <= 2 * MAX_GAP + 8
+    assert 0 < run.watched.bytes < 100_000
+    assert 0 < run.read_again <= MAX_GAP + 8

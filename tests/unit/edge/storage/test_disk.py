@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from tamis.errors import InputError, UnavailableError
 from tamis.telemetry.essential_threads import DeadThreadError
-from tamis_edge.core.commit import Commit
+from tamis_edge.core.commit import Commit, WatchedCommit
 from tamis_edge.core.messages.records import Record
 from tamis_edge.publishing.dead_letter_files import DeadLetterFiles
 from tamis_edge.storage.database import FORMAT
@@ -244,13 +244,44 @@ def test_a_spool_gives_up_what_the_source_gives_again(tmp_path: Path) -> None:
     again.close()
 
 
+def test_a_spool_gives_up_tuples_of_watched_streams_by_their_numbers(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "s.db", 10**6)
+    spool.append("a", [record(i) for i in (0, 1, 2, 3)], [~5, 90, ~6, ~7])
+    spool.append("b", [record(4)], [~7])
+    spool.delete_from("a", 100)
+    assert spool.records == 5
+    spool.delete_from("a", 100, 6)
+    assert [r.value for r in spool.take(9, 10**6)] == [b"value 0", b"value 1", b"value 4"]
+    spool.close()
+
+
+def test_a_commit_about_watched_streams_is_stored_and_not_mixed_with_that_of_an_earlier_release(
+    tmp_path: Path,
+) -> None:
+    commit = Commit(2, 99, 3, 40, 7, 9, WatchedCommit(8, -5, 2**63 - 1, 9, 4))
+    journal = Journal(tmp_path / "j.db", 10**6)
+    journal.commit("a", commit).result()
+    journal.close()
+    journal = Journal(tmp_path / "j.db", 10**6)
+    assert journal.committed("a") == (commit, False)
+    journal.close()
+    with sqlite3.connect(tmp_path / "j.db") as older:
+        older.execute("UPDATE shards SET done = 8, read = 12")
+    older.close()
+    journal = Journal(tmp_path / "j.db", 10**6)
+    assert journal.committed("a") == (Commit(8, 99, 3, 40, 7, 12), False)
+    journal.commit("a", Commit(12)).result()
+    assert journal.committed("a") == (Commit(12), False)
+    journal.close()
+
+
 CHILD = """
 import sys, threading, time
 from pathlib import Path
 from tamis_edge.storage.journal import Journal
 from tamis_edge.storage.spool import Spool
 from tamis_edge.core.messages.records import Record
-from tamis_edge.core.commit import Commit
+from tamis_edge.core.commit import Commit, WatchedCommit
 journal, spool = Journal(Path(sys.argv[1]) / "j.db", 10**9), Spool(Path(sys.argv[1]) / "s.db", 10**9)
 i = 0
 while True:
