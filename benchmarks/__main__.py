@@ -39,6 +39,7 @@ NAMES = (
     "sharing.plan_changes",
     "similarity.watching",
     "similarity.growth",
+    "similarity.edge",
     "sharing.implied",
     "sharing.derived",
     "windows",
