@@ -124,3 +124,19 @@ def test_readings_that_series_need_are_no_sign_of_life(shard: Shard) -> None:
     matches = [value["ts"] for value in shard.broker.values if "temp" in value]
     assert matches == [50]
     assert shard.turns(watching(4, since=None), 200).quiet > 3 * MAX_STALL
+
+
+def test_a_journal_that_is_half_full_keeps_no_readings_for_series(shard: Shard) -> None:
+    shard.post((10, 7.0), (20, 0.0), (30, 1.0), (40, 3.0))
+    shard.turns(watching(1, since=1), 5)
+    assert shard.journal.rows(SHARD) == 4
+    shard.worker.set_pressure(0.0, 0.5)
+    shard.turns(watching(1, since=1), 1)
+    assert shard.journal.rows(SHARD) == 0
+    shard.post((50, 4.0))
+    shard.turns(watching(1, since=1), 2)
+    assert [value["ts"] for value in shard.broker.values if "temp" in value] == [50]
+    shard.worker.set_pressure(0.0, 0.4)
+    shard.turns(watching(1, since=1), 1)
+    assert shard.worker.run is not None
+    assert shard.worker.run.keep_series

@@ -79,6 +79,8 @@ class ShardRun:
         self._decided = commit.decided
         self.next_offset = self._expected = commit.done if plan.watched(stream) else commit.decided
         self.ended = False
+        # Whether commits keep what a restart needs to rebuild the series of watched streams.
+        self.keep_series = True
         self.acknowledged: tuple[int, int] | None = None
         self._outbox = Outbox(shedder)
         self.out = self._outbox.records
@@ -298,7 +300,7 @@ class ShardRun:
         progress = dict(self._served.progress(held, self.watermark, place))
         done, watched = decided, None
         if self.watched:
-            done, watched = self.watched.commit(decided, self.next_offset)
+            done, watched = self.watched.commit(decided, self.next_offset, keep_series=self.keep_series)
             progress |= self.watched.progress(self._born)
         elif self.next_offset < self._decided:
             # The plan that had watched streams may come back.

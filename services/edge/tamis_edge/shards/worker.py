@@ -16,9 +16,12 @@ from tamis_edge.shards.commits import Commits
 from tamis_edge.shards.intake import Intake
 from tamis_edge.shards.reports import Reports
 from tamis_edge.sources.base import Delivery, SourceShard
-from tamis_edge.sources.journal_shard import STRAY
+from tamis_edge.sources.journal_shard import STRAY, JournalShard
 
 _log = get_logger("edge.shard")
+
+# The share of the journal above which it keeps no decided readings.
+FULL_FOR_SERIES = 0.5
 
 
 class Worker:
@@ -161,7 +164,20 @@ class Worker:
     def set_pressure(self, spool: float, journal: float) -> None:
         """Set how full the spool and the journal are. The journal counts only if it has readings of this
         shard.
+
+        A journal that is half full must not fill up with readings that are kept only for a restart: sources
+        would be refused, event time would stand still, and so the readings would stay.
         """
+        if self.run is not None and isinstance(self.source, JournalShard):
+            keep = journal < FULL_FOR_SERIES
+            if self.run.watched and keep != self.run.keep_series:
+                _log.warning(
+                    "the journal has room again for the readings that similar() needs after a restart"
+                    if keep
+                    else "the journal is half full: after a restart, windows that began before it are missed",
+                    shard=self.source.name,
+                )
+            self.run.keep_series = keep
         if self._shedder is not None:
             self._shedder.share = share_to_shed(spool if self.source.caught_up else max(spool, journal))
 

@@ -491,3 +491,21 @@ def test_keys_without_live_series_are_forgotten(monkeypatch: pytest.MonkeyPatch)
     assert run.watched.series <= 2 * MAX_GAP + 8
     assert 0 < run.watched.bytes < 100_000
     assert 0 < run.read_again <= MAX_GAP + 8
+
+
+def test_a_watched_stream_that_comes_while_readings_come_has_only_true_matches() -> None:
+    """A window of which a reading came before the stream did must not be taken for a shorter one."""
+    matches = 0
+    for seed in range(SEED, SEED + 40):
+        r = random.Random(seed)
+        delay = 9
+        one = watch(RISE, PEAK)
+        log = make_log(r, delay, 120)
+        stream = watched(one, similar(one), 1, delay)
+        world = World(r, log, r.random() < 0.5, with_watched([], delay))
+        play(world, 100, [with_watched([stream], delay, 2)])
+        expected = {offset for offset, name in nearest(one, log, delay).items() if name}
+        got = set(offsets(world.published(stream.topics[0].name), log))
+        assert got <= expected, seed
+        matches += len(got)
+    assert matches > 100

@@ -279,10 +279,11 @@ class WatchedStreams:
 
     # ---- commits
 
-    def commit(self, decided: int, offset: int) -> tuple[int, WatchedCommit]:
+    def commit(self, decided: int, offset: int, *, keep_series: bool) -> tuple[int, WatchedCommit]:
         """The offset from which a restart must read, and the part of the commit about watched streams.
 
-        `decided`: of the commit. `offset` comes next.
+        `decided`: of the commit. `offset` comes next. Without `keep_series` a restart reads only the readings
+        again that aren't decided.
         """
         undecided = self._undecided()
         while self._releases and (undecided is None or self._next_release <= undecided):
@@ -290,10 +291,13 @@ class WatchedStreams:
         self._series.forget_ended(self.watermark)
         needed = self._series.oldest_needed(self.watermark)
         self._needed = self.watermark if needed is None else needed
-        windows = [needed, self._order.oldest]
+        windows = [self._order.oldest]
+        if keep_series:
+            windows.append(needed)
         if self._releases:
             number, time, at, before = self._releases[0]
-            windows.append(before)
+            if keep_series:
+                windows.append(before)
         else:
             number = self._number
             time, at = max((self.watermark, offset), (self._start.known_time, self._start.known_offset))
