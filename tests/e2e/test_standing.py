@@ -44,7 +44,8 @@ QUERIES = {
         WHERE a.price <= b.price AND a.item = b.item
         AND b.item BETWEEN 1 AND 8 AND a.price BETWEEN 1 AND 40""",
     # Groups: the last row of each.
-    "traded": """SELECT item, count(*) AS n, sum(price) AS total, max(price) AS dearest FROM bids
+    "traded": """SELECT item, count(*) AS n, sum(price) AS total, max(price) AS dearest,
+        count(*) FILTER (WHERE price > 30) AS dear, avg(2 * price + 1) AS mean FROM bids
         WHERE item BETWEEN 1 AND 8 GROUP BY item""",
     # A self-join that counts: each row as often as it arises.
     "outbid": """SELECT x.item, y.price FROM bids x, bids y
@@ -53,9 +54,12 @@ QUERIES = {
     # In application time, with a static relation.
     "graded": "SELECT q.v, l.grade FROM quotes q, lots l WHERE q.item = l.id AND q.v > 90",
     # Aggregates of windows.
-    "busy": f"""SELECT item, window_start, count(*) AS n, max(v) AS most
-        FROM TUMBLE(quotes, ts, INTERVAL '{WINDOW} MICROSECONDS') WHERE item BETWEEN 1 AND 5
-        GROUP BY item, window_start""",
+    "busy": f"""WITH few AS (SELECT item, v, ts FROM quotes WHERE item BETWEEN 1 AND 5)
+        SELECT item, window_start, count(*) AS n, max(v) AS most, last(v) AS latest, v > 50 AS high,
+        percentile_disc(0.9) WITHIN GROUP (ORDER BY v) AS ninth,
+        bool_or(v = 100) FILTER (WHERE v > 20) AS top,
+        1000000 * var_pop(v) > 70000000 AS wide
+        FROM TUMBLE(few, ts, INTERVAL '{WINDOW} MICROSECONDS') GROUP BY item, window_start, high""",
     # Nothing bounds its times, and the keys its memory.
     "followed": """SELECT x.v, y.v AS before FROM quotes x, quotes y
         WHERE x.item = y.item AND x.ts > y.ts AND x.v > 98 AND y.v < 2 AND y.v >= 0""",
@@ -71,7 +75,11 @@ ALERTS = "".join(
     for name, sql in QUERIES.items()
 )
 REFERENCE = QUERIES | {
-    "busy": f"""SELECT item, ts // {WINDOW} * {WINDOW} AS window_start, count(*) AS n, max(v) AS most
+    "busy": f"""SELECT item, ts // {WINDOW} * {WINDOW} AS window_start, count(*) AS n, max(v) AS most,
+        arg_max(v, {{'ts': ts, 'v': v}}) AS latest, v > 50 AS high,
+        percentile_disc(0.9) WITHIN GROUP (ORDER BY v) AS ninth,
+        bool_or(v = 100) FILTER (WHERE v > 20) AS top,
+        1000000 * var_pop(v) > 70000000 AS wide
         FROM quotes WHERE item BETWEEN 1 AND 5 GROUP BY ALL"""
 }
 Row = tuple[Any, ...]

@@ -1,8 +1,8 @@
 """Memory of the aggregates of windows, as a formula and, where enough is declared, as a number.
 
 Windows begin at multiples of their slide. The state is divided into *panes*, which are one slide long. A pane
-has an entry for each group, with counts, sums and extremes. For `median` and `count(DISTINCT)`, it also has
-an entry for each value.
+has an entry for each group, with counts, sums and extremes. For `median`, percentiles and
+`count(DISTINCT)`, it also has an entry for each value.
 
 A pane is dropped when the watermark passes the end of the last window that contains the pane. This is the
 window that begins with the pane. The watermark is at most `delay + max_stall` behind the present, and no
@@ -105,7 +105,7 @@ def _bounded(query: Query, catalog: Catalog) -> Memory:
     total = panes * sum(int(one.count) for one in parts)
     reason = f"a group is kept until the watermark passes the end of its window of {seconds(window.size)}"
     if values:
-        reason += ", with the values that median and count(DISTINCT) need"
+        reason += ", with the values that median, percentiles and count(DISTINCT) need"
     return Memory("bounded", total, formula, WINDOWED, reason)
 
 

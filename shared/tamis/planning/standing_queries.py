@@ -208,7 +208,8 @@ def _parts(query: Query) -> Iterator[Expr]:
     yield from (output.expr for output in query.select)
     if query.grouping is not None:
         yield from (meaning(column, query) for column in query.grouping.by)
-        yield from (meaning(one.column, query) for one in query.grouping.aggregates if one.column is not None)
+        read = (column for one in query.grouping.aggregates for column in (one.column, one.order))
+        yield from (meaning(column, query) for column in read if column is not None)
         if query.grouping.having is not None:
             yield query.grouping.having
 

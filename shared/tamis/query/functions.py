@@ -23,6 +23,13 @@ SCALAR_FUNCTIONS = {
     "ifnull": (2, 2),
     "nullif": (2, 2),
 }
-AGGREGATE_FUNCTIONS = ("count", "sum", "avg", "min", "max", "median")
+PERCENTILES = ("percentile_cont", "percentile_disc")
+# Users may have functions with these names, which then come first.
+VALUES_AT_EXTREMES = ("first", "last", "arg_min", "arg_max")
+AGGREGATE_FUNCTIONS = (
+    *("count", "sum", "avg", "min", "max", "median"),
+    *("stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"),
+    *("bool_and", "bool_or", *PERCENTILES, *VALUES_AT_EXTREMES),
+)
 # Over the windows of readings that look like a pattern; a user's function of the same name goes before.
 SIMILARITY_FUNCTIONS = ("similar", "similarity", "scale", "shift", "pattern")

@@ -8,6 +8,7 @@ that source's *base* stream, because derived streams and functions are inlined.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, Literal
 
 from tamis.errors import Position
@@ -205,14 +206,19 @@ class Output:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """An aggregate (count, sum, avg, min, max, median) of a column; `column` is None for COUNT(*). With
-    `distinct`, each value counts once.
+    """An aggregate of a column; `column` is None for COUNT(*). With `distinct`, each value counts once.
+
+    The functions are count, sum, avg, min, max, median, stddev_pop, stddev_samp, var_pop, var_samp,
+    percentile_cont and percentile_disc with a `fraction`, and arg_min and arg_max: the value of the tuple
+    where the column `order` is least or greatest.
     """
 
     function: str
     column: Column | None
     distinct: bool
     type: Type
+    fraction: Fraction | None = None
+    order: Column | None = None
 
 
 @dataclass(frozen=True)

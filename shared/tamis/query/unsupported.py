@@ -10,21 +10,11 @@ Refusal = tuple[str, str]
 """A construct that is not supported, and a hint what to write instead."""
 
 AGGREGATES = frozenset(AGGREGATE_FUNCTIONS) | {
-    "stddev",
-    "stddev_pop",
-    "stddev_samp",
-    "variance",
-    "var_pop",
-    "var_samp",
     "first_value",
     "last_value",
-    "percentile_cont",
-    "percentile_disc",
     "approx_count_distinct",
     "array_agg",
     "string_agg",
-    "bool_and",
-    "bool_or",
     "any_value",
     "mode",
     "corr",

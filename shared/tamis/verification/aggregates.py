@@ -96,7 +96,8 @@ def groups(
     errors: dict[Expr, Expr] = {}
     for i, (one, value) in enumerate(zip(query.grouping.aggregates, aggregated, strict=True)):
         argument = None if value is None else to_duckdb(value, column_sql)
-        shown.append(f"{_aggregate(one, argument, only)} AS a{i}")
+        order = None if one.order is None else to_duckdb(meaning(one.order, query), column_sql)
+        shown.append(f"{_aggregate(one, argument, only, order)} AS a{i}")
         if (error := _error(one, argument, only)) is not None:
             shown.append(f"{error} AS e{i}")
             errors[query.grouping.value(i)] = Column(_ERRORS, str(i), Type.DOUBLE)
@@ -122,9 +123,9 @@ def groups(
     )
 
 
-def _aggregate(one: Aggregate, column: str | None, only: str) -> str:
+def _aggregate(one: Aggregate, column: str | None, only: str, order: str | None) -> str:
     """SQL of an aggregate of `column` with the value that Tamis gives, up to rounding; `only` filters its
-    rows.
+    rows, and `order` is for ARG_MIN and ARG_MAX.
     """
     if one.column is None or column is None:
         return f"count(*){only}"
@@ -141,8 +142,55 @@ def _aggregate(one: Aggregate, column: str | None, only: str) -> str:
             return f"(sum({column}){only})::DOUBLE / count({column}){only}"
         case "median":
             return f"median(({column})::DOUBLE){only}"
+        case "percentile_cont" | "percentile_disc":
+            return f"{one.function}({_decimal(one)}) WITHIN GROUP (ORDER BY {column}){only}"
+        case "arg_min" | "arg_max":
+            # Of equal times, the least or the greatest value.
+            pair = f"{{'time': {order}, 'value': {column}}}"
+            return f"{one.function}({column}, CASE WHEN {order} IS NOT NULL THEN {pair} END){only}"
+        case "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp":
+            return _spread(one, column, only)
         case _:
             return f"{one.function}({column}){only}"
+
+
+def _decimal(one: Aggregate) -> str:
+    """The exact fraction of a percentile: DuckDB computes ranks of DECIMALs exactly."""
+    assert one.fraction is not None
+    whole, decimals = divmod(int(one.fraction * 10**9), 10**9)
+    return f"{whole}.{decimals:09}"
+
+
+def _spread(one: Aggregate, column: str, only: str) -> str:
+    """SQL of a variance or a standard deviation: the mean is subtracted first, and then the mean of what is
+    left. DuckDB's own functions lose digits where values are large and their differences are small.
+    """
+    double = one.column is not None and one.column.type is Type.DOUBLE
+    size = f"max(abs(({column})::DOUBLE)){only}"
+    scale = f"CASE WHEN {size} > 1e100 THEN {2.0**-600!r} WHEN {size} < 1e-100 THEN {2.0**600!r} ELSE 1 END"
+    if double:
+        shifted = (
+            f"list_transform(list({column}){only}, lambda v: v * ({scale}) - {_mean(column, scale, only)})"
+        )
+    else:
+        # Whole numbers of 64 bits have differences of 65 bits.
+        least = f"(min({column}){only})::HUGEINT"
+        shifted = f"list_transform(list({column}){only}, lambda v: (v::HUGEINT - {least})::DOUBLE)"
+        scale = "1"
+    count = f"count({column}){only}"
+    squares = f"list_aggregate(list_transform({shifted}, lambda d: d * d), 'fsum')"
+    total = f"list_aggregate({shifted}, 'fsum')"
+    divisor = (
+        f"nullif({count}, 0)" if one.function.endswith("_pop") else f"nullif(greatest({count} - 1, 0), 0)"
+    )
+    variance = f"greatest({squares} - {total} * {total} / {count}, 0) / {divisor}"
+    if one.function.startswith("stddev"):
+        return _finite(f"(sqrt({variance}) / ({scale}))")
+    return _finite(f"({variance} / ({scale}) / ({scale}))")
+
+
+def _mean(column: str, scale: str, only: str) -> str:
+    return f"favg({column}){only} * ({scale})"
 
 
 def _finite(text: str) -> str:
@@ -151,12 +199,16 @@ def _finite(text: str) -> str:
 
 def _error(one: Aggregate, column: str | None, only: str) -> str | None:
     """SQL of an upper bound of the error of `_aggregate`; None if it is exact."""
-    if one.column is None or one.function not in ("sum", "avg", "median"):
+    if one.column is None or one.order is not None or one.function in ("count", "min", "max"):
         return None
+    if one.function == "percentile_disc":
+        return None
+    if one.function.startswith(("var_", "stddev_")):
+        return f"{_SUMMED!r} * count({column}){only} * {_aggregate(one, column, only, None)}"
     if one.function == "sum" and one.column.type is not Type.DOUBLE:
         return None
     size = f"abs(({column})::DOUBLE)"
-    most = {"sum": f"sum({size})", "avg": f"avg({size})", "median": f"max({size})"}[one.function]
+    most = {"sum": f"sum({size})", "avg": f"avg({size})"}.get(one.function, f"max({size})")
     return f"{_SUMMED!r} * {most}{only}"
 
 

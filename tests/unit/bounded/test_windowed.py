@@ -58,6 +58,10 @@ def _minute(select: str, stream: str = "air", where: str = "", by: str = "") -> 
         ("max(n)", "", ", CASE WHEN temp > 5 THEN 1.5 ELSE 0.5 END", 3 * 1000 * 10 * 60),
         ("median(level + 1) FILTER (WHERE temp > 5)", "WHERE temp = 1", "", 3 * (1 + 10)),
         ("count(*) FILTER (WHERE temp > 5)", "", "", 3),
+        ("stddev(temp), var_pop(n), bool_or(open)", "", ", open", 3 * 2),
+        ("last(temp), first(station ORDER BY n)", "", ", station", 3 * 1000),
+        ("percentile_cont(0.95) WITHIN GROUP (ORDER BY level)", "", "", 3 * (1 + 10)),
+        ("percentile_disc(0.5) WITHIN GROUP (ORDER BY temp)", "", "", 3 * (1 + 1000 * 10 * 60)),
         ("count(DISTINCT open)", "WHERE level > 4 AND level < 2", "", 0),
     ],
 )

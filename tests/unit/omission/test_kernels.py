@@ -40,7 +40,7 @@ def test_the_filter_and_the_join_need_no_further_compilation() -> None:
         timeless.running_sums,
         timeless.running_extremes,
         timeless.touched_groups,
-        timeless.running_medians,
+        timeless.running_percentiles,
     ]
     compiled += [row_order._ordered, row_order._ascending, row_order._radix_sort, row_order._count_sort]
     compiled += [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tamis.expressions.nodes import Column, Expr, Literal, Type
 from tamis.query.model import (
+    Aggregate,
     AlertDef,
     AlertOptions,
     DerivedDef,
@@ -35,16 +36,22 @@ def expression(expr: Expr) -> str:
 
 def groups(grouping: Grouping) -> list[str]:
     """One line for GROUP BY, each aggregate, and HAVING."""
-    read = [expression(one.column) if one.column is not None else "*" for one in grouping.aggregates]
-    calls = [
-        f"{one.function}({'distinct ' * one.distinct}{column}) {one.type}"
-        for one, column in zip(grouping.aggregates, read, strict=True)
-    ]
+    calls = [f"{one.function}({_argument(one)}) {one.type}" for one in grouping.aggregates]
     return [
         f"group by {', '.join(map(expression, grouping.by))}",
         *(f"aggregate {number}: {call}" for number, call in enumerate(calls)),
         *([f"having {expression(grouping.having)}"] if grouping.having is not None else []),
     ]
+
+
+def _argument(one: Aggregate) -> str:
+    parts = [
+        "distinct" if one.distinct else "",
+        f"{one.fraction} of" if one.fraction is not None else "",
+        expression(one.column) if one.column is not None else "*",
+        f"by {expression(one.order)}" if one.order is not None else "",
+    ]
+    return " ".join(part for part in parts if part)
 
 
 def query(read: Query) -> list[str]:

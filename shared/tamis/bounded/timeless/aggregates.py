@@ -26,7 +26,7 @@ from tamis.expressions.nodes import Call, Column, Type
 from tamis.query.computed_columns import limited
 from tamis.query.model import Aggregate, Catalog, Grouping, Output, Query
 
-_HOLISTIC = ("median",)
+_HOLISTIC = ("median", "percentile_cont", "percentile_disc")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def needs_counts(aggregate: Aggregate) -> bool:
 
 
 def needs_all_values(aggregate: Aggregate) -> bool:
-    """True if the aggregate needs every value, as COUNT(DISTINCT) and MEDIAN do."""
+    """True if the aggregate needs every value, as COUNT(DISTINCT), MEDIAN and percentiles do."""
     return aggregate.distinct or aggregate.function in _HOLISTIC
 
 

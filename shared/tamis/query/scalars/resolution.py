@@ -305,10 +305,22 @@ class ExpressionResolver:
             return self.aggregates.call(self.context, node, name, self.without_aggregates, None)
         return resolve_call(self.context, node, self._all, AGGREGATE_FUNCTIONS)
 
+    def _within_group(self, node: exp.Expr) -> Expr | None:
+        """A call of an aggregate with WITHIN GROUP (ORDER BY …)."""
+        name = called_name(node.this) if isinstance(node.this, exp.Anonymous) else ""
+        if name not in AGGREGATE_FUNCTIONS or name in self.context.catalog.functions:
+            hint = "write percentile_cont(0.95) WITHIN GROUP (ORDER BY value)"
+            self.context.error("WITHIN GROUP is only for percentiles", node, hint)
+            return None
+        if self.aggregates is None:
+            return resolve_call(self.context, node.this, self._all)
+        return self.aggregates.call(self.context, node, name, self.without_aggregates, None)
+
     def _filtered(self, node: exp.Expr) -> Expr | None:
         """A call of an aggregate with FILTER (WHERE …)."""
         call = node.this
-        name = called_name(call) if isinstance(call, exp.Anonymous) else ""
+        function = call.this if isinstance(call, exp.WithinGroup) else call
+        name = called_name(function) if isinstance(function, exp.Anonymous) else ""
         known = name in AGGREGATE_FUNCTIONS and name not in self.context.catalog.functions
         if self.aggregates is None or not known:
             before = len(self.context.errors)
@@ -349,4 +361,5 @@ _METHODS: dict[type[exp.Expr], Callable[[ExpressionResolver, exp.Expr], Expr | N
     exp.Column: ExpressionResolver._column,
     exp.Anonymous: ExpressionResolver._call,
     exp.Filter: ExpressionResolver._filtered,
+    exp.WithinGroup: ExpressionResolver._within_group,
 }

@@ -32,7 +32,8 @@ class AggregateCalls(Protocol):
         only: Expr | None,
     ) -> Expr | None:
         """The expression for the value of a call; None if a mistake was reported. `argument` resolves the
-        argument of the call, over single tuples. `only` is the condition of its FILTER.
+        argument of the call, over single tuples. `only` is the condition of its FILTER. `node` is the call,
+        or its WITHIN GROUP.
         """
         ...
 

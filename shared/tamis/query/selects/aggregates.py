@@ -1,23 +1,30 @@
-"""GROUP BY, HAVING and calls of aggregates, over streams without event time and over windows."""
+"""Calls of aggregates, over streams without event time and over windows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from fractions import Fraction
 
 from sqlglot import exp
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, columns
 from tamis.query.computed_columns import computed_column
 from tamis.query.context import Context
-from tamis.query.functions import AGGREGATE_FUNCTIONS
-from tamis.query.model import WINDOW_COLUMNS, Aggregate, ColumnDef, Grouping, Output
-from tamis.query.scalars.resolution import ExpressionResolver
+from tamis.query.functions import AGGREGATE_FUNCTIONS, PERCENTILES, VALUES_AT_EXTREMES
+from tamis.query.model import WINDOW_COLUMNS, Aggregate, ColumnDef
 from tamis.query.selects.scope import FromScope
-from tamis.query.syntax.identifiers import name_of
 from tamis.query.unsupported import AGGREGATES_USAGE
 
-_NUMERIC = ("sum", "avg", "median")  # the aggregates that need numbers
+_FRACTION = "write a number from 0 to 1 with at most 9 decimals, such as 0.95"
+_DECIMALS = 9  # so that places among the values of a group are computed in 64 bits
+_WITHIN = "write {}(0.95) WITHIN GROUP (ORDER BY value)"
+_ORDERED = "write {}(value ORDER BY time)"
+_SPREADS = ("stddev_pop", "stddev_samp", "var_pop", "var_samp")
+_NUMERIC = ("sum", "avg", "median", *_SPREADS)  # the aggregates that need numbers
+# Other names of aggregates. FALSE comes before TRUE.
+_SAME = {"stddev": "stddev_samp", "variance": "var_samp", "bool_and": "min", "bool_or": "max"}
+
+Resolve = Callable[[exp.Expr], Expr | None]
 
 
 class Aggregates:
@@ -32,15 +39,24 @@ class Aggregates:
         self.first_call: exp.Expr | None = None  # also if it has a mistake
 
     def call(
-        self,
-        context: Context,
-        node: exp.Expr,
-        name: str,
-        argument: Callable[[exp.Expr], Expr | None],
-        only: Expr | None,
+        self, context: Context, node: exp.Expr, name: str, argument: Resolve, only: Expr | None
     ) -> Expr | None:
         """See `tamis.query.scalars.scopes.AggregateCalls`."""
         self.first_call = self.first_call or node
+        for inner in node.find_all(exp.Anonymous):
+            known = str(inner.this).lower()
+            own = known in AGGREGATE_FUNCTIONS and known not in context.catalog.functions
+            if own and inner is not node and inner is not node.this:
+                context.error("nested aggregates are not supported", inner, "aggregate a column instead")
+                return None
+        if name in PERCENTILES:
+            return self._percentile(context, node, name, argument, only)
+        if isinstance(node, exp.WithinGroup):
+            hint = f"leave it out, or {_WITHIN.format('percentile_cont')}"
+            context.error(f"{name} takes no WITHIN GROUP", node, hint)
+            return None
+        if name in VALUES_AT_EXTREMES:
+            return self._value_at_extreme(context, node, name, argument, only)
         nodes = list(node.expressions)
         distinct = len(nodes) == 1 and isinstance(nodes[0], exp.Distinct)
         if distinct:
@@ -49,35 +65,122 @@ class Aggregates:
             context.error(f"{name} takes one value, not {len(nodes)}", node, AGGREGATES_USAGE)
             return None
         (argument_node,) = nodes
+        if isinstance(argument_node, exp.Order):
+            hint = "leave ORDER BY out: the order of tuples doesn't matter"
+            context.error(f"{name} takes no ORDER BY", argument_node, hint)
+            return None
         if isinstance(argument_node, exp.Star) and name == "count" and not distinct:
             return self._count(context, node, only)
         if isinstance(argument_node, exp.Star):
             what = f"{name}(DISTINCT *)" if distinct else f"{name}(*)"
             context.error(f"{what} needs a column", argument_node, AGGREGATES_USAGE)
             return None
-        for inner in argument_node.find_all(exp.Anonymous):
-            if str(inner.this).lower() in AGGREGATE_FUNCTIONS:
-                context.error("nested aggregates are not supported", inner, "aggregate a column instead")
-                return None
         value = argument(argument_node)
         if value is None:
             return None
-        if distinct and name in _NUMERIC:
+        function = _SAME.get(name, name)
+        if distinct and function in _NUMERIC:
             context.error(f"{name}(DISTINCT …) is not supported", node, "leave DISTINCT out")
             return None
-        if name in _NUMERIC and not value.type.numeric:
+        if function in _NUMERIC and not value.type.numeric:
             context.error(f"{name} needs numbers, not {value.type}", argument_node, AGGREGATES_USAGE)
+            return None
+        if name in ("bool_and", "bool_or") and value.type is not Type.BOOLEAN:
+            hint = f"write {name}(condition), such as {name}(value > 5)"
+            context.error(f"{name} needs a condition, not {value.type}", argument_node, hint)
             return None
         if name == "count" and isinstance(value, Literal) and value.value is not None and not distinct:
             return self._count(context, node, only)
-        if only is not None:
-            value = Call("case", (only, value, Literal(None, value.type)), value.type)
-        column = self.column(context, node, value, f"the argument of {name}")
+        column = self._filtered(context, node, value, only, name)
         if column is None:
             return None
         # The least and the greatest value are the same with and without DISTINCT.
         counts_values = name == "count" and distinct
-        return self._value(Aggregate(name, column, counts_values, _type(name, column.type)))
+        return self._value(Aggregate(function, column, counts_values, _type(function, column.type)))
+
+    def _filtered(
+        self, context: Context, node: exp.Expr, value: Expr, only: Expr | None, name: str
+    ) -> Column | None:
+        """The column for the argument of an aggregate, NULL where the condition `only` isn't met."""
+        if only is not None:
+            value = Call("case", (only, value, Literal(None, value.type)), value.type)
+        return self.column(context, node, value, f"the argument of {name}")
+
+    def _percentile(
+        self, context: Context, node: exp.Expr, name: str, argument: Resolve, only: Expr | None
+    ) -> Expr | None:
+        """PERCENTILE_CONT and PERCENTILE_DISC."""
+        usage = _WITHIN.format(name)
+        if not isinstance(node, exp.WithinGroup):
+            context.error(f"{name} needs WITHIN GROUP", node, usage)
+            return None
+        given, order = node.this.expressions, node.expression.expressions
+        fraction = _fraction(given[0]) if len(given) == 1 else None
+        if fraction is None:
+            what = "must be a number from 0 to 1" if given else "is missing"
+            context.error(f"the fraction of {name} {what}", given[0] if given else node, _FRACTION)
+        if len(order) != 1:
+            context.error(f"{name} is ordered by one value, not {len(order)}", node, usage)
+            return None
+        if order[0].args.get("desc"):
+            hint = "leave DESC out, and write 1 minus the fraction"
+            context.error(f"{name} takes no DESC", order[0], hint)
+            return None
+        value = argument(order[0].this)
+        if value is None or fraction is None:
+            return None
+        if not value.type.numeric and (name == "percentile_cont" or value.type is not Type.TIMESTAMP):
+            context.error(f"{name} needs numbers, not {value.type}", order[0], usage)
+            return None
+        column = self._filtered(context, node, value, only, name)
+        if column is None:
+            return None
+        type_ = Type.DOUBLE if name == "percentile_cont" else column.type
+        return self._value(Aggregate(name, column, False, type_, fraction=fraction))
+
+    def _value_at_extreme(
+        self, context: Context, node: exp.Expr, name: str, argument: Resolve, only: Expr | None
+    ) -> Expr | None:
+        """FIRST, LAST, ARG_MIN and ARG_MAX: the value of the tuple where another value is extreme."""
+        usage = f"write {name}(value, time)" if name.startswith("arg_") else _ORDERED.format(name)
+        nodes, greatest = list(node.expressions), name in ("last", "arg_max")
+        if not name.startswith("arg_") and len(nodes) == 1 and isinstance(nodes[0], exp.Order):
+            order = nodes[0].expressions
+            nodes = [nodes[0].this, *(one.this for one in order)]
+            greatest ^= bool(order[0].args.get("desc"))
+        timed = len(nodes) == 1 and not name.startswith("arg_")  # the order is that of event time
+        if len(nodes) != 2 - timed or any(
+            isinstance(one, exp.Star | exp.Order | exp.Distinct) for one in nodes
+        ):
+            what = (
+                "takes a value and a time" if name.startswith("arg_") else "takes one value and one ORDER BY"
+            )
+            context.error(f"{name} {what}", node, usage)
+            return None
+        value, *orders = (argument(one) for one in nodes)
+        if value is None or None in orders:
+            return None
+        if not any(source.window for source, _ in self._scope.sources):
+            hint = "read the stream in windows, such as FROM TUMBLE(stream, time, INTERVAL '1' MINUTE)"
+            context.error(f"{name} is supported only over windows", node, hint)
+            return None
+        column = self._filtered(context, node, value, only, name)
+        if column is None:
+            return None
+        by = self._event_time(context, column.alias) if timed else orders[0]
+        ordered = None if by is None else self.column(context, node, by, f"the order of {name}")
+        if ordered is None:
+            return None
+        function = "arg_max" if greatest else "arg_min"
+        return self._value(Aggregate(function, column, False, column.type, order=ordered))
+
+    def _event_time(self, context: Context, alias: str) -> Column | None:
+        """The event time of a source; None if a mistake in FROM was reported."""
+        names = (source.stream for source, _ in self._scope.sources if source.alias == alias)
+        stream = context.catalog.streams.get(next(names, ""))
+        if stream is None or stream.time is None:
+            return None
+        return Column(alias, stream.time, Type.TIMESTAMP)
 
     def column(self, context: Context, node: exp.Expr, value: Expr, what: str) -> Column | None:
         """The column for an expression over single tuples, which messages call `what`: one of a stream, or
@@ -131,103 +234,18 @@ class Aggregates:
 def _type(name: str, of: Type) -> Type:
     if name == "count":
         return Type.BIGINT
-    if name in ("avg", "median"):
+    if name in ("avg", "median", *_SPREADS):
         return Type.DOUBLE
     return Type.BIGINT if name == "sum" and of is Type.INT else of
 
 
-@dataclass(frozen=True)
-class Grouped:
-    """GROUP BY with the aggregates, and the columns of SELECT over them."""
-
-    grouping: Grouping
-    outputs: tuple[Output, ...]
-
-
-def resolve_grouping(
-    context: Context,
-    resolver: ExpressionResolver,
-    node: exp.Select,
-    aggregates: Aggregates,
-    outputs: Sequence[Output] | None,
-) -> Grouped | None:
-    """GROUP BY and HAVING, checked against the columns of SELECT; None if a mistake was reported.
-
-    `outputs` is None if the columns of SELECT have mistakes; then only the mistakes inside these clauses are
-    reported.
-    """
-    before = len(context.errors)
-    items = group_items(context, resolver, node)
-    by: dict[Expr, Column] = {}
-    for item, expr in items:
-        column = None if expr is None else aggregates.column(context, item, expr, "GROUP BY")
-        if expr is not None and column is not None:
-            by[expr] = column
-    # A column of GROUP BY with a mistake may be the one that SELECT and HAVING name.
-    checkable = len(context.errors) == before and outputs is not None
-    having = None
-    if node.args.get("having") is not None:
-        having = resolver.condition(node.args["having"].this, "HAVING")
-    grouped = tuple(Output(one.name, _over_groups(one.expr, by)) for one in outputs or ())
-    having = None if having is None else _over_groups(having, by)
-    if checkable:
-        for output, item in zip(grouped, node.expressions, strict=False):
-            _check_grouped(context, output.expr, by, item)
-        if having is not None:
-            _check_grouped(context, having, by, node.args["having"])
-    if len(context.errors) > before:
+def _fraction(node: exp.Expr) -> Fraction | None:
+    """The exact value of a literal from 0 to 1; None for any other expression."""
+    if not isinstance(node, exp.Literal) or node.args.get("is_string"):
         return None
-    columns_ = tuple(dict.fromkeys(by.values()))
-    return Grouped(Grouping(columns_, tuple(aggregates.found), having, tuple(aggregates.computed)), grouped)
-
-
-def group_items(
-    context: Context, resolver: ExpressionResolver, node: exp.Select
-) -> list[tuple[exp.Expr, Expr | None]]:
-    """The items of GROUP BY and their expressions; an expression is None if a mistake in it was reported.
-
-    A name that AS gives to a column of SELECT stands for the expression there, as in Postgres: the columns of
-    the streams come first.
-    """
-    clause = node.args.get("group")
-    if clause is None:
-        return []
-    if any(value for key, value in clause.args.items() if key != "expressions"):
-        context.error("GROUP BY takes only columns and expressions", clause, "write the names of columns")
-    elif not clause.expressions:
-        context.error("GROUP BY has no column", clause, "write the names of columns, or leave GROUP BY out")
-    named = {
-        name_of(one.args["alias"]).text: one.this for one in node.expressions if isinstance(one, exp.Alias)
-    }
-    found = []
-    for item in clause.expressions:
-        plain = item.unnest()
-        bare = isinstance(plain, exp.Column) and not plain.args.get("table")
-        name = name_of(plain.this).text if bare and isinstance(plain.this, exp.Identifier) else ""
-        known = isinstance(resolver.scope, FromScope) and resolver.scope.has(name)
-        meant = item if known or name not in named else named[name]
-        expr = resolver.without_aggregates(meant)
-        if expr is not None and not any(columns(expr)):
-            hint = "write the names of columns, or expressions over them"
-            context.error(f"GROUP BY takes no constants, such as {context.source(item)}", item, hint)
-            expr = None
-        found.append((item, expr))
-    return found
-
-
-def _over_groups(expr: Expr, by: Mapping[Expr, Column]) -> Expr:
-    """`expr` with the expressions of GROUP BY replaced by the columns of the group."""
-    if expr in by:
-        return by[expr]
-    if isinstance(expr, Call):
-        return Call(expr.op, tuple(_over_groups(arg, by) for arg in expr.args), expr.type)
-    return expr
-
-
-def _check_grouped(context: Context, expr: Expr, by: Mapping[Expr, Column], place: exp.Expr) -> None:
-    for column in columns(expr):
-        if column.alias and column not in by.values():
-            name = f"{column.alias}.{column.name}"
-            hint = f"write GROUP BY {name}, or an aggregate of it such as max({name})"
-            context.error(f"'{name}' must be in GROUP BY or inside an aggregate", place, hint)
-            return
+    try:
+        found = Fraction(str(node.this))
+    except ValueError:
+        return None
+    fits = 10**_DECIMALS % found.denominator == 0
+    return found if fits and 0 <= found <= 1 else None

@@ -11,8 +11,9 @@ from tamis.query.model import Conjunct, Output, Query
 from tamis.query.other_systems.rewriting import in_windows
 from tamis.query.scalars.resolution import ExpressionResolver, operands
 from tamis.query.selects import windows
-from tamis.query.selects.aggregates import Aggregates, Grouped, resolve_grouping
+from tamis.query.selects.aggregates import Aggregates
 from tamis.query.selects.from_clause import Condition, resolve_from
+from tamis.query.selects.grouping import Grouped, resolve_grouping
 from tamis.query.selects.scope import FromScope
 from tamis.query.selects.select_list import resolve_outputs
 from tamis.query.selects.similarity import Similarities

@@ -85,7 +85,7 @@ def _star(context: Context, scope: FromScope, node: exp.Expr) -> list[_Item]:
 def _default_name(node: exp.Expr, taken: set[str]) -> str:
     """The name of a column without AS, as in Postgres; with a number after it if it is taken."""
     inner = node
-    while isinstance(inner, exp.Paren | exp.Filter | exp.Cast):
+    while isinstance(inner, exp.Paren | exp.Filter | exp.WithinGroup | exp.Cast):
         inner = inner.this
     if isinstance(inner, exp.Column) and inner is not node:
         return _numbered(name_of(inner.this).text, taken)

@@ -21,7 +21,7 @@ from tamis.query.model import (
     same_window,
 )
 from tamis.query.scalars.resolution import ExpressionResolver
-from tamis.query.selects.aggregates import group_items
+from tamis.query.selects.grouping import group_items
 from tamis.query.syntax.identifiers import name_of
 from tamis.query.units import parse_duration
 

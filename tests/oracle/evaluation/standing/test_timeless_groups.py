@@ -50,14 +50,23 @@ def _query(r: random.Random, *, three: bool = False) -> tuple[str, int]:
     once += [f"max(2 * {column} - 1)" for column in [*whole, *numbers]]
     once += [f"min({column}) FILTER (WHERE {flags[0]})" for column in columns_beside(flags[0], whole)]
     once += [f"count(DISTINCT {column}) FILTER (WHERE {column} > 0)" for column in whole]
+    once += [f"bool_{function}({flags[0]})" for function in ("and", "or")]
     many = [f"{f}({column})" for f in ("sum", "avg", "median") for column in [*whole, *numbers]]
     many += [f"sum({column} / 2)" for column in whole] + [f"avg(-{column})" for column in numbers]
     many += [f"count(*) FILTER (WHERE {flag})" for flag in flags] + [f"median({whole[0]} + 1)"]
+    many += [f"{f}({column})" for f in ("stddev", "var_pop", "variance") for column in [*whole, *numbers]]
+    percentiles = ("percentile_cont(0.29)", "percentile_disc(0.29)", "percentile_disc(1)")
+    ordered = [f"WITHIN GROUP (ORDER BY {column})" for column in [*whole, *numbers, f"2 * {whole[0]}"]]
+    many += [f"{f} {order}" for f in percentiles for order in ordered]
     many += ["count(*)", *(f"count({column})" for column in [*whole, *texts]), f"min({texts[0]})"]
     calls = r.sample(once if r.random() < 0.5 else [*once, *many], r.randint(1, 3))
     outputs = ", ".join(f"{one} AS o{i}" for i, one in enumerate([*by, *calls]))
     group = f" GROUP BY {', '.join(by)}" if by else ""
-    compared = [one for one in [*calls[:1], *by] if one not in (*flags, *tests, *labels, f"min({texts[0]})")]
+    compared = [
+        one
+        for one in [*calls[:1], *by]
+        if one not in (*flags, *tests, *labels, f"min({texts[0]})") and not one.startswith("bool_")
+    ]
     kept = [f"{one} {r.choice(('>', '<', '!='))} {r.randint(-2, 3)}" for one in compared if r.random() < 0.25]
     having = f" HAVING {' AND '.join(kept)}" if kept else ""
     sql = f"SELECT {outputs} FROM {', '.join(sources)}{queries.where(r, sources, 0.7)}{group}{having}"

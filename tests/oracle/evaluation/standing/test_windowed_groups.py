@@ -7,8 +7,12 @@ the bound.
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -58,6 +62,28 @@ _CALLS = (
     *("count(*) FILTER (WHERE x > 0)", "sum(x) FILTER (WHERE a = 1 OR f)", "min(v) FILTER (WHERE NOT f)"),
     *("count(DISTINCT v) FILTER (WHERE a > 0)", "avg(b) FILTER (WHERE FALSE)", "median(x) FILTER (WHERE f)"),
     *("count(*) FILTER (WHERE v = 'y')", "sum(a + 1) FILTER (WHERE x IS NULL)"),
+    *("bool_and(f)", "bool_or(x > 0)", "bool_or(f) FILTER (WHERE a = 1)"),
+    *("percentile_cont(0.25) WITHIN GROUP (ORDER BY x)", "percentile_cont(1) WITHIN GROUP (ORDER BY -a)"),
+    *("percentile_disc(0.29) WITHIN GROUP (ORDER BY x)", "percentile_disc(0.75) WITHIN GROUP (ORDER BY ts)"),
+    "percentile_disc(0.5) WITHIN GROUP (ORDER BY b) FILTER (WHERE b <> 5)",
+)
+# Aggregates that DuckDB writes in another way. Of equal times, first has the least value, last the greatest.
+_WRITTEN = {
+    "first(x ORDER BY ts)": "arg_min(x, {'t': ts, 'x': x})",
+    "last(v ORDER BY ts) FILTER (WHERE a > 0)": "arg_max(v, {'t': ts, 'v': v}) FILTER (WHERE a > 0)",
+    "first(f ORDER BY ts DESC)": "arg_max(f, {'t': ts, 'f': f})",
+    "last(2 * a ORDER BY -x)": "arg_max(2 * a, CASE WHEN x IS NOT NULL THEN {'t': -x, 'a': 2 * a} END)",
+    "arg_min(b, v)": "arg_min(b, CASE WHEN v IS NOT NULL THEN {'v': v, 'b': b} END)",
+    "arg_max(ts, f)": "arg_max(ts, CASE WHEN f IS NOT NULL THEN {'f': f, 't': ts} END)",
+}
+# Aggregates whose exact value is computed from all values.
+_SPREADS = (
+    "stddev(x)",
+    "stddev_pop(a)",
+    "variance(b)",
+    "var_pop(x)",
+    "var_samp(x) FILTER (WHERE f)",
+    "stddev_samp(b)",
 )
 _EXPRESSIONS = (
     *("a + 1", "-x", "NOT f", "f AND a > 0", "2 * x - a"),
@@ -137,9 +163,14 @@ def _play(r: random.Random, reference: duckdb.DuckDBPyConnection, case: str) -> 
 
 @dataclass(frozen=True)
 class _Parts:
-    """Of a query: SELECT, which begins with the window, WHERE, and GROUP BY with HAVING."""
+    """Of a query: SELECT, which begins with the window, also for DuckDB, WHERE, and GROUP BY with HAVING.
+
+    `spreads`: the columns that have a variance or a standard deviation, for DuckDB a list of values.
+    """
 
     select: str
+    reference: str
+    spreads: dict[int, str]
     condition: str
     group: str
     delay: int
@@ -184,11 +215,17 @@ def _stream(delay: int, rate: bool) -> str:
     )
 
 
-def _query(r: random.Random) -> tuple[str, str, str]:
+def _query(r: random.Random) -> tuple[str, str, dict[int, str], str, str]:
     windows = r.choice((["window_start"], ["window_end"], ["window_start", "window_end"]))
     by = r.sample(("k", "a", "b", "x", "v", "f", *_EXPRESSIONS), r.choice((0, 0, 1, 1, 2)))
-    calls = r.sample(_CALLS, r.randint(1, 4))
+    calls = r.sample((*_CALLS, *_WRITTEN, *_WRITTEN, *_SPREADS, *_SPREADS), r.randint(1, 4))
     outputs = [*windows, *(f"{one} AS g{i}" for i, one in enumerate(by))]
+    spreads = {len(outputs) + i: one for i, one in enumerate(calls) if one in _SPREADS}
+    lists = {one: re.sub(r"^[a-z_]+", "list", one) for one in _SPREADS}
+    reference = [
+        *outputs,
+        *(f"{({**_WRITTEN, **lists}).get(one, one)} AS o{i}" for i, one in enumerate(calls)),
+    ]
     outputs += [f"{one} AS o{i}" for i, one in enumerate(calls)]
     where = [
         one if " OR " not in one else f"({one})" for one in r.sample(_CONDITIONS, r.choice((0, 0, 1, 2)))
@@ -198,7 +235,13 @@ def _query(r: random.Random) -> tuple[str, str, str]:
     r.shuffle(grouped)
     havings = ("count(*) > 1", "max(x) > 0.25 OR min(a) IS NULL", "count(*) FILTER (WHERE f) > 0")
     having = r.choice(("", "", *(f" HAVING {one}" for one in havings)))
-    return ", ".join(outputs), condition, f" GROUP BY {', '.join(grouped)}{having}"
+    return (
+        ", ".join(outputs),
+        ", ".join(reference),
+        spreads,
+        condition,
+        f" GROUP BY {', '.join(grouped)}{having}",
+    )
 
 
 def _tuples(r: random.Random, rate: bool) -> list[Tuple]:
@@ -282,9 +325,12 @@ def _expected(
     reference.register("given", table)
     reference.execute("CREATE OR REPLACE TABLE s AS SELECT *, row_number() OVER () AS row FROM given")
     return [
-        tuple(_fitting(value) for value in row)
+        tuple(
+            _spread(query.spreads[i], value) if i in query.spreads else _fitting(value)
+            for i, value in enumerate(row)
+        )
         for row in reference.execute(
-            f"SELECT {query.select} FROM (SELECT * FROM ({_windows(*window)}) WHERE window_end > mark)"
+            f"SELECT {query.reference} FROM (SELECT * FROM ({_windows(*window)}) WHERE window_end > mark)"
             f"{query.condition}{query.group}"
         ).fetchall()
     ]
@@ -307,6 +353,21 @@ def _late(reference: duckdb.DuckDBPyConnection, condition: str, window: tuple[in
         f"{condition}{' AND' if condition else ' WHERE'} window_end <= mark"
     ).fetchall()
     return int(found[0][0])
+
+
+def _spread(call: str, values: list[Any] | None) -> float | None:
+    """A variance or a standard deviation by its definition, correctly rounded."""
+    numbers = [Fraction(one) for one in values or () if one is not None]
+    divisor = len(numbers) - ("_pop" not in call)
+    if not numbers or divisor == 0:
+        return None
+    mean = sum(numbers, Fraction(0)) / len(numbers)
+    exact = sum(((one - mean) ** 2 for one in numbers), Fraction(0)) / divisor
+    if not call.startswith("stddev"):
+        return exact.numerator / exact.denominator
+    with localcontext() as context:
+        context.prec = 200
+        return float((Decimal(exact.numerator) / Decimal(exact.denominator)).sqrt())
 
 
 def _fitting(value: object) -> object:

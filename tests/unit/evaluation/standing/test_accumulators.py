@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 from collections.abc import Sequence
@@ -15,13 +16,14 @@ import pytest
 from tamis.evaluation.standing.aggregates import running
 from tamis.evaluation.standing.aggregates.accumulators import PartialAggregates
 from tamis.evaluation.standing.aggregates.running import Extremes, Sums, times
-from tamis.evaluation.standing.aggregates.values import Values
+from tamis.evaluation.standing.aggregates.values import Percentile, Values
 from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.evaluation.standing.contract import StandingEvaluator
 from tamis.expressions.nodes import Column, Type
 from tamis.expressions.vectors import Vector
 
 ALL = "count(*) AS n, count({0}) AS c, sum({0}) AS s, avg({0}) AS a, min({0}) AS l, max({0}) AS g"
+MEDIAN = Percentile(Fraction(1, 2))
 STREAMS = "CREATE STREAM s (k INT, b BIGINT, x DOUBLE, v VARCHAR); CREATE STREAM t (j INT, c BIGINT);"
 
 
@@ -138,13 +140,35 @@ def test_extremes_after_each_row(kind: Type) -> None:
                     assert found == (max if greatest else min)(kept[thing])
 
 
+PERCENTILES = (
+    MEDIAN,
+    *(
+        Percentile(Fraction(p), continuous)
+        for p in ("0", "0.29", "0.5", "0.75", "0.999999999", "1")
+        for continuous in (True, False)
+    ),
+)
+
+
+def _percentile(asked: Percentile, values: list[Fraction]) -> float | None:
+    """By the definition of SQL, exactly."""
+    if not values:
+        return None
+    known = sorted(values)
+    if not asked.continuous:
+        return float(next(v for i, v in enumerate(known, 1) if i >= asked.fraction * len(known)))
+    rank = (len(known) - 1) * asked.fraction
+    low, high = known[math.floor(rank)], known[math.ceil(rank)]
+    return float(low + (high - low) * (rank - math.floor(rank)))
+
+
 @pytest.mark.parametrize("kind", [Type.INT, Type.DOUBLE])
-def test_medians_after_each_row(kind: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_percentiles_after_each_row(kind: Type, monkeypatch: pytest.MonkeyPatch) -> None:
     r = random.Random(3)
     for number in range(60):
         monkeypatch.setattr(running, "_SAFE", -1.0 if number % 3 == 0 else 2.0**62)
         column = Column("s", "x", kind)
-        values = Values(column, median=True)
+        values = Values(column, PERCENTILES)
         values.grow(2)
         kept: list[list[Fraction]] = [[], []]
         for _ in range(r.randint(1, 6)):
@@ -152,14 +176,17 @@ def test_medians_after_each_row(kind: Type, monkeypatch: pytest.MonkeyPatch) -> 
             given = [None if r.random() < 0.1 else r.choice((-9, 0, 1, 2, 7, 30)) for _ in group]
             weights = [r.randint(1, 4) for _ in group]
             told = values.add(np.array(group, np.int64), Vector.from_list(given, kind), np.array(weights))
-            medians = values.median(told).to_list()
-            for own, value, weight, median, count in zip(
-                group, given, weights, medians, told.count.tolist(), strict=True
+            found = {one: values.percentile(one, told).to_list() for one in PERCENTILES}
+            for row, (own, value, weight, count) in enumerate(
+                zip(group, given, weights, told.count.tolist(), strict=True)
             ):
                 kept[own] += [] if value is None else [Fraction(value)] * weight
-                assert median == (float(statistics.median(kept[own])) if kept[own] else None)
+                for one, after in found.items():
+                    assert after[row] == _percentile(one, kept[own]), (one, kept[own])
+                if kept[own]:
+                    assert found[MEDIAN][row] == float(statistics.median(kept[own]))
                 assert count == len(set(kept[own]))
-            again = Values(column, median=True)
+            again = Values(column, PERCENTILES)
             again.grow(2)
             again.restore(values.dumped())
             assert again.dumped() == values.dumped()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tamis.errors import RefusedError
-from tamis.evaluation.standing.aggregates.sums import SCALE, of_doubles, of_whole, quotient
+from tamis.evaluation.standing.aggregates.sums import SCALE, SPREADS, of_doubles, of_whole, quotient
 from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.evaluation.standing.contract import CountsLate, Rows, StandingEvaluator
 from tamis.evaluation.standing.window_aggregates.groups import WindowedGroups
@@ -51,6 +53,56 @@ def _rows(rows: Rows) -> list[tuple[object, ...]]:
 
 def _number(r: random.Random) -> float:
     return r.choice(EDGES) if r.random() < 0.3 else r.uniform(-1, 1) * 10.0 ** r.randint(-320, 307)
+
+
+@pytest.mark.parametrize("function", SPREADS)
+def test_spreads_are_exact_and_rounded_once(function: str) -> None:
+    r = random.Random(4)
+    for _ in range(150):
+        doubles = r.random() < 0.5
+        size = r.choice((1, 2, 3, 9))
+        near = r.choice((0.0, 20.0, 1e15))
+        values: list[Any] = [
+            r.choice((_number(r), near + r.random()))
+            if doubles
+            else r.choice((r.randint(-3, 3), 2**63 - r.randint(1, 5), -(2**63)))
+            for _ in range(size)
+        ]
+        query = _query(f"{function}({'x' if doubles else 'b'}) AS v")
+        none: list[Any] = [None] * size
+        _take(query, [1] * size, values if doubles else none, none if doubles else values, none)
+        ((found,),) = _rows(query.advance("s", 10))
+        mean = Fraction(sum(map(Fraction, values)), size)
+        squares = sum(((Fraction(one) - mean) ** 2 for one in values), Fraction(0))
+        divisor = size if function.endswith("_pop") else size - 1
+        if divisor == 0:
+            assert found is None
+            continue
+        exact = squares / divisor
+        assert isinstance(found, float | None)
+        if found is None:
+            assert exact >= Fraction(2) ** 1023 * (1 if function.startswith("var") else Fraction(2) ** 1000)
+        elif function.startswith("var"):
+            assert found == exact.numerator / exact.denominator
+        else:
+            # The nearest DOUBLE: the exact root lies between the middles to both neighbours.
+            low, high = (Fraction(found) + Fraction(math.nextafter(found, to)) for to in (-1.0, math.inf))
+            assert (max(low, Fraction(0)) / 2) ** 2 <= exact <= (high / 2) ** 2
+
+
+@pytest.mark.parametrize("function", SPREADS)
+def test_spreads_without_time_are_those_of_windows(function: str) -> None:
+    r = random.Random(5)
+    sql = f"SELECT {function}(x) AS v, {function}(b) AS w FROM t"
+    stream = "CREATE STREAM t (b BIGINT, x DOUBLE);"
+    for _ in range(60):
+        size = r.randint(1, 6)
+        x, b = [_number(r) for _ in range(size)], [r.choice((2**63 - 1, -5, 3)) for _ in range(size)]
+        single = standing_evaluator(f"{stream} CREATE ALERT q AS {sql}", "q")
+        batch = {"b": Vector.from_list(b, Type.BIGINT), "x": Vector.from_list(x, Type.DOUBLE)}
+        windowed = _query(f"{function}(x) AS v, {function}(b) AS w")
+        _take(windowed, [1] * size, [*x], [*b], [None] * size)
+        assert _rows(single.take("t", batch, size))[-1] == _rows(windowed.advance("s", 10))[0]
 
 
 def test_sums_of_runs_are_exact() -> None:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.evaluation.standing.aggregates.kernels import Integers, Ints, Mask
-from tamis.evaluation.standing.aggregates.measures import MADE_OF, Measure
+from tamis.evaluation.standing.aggregates.measures import EXACT_SUMS, MADE_OF, Measure
 from tamis.evaluation.standing.aggregates.running import Extremes, Sums, times, whole
-from tamis.evaluation.standing.aggregates.sums import SCALE, fitting, quotient, units
+from tamis.evaluation.standing.aggregates.sums import SCALE, SPREADS, fitting, quotient, spread, units
 from tamis.evaluation.standing.state import number_from_text, number_to_text
 from tamis.expressions.nodes import Column, Type
 from tamis.expressions.vectors import Vector, dtype_of
@@ -49,9 +49,10 @@ class PartialAggregates:
         null = np.zeros(len(data), np.bool_) if vector.null is None else vector.null
         made: dict[Measure, NDArray[Any]] = {"count": (~null).astype(np.int64)}
         for one in asked:
-            if one == "total":
+            if one in EXACT_SUMS:
                 known = data if vector.null is None else np.where(null, 0, data)
-                made[one] = units(known.astype(np.float64)) if data.dtype == np.float64 else known
+                exact = units(known.astype(np.float64)) if data.dtype == np.float64 else known
+                made[one] = exact if one == "total" else times(exact, exact)
             elif one != "count":
                 made[one] = data
         return PartialAggregates(made)
@@ -69,7 +70,7 @@ class PartialAggregates:
 
     def times(self, factors: Integers) -> PartialAggregates:
         """The partial aggregates with all values of a row repeated by its factor."""
-        sums: tuple[Measure, ...] = ("count", "total")
+        sums: tuple[Measure, ...] = ("count", *EXACT_SUMS)
         added = {one: times(self.measures[one], factors) for one in sums if one in self.measures}
         return PartialAggregates({**self.measures, **added})
 
@@ -89,6 +90,10 @@ class PartialAggregates:
         if aggregate.function == "sum" and aggregate.type is not Type.DOUBLE:
             return bigint(total, null)
         unit = 1 << SCALE if aggregate.column.type is Type.DOUBLE else 1
+        if aggregate.function in SPREADS:
+            sums = zip(count.tolist(), total.tolist(), self.measures["squares"].tolist(), strict=True)
+            spreads = [spread(aggregate.function, *one, unit) if one[0] else None for one in sums]
+            return Vector.from_list(spreads, Type.DOUBLE)
         shares = count.tolist() if aggregate.function == "avg" else [1] * len(null)
         given = [
             None if gone else quotient(sum_, unit * share)
@@ -102,7 +107,7 @@ class Accumulators:
 
     def __init__(self, column: Column, asked: Sequence[Measure]) -> None:
         self._column = column
-        self._sums: dict[Measure, Sums] = {one: Sums() for one in asked if one in ("count", "total")}
+        self._sums: dict[Measure, Sums] = {one: Sums() for one in asked if one in ("count", *EXACT_SUMS)}
         self._extremes: dict[Measure, Extremes] = {
             one: Extremes(column.type, greatest=one == "greatest")
             for one in asked
@@ -143,7 +148,9 @@ class Accumulators:
         return found
 
     def _unit(self, name: Measure) -> int:
-        return 1 << SCALE if name == "total" and self._column.type is Type.DOUBLE else 1
+        if name not in EXACT_SUMS or self._column.type is not Type.DOUBLE:
+            return 1
+        return 1 << (SCALE if name == "total" else 2 * SCALE)
 
     def restore(self, dumped: Mapping[str, list[Any]]) -> None:
         """Restore the dumped accumulators of all items."""

@@ -65,7 +65,10 @@ def touched_groups(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def running_medians(  # noqa: PLR0917 - compiled, it takes no names  # pragma: no cover - compiled
+def running_percentiles(  # noqa: PLR0917 - compiled, it takes no names  # pragma: no cover - compiled
+    above: int,
+    below_line: int,
+    continuous: bool,
     value: Ints,
     amount: Integers,
     lower: Ints,
@@ -79,12 +82,13 @@ def running_medians(  # noqa: PLR0917 - compiled, it takes no names  # pragma: n
     low: Ints,
     high: Ints,
 ) -> None:
-    """Add values to groups, and note the two middle values of the group after each row (-1 if it has
-    none).
+    """Add values to groups, and note the two values of the group between which the percentile lies after each
+    row (-1 if it has none). They are the same for the discrete percentile.
 
-    A value of a group has a number, an `amount` (how often the group has it), and the numbers of the next
-    `lower` and `upper` values of its group. A group has its lower middle value, the amount `below` it, and
-    the total. A row adds a value (`which`, or -1 for none) to a group, `weight` times.
+    The fraction of the percentile is `above / below_line`. A value of a group has a number, an `amount` (how
+    often the group has it), and the numbers of the next `lower` and `upper` values of its group. A group has
+    its lower one of the two values in `middle`, the amount `below` it, and the total. A row adds a value
+    (`which`, or -1 for none) to a group, `weight` times.
     """
     for row in range(len(group)):
         own, new = group[row], which[row]
@@ -110,13 +114,19 @@ def running_medians(  # noqa: PLR0917 - compiled, it takes no names  # pragma: n
             at = middle[own]
             if value[new] < value[at]:
                 below[own] += weight[row]
-            while (total[own] - 1) // 2 < below[own]:
+            if continuous:
+                rank = (total[own] - 1) * above // below_line
+            else:
+                rank = max(-(-total[own] * above // below_line), 1) - 1
+            while rank < below[own]:
                 at = lower[at]
                 below[own] -= amount[at]
-            while (total[own] - 1) // 2 >= below[own] + amount[at]:
+            while rank >= below[own] + amount[at]:
                 below[own] += amount[at]
                 at = upper[at]
             middle[own] = at
         low[row] = high[row] = at
-        if at >= 0 and total[own] // 2 >= below[own] + amount[at]:
+        # Rounded up, the rank may be that of the next value.
+        up = -(-(total[own] - 1) * above // below_line) if continuous else 0
+        if at >= 0 and up >= below[own] + amount[at]:
             high[row] = upper[at]

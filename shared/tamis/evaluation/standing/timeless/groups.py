@@ -21,7 +21,7 @@ from tamis.evaluation.standing.aggregates.accumulators import (
 )
 from tamis.evaluation.standing.aggregates.kernels import touched_groups
 from tamis.evaluation.standing.aggregates.running import Sums, whole
-from tamis.evaluation.standing.aggregates.values import Values
+from tamis.evaluation.standing.aggregates.values import Percentile, Values
 from tamis.evaluation.standing.contract import WITHDRAWN, Batch, Rows
 from tamis.evaluation.standing.kept_columns import kept_columns, needed
 from tamis.evaluation.standing.row_store import Store
@@ -72,8 +72,13 @@ class Groups:
         self._seen: Ints = np.zeros(0, np.int64)
         self._rows = Sums()
         self._accumulators = {column: Accumulators(column, own) for column, own in measures.items()}
-        medians = {column for column, one in read if one.function == "median"}
-        self._values = {column: Values(column, median=column in medians) for column in each}
+        asked_of = {
+            column: [
+                percentile for other, one in read if other == column and (percentile := Percentile.of(one))
+            ]
+            for column in each
+        }
+        self._values = {column: Values(column, dict.fromkeys(own)) for column, own in asked_of.items()}
         self._group_rows = GroupRows([output.expr.type for output in query.select])
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
@@ -136,7 +141,12 @@ class Groups:
 
     def _form(self) -> list[Any]:
         calls = [
-            [one.function, one.distinct, one.column and [one.column.alias, one.column.name]]
+            [
+                one.function,
+                one.distinct,
+                one.column and [one.column.alias, one.column.name],
+                *([str(one.fraction)] if one.fraction is not None else []),
+            ]
             for one in self._grouping.aggregates
         ]
         return ["groups", calls, len(self._runs), dict(sorted(self._kept.names.items()))]
@@ -211,8 +221,8 @@ class Groups:
                 vector = bigint(rows)
             elif aggregate.distinct:
                 vector = bigint(value_counts[column].count)
-            elif aggregate.function == "median":
-                vector = self._values[column].median(value_counts[column])
+            elif (percentile := Percentile.of(aggregate)) is not None:
+                vector = self._values[column].percentile(percentile, value_counts[column])
             else:
                 vector = aggregated[column].value(aggregate)
             columns["", str(number)] = vector

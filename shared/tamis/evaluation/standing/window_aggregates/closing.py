@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tamis.evaluation.standing.window_aggregates.partials import Partial
-from tamis.evaluation.standing.window_aggregates.table import PartialTable, Places, merged
+from tamis.evaluation.standing.window_aggregates.table import PartialTable, Places
 
 # The most windows at a time, and the most entries in all their panes, unless a single window has more.
 _WINDOWS = 4_096
@@ -60,4 +60,4 @@ def _windows(partial: Partial, table: PartialTable, block: tuple[int, int], widt
     count: Places = np.minimum(pane, block[1]) - least + 1
     which = np.repeat(np.arange(len(pane)), count)
     place = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
-    return merged([table.take(which).with_keys(least[which] + place)], partial.ways)
+    return partial.merged([table.take(which).with_keys(least[which] + place)])

@@ -9,6 +9,7 @@ in those windows of its pane that haven't ended.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.evaluation.dictionary_encoding import DictionaryEncoder
+from tamis.evaluation.standing.aggregates.measures import EXACT_SUMS
 from tamis.evaluation.standing.contract import Batch, Rows
 from tamis.evaluation.standing.state import (
     number_from_text,
@@ -27,11 +29,11 @@ from tamis.evaluation.standing.window_aggregates.closing import closed_windows
 from tamis.evaluation.standing.window_aggregates.partials import (
     Partial,
     SortedBatch,
-    needs_values,
+    partial_of,
     partials,
     value,
 )
-from tamis.evaluation.standing.window_aggregates.table import PartialTable, Places, merged
+from tamis.evaluation.standing.window_aggregates.table import PartialTable, Places, concatenated
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
@@ -87,8 +89,7 @@ class WindowedGroups:
     def _count(self, pane: Places, taken: Batch) -> None:
         batch = SortedBatch.of(pane, self._encoded([taken[column.name] for column in self._by], len(pane)))
         for i, partial in enumerate(self._partials):
-            vector = None if partial.column is None else taken[partial.column.name]
-            new = partial.of(batch, vector, self._texts[i])
+            new = partial.of(batch, taken, self._texts[i])
             if len(new):
                 self._tables[i] = _added(self._tables[i], new, partial)
 
@@ -151,10 +152,8 @@ class WindowedGroups:
 
     def _table_of(self, aggregate: Aggregate) -> int:
         """The number of the table from which an aggregate is computed."""
-        each = needs_values(aggregate)
-        return next(
-            i for i, one in enumerate(self._partials) if (one.column, one.each) == (aggregate.column, each)
-        )
+        wanted = partial_of(aggregate)
+        return next(i for i, one in enumerate(self._partials) if replace(one, measures=()) == wanted)
 
     def _ordered(self, window: Places, columns: dict[tuple[str, str], Vector]) -> Places:
         """The order by window, then by the values of the group, NULL last. It doesn't depend on the order of
@@ -220,7 +219,13 @@ class WindowedGroups:
     def _form(self) -> list[object]:
         by = [[column.name, str(column.type)] for column in self._by]
         kept = [
-            [p.column and [p.column.name, str(p.column.type)], p.measures, p.each] for p in self._partials
+            [
+                p.column and [p.column.name, str(p.column.type)],
+                p.measures,
+                p.each,
+                *([p.order.name, str(p.order.type), p.greatest] if p.order is not None else []),
+            ]
+            for p in self._partials
         ]
         return ["windows", self._window.slide, self._window.size, by, kept]
 
@@ -229,12 +234,8 @@ def _added(table: PartialTable, new: PartialTable, partial: Partial) -> PartialT
     """The table with a batch added; only the panes that the batch touches are sorted again."""
     first, last = new.keys[0][0], new.keys[0][-1]
     low, high = np.searchsorted(table.keys[0], first), np.searchsorted(table.keys[0], last, side="right")
-    touched = merged([table.take(slice(int(low), int(high))), new], partial.ways)
-    parts = [table.take(slice(0, int(low))), touched, table.take(slice(int(high), len(table)))]
-    return PartialTable(
-        tuple(np.concatenate([part.keys[i] for part in parts]) for i in range(len(table.keys))),
-        tuple(np.concatenate([part.measures[i] for part in parts]) for i in range(len(table.measures))),
-    )
+    touched = partial.merged([table.take(slice(int(low), int(high))), new])
+    return concatenated([table.take(slice(0, int(low))), touched, table.take(slice(int(high), len(table)))])
 
 
 def _plain(vector: Vector) -> list[Any]:
@@ -256,8 +257,10 @@ def _places(window: Places, group: Places) -> Callable[[Places, Places], Places]
 
 def _dumped(partial: Partial, table: PartialTable) -> list[Any]:
     """A table as JSON. Sums are text, because they may be larger than JSON's numbers."""
+    if partial.order is not None:
+        return [[key.tolist() for key in table.keys], [one.tolist() for one in table.measures]]
     measures = [
-        [number_to_text(total) for total in one.tolist()] if name == "total" else one.tolist()
+        [number_to_text(total) for total in one.tolist()] if name in EXACT_SUMS else one.tolist()
         for name, one in zip(partial.measures, table.measures, strict=True)
     ]
     return [[key.tolist() for key in table.keys], measures]
@@ -266,9 +269,10 @@ def _dumped(partial: Partial, table: PartialTable) -> list[Any]:
 def _restored(partial: Partial, dumped: list[Any]) -> PartialTable:
     keys, measures = dumped
     of_keys, of_measures = partial.dtypes()
+    names = partial.measures if partial.order is None else (None, None)
     read = [
-        [number_from_text(total) for total in values] if name == "total" else values
-        for name, values in zip(partial.measures, measures, strict=True)
+        [number_from_text(total) for total in values] if name in EXACT_SUMS else values
+        for name, values in zip(names, measures, strict=True)
     ]
     return PartialTable(
         tuple(np.array(values, kind) for values, kind in zip(keys, of_keys, strict=True)),

@@ -1,33 +1,42 @@
 """Partial aggregates of a column by pane and group, and the aggregates of windows computed from them.
 
-There are two kinds. The first has the count of values, their exact sum, the least and the greatest value;
-only those that an aggregate needs are kept. The second, for `median` and `count(DISTINCT)`, has each value
-with the number of its occurrences.
+There are three kinds. The first has the count of values, the exact sums of them and of their squares, the
+least and the greatest value; only those that an aggregate needs are kept. The second has each value with the
+number of its occurrences, for `median`, percentiles and `count(DISTINCT)`. The third has one value, for
+`arg_min` and `arg_max`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.bounded.timeless.aggregates import needs_all_values
 from tamis.evaluation.dictionary_encoding import DictionaryEncoder
-from tamis.evaluation.standing.aggregates.measures import MADE_OF, Measure
+from tamis.evaluation.standing.aggregates.measures import EXACT_SUMS, MADE_OF, Measure
 from tamis.evaluation.standing.aggregates.sums import (
     SCALE,
+    SPREADS,
     fitting,
     of_doubles,
     of_whole,
     quotient,
+    spread,
+    squares_of_doubles,
+    squares_of_whole,
 )
+from tamis.evaluation.standing.contract import Batch
+from tamis.evaluation.standing.window_aggregates.percentiles import medians, percentiles
 from tamis.evaluation.standing.window_aggregates.table import (
     Array,
     PartialTable,
     Places,
+    least_or_greatest,
     merged,
     runs,
 )
@@ -38,6 +47,7 @@ from tamis.query.model import Aggregate
 _WAYS: dict[Measure, np.ufunc] = {
     "count": np.add,
     "total": np.add,
+    "squares": np.add,
     "least": np.minimum,
     "greatest": np.maximum,
 }
@@ -72,17 +82,21 @@ class SortedBatch:
 @dataclass(frozen=True)
 class Partial:
     """One table of partial aggregates: of all tuples (`column` is None), of the values of a column together,
-    or of each value separately (`each`).
+    or of each value separately (`each`). With `order` it has, in place of measures, the greatest or the least
+    value of that column, and the column's value beside it; of several such values, the greatest or the least.
     """
 
     column: Column | None
     measures: tuple[Measure, ...]
     each: bool = False
+    order: Column | None = None
+    greatest: bool = False
 
-    @property
-    def ways(self) -> tuple[np.ufunc, ...]:
-        """The functions that merge the measures of several panes."""
-        return tuple(_WAYS[one] for one in self.measures)
+    def merged(self, parts: Sequence[PartialTable]) -> PartialTable:
+        """The tables of several batches or panes in one: a row for each combination of keys."""
+        if self.order is not None:
+            return least_or_greatest(parts, greatest=self.greatest)
+        return merged(parts, tuple(_WAYS[one] for one in self.measures))
 
     def dtypes(self) -> tuple[list[np.dtype[Any]], list[np.dtype[Any]]]:
         """The types of keys and measures."""
@@ -90,35 +104,39 @@ class Partial:
         keys = [whole, whole]
         if self.each and self.column is not None:
             keys.append(whole if self.column.type is Type.VARCHAR else dtype_of(self.column.type))
+        if self.order is not None and self.column is not None:
+            return keys, [dtype_of(self.order.type), dtype_of(self.column.type)]
         return keys, [self._dtype(one) for one in self.measures]
 
     def _dtype(self, measure: Measure) -> np.dtype[Any]:
         if measure in ("least", "greatest") and self.column is not None:
             return dtype_of(self.column.type)
-        return np.dtype(np.object_ if measure == "total" else np.int64)
+        return np.dtype(np.object_ if measure in EXACT_SUMS else np.int64)
 
     def empty(self) -> PartialTable:
         """A table without rows."""
         keys, measures = self.dtypes()
         return PartialTable(tuple(np.empty(0, k) for k in keys), tuple(np.empty(0, m) for m in measures))
 
-    def of(self, batch: SortedBatch, vector: Vector | None, texts: DictionaryEncoder) -> PartialTable:
-        """The table of a batch; `vector` has the column's values, and `texts` encodes those that are text."""
-        if self.column is None or vector is None:
+    def of(self, batch: SortedBatch, taken: Batch, texts: DictionaryEncoder) -> PartialTable:
+        """The table of a batch; `taken` has the values of columns, and `texts` encodes texts."""
+        if self.column is None:
             return self._together(batch, None)
-        if vector.null is not None:
-            batch = batch.where(~vector.null)
+        read = [taken[one.name] for one in (self.column, self.order) if one is not None]
+        for vector in read:
+            if vector.null is not None:
+                batch = batch.where(~vector.null)
         if not len(batch.order):
             return self.empty()
-        values = vector.data[batch.order]
-        if self.column.type is Type.DOUBLE:
-            values = values + 0.0  # -0.0 is 0.0
+        values, *orders = (_values(vector, batch.order) for vector in read)
+        if orders:
+            return self.merged([PartialTable((batch.pane, batch.group), (*orders, values))])
         if not self.each:
             return self._together(batch, values)
         if self.column.type is Type.VARCHAR:
             values = texts.encode(values.tolist())
         ones = np.ones(len(values), np.int64)
-        return merged([PartialTable((batch.pane, batch.group, values), (ones,))], self.ways)
+        return self.merged([PartialTable((batch.pane, batch.group, values), (ones,))])
 
     def _together(self, batch: SortedBatch, values: Array | None) -> PartialTable:
         starts = batch.starts
@@ -128,12 +146,15 @@ class Partial:
         for measure in self.measures:
             if measure == "count":
                 found.append(np.diff(np.append(starts, len(batch.pane))))
-            elif measure == "total":
-                assert values is not None
-                double = values.dtype.kind == "f"
+                continue
+            assert values is not None
+            double = values.dtype.kind == "f"
+            if measure == "total":
                 found.append(of_doubles(values, starts) if double else of_whole(values, starts))
+            elif measure == "squares":
+                squares = squares_of_doubles if double else squares_of_whole
+                found.append(squares(values, starts))
             else:
-                assert values is not None
                 found.append(_WAYS[measure].reduceat(values, starts))
         return PartialTable((batch.pane[starts], batch.group[starts]), tuple(found))
 
@@ -142,29 +163,39 @@ class Partial:
         return table.measures[self.measures.index(name)]
 
 
+def _values(vector: Vector, order: Places) -> Array:
+    """Values in an order; -0.0 becomes 0.0."""
+    values = vector.data[order]
+    return values + 0.0 if values.dtype.kind == "f" else values
+
+
+def partial_of(aggregate: Aggregate) -> Partial:
+    """The kind of the table from which an aggregate is computed, without its measures."""
+    if aggregate.order is not None:
+        return Partial(aggregate.column, (), False, aggregate.order, aggregate.function == "arg_max")
+    return Partial(aggregate.column, (), needs_all_values(aggregate))
+
+
 def partials(aggregates: Sequence[Aggregate]) -> tuple[Partial, ...]:
     """The partial aggregates that some aggregates need: first those of all tuples of a group, then those of
     each column.
     """
     together: dict[Column, list[Measure]] = {}
-    each: dict[Column, None] = {}
+    others: dict[Partial, None] = {}
     for one in aggregates:
         if one.column is None:
             continue
-        if needs_values(one):
-            each[one.column] = None
+        if one.order is not None:
+            others[partial_of(one)] = None
+        elif needs_all_values(one):
+            others[replace(partial_of(one), measures=("count",))] = None
         else:
             together.setdefault(one.column, []).extend(MADE_OF[one.function])
     return (
         Partial(None, ("count",)),
         *(Partial(column, tuple(dict.fromkeys(asked))) for column, asked in together.items()),
-        *(Partial(column, ("count",), True) for column in each),
+        *others,
     )
-
-
-def needs_values(aggregate: Aggregate) -> bool:
-    """True if the aggregate needs every value."""
-    return aggregate.distinct or aggregate.function == "median"
 
 
 def value(aggregate: Aggregate, partial: Partial, table: PartialTable, rows: int, at: Places) -> Vector:
@@ -178,11 +209,14 @@ def value(aggregate: Aggregate, partial: Partial, table: PartialTable, rows: int
         counted[at] = partial.measure(table, "count")
         return Vector(counted)
     if aggregate.function == "median":
-        return _medians(table, rows, at)
+        return medians(table, rows, at)
+    if aggregate.fraction is not None:
+        return percentiles(aggregate, table, rows, at)
     null = np.ones(rows, np.bool_)
     null[at] = False
-    if aggregate.function in ("min", "max"):
-        found = partial.measure(table, "least" if aggregate.function == "min" else "greatest")
+    if aggregate.order is not None or aggregate.function in ("min", "max"):
+        extreme: Measure = "least" if aggregate.function == "min" else "greatest"
+        found = table.measures[1] if aggregate.order is not None else partial.measure(table, extreme)
         data = np.zeros(rows, found.dtype) if found.dtype.kind != "O" else np.full(rows, None, np.object_)
         data[at] = found
         return Vector(data, null if null.any() else None)
@@ -193,32 +227,11 @@ def value(aggregate: Aggregate, partial: Partial, table: PartialTable, rows: int
     if aggregate.function == "avg":
         counts: list[int] = partial.measure(table, "count").tolist()
         made: list[Any] = [quotient(t, unit * n) for t, n in zip(totals, counts, strict=True)]
+    elif aggregate.function in SPREADS:
+        read = (partial.measure(table, "count"), totals, partial.measure(table, "squares"))
+        made = [spread(aggregate.function, int(n), t, q, unit) for n, t, q in zip(*read, strict=True)]
     else:
         made = [quotient(t, unit) for t in totals] if unit > 1 else list(map(fitting, totals))
     for place, one in zip(at.tolist(), made, strict=True):
         given[place] = one
     return Vector.from_list(given, aggregate.type)
-
-
-def _medians(table: PartialTable, rows: int, at: Places) -> Vector:
-    """The median in each window and group: the mean of the two middle values; `table` has the values in
-    order.
-    """
-    passed = np.cumsum(table.measures[0])
-    begins = np.flatnonzero(np.diff(at, prepend=-1))
-    before = np.concatenate(([0], passed))[begins]
-    count = np.add.reduceat(table.measures[0], begins) if len(begins) else np.empty(0, np.int64)
-    values = table.keys[2]
-    low = values[np.searchsorted(passed, before + (count - 1) // 2, side="right")]
-    high = values[np.searchsorted(passed, before + count // 2, side="right")]
-    data, null = np.zeros(rows, np.float64), np.ones(rows, np.bool_)
-    if values.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            both = low + high
-        middle = np.where(np.isfinite(both), both / 2, low / 2 + high / 2)
-    else:
-        pairs = zip(low.tolist(), high.tolist(), strict=True)
-        middle = np.array([(a + b) / 2 for a, b in pairs], np.float64)
-    data[at[begins]] = middle
-    null[at[begins]] = False
-    return Vector(data, null if null.any() else None)

@@ -36,29 +36,50 @@ class PartialTable:
         return PartialTable((*keys, *self.keys[len(keys) :]), self.measures)
 
 
-def runs(keys: Sequence[Array]) -> tuple[Places, Places]:
-    """The order that groups equal keys, and the indexes in it where each run of equal keys begins."""
+def runs(keys: Sequence[Array], count: int | None = None) -> tuple[Places, Places]:
+    """The order of the rows by all keys, and the indexes in it where each run of equal keys begins. With
+    `count`, only that many keys make a run.
+    """
     order = np.lexsort(tuple(reversed(keys)))
     if not len(order):
         return order, order
     new = np.zeros(len(order), np.bool_)
     new[0] = True
-    for key in keys:
+    for key in keys[:count]:
         placed = key[order]
         new[1:] |= placed[1:] != placed[:-1]
     return order, np.flatnonzero(new)
+
+
+def concatenated(parts: Sequence[PartialTable]) -> PartialTable:
+    """The rows of all parts, which have the same columns."""
+    keys = tuple(np.concatenate([part.keys[i] for part in parts]) for i in range(len(parts[0].keys)))
+    number = len(parts[0].measures)
+    return PartialTable(
+        keys, tuple(np.concatenate([part.measures[i] for part in parts]) for i in range(number))
+    )
+
+
+def least_or_greatest(parts: Sequence[PartialTable], *, greatest: bool) -> PartialTable:
+    """Of the rows of all parts with the same keys, the one whose measures are the least or the greatest; the
+    first measure counts most.
+    """
+    table = concatenated(parts)
+    order, starts = runs((*table.keys, *table.measures), len(table.keys))
+    ends = np.append(starts[1:], len(order))
+    return table.take(order[ends - 1 if greatest and len(order) else starts])
 
 
 def merged(parts: Sequence[PartialTable], ways: Sequence[np.ufunc]) -> PartialTable:
     """The parts merged to one row for each combination of keys; `ways`: the function that merges each
     measure.
     """
-    keys = [np.concatenate([part.keys[i] for part in parts]) for i in range(len(parts[0].keys))]
-    measures = [np.concatenate([part.measures[i] for part in parts]) for i in range(len(ways))]
-    order, starts = runs(keys)
+    table = concatenated(parts)
+    order, starts = runs(table.keys)
     if not len(order):
-        return parts[0].take(slice(0, 0))
+        return table
+    pairs = zip(ways, table.measures, strict=True)
     return PartialTable(
-        tuple(key[order[starts]] for key in keys),
-        tuple(way.reduceat(one[order], starts) for way, one in zip(ways, measures, strict=True)),
+        tuple(key[order[starts]] for key in table.keys),
+        tuple(way.reduceat(one[order], starts) for way, one in pairs),
     )
