@@ -24,7 +24,10 @@ AGGREGATES = frozenset(AGGREGATE_FUNCTIONS) | {
 TABLE_FUNCTIONS = frozenset({"table", "session", "cumulate"})
 WINDOW_FUNCTIONS = frozenset({"row_number", "rank", "dense_rank", "ntile", "lag", "lead"})
 
-AGGREGATES_USAGE = "write count(*), or count, count(DISTINCT), sum, avg, min, max or median of a value"
+AGGREGATES_USAGE = (
+    "write count(*), or count, count(DISTINCT), sum, avg, min, max, median, stddev or percentile_cont"
+    " of a value"
+)
 USE_WINDOWS = "write FROM TUMBLE(stream, time, INTERVAL '1' MINUTE) and GROUP BY window_start"
 _USE_TIME_BOUNDS = (
     "join the stream with itself and bound the times: "
