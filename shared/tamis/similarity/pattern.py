@@ -32,7 +32,7 @@ class Pattern:
     that exceeds epsilon by no more than 10^-12 of the greater of epsilon and the pattern's deviation matches.
 
     `InputError` is raised for fewer than two values, equal values, values that aren't finite or exceed 1e150,
-    an empty range, and for an epsilon that every window would pass.
+    an empty range, and for an epsilon that every window would pass, also by this allowance.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Pattern:
         if not 0 <= self.epsilon < inf:
             raise InputError(f"epsilon is {epsilon}", where=where, hint="it must be finite and at least 0")
         least = _limit(found, self.scale, self.shift)
-        if self.epsilon >= least:
+        if self.limit >= least:
             raise InputError(
                 f"every window would match, since epsilon is {self.epsilon:g}",
                 where=where,

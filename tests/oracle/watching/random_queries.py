@@ -107,10 +107,13 @@ class RandomQueries:
             return "SELECT x.k, x.ts, x.v FROM d x WHERE x.w > 0.4 OR x.w IS NULL"
         if kind == 2:
             slide = int(random.choice([5, 20]))
+            counted, filtered = "count(*)", f" WHERE {condition}"
+            if random.random() < 0.5:
+                counted, filtered = f"count(*) FILTER (WHERE {condition})", ""
             return (
-                f"SELECT a.window_end, a.k, count(*) AS n, min(similarity({arguments})) AS d,"
+                f"SELECT a.window_end, a.k, {counted} AS n, avg(similarity({arguments}) * 2) AS d,"
                 f" max(a.level) AS l FROM HOP(s, ts, INTERVAL '{slide}' SECOND, INTERVAL '40' SECOND) a"
-                f" WHERE {condition} GROUP BY a.window_end, a.k"
+                f"{filtered} GROUP BY a.window_end, a.k"
             )
         if kind == 3:
             return (

@@ -173,5 +173,5 @@ class RandomRecording:
         epsilon = float(random.choice([0.0, 0.1, 0.5, 0.9])) * most
         if random.random() < 0.3:
             found = self.distance(patterns[0].values, value.of, scale, shift)
-            epsilon = found if found < most else epsilon
+            epsilon = found if found < 0.999 * most else epsilon
         return Watch(value.expr, "ANY", tuple(patterns), epsilon, scale, shift)
