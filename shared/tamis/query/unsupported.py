@@ -35,9 +35,13 @@ _USE_TIME_BOUNDS = (
 )
 _USE_EQUALITY = "compare with = or IN (…)"
 _SEND_TUPLES = "send the values as tuples of a stream"
+_USE_EVENT_TIMES = (
+    "leave the condition out, since an alert looks at each reading when it comes; to compare readings,"
+    " bound their event times"
+)
 _CURRENT_TIME = (
     "the current time is not supported",
-    "compare the event times of tuples",
+    _USE_EVENT_TIMES,
 )
 _SUBQUERY = (
     "subqueries are supported only in FROM and WITH",
@@ -101,6 +105,8 @@ def unsupported_expression(node: exp.Expr) -> Refusal | None:
 
     A derived stream can take the place of a subquery, unless the subquery aggregates.
     """
+    if isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.Anonymous):
+        return unsupported_function(str(node.this.this).lower())
     if not isinstance(node, exp.Subquery | exp.Select | exp.In):
         return EXPRESSIONS.get(type(node))
     aggregating = node.find(exp.Group) or any(
@@ -129,7 +135,7 @@ def unsupported_function(name: str) -> Refusal | None:
     if name in WINDOW_FUNCTIONS:
         return f"the window function {name}() is not supported", _USE_TIME_BOUNDS
     if name in ("now", "current_timestamp", "proctime"):
-        return f"{name}() is not supported", "compare the event times of tuples"
+        return f"{name}() is not supported", _USE_EVENT_TIMES
     if name == "log":
         return "log() is ambiguous: its base differs between systems", "write ln(x) or log10(x)"
     if name == "pi":

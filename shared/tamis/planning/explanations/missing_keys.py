@@ -1,7 +1,8 @@
 """Joins without an equality of keys: a probable mistake, and the equality that is probably meant.
 
 Such a query is valid: each tuple joins the tuples of all keys, and the query runs in a single partition. Most
-often the equality was forgotten.
+often the equality was forgotten. A query that says anything else about these keys, such as `a.room = 'k1'` or
+`a.room < b.room`, is taken to mean what it says.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from tamis.analysis.conjuncts import flatten_and, key_equality
-from tamis.expressions.nodes import Type
+from tamis.expressions.nodes import Type, columns
 from tamis.expressions.sql_text import identifier
 from tamis.query.model import Catalog, Query, StreamDef
 
@@ -30,17 +31,21 @@ def _warnings(query: Query, catalog: Catalog) -> Iterator[str]:
         if source.stream in catalog.streams
     }
     times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
+    mentioned: set[tuple[str, str]] = set()
     group = {alias: alias for alias in (source.alias for source in query.sources)}
     for conjunct in query.conjuncts:
         for part in flatten_and(conjunct.expr):
             pair = key_equality(part, times)
             if pair is not None:
                 _connect(group, pair[0].alias, pair[1].alias)
+            else:
+                mentioned |= {(column.alias, column.name) for column in columns(part)}
     for first, second in combinations(streams, 2):
         if group[first] == group[second]:
             continue
         likely = _likely(streams[first], streams[second])
-        if not likely:
+        said = {(first, one) for one, _ in likely} | {(second, other) for _, other in likely}
+        if not likely or said & mentioned:
             continue
         _connect(group, first, second)
         one, other = (

@@ -53,7 +53,7 @@ def resolve_from(
     else:
         _add_item(context, clause.this, scope, resolve)
     for join in node.args.get("joins") or []:
-        _check_join(context, join)
+        _check_join(context, join, scope)
         _add_item(context, join.this, scope, resolve)
         if join.args.get("on") is not None:
             conditions.append(Condition("ON", join.args["on"], len(scope.items)))
@@ -62,22 +62,34 @@ def resolve_from(
     return conditions
 
 
-def _check_join(context: Context, join: exp.Expr) -> None:
+def _check_join(context: Context, join: exp.Expr, scope: FromScope) -> None:
     """Refuse all joins except inner joins with ON, cross joins and commas."""
     method, side, kind = (str(join.args.get(key) or "") for key in ("method", "side", "kind"))
     if kind in ("SEMI", "ANTI"):
         context.error(f"{kind} JOIN is not supported", join, "write JOIN … ON")
     elif side or kind == "OUTER":
         what = f"outer joins ({side or kind} JOIN) are not supported"
-        context.error(what, join, "write JOIN … ON, which is an inner join")
+        hint = "write JOIN … ON, which is an inner join; alarms about missing readings are not supported yet"
+        context.error(what, join, hint)
     elif method:
         context.error(f"{method} JOIN is not supported", join, "write JOIN … ON with each condition")
     elif join.args.get("using"):
-        context.error("JOIN … USING is not supported", join, "write JOIN … ON a.column = b.column")
+        context.error("JOIN … USING is not supported", join, f"write JOIN … ON {_equalities(join, scope)}")
     elif kind == "CROSS" and join.args.get("on") is not None:
         context.error("CROSS JOIN takes no ON", join, "write JOIN … ON")
     elif kind != "CROSS" and join.args.get("on") is None and context.text.text[span(join)[0]] != ",":
         context.error("this JOIN has no ON", join, "write JOIN … ON condition")
+
+
+def _equalities(join: exp.Expr, scope: FromScope) -> str:
+    """The equalities that USING stands for; of several streams with such a column, the first one is meant."""
+    right = name_of(join.this.args["alias"].this).text if join.this.args.get("alias") else join.this.name
+    found = []
+    for column in join.args["using"]:
+        name = name_of(column).text
+        left = next((item.alias for item in scope.items if name in (item.columns or {})), "a")
+        found.append(f"{left}.{name} = {right}.{name}")
+    return " AND ".join(found)
 
 
 def _add_item(context: Context, table: exp.Expr, scope: FromScope, resolve: ResolveQuery) -> None:
