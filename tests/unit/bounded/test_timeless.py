@@ -110,6 +110,17 @@ def test_the_reason_says_which_tuples_or_conditions_are_too_many(sql: str, reaso
         ("SELECT max(2 * b) AS n FROM s, t WHERE s.a < t.d", "unknown", None),
         ("SELECT max(2 * b) AS n FROM s, t WHERE s.a < t.d AND s.a BETWEEN 1 AND 3", "bounded", ()),
         ("SELECT median(z * 2) AS n FROM u", "unknown", ()),
+        ("SELECT percentile_cont(0.1) WITHIN GROUP (ORDER BY y) AS n FROM u", "bounded", ()),
+        ("SELECT stddev(z) AS n FROM u", "bounded", ()),
+        ("SELECT stddev(b) AS n FROM s, t WHERE s.a < t.d", "unknown", None),
+        ("SELECT count(*) AS n FROM s, t WHERE s.a < t.d HAVING count(*) > 3", "unbounded", None),
+        (
+            "SELECT count(*) AS n FROM s, t WHERE s.a < t.d"
+            " HAVING count(*) FILTER (WHERE b > 5 AND b < 4) > 3",
+            "unknown",
+            None,
+        ),
+        ("SELECT count(*) AS n FROM s, t WHERE s.a < t.d HAVING stddev(b) > 3", "unknown", None),
     ],
 )
 def test_aggregated_expressions(query: str, verdict: str, repairs: tuple[str, ...] | None) -> None:

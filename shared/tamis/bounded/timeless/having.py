@@ -27,6 +27,8 @@ from tamis.query.computed_columns import meaning
 from tamis.query.model import Aggregate, Catalog, Conjunct, Grouping, Query
 
 _LARGE = (">", ">=", "!=")
+# A variance may be the same for other values, and a percentile may be the least or the greatest value.
+_TELLING = ("count", "sum", "avg", "min", "max", "median")
 # In a group of its own, the first or the second tuple already makes a difference.
 _SMALL = {"<": 2, "<=": 1, "=": 1}
 
@@ -99,8 +101,9 @@ def _shows(expr: Expr, query: Query) -> bool:
         grouping = query.grouping
         if grouping is None or expr in grouping.by:
             return False
-        column = grouping.aggregates[int(expr.name)].column
-        return column is None or meaning(column, query) == column
+        aggregate = grouping.aggregates[int(expr.name)]
+        plain = aggregate.column is None or meaning(aggregate.column, query) == aggregate.column
+        return plain and aggregate.function in _TELLING
     if not isinstance(expr, Call) or expr.op not in ("+", "-", "*", "/", "neg"):
         return False
     rest = [one for one in expr.args if not isinstance(one, Literal)]
@@ -122,11 +125,20 @@ def _kept(part: Expr, grouping: Grouping, free: set[str], own: bool) -> bool:
     if not isinstance(left, Column) or left.alias or value is None:
         return False
     aggregate: Aggregate = grouping.aggregates[int(left.name)]
+    if aggregate.function not in _TELLING or _computed(aggregate, grouping):
+        return False  # the tuples of an example needn't meet a FILTER
     if aggregate.function != "count":
         return aggregate.column is not None and _name(aggregate.column) in free
     if aggregate.distinct and (aggregate.column is None or _name(aggregate.column) not in free):
         return False
     return op in _LARGE or (own and value >= _SMALL[op])
+
+
+def _computed(aggregate: Aggregate, grouping: Grouping) -> bool:
+    column = aggregate.column
+    return column is not None and any(
+        (alias, one.name) == (column.alias, column.name) for alias, one in grouping.computed
+    )
 
 
 def _number(expr: Expr) -> float | None:
