@@ -11,6 +11,7 @@ import orjson
 from tamis.cli._recordings import files_of
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
+from tamis.evaluation.watched_recording import watched_recording
 from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
 from tamis.query.names import normalized_name
 from tamis.query.units import parse_duration, parse_rate
@@ -19,7 +20,7 @@ from tamis.recordings.time_units import TimeUnit
 from tamis.recordings.typed import read_recording
 from tamis.sizing.estimate import estimate
 from tamis.sizing.fleet import Operation
-from tamis.sizing.load import Given, load_of
+from tamis.sizing.load import Given, StreamLoad, load_of
 from tamis.sizing.report import document, text
 from tamis.sizing.unit_costs import unit_costs
 
@@ -127,13 +128,15 @@ def command(
     recordings = {
         name: read_recording(catalog.streams[name], paths, form, unit) for name, paths in files.items()
     }
-    loads = {
-        name: load_of(
-            catalog.streams[name],
-            Given(numbers.get(name), counts.get(name), shares.get(name), recordings.get(name)),
-        )
-        for name in read
-    }
+
+    def load(stream: StreamDef) -> StreamLoad:
+        name = stream.shown_name
+        recording = recordings.get(name)
+        if recording is not None and stream.watches:
+            recording = watched_recording(recording, stream)
+        return load_of(stream, Given(numbers.get(name), counts.get(name), shares.get(name), recording))
+
+    loads = {name: load(catalog.streams[name]) for name in read}
     options = {"edges": edges, "partitions": partitions, "replication": replication, "outage": outage}
     operation = Operation(
         retention=None if retention is None else _positive("--retention", retention),
@@ -149,7 +152,7 @@ def command(
 
 
 def _streams_read(catalog: Catalog) -> list[str]:
-    """The raw streams that the queries read, directly or through derived streams."""
+    """The raw and watched streams that the queries read, directly or through derived streams."""
     queries: list[AlertDef | DerivedDef] = [*catalog.alerts.values(), *catalog.derived.values()]
     names = dict.fromkeys(source.stream for one in queries for source in one.query.sources)
     return [name for name in names if name in catalog.streams]
@@ -176,14 +179,15 @@ def _of_streams(
 
 
 def _stream(name: str, catalog: Catalog, where: str) -> StreamDef:
-    known = normalized_name(name, catalog.streams)
-    if known not in catalog.streams:
+    streams = catalog.raw_streams
+    known = normalized_name(name, streams)
+    if known not in streams:
         raise InputError(
             f"there is no stream {name!r}",
             where=where,
-            hint=f"the file has {', '.join(catalog.streams) or 'none'}",
+            hint=f"the file has {', '.join(streams) or 'none'}",
         )
-    return catalog.streams[known]
+    return streams[known]
 
 
 def _at(where: str, value: str, parse: Callable[[str], T]) -> T:

@@ -82,6 +82,12 @@ class StreamDef:
         return tuple(c.name for c in self.columns if c.key)
 
     @property
+    def recorded_columns(self) -> tuple[ColumnDef, ...]:
+        """The columns that readings have: all but those of the watches."""
+        added = {column.name for watch in self.watches for column in watch.columns}
+        return tuple(column for column in self.columns if column.name not in added)
+
+    @property
     def shown_name(self) -> str:
         """The name of the stream in SQL: a watched stream is shown as its base."""
         return self.base or self.name

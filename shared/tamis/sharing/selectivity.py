@@ -110,12 +110,10 @@ class SelectivityEstimator:
         self._observed = {name: found for name, found in observed.items() if found is not None}
         self._readings = statistics.count if statistics else 0
         # Few windows look like a pattern: their distances have no even distribution.
-        computed = {column.name for watch in stream.watches for column in watch.columns}
         self._known: dict[str, Distribution] = {
             column.name: found
-            for column in stream.columns
-            if column.name not in computed
-            and (found := self._observed.get(column.name) or _declared(column)) is not None
+            for column in stream.recorded_columns
+            if (found := self._observed.get(column.name) or _declared(column)) is not None
         }
         self._estimates = IdentityCache[tuple[BoxUnion, frozenset[str]]]()
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from tamis.plan.model import StreamPlan, TopicPlan
 from tamis.sizing.figures import Figure, weakest
 from tamis.sizing.fleet import BUSY, MB, Fleet, product
-from tamis.sizing.load import SECOND
+from tamis.sizing.load import SECOND, StreamLoad
 from tamis.sizing.records import reading_bytes, tuple_bytes
 from tamis.sizing.spans import longest_wait
+from tamis.watching.series_watcher import SeriesWatcher
 
 # Seconds after which the edge has committed a reading that is decided.
 COMMIT_SECONDS = 1.0
 
 
-def stream_figures(fleet: Fleet, name: str) -> dict[str, Figure]:
+def stream_figures(load: StreamLoad) -> dict[str, Figure]:
     """Readings, keys and traffic of a stream at its sources."""
-    load = fleet.loads[name]
     found = {"readings": load.rate}
     if load.keys is not None:
         found["keys"] = load.keys
@@ -29,7 +29,7 @@ def stream_figures(fleet: Fleet, name: str) -> dict[str, Figure]:
 def edge_figures(fleet: Fleet) -> dict[str, Figure]:
     """Memory, cores and disk of each edge."""
     edges, costs = fleet.operation.edges, fleet.costs
-    used = {stream.name: fleet.loads[stream.name] for stream, _ in fleet.topics}
+    used = fleet.sources
     rate = sum(load.rate.value for load in used.values()) / edges
     basis = weakest(*(load.rate for load in used.values()))
     held = [(topic, _held(fleet, stream, topic) / edges) for stream, topic in fleet.topics]
@@ -37,6 +37,7 @@ def edge_figures(fleet: Fleet) -> dict[str, Figure]:
     memory = (
         costs["edge_memory_mb"] * MB
         + keys * costs["edge_memory_bytes_per_key"]
+        + sum(_watched_bytes(fleet, name) for name in used) / edges
         + sum(count for _, count in held) * costs["edge_memory_bytes_per_held_tuple"]
     )
     journal = sum(
@@ -82,6 +83,17 @@ def edge_figures(fleet: Fleet) -> dict[str, Figure]:
     }
 
 
+def _watched_bytes(fleet: Fleet, base: str) -> float:
+    """The memory of the readings that edges compare with patterns, of all keys of a stream."""
+    watches = [watch for one in fleet.plan.streams if one.shards_of == base for watch in one.watches]
+    if not watches:
+        return 0
+    note = f"stream {base}: the time for comparing readings with patterns is not part of the edge's cores"
+    fleet.notes.append(note)
+    keys = fleet.sources[base].keys
+    return SeriesWatcher(watches).bytes_per_key * (keys.value if keys else 1.0)
+
+
 def _held(fleet: Fleet, stream: StreamPlan, topic: TopicPlan) -> float:
     """The most tuples of a topic that omission holds at a time."""
     return fleet.loads[stream.name].rate.value * longest_wait(topic)
@@ -89,4 +101,4 @@ def _held(fleet: Fleet, stream: StreamPlan, topic: TopicPlan) -> float:
 
 def _wait(fleet: Fleet, stream: str) -> float:
     """The longest time in seconds for which omission holds a tuple of a stream."""
-    return max((longest_wait(topic) for one, topic in fleet.topics if one.name == stream), default=0.0)
+    return max((longest_wait(topic) for one, topic in fleet.topics if one.shards_of == stream), default=0.0)

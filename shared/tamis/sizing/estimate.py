@@ -46,10 +46,7 @@ def estimate(
 
 def _sizing(fleet: Fleet) -> Sizing:
     """All parts, from the sources to the alarms."""
-    streams = [
-        Part("stream", stream_figures(fleet, name), name)
-        for name in dict.fromkeys(stream.name for stream, _ in fleet.topics)
-    ]
+    streams = [Part("stream", stream_figures(load), name) for name, load in fleet.sources.items()]
     cores = joiner_cores(fleet)
     partitions = recommended_partitions(fleet, cores)
     states = [
@@ -90,6 +87,6 @@ def _compare(fleet: Fleet, load: StreamLoad) -> None:
     most = keys.value * rate.count * SECOND / rate.per
     if load.rate.value > most:
         fleet.notes.append(
-            f"stream {load.stream.name}: {load.rate.value:g} readings/s are more than keys x rate declare"
-            f" ({most:g}/s): the proven bounds don't hold for them"
+            f"stream {load.stream.shown_name}: {load.rate.value:g} readings/s are more than keys x rate"
+            f" declare ({most:g}/s): the proven bounds don't hold for them"
         )

@@ -71,6 +71,8 @@ class Fleet:
             )
             for stream, topic in self.topics
         }
+        # By raw stream: several watched streams may have the readings of one.
+        self.sources = {stream.shards_of: loads[stream.name] for stream, _ in self.topics}
         self.notes: list[str] = []
 
     @property

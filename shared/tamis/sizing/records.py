@@ -56,7 +56,9 @@ def sample_rows(load: StreamLoad) -> tuple[Sequence[Row], str]:
 def reading_bytes(load: StreamLoad) -> Figure:
     """The bytes of a reading as JSON, with all columns of its stream."""
     rows, source = sample_rows(load)
-    return Figure(mean(len(orjson.dumps(row)) for row in rows), "B", _basis(load), f"JSON of {source}")
+    names = [column.name for column in load.stream.recorded_columns]
+    sizes = (len(orjson.dumps({name: row[name] for name in names})) for row in rows)
+    return Figure(mean(sizes), "B", _basis(load), f"JSON of {source}")
 
 
 def unfiltered_bytes(load: StreamLoad, stream: StreamPlan) -> Figure:
@@ -64,7 +66,7 @@ def unfiltered_bytes(load: StreamLoad, stream: StreamPlan) -> Figure:
     if stream.value_format == "json":
         return reading_bytes(load)
     rows, source = sample_rows(load)
-    columns = tuple((column.name, column.type) for column in load.stream.columns)
+    columns = tuple((column.name, column.type) for column in load.stream.recorded_columns)
     schema = ValueSchema(stream.value_format, _SCHEMA, len(columns))
     values = encode_tuples(schema, columns, _vectors(columns, rows), [header(_SCHEMA)] * len(rows))
     return Figure(mean(map(len, values)), "B", _basis(load), f"{_FORMATS[stream.value_format]} of {source}")

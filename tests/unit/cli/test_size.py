@@ -109,3 +109,33 @@ def test_a_refused_query_has_no_size(tmp_path: Path) -> None:
     result = size(str(file))
     assert result.exit_code == 1
     assert "crossed" in result.output
+
+
+SIMILAR = """
+CREATE STREAM vib (machine VARCHAR KEY, ts TIMESTAMP, value DOUBLE, WATERMARK FOR ts AS ts);
+CREATE PATTERN fault VALUES (0, 1, 4, 1, 0);
+CREATE ALERT one AS SELECT machine, scale(value, 'fault') AS s FROM vib WHERE similar(value, 'fault', 0.5);
+CREATE ALERT two AS SELECT machine FROM vib WHERE similar(value, 'fault', 0.25) AND value > 3;
+"""
+
+
+def test_watched_streams_are_sized_as_one_stream(tmp_path: Path) -> None:
+    file, recording = tmp_path / "a.sql", tmp_path / "vib.csv"
+    file.write_text(SIMILAR)
+    values = [0, 0, 1, 4, 1, 0, 0, 7, 9, 15, 9, 7, 7]
+    rows = [f"m,{place * 1_000_000},{value}" for place, value in enumerate(values)]
+    recording.write_text("\n".join(["machine,ts,value", *rows, ""]))
+    given = (str(file), "--rate", "vib=100/s", "--keys", "vib=50", "--input", f"vib={recording}", "--json")
+    result = size(*given)
+    assert result.exit_code == 0, result.output
+    found = orjson.loads(result.output)
+    parts = {(one["part"], one["name"]): one["figures"] for one in found["parts"]}
+    assert [name for part, name in parts if part == "stream"] == ["vib"]
+    assert parts["edge", None]["readings each"]["value"] == 100
+    published = [one["published"]["value"] for (part, _), one in parts.items() if "published" in one]
+    # One window is the pattern itself, and one is twice as large.
+    assert sorted(published) == [pytest.approx(100 * share / 13) for share in (1, 2)]
+    assert found["notes"] == [
+        "stream vib: the time for comparing readings with patterns is not part of the edge's cores"
+    ]
+    assert size(*given[:-3], "--input", f"vib_similar_0={recording}").exit_code == 2
