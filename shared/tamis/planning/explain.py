@@ -49,6 +49,7 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
         reason=words(found.reason),
         streams=tuple(source.in_words(streams, words) for source in found.streams),
         memory=in_words(found.memory, words),
+        warnings=tuple(map(words, found.warnings)),
     )
 
 
@@ -109,12 +110,15 @@ def grown(catalog: Catalog, query: AlertDef | DerivedDef, explained: Explanation
     """The explanation with measurements of an unbounded query's example on more and more tuples."""
     if explained.memory.verdict != "unbounded":
         return explained
-    asked = query.query
+    asked, catalog = query.query, catalog.reading(query)
     if asked.in_time or classification.open_ended(asked, catalog):
         in_time = application_time.proof_of(asked, catalog)
-        return replace(explained, growth=() if in_time is None else tuple(in_time.growth()))
-    found = proof_of(asked, catalog) if asked.timeless else None
-    return replace(explained, growth=() if found is None else tuple(found.growth()))
+        growth = () if in_time is None else tuple(in_time.growth())
+    else:
+        found = proof_of(asked, catalog) if asked.timeless else None
+        growth = () if found is None else tuple(found.growth())
+    words = WatchText(asked.watched)
+    return replace(explained, growth=tuple(replace(one, stream=words(one.stream)) for one in growth))
 
 
 def _timeless(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> Explanation:

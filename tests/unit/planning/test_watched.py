@@ -8,7 +8,7 @@ import pytest
 
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.planning.build import first_plan
-from tamis.planning.explain import estimated, explain
+from tamis.planning.explain import estimated, explain, grown
 from tamis.planning.explanations.explanation import Explanation
 from tamis.planning.explanations.text import text as shown
 from tamis.planning.self_contained import self_contained
@@ -28,12 +28,13 @@ CREATE PATTERN days VALUES ('mo', (0, 1, 2)), ('tu', (3, -1.5, 2e3)), ('we', (1,
 INTERNAL = re.compile(r"_similar_|(similarity|scale|shift|pattern)_\w*_[0-9a-f]{6}")
 
 
-def explained(sql: str) -> Explanation:
+def explained(sql: str, *, witness: bool = False) -> Explanation:
     """The explanation of EXPLAIN SELECT, whose watched stream isn't in the catalogue."""
     catalog = catalog_of(STREAMS)
     (statement,) = parse(f"EXPLAIN {sql}", catalog)
     assert isinstance(statement, Explain) and isinstance(statement.target, AlertDef)
-    return estimated(catalog, explain(catalog, statement.target), {})
+    found = estimated(catalog, explain(catalog, statement.target), {})
+    return grown(catalog, statement.target, found) if witness else found
 
 
 def test_an_explanation_shows_calls_patterns_and_what_an_edge_keeps() -> None:
@@ -84,7 +85,7 @@ def test_the_memory_of_a_key_is_that_of_the_evaluator() -> None:
     ],
 )
 def test_explanations_have_no_internal_names(sql: str) -> None:
-    found = explained(sql)
+    found = explained(sql, witness=True)
     for text in (shown(found, verbose=True), str(found.document())):
         assert not INTERNAL.search(text), text
         assert re.search(r"(similar|similarity|pattern|scale)\((v\.)?value, ", text)
