@@ -135,7 +135,6 @@ def test_watched_streams_are_sized_as_one_stream(tmp_path: Path) -> None:
     published = [one["published"]["value"] for (part, _), one in parts.items() if "published" in one]
     # One window is the pattern itself, and one is twice as large.
     assert sorted(published) == [pytest.approx(100 * share / 13, rel=1e-3) for share in (1, 2)]
-    assert found["notes"] == [
-        "stream vib: the time for comparing readings with patterns is not part of the edge's cores"
-    ]
+    note = "stream vib: the time for comparing readings with patterns is not part of the edge's cores"
+    assert found["notes"].count(note) == 1
     assert size(*given[:-3], "--input", f"vib_similar_0={recording}").exit_code == 2
