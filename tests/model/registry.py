@@ -79,8 +79,8 @@ def _scattering(r: random.Random) -> Build:
     rest on where a reader is served.
     """
 
-    def anywhere(topics: CandidateTopics, need: BoxUnion, _: bool) -> tuple[Candidate | None, float]:
-        return r.choice([None, *topics.candidates]), need.share
+    def anywhere(topics: CandidateTopics, need: BoxUnion, _: bool) -> tuple[Candidate | None, float, float]:
+        return r.choice([None, *topics.candidates]), need.share, 2 * need.share
 
     def build(*args: Any, **named: Any) -> Built:
         with patch.object(CandidateTopics, "choose", anywhere):

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from tests.oracle.random_cases import also_long
 
 from tamis.evaluation.key_codes import KeyCodes
 from tamis.evaluation.temporal_join import Tuples, combinations
@@ -212,8 +213,9 @@ def test_join_equals_nested_loop_over_any_batches(chunk: int) -> None:
     assert total > 200, "the cases must join something"
 
 
-def test_join_equals_duckdb() -> None:
-    for seed in range(50_000, 50_060):
+@pytest.mark.parametrize("times", also_long(40))
+def test_join_equals_duckdb(times: int) -> None:
+    for seed in range(50_000, 50_000 + 30 * times):
         case = Case(seed)
         assert case.joined(block=65_536) == case.by_duckdb(), f"seed {seed}"
 
