@@ -15,6 +15,7 @@ from tamis.messaging.rights import Right
 
 KAFKA_PORT = 9092
 REGISTRY_PORT = 8181
+HTTP_PORT = 8282  # of the edge
 
 
 @click.command(
@@ -61,6 +62,7 @@ def command(files: tuple[Path, ...], edges: tuple[Path, ...], directory: Path | 
             edges=specs,
             kafka_port=port_or_free(KAFKA_PORT),
             registry_port=port_or_free(REGISTRY_PORT),
+            http_port=port_or_free(HTTP_PORT),
             secure=secure,
         )
         fleet = Fleet(spec, lambda text: click.echo(text, err=True))

@@ -24,7 +24,6 @@ from tamis.web.registry_client import difference
 
 # Spark and its first batch take about 20 s on two idle cores, and minutes on busy ones.
 READY_SECONDS = 300.0
-EDGE_HTTP_PORT = 8282
 # Exit code of a service when something that it needs is away: EX_TEMPFAIL of sysexits.h.
 TRY_AGAIN = 75
 
@@ -57,8 +56,9 @@ class EdgeSpec:
 class FleetSpec:
     """The parts of a fleet, the directory for its files, and its ports (0: free ones).
 
-    `secure`: Kafka has TLS, passwords, and ACLs with exactly the rights of each service. `alerts`: the
-    configuration file of the alerts service; without it, only the log is notified.
+    `http_port`: that of the first edge without a configuration. `secure`: Kafka has TLS, passwords, and ACLs
+    with exactly the rights of each service. `alerts`: the configuration file of the alerts service; without
+    it, only the log is notified.
     """
 
     directory: Path
@@ -67,6 +67,7 @@ class FleetSpec:
     cores: int = 2
     kafka_port: int = 0
     registry_port: int = 0
+    http_port: int = 0
     environment: dict[str, str] = field(default_factory=dict)
     secure: bool = False
     alerts: Path | None = None
@@ -202,7 +203,7 @@ class Fleet:
         if edge.config:
             arguments += ["--config", str(edge.config)]
         else:
-            port = port_or_free(EDGE_HTTP_PORT)
+            port = (0 if self.http_sources else self.spec.http_port) or free_ports(1)[0]
             arguments += ["--http-port", str(port)]
             self.http_sources[edge.name] = f"http://127.0.0.1:{port}"
         self._add(edge.name, arguments)
