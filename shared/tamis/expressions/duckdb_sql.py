@@ -19,8 +19,10 @@ from collections.abc import Callable, Sequence
 from math import isfinite
 
 from tamis.errors import InputError
+from tamis.expressions.duckdb_functions import computed, remainder, rounding
 from tamis.expressions.nodes import (
     COMPARISONS,
+    COMPUTED,
     KEEPS_NONFINITE,
     LARGEST_EXACT_INTEGER,
     OPAQUE,
@@ -106,7 +108,9 @@ def _call(expr: Call, args: list[str]) -> str:
     if expr.op == OPAQUE:
         return f"{quoted(function_name(expr))}({', '.join(_as_doubles(expr, args)[2:])})"
     if expr.op in ("round", "sign", "to_int", "to_bigint"):
-        return _rounding(expr, args)
+        return rounding(expr, args)
+    if expr.op in COMPUTED:
+        return computed(expr.op, args)
     if expr.type is Type.DOUBLE:
         args = _as_doubles(expr, args)
     if expr.op == "case":
@@ -115,29 +119,10 @@ def _call(expr: Call, args: list[str]) -> str:
     if expr.op in ("least", "greatest", "coalesce"):
         return f"{expr.op}({', '.join(args)})"
     if expr.op == "mod":
-        return _remainder(expr, args)
+        return remainder(expr, args)
     if expr.type is Type.DOUBLE:
         return _operation(expr.op, args)
     return f"TRY_CAST({_operation(expr.op, [f'CAST({arg} AS HUGEINT)' for arg in args])} AS BIGINT)"
-
-
-def _rounding(expr: Call, args: Sequence[str]) -> str:
-    """`round`, `sign` and the CASTs between numbers."""
-    if expr.op == "round":
-        (number, *_), digits = _as_doubles(expr, args), expr.args[1:]
-        return f"round({number}, {digits[0].value})" if digits else f"round({number})"  # type: ignore[union-attr]
-    if expr.op == "sign":
-        return f"CAST(sign({args[0]}) AS BIGINT)"
-    text = f"TRY_CAST({args[0]} AS {'INTEGER' if expr.op == 'to_int' else 'BIGINT'})"
-    return f"CAST({text} AS BIGINT)" if expr.op == "to_int" else text
-
-
-def _remainder(expr: Call, args: Sequence[str]) -> str:
-    """`mod`. A division of integers by 0 raises an error, and of DOUBLEs it gives NaN."""
-    if expr.type is Type.DOUBLE:
-        return f"({args[0]} % {args[1]})"
-    a, b = (f"CAST({arg} AS HUGEINT)" for arg in args)
-    return f"TRY_CAST(({a} % nullif({b}, 0)) AS BIGINT)"
 
 
 def _inexact_integer(args: Sequence[Expr]) -> int | None:

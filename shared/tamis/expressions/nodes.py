@@ -23,6 +23,9 @@ The meaning is the same in every evaluator:
 - `to_int` and `to_bigint` are the CASTs of numbers: to the nearest integer, a half to the even one; NULL
   beyond 32 or 64 bits.
 - `coalesce` is the first of its arguments that isn't NULL.
+- Text consists of code points. `lower` and `upper` map each to one code point. `||` is NULL if an operand is.
+  `like` has a constant pattern, and perhaps a constant escape character.
+- The functions of `TIMES` are those of the Gregorian calendar in UTC, NULL outside of the years 1 to 9999.
 """
 
 from __future__ import annotations
@@ -58,6 +61,13 @@ ARITHMETIC = ("+", "-", "*", "/", "power", "neg", "abs", "sqrt", "exp", "ln", "l
 # Functions of one number that never fall and are constant between their steps. `round` may have a second
 # argument, a constant number of decimal digits.
 STEPS = ("floor", "ceil", "trunc", "round", "sign", "to_int", "to_bigint")
+TEXTS = (
+    *("lower", "upper", "length", "trim", "ltrim", "rtrim", "substring", "||", "like"),
+    *("to_varchar", "time_to_varchar", "to_double"),  # the CASTs from and to VARCHAR
+)
+TIMES = ("date_part", "date_trunc", "epoch", "to_timestamp")  # `epoch`: a time or an interval in seconds
+# Functions of which nothing is proved, and whose results are exact by definition.
+COMPUTED = (*TEXTS, *TIMES)
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}  # after exchanging the operands
 OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "!=", "!=": "="}  # of a comparison that is false
@@ -73,6 +83,7 @@ KEEPS_NONFINITE = ("+", "-", "*", "neg", "abs", "sqrt", "ln", "log10", "floor", 
 OPERATORS = (
     *ARITHMETIC,
     *STEPS,
+    *COMPUTED,
     "mod",
     "coalesce",
     *COMPARISONS,

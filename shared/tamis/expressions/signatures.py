@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tamis.errors import InputError
+from tamis.expressions.function_types import function_type, refused_constant
 from tamis.expressions.nodes import (
     COMPARISONS,
+    COMPUTED,
     LOGIC,
-    MOST_DIGITS,
     OPAQUE,
     OPERATORS,
     Call,
@@ -31,6 +32,8 @@ _WITH_TIME = {
     ("-", Type.TIMESTAMP, Type.TIMESTAMP): Type.INTERVAL,
     ("+", Type.INTERVAL, Type.INTERVAL): Type.INTERVAL,
     ("-", Type.INTERVAL, Type.INTERVAL): Type.INTERVAL,
+    **{("*", Type.INTERVAL, kind): Type.INTERVAL for kind in (Type.INT, Type.BIGINT)},
+    **{("*", kind, Type.INTERVAL): Type.INTERVAL for kind in (Type.INT, Type.BIGINT)},
 }
 
 
@@ -69,6 +72,8 @@ def result_type(op: str, types: Sequence[Type]) -> Type | None:
         digits = op == "round" and list(types[1:]) == [Type.INT]
         number = bool(types) and (types[0] is Type.DOUBLE if op in _OF_DOUBLE else types[0].numeric)
         return _OF_ONE[op] if number and (len(types) == 1 or digits) else None
+    if op in COMPUTED:
+        return function_type(op, types)
     if len(types) != 2 or op not in OPERATORS:
         return None
     if types[0].numeric and types[1].numeric:
@@ -105,16 +110,11 @@ def check(node: Call) -> None:
         raise _refusal(node.op, node.args)
     if node.op == OPAQUE and not _declared(node):
         raise InputError("a Python function needs a name, and a letter of +-mq? for each argument")
-    if node.op == "round" and not _rounds_to_constant_digits(node):
-        raise InputError(f"round needs a constant number of digits, from -{MOST_DIGITS} to {MOST_DIGITS}")
+    if (mistake := refused_constant(node)) is not None:
+        raise InputError(mistake)
     integers = (Type.INT, Type.BIGINT)
     if type_ is not node.type and not (type_ in integers and node.type in integers):
         raise InputError(f"the result of {node.op} is {type_} for these arguments, not {node.type}")
-
-
-def _rounds_to_constant_digits(node: Call) -> bool:
-    digits = node.args[1] if len(node.args) > 1 else Literal(0, Type.INT)
-    return isinstance(digits, Literal) and isinstance(digits.value, int) and abs(digits.value) <= MOST_DIGITS
 
 
 def _declared(node: Call) -> bool:

@@ -11,17 +11,24 @@ from tamis.expressions.nodes import COMPARISONS, OPAQUE, Call, Column, Expr, Lit
 from tamis.expressions.python_functions import name_of
 
 # Precedence of operators. An argument with a lower precedence than its place needs gets parentheses.
-_OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _ATOM = range(1, 9)
+_OR, _AND, _NOT, _COMPARISON, _CONCATENATION, _SUM, _PRODUCT, _SIGN, _ATOM = range(1, 10)
 _BINDING = {
     "or": _OR,
     "and": _AND,
     "not": _NOT,
-    **dict.fromkeys((*COMPARISONS, "is_null"), _COMPARISON),
+    **dict.fromkeys((*COMPARISONS, "is_null", "like"), _COMPARISON),
+    "||": _CONCATENATION,
     **dict.fromkeys(("+", "-"), _SUM),
     **dict.fromkeys(("*", "/", "mod"), _PRODUCT),
     "neg": _SIGN,
 }
-_CASTS = {"to_int": "INT", "to_bigint": "BIGINT"}
+_CASTS = {
+    "to_int": "INT",
+    "to_bigint": "BIGINT",
+    "to_double": "DOUBLE",
+    "to_varchar": "VARCHAR",
+    "time_to_varchar": "VARCHAR",
+}
 _SYMBOLS = {"mod": "%"}
 _UNITS = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_000), ("SECOND", 1_000_000))
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*\Z")
@@ -88,6 +95,11 @@ class _Text:
             return f"{identifier(name_of(expr))}({', '.join(self.text(arg, _OR) for arg in args[2:])})", _ATOM
         if op in _CASTS:
             return f"CAST({self.text(args[0], _OR)} AS {_CASTS[op]})", _ATOM
+        if op == "epoch":
+            return f"date_part('epoch', {self.text(args[0], _OR)})", _ATOM
+        if op == "like":
+            text, pattern, *escape = (self.text(arg, _CONCATENATION) for arg in args)
+            return " ".join([text, "LIKE", pattern, *(f"ESCAPE {one}" for one in escape)]), binding
         if op == "neg":
             return "-" + self.text(args[0], _ATOM), binding
         if binding == _ATOM:

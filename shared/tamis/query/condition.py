@@ -11,8 +11,10 @@ from tamis.errors import Position, SqlError, SqlErrors
 from tamis.expressions.nodes import Expr, Type
 from tamis.query.context import Context
 from tamis.query.model import Catalog
+from tamis.query.scalars.calls import called_name
 from tamis.query.scalars.literals import time_text
 from tamis.query.scalars.resolution import ExpressionResolver
+from tamis.query.scalars.texts import TEXT_FUNCTIONS
 from tamis.query.scalars.unqualified import UnqualifiedNames
 from tamis.query.syntax.cursor import Cursor
 from tamis.query.syntax.dialect import tokenize
@@ -20,6 +22,8 @@ from tamis.query.syntax.identifiers import name_of
 from tamis.query.syntax.limits import LARGEST_PREDICATE, check_limits
 from tamis.query.syntax.parser import expression_tree
 from tamis.query.syntax.text import LARGEST_TEXT, Text
+
+_OF_TIME = ("date_part", "date_trunc")
 
 
 def read_condition(text: str, types: Mapping[str, Type] | None = None, file: str | None = None) -> Expr:
@@ -61,6 +65,7 @@ def _inferred_types(tree: exp.Expr) -> dict[str, Type]:
     found: dict[str, Type] = {}
     names = {name_of(column.this).text for column in tree.find_all(exp.Column)}
     sets = [_compared(node) for node in tree.walk() if isinstance(node, exp.Predicate | exp.In | exp.Between)]
+    sets += [_argument(node) for node in tree.find_all(exp.Anonymous, exp.DPipe, exp.Extract)]
     before = -1
     while before != len(found):  # a type travels from name to name
         before = len(found)
@@ -75,6 +80,20 @@ def _inferred_types(tree: exp.Expr) -> dict[str, Type]:
         if parent is None or isinstance(parent, exp.And | exp.Or | exp.Not):
             found.setdefault(name_of(column.this).text, Type.BOOLEAN)
     return {name: found.get(name, Type.DOUBLE) for name in names}
+
+
+def _argument(node: exp.Expr) -> tuple[list[str], Type | None]:
+    """The names among the operands of a function of text or time, and the type that it needs."""
+    if isinstance(node, exp.Anonymous):
+        name, operands = called_name(node), list(node.expressions)
+        kind = Type.VARCHAR if name in TEXT_FUNCTIONS else Type.TIMESTAMP if name in _OF_TIME else None
+        operands = operands[1:] if name in _OF_TIME else operands[:1]
+    else:
+        kind = Type.VARCHAR if isinstance(node, exp.DPipe) else Type.TIMESTAMP
+        operands = list(node.iter_expressions())
+    if kind is None:
+        return [], None
+    return [name_of(one.this).text for one in operands if isinstance(one, exp.Column)], kind
 
 
 def _compared(node: exp.Expr) -> tuple[list[str], Type | None]:

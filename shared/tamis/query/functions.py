@@ -22,6 +22,13 @@ SCALAR_FUNCTIONS = {
     "coalesce": (1, 100),
     "ifnull": (2, 2),
     "nullif": (2, 2),
+    **dict.fromkeys(("lower", "upper", "trim", "ltrim", "rtrim"), (1, 1)),
+    **dict.fromkeys(("length", "char_length", "character_length"), (1, 1)),
+    **dict.fromkeys(("substring", "substr"), (2, 3)),
+    "concat": (1, 100),
+    "date_part": (2, 2),
+    "date_trunc": (2, 2),
+    "to_timestamp": (1, 1),
 }
 PERCENTILES = ("percentile_cont", "percentile_disc")
 # Users may have functions with these names, which then come first.

@@ -13,7 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Protocol, TypeVar
 
-from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type
+from tests.oracle.expressions.text_and_time import computed
+
+from tamis.expressions.nodes import COMPARISONS, COMPUTED, Call, Column, Expr, Literal, Type
 
 T = TypeVar("T")
 Value = float | int | str | bool | None
@@ -60,7 +62,17 @@ TEXTS = (
     "\\'",
     "\n",
     "\u00a0 x",
+    *("Straße", "ΑΣ", "İ", "ŉ", "ᾳ", "a%b", "12", "-0.5e3", "+.5", "1e400", " 7", "1_0", "0x1F"),
 )
+PATTERNS = (
+    *(("", ""), ("%", ""), ("a%", ""), ("%b", ""), ("_", ""), ("%a%b%", ""), ("a_b", ""), ("é%", "")),
+    *(("%_%_%", ""), ("1%", ""), ("!%%", "!"), ("!!%", "!"), ("a!_b%", "!"), ("%#_", "#"), ("\\%", "")),
+)
+FIELDS = (
+    *("year", "quarter", "month", "week", "day", "doy", "dow", "isodow", "isoyear"),
+    *("hour", "minute", "second", "millisecond", "microsecond"),
+)
+UNITS = (*FIELDS[:5], *FIELDS[-5:])
 SPANS = (0, 1, -1, 30_000_000, -5_000_000, 90_000_000, 1_500_000, 86_400_000_000, LEAST, MOST)
 
 
@@ -166,8 +178,14 @@ def tree(choose: Choices, type_: Type, depth: int) -> Expr:
                 "step",
                 "step",
                 "mod",
+                "to_double",
+                "epoch",
             )
         )
+        if op == "to_double":
+            return Call(op, (sub(Type.VARCHAR),), type_)
+        if op == "epoch":
+            return Call(op, (sub(choose.one_of((Type.TIMESTAMP, Type.INTERVAL))),), type_)
         if op == "step":
             return _step(choose, sub)
         if op in ("neg", "abs"):
@@ -178,18 +196,29 @@ def tree(choose: Choices, type_: Type, depth: int) -> Expr:
             return Call(op, (sub(choose.one_of(numbers)), sub(choose.one_of(numbers))), type_)
         mixed = [sub(Type.DOUBLE), sub(choose.one_of(numbers))]
         return Call(op, tuple(mixed if choose.one_of((0, 1)) else mixed[::-1]), type_)
+    if type_ is Type.TIMESTAMP and choose.one_of(range(3)) == 0:
+        if choose.one_of((0, 1)):
+            return Call("to_timestamp", (sub(choose.one_of(numbers)),), type_)
+        unit = Literal(choose.one_of(UNITS), Type.VARCHAR)
+        return Call("date_trunc", (unit, sub(type_)), type_)
     if type_ is Type.TIMESTAMP:
         ways = (("+", Type.TIMESTAMP, Type.INTERVAL), ("-", Type.TIMESTAMP, Type.INTERVAL))
         op, left, right = choose.one_of((*ways, ("+", Type.INTERVAL, Type.TIMESTAMP)))
         return Call(op, (sub(left), sub(right)), type_)
     if type_ is Type.INTERVAL:
-        op = choose.one_of(("+", "-", "-", "neg", "abs"))
+        op = choose.one_of(("+", "-", "-", "neg", "abs", "*"))
         if op in ("neg", "abs"):
             return Call(op, (sub(type_),), type_)
+        if op == "*":
+            return Call(op, (sub(type_), sub(Type.BIGINT)), type_)
         wanted = Type.TIMESTAMP if op == "-" and choose.one_of(range(2)) else type_
         return Call(op, (sub(wanted), sub(wanted)), type_)
     if type_ is Type.VARCHAR:
-        return _leaf(choose, type_)
+        return _text(choose, sub)
+    if type_ is Type.BIGINT and choose.one_of(range(4)) == 0:
+        if choose.one_of((0, 1)):
+            return Call("length", (sub(Type.VARCHAR),), type_)
+        return Call("date_part", (Literal(choose.one_of(FIELDS), Type.VARCHAR), sub(Type.TIMESTAMP)), type_)
     op = choose.one_of(("+", "-", "*", "neg", "abs", "mod", "cast"))
     if op == "cast":
         if type_ is Type.BIGINT:
@@ -197,6 +226,23 @@ def tree(choose: Choices, type_: Type, depth: int) -> Expr:
         return Call(choose.one_of(("sign", "to_int")), (sub(choose.one_of(numbers)),), type_)
     count = 1 if op in ("neg", "abs") else 2
     return Call(op, tuple(sub(type_) for _ in range(count)), type_)
+
+
+def _text(choose: Choices, sub: Callable[[Type], Expr]) -> Expr:
+    op = choose.one_of(("lower", "upper", "trim", "ltrim", "rtrim", "substring", "||", "cast", "cast"))
+    if op == "substring":
+        wanted: tuple[Type, ...] = (Type.VARCHAR, Type.BIGINT, Type.BIGINT)
+        places = tuple(
+            Literal(choose.one_of((-3, -1, 0, 1, 2, 5, LEAST, MOST)), t) if choose.one_of((0, 1)) else sub(t)
+            for t in wanted[1 : choose.one_of((2, 3))]
+        )
+        return Call(op, (sub(Type.VARCHAR), *places), Type.VARCHAR)
+    if op == "||":
+        return Call(op, (sub(Type.VARCHAR), sub(Type.VARCHAR)), Type.VARCHAR)
+    if op == "cast":
+        of = choose.one_of((Type.DOUBLE, Type.BIGINT, Type.BOOLEAN, Type.TIMESTAMP))
+        return Call("time_to_varchar" if of is Type.TIMESTAMP else "to_varchar", (sub(of),), Type.VARCHAR)
+    return Call(op, (sub(Type.VARCHAR),), Type.VARCHAR)
 
 
 def _step(choose: Choices, sub: Callable[[Type], Expr]) -> Expr:
@@ -219,7 +265,11 @@ def _leaf(choose: Choices, type_: Type) -> Expr:
 def _condition(
     choose: Choices, sub: Callable[[Type], Expr], several: Callable[[Sequence[Type]], tuple[Expr, ...]]
 ) -> Expr:
-    op = choose.one_of(("and", "or", "not", "is_null", *COMPARISONS))
+    op = choose.one_of(("and", "or", "not", "is_null", "like", *COMPARISONS))
+    if op == "like":
+        pattern, escape = choose.one_of(PATTERNS)
+        texts = (Literal(pattern, Type.VARCHAR), *([Literal(escape, Type.VARCHAR)] if escape else []))
+        return Call(op, (sub(Type.VARCHAR), *texts), Type.BOOLEAN)
     if op in ("and", "or"):
         return Call(op, several((Type.BOOLEAN,)), Type.BOOLEAN)
     if op == "not":
@@ -311,6 +361,8 @@ def meaning(expr: Expr, row: Row) -> Value:
         return next((_as(expr.type, arg) for arg in args if arg is not None), None)
     if None in args:
         return None
+    if expr.op in COMPUTED:
+        return computed(expr.op, args)  # type: ignore[no-any-return]
     if expr.op == "not":
         return not args[0]
     if expr.op in ("=", "!="):

@@ -87,6 +87,8 @@ class Prover:
                 return BOTH_ALWAYS
             case "case":
                 return self._case(expr)
+            case "like":
+                raise UndefinedError(expr, "is a function of which nothing is proved", REWRITE)
         if expr.op in COMPARISONS and all(arg.type is not Type.BOOLEAN for arg in expr.args):
             return self._comparison(expr)
         raise UndefinedError(expr, "compares conditions with each other", REWRITE)

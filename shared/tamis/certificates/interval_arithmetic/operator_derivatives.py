@@ -18,9 +18,9 @@ from tamis.certificates.interval_arithmetic.intervals import (
     ZERO,
     Interval,
 )
-from tamis.certificates.interval_arithmetic.step_derivatives import coalesce, remainder, step
+from tamis.certificates.interval_arithmetic.step_derivatives import coalesce, computed, remainder, step
 from tamis.expressions import python_functions
-from tamis.expressions.nodes import OPAQUE, STEPS, Call, Literal
+from tamis.expressions.nodes import COMPUTED, OPAQUE, STEPS, Call, Literal
 
 INT64 = 2.0**63
 # left - right in exact numbers: a comparison tests its sign. No evaluator computes it, so that it can't
@@ -267,5 +267,6 @@ _RULES: dict[str, Callable[[Call, tuple[Derivatives, ...], PossibleNulls], Deriv
     **dict.fromkeys(STEPS, step),
     "mod": remainder,
     "coalesce": coalesce,
+    **dict.fromkeys(COMPUTED, computed),
     OPAQUE: _opaque,
 }

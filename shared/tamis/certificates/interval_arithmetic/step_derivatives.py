@@ -8,8 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from tamis.certificates.interval_arithmetic import intervals as iv
-from tamis.certificates.interval_arithmetic.derivatives import Derivatives, PossibleNulls
+from tamis.certificates.interval_arithmetic.derivatives import REWRITE, Derivatives, PossibleNulls
 from tamis.certificates.interval_arithmetic.intervals import WHOLE, ZERO, Array, Interval, Mask
+from tamis.expressions.instants import FIRST, LAST
 from tamis.expressions.nodes import Call, Literal, Type
 from tamis.expressions.vectorized.steps import half_away, rounded
 
@@ -23,6 +24,12 @@ _AT_ENDS: dict[str, Callable[[Array], Array]] = {
     "sign": np.sign,
     "to_int": np.rint,
     "to_bigint": np.rint,
+}
+_RANGES = {
+    "length": iv.span(0.0, 2.0**40),
+    "date_part": iv.span(0.0, 60e6),
+    "date_trunc": iv.span(FIRST, LAST),
+    "to_timestamp": iv.span(FIRST, LAST),
 }
 _LIMITS = {"to_int": 2.0**31, "to_bigint": 2.0**63}
 
@@ -80,6 +87,14 @@ def remainder(expr: Call, args: tuple[Derivatives, ...], nulls: PossibleNulls) -
     if not varies:
         return Derivatives(value)
     return Derivatives(value, iv.where(same, a.first, WHOLE), iv.where(same, a.second, WHOLE), True)
+
+
+def computed(expr: Call, args: tuple[Derivatives, ...], nulls: PossibleNulls) -> Derivatives:
+    """A function of text or time: at most its range is known."""
+    varies = any(a.varies for a in args)
+    if varies:
+        nulls.add(np.ones((), np.bool_), expr, "is a function of which nothing is proved", REWRITE)
+    return Derivatives(_RANGES.get(expr.op, WHOLE), WHOLE, WHOLE, varies)
 
 
 def coalesce(_: Call, args: tuple[Derivatives, ...], _nulls: PossibleNulls) -> Derivatives:

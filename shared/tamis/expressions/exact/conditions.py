@@ -27,13 +27,14 @@ from tamis.expressions.exact.arithmetic import (
     within_type,
 )
 from tamis.expressions.exact.rounding import Margin
-from tamis.expressions.nodes import COMPARISONS, OPAQUE, Call, Column, Expr, Literal, Type
+from tamis.expressions.nodes import COMPARISONS, COMPUTED, OPAQUE, Call, Column, Expr, Literal, Type
 from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Columns, Value
 
 TRUE, FALSE, NULL = 1, 2, 4
 ANY = TRUE | FALSE | NULL
 
+_AS_COMPUTED = (OPAQUE, *COMPUTED)
 _BITS = (128, 1_024, 8_192)  # precisions, tried in turn
 
 
@@ -59,12 +60,14 @@ def outcomes(
 
 
 def _inputs(condition: Expr, margins: tuple[Margin, ...]) -> list[Expr]:
-    """The parts whose values are taken as computed: columns, calls of Python, and values with a margin."""
+    """The parts whose values are taken as computed: columns, calls of Python, functions of text and time, and
+    values with a margin.
+    """
     found: dict[Expr, None] = {}
     values = {margin.value for margin in margins}
 
     def visit(expr: Expr) -> None:
-        if expr in values or isinstance(expr, Column) or (isinstance(expr, Call) and expr.op == OPAQUE):
+        if expr in values or isinstance(expr, Column) or (isinstance(expr, Call) and expr.op in _AS_COMPUTED):
             found[expr] = None
         elif isinstance(expr, Call):
             for arg in expr.args:

@@ -8,9 +8,9 @@ by a few units in the last place. A bound is twice as large, for its own roundin
 order.
 
 Columns, constants, choices between exact numbers, and integers (which are NULL if they overflow) have no
-error. A Python function is exact by definition. A function that rounds a number is exact if the number is;
-otherwise the steps within the number's error are its error. If a bound is NULL and its number isn't, nothing
-is known about the error.
+error. Python functions and those of `COMPUTED` are exact by definition. A function that rounds a number is
+exact if the number is; otherwise the steps within the number's error are its error. If a bound is NULL and
+its number isn't, nothing is known about the error.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from tamis.expressions.nodes import (
     COMPARISONS,
+    COMPUTED,
     LARGEST_EXACT_INTEGER,
     OPAQUE,
     STEPS,
@@ -38,6 +39,7 @@ _LIBRARY = 2.0**-50  # 4 units in the last place: glibc's functions err by less 
 _UNDERFLOW = 2.0**-1022
 _SLACK = 1.0 + 2.0**-20  # for the rounding errors of the bounds
 _FEW_TERMS = 8
+_EXACT = (OPAQUE, *COMPUTED)
 _MOST_NESTED = 3  # functions that round: the bound of each contains that of its argument twice
 _ROUNDED_ONCE = ("+", "-", "*", "/", "sqrt")
 _ZERO = Literal(0.0, Type.DOUBLE)
@@ -127,7 +129,7 @@ def _bound(expr: Expr, known: dict[Expr, Expr], *, converted: bool = False) -> E
         return error
     if expr.type.integral:
         return _times(_OPERATION, _size(expr)) if converted and _inexact_integer(expr) else None
-    if not isinstance(expr, Call) or expr.op == OPAQUE or expr.type is not Type.DOUBLE:
+    if not isinstance(expr, Call) or expr.op in _EXACT or expr.type is not Type.DOUBLE:
         return None
     if expr.op in ("case", "coalesce"):
         return _chosen(expr, known)
@@ -212,7 +214,7 @@ def _integer(expr: Expr, known: dict[Expr, Expr]) -> Expr | None:
     """The error bound of an integer; None if that is 0. Only the functions that round DOUBLEs give integers
     that aren't exact.
     """
-    if not isinstance(expr, Call):
+    if not isinstance(expr, Call) or expr.op in _EXACT:
         return None
     if expr.op in STEPS:
         return _step(expr, known)

@@ -11,7 +11,7 @@ from tamis.query.context import Context
 from tamis.query.functions import SCALAR_FUNCTIONS
 from tamis.query.model import FunctionDef
 from tamis.query.names import suggest
-from tamis.query.scalars import operators, roundings
+from tamis.query.scalars import operators, roundings, texts, times
 from tamis.query.scalars.reporting import checked
 from tamis.query.syntax.limits import DEEPEST, LARGEST, oversize
 from tamis.query.unsupported import USE_WINDOWS, unsupported_function
@@ -22,6 +22,11 @@ _USAGES = {
     "round": "write round(x), or round(x, 2) for two digits",
     "ifnull": "write ifnull(value, other)",
     "nullif": "write nullif(value, other)",
+    "substring": "write substring(text, start, length)",
+    "substr": "write substr(text, start, length)",
+    "date_part": "write date_part('hour', time)",
+    "date_trunc": "write date_trunc('hour', time)",
+    "to_timestamp": "write to_timestamp(seconds)",
 }
 
 
@@ -79,6 +84,16 @@ def _built_in(name: str, args: Sequence[Expr]) -> Expr:
             return roundings.coalesce(args)
         case "nullif":
             return roundings.nullif(args[0], args[1])
+        case "concat":
+            return texts.concat(args)
+        case "date_part":
+            return times.part(times.constant_name(args[0], "the field of date_part"), args[1])
+        case "date_trunc":
+            return times.truncated(args[0], args[1])
+        case "to_timestamp":
+            return times.from_seconds(args[0])
+        case _ if name in texts.TEXT_FUNCTIONS:
+            return texts.function(name, args)
         case _:
             return operators.function(name, args)
 

@@ -28,7 +28,7 @@ _TYPES = {
     "string": Type.VARCHAR,
     "timestamp": Type.TIMESTAMP,
 }
-_WRITE = "write CAST(x AS INT), BIGINT, DOUBLE or BOOLEAN"
+_WRITE = "write CAST(x AS INT), BIGINT, DOUBLE, BOOLEAN or VARCHAR"
 _OTHER = {
     **dict.fromkeys(("decimal", "numeric", "dec"), "write round(x, 2) for a number with two digits"),
     **dict.fromkeys(("float", "real", "float4"), "write DOUBLE"),
@@ -70,4 +70,17 @@ def cast(expr: Expr, wanted: Type) -> Expr:
             return operators.case([(expr, one), (operators.logic("not", [expr]), zero)], None)
         case (Type.VARCHAR, Type.TIMESTAMP) if isinstance(expr, Literal):
             return converted(expr, Type.TIMESTAMP)
-    raise TypeMismatch(f"{expr.type} can't be cast to {wanted}", hint=_WRITE)
+        case (Type.VARCHAR, Type.DOUBLE):
+            return Call("to_double", (expr,), Type.DOUBLE)
+        case (Type.TIMESTAMP, Type.VARCHAR):
+            return Call("time_to_varchar", (expr,), Type.VARCHAR)
+        case (Type.BOOLEAN | Type.INT | Type.BIGINT | Type.DOUBLE, Type.VARCHAR):
+            return Call("to_varchar", (expr,), Type.VARCHAR)
+    hint = {
+        (Type.VARCHAR, Type.INT): "write CAST(CAST(x AS DOUBLE) AS INT)",
+        (Type.VARCHAR, Type.BIGINT): "write CAST(CAST(x AS DOUBLE) AS BIGINT)",
+        (Type.INTERVAL, Type.DOUBLE): "write EXTRACT(EPOCH FROM x) for seconds",
+    }.get((expr.type, wanted), _WRITE)
+    if wanted is Type.TIMESTAMP and expr.type.numeric:
+        hint = "write to_timestamp(seconds)"
+    raise TypeMismatch(f"{expr.type} can't be cast to {wanted}", hint=hint)

@@ -14,7 +14,7 @@ from sqlglot import exp
 from tamis.expressions.nodes import Call, Expr, Type
 from tamis.query.context import Context
 from tamis.query.functions import AGGREGATE_FUNCTIONS, SIMILARITY_FUNCTIONS
-from tamis.query.scalars import null_tests, operators
+from tamis.query.scalars import null_tests, operators, texts, times
 from tamis.query.scalars.calls import called_name, resolve_call
 from tamis.query.scalars.casts import cast, named_type
 from tamis.query.scalars.literals import (
@@ -130,12 +130,15 @@ class ExpressionResolver:
         method = _METHODS.get(kind)
         if method is not None:
             return method(self, node)
+        self._refuse(node)
+        return None
+
+    def _refuse(self, node: exp.Expr) -> None:
         what, hint = unsupported_expression(node) or (
             f"'{self.context.source(node)[:60]}' is not supported",
             "use comparisons, AND, OR, NOT, arithmetic and CASE",
         )
         self.context.error_once(what, node, hint, f"{what}: {self.context.source(node)}")
-        return None
 
     def _binary(self, node: exp.Expr) -> Expr | None:
         if type(node) in _COMPARISONS and {type(node.this), type(node.expression)} & _COMPARISONS.keys():
@@ -233,6 +236,32 @@ class ExpressionResolver:
             return checked(self.context, node, null_tests.is_truth, arg, bool(node.expression.this))
         test = Call("is_null", (arg,), Type.BOOLEAN)
         return Call("not", (test,), Type.BOOLEAN) if node.args.get("negate") else test
+
+    def _like(self, node: exp.Expr) -> Expr | None:
+        inner, escape = node, ""
+        if isinstance(node, exp.Escape):
+            inner, escape = node.this, str(node.expression.name)
+        if not isinstance(inner, exp.Like | exp.ILike):
+            self.context.error(
+                "ESCAPE is allowed only after LIKE and ILIKE", node, "write x LIKE '50!%' ESCAPE '!'"
+            )
+            return None
+        if isinstance(inner.expression, exp.Any | exp.All):
+            self._refuse(inner.expression)
+            return None
+        args = self._all([inner.this, inner.expression])
+        if args is None:
+            return None
+        text, pattern = args
+        return checked(self.context, inner, texts.like, text, pattern, escape, fold=type(inner) is exp.ILike)
+
+    def _joined(self, node: exp.Expr) -> Expr | None:
+        args = self._all([node.this, node.expression])
+        return None if args is None else checked(self.context, node, texts.joined, *args)
+
+    def _extract(self, node: exp.Expr) -> Expr | None:
+        arg = self._resolve(node.expression)
+        return None if arg is None else checked(self.context, node, times.part, node.this.name, arg)
 
     def _distinct(self, node: exp.Expr) -> Expr | None:
         args = self._all([node.this, node.expression])
@@ -356,6 +385,11 @@ _METHODS: dict[type[exp.Expr], Callable[[ExpressionResolver, exp.Expr], Expr | N
     exp.Interval: _literal(resolve_interval),
     exp.Cast: ExpressionResolver._cast,
     exp.TryCast: ExpressionResolver._cast,
+    exp.Like: ExpressionResolver._like,
+    exp.ILike: ExpressionResolver._like,
+    exp.Escape: ExpressionResolver._like,
+    exp.DPipe: ExpressionResolver._joined,
+    exp.Extract: ExpressionResolver._extract,
     exp.NullSafeEQ: ExpressionResolver._distinct,
     exp.NullSafeNEQ: ExpressionResolver._distinct,
     exp.Column: ExpressionResolver._column,

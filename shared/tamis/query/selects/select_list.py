@@ -93,6 +93,7 @@ def _default_name(node: exp.Expr, taken: set[str]) -> str:
         base = (inner.this.name if isinstance(inner.this, exp.Identifier) else str(inner.this)).lower()
     else:
         base = "case" if isinstance(inner, exp.Case) else "?column?"
+        base = "extract" if isinstance(inner, exp.Extract) else base
     return _numbered(base, taken)
 
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 # The keywords of SELECT. All other words, such as temp, row, format or range, are ordinary names.
 _WORDS = """
     ALL, AND, ANTI, ANY, AS, ASC, ASOF, BETWEEN, CASE, CROSS, CURRENT_DATE, CURRENT_TIME,
-    CURRENT_TIMESTAMP, DESC, DISTINCT, ELSE, END, EXCEPT, EXISTS, FALSE, FETCH, FILTER, FROM, FULL,
+    CURRENT_TIMESTAMP, DESC, DISTINCT, ELSE, END, ESCAPE, EXCEPT, EXISTS, FALSE, FETCH, FILTER, FROM, FULL,
     GROUP BY, HAVING, ILIKE, IN, INNER, INTERSECT, INTERVAL, INTO, IS, JOIN, LATERAL, LEFT, LIKE, LIMIT,
     NATURAL, NOT, NULL, OFFSET, ON, OR, ORDER BY, OUTER, OVER, PARTITION BY, QUALIFY, RIGHT, SELECT,
     SEMI, SOME, THEN, TIMESTAMP, TRUE, UNION, USING, VALUES, WHEN, WHERE, WINDOW, WITH"""
@@ -30,7 +30,7 @@ WORDS = frozenset(" ".join(word.split()) for word in _WORDS.split(","))
 
 
 # Words that can be names only in quotes. `timestamp` isn't among them, since many columns have that name.
-RESERVED = frozenset(word for word in WORDS if " " not in word) - {"TIMESTAMP", "WINDOW", "FILTER"}
+RESERVED = frozenset(word for word in WORDS if " " not in word) - {"TIMESTAMP", "WINDOW", "FILTER", "ESCAPE"}
 RESERVED |= {"GROUP", "ORDER"}
 _WORD = re.compile(r"[^\W\d]\w*")
 

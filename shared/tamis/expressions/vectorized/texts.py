@@ -1,0 +1,223 @@
+"""Vectorised functions of text, as DuckDB computes them over code points.
+
+Text is an array of Python strings, so each value is a call of a method of `str`. The methods run in C, one
+after the other for a whole column.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.expressions.instants import text_of
+from tamis.expressions.nodes import Type
+from tamis.expressions.vectorized.operands import Operand, any_null
+from tamis.expressions.vectors import Mask
+
+_Operation: TypeAlias = Callable[[Sequence[Operand], Type], Operand]
+
+# The characters that TRIM removes: those of the Unicode category Zs.
+_SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+_LONGEST = 2**32 - 1  # characters of a text: as in DuckDB, SUBSTRING takes larger numbers for this one
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+class _SimpleCase(dict[int, str]):
+    """The case mapping of each character to one character; Python's own maps some to several."""
+
+    def __init__(self, convert: Callable[[str], str], others: dict[str, str]) -> None:
+        super().__init__({ord(letter): single for letter, single in others.items()})
+        self._convert = convert
+
+    def __missing__(self, code: int) -> str:
+        letter = chr(code)
+        found = self._convert(letter)
+        if len(found) > 1:
+            found = letter.title() if len(letter.title()) == 1 else letter
+        self[code] = found
+        return found
+
+
+_LOWER = _SimpleCase(str.lower, {"\u0130": "i"})
+_UPPER = _SimpleCase(str.upper, {"\u00df": "\u1e9e"})
+
+
+def lower(text: str) -> str:
+    """LOWER of one text.
+
+    >>> lower("ΑΣ É")
+    'ασ é'
+    """
+    return text.lower() if text.isascii() else text.translate(_LOWER)
+
+
+def upper(text: str) -> str:
+    """UPPER of one text: of each character, so that the length stays.
+
+    >>> upper("straße")
+    'STRAẞE'
+    """
+    return text.upper() if text.isascii() else text.translate(_UPPER)
+
+
+def substring(text: str, start: int, length: int | None = None) -> str:
+    """SUBSTRING of one text. The first character is 1, the last one is -1. A negative length takes the
+    characters in front of the start.
+
+    >>> substring("hello", 2, 3), substring("hello", -2), substring("hello", 3, -2)
+    ('ell', 'lo', 'he')
+    """
+    start = _limited(start)
+    length = None if length is None else _limited(length)
+    first = start - 1 if start >= 0 else len(text) + start
+    end = len(text) if length is None else first + length
+    if length is not None and length < 0:
+        first, end = end, first
+    return text[max(0, first) : max(0, end)]
+
+
+def _limited(place: int) -> int:
+    return max(-_LONGEST, min(place, _LONGEST))
+
+
+class Pattern:
+    """A pattern of LIKE: `%` stands for any characters, `_` for one."""
+
+    def __init__(self, pattern: str, escape: str = "") -> None:
+        """Raises ValueError if the pattern ends with its escape character."""
+        parts: list[list[str]] = [[]]
+        letters = iter(pattern)
+        for letter in letters:
+            if escape and letter == escape:
+                following = next(letters, None)
+                if following is None:
+                    raise ValueError("the pattern ends with its escape character")
+                parts[-1].append(re.escape(following))
+            elif letter == "%":
+                parts.append([])
+            else:
+                parts[-1].append("." if letter == "_" else re.escape(letter))
+        self._parts = [re.compile("".join(part), re.DOTALL) for part in parts]
+        self._last = len(parts[-1])
+
+    def matches(self, text: str) -> bool:
+        """True if the whole text is like the pattern. Each part between `%` has a fixed length, so that the
+        first place where it fits is as good as any other.
+        """
+        first, *middle = self._parts
+        if not middle:
+            return first.fullmatch(text) is not None
+        found = first.match(text)
+        for part in middle[:-1]:
+            if found is None:
+                return False
+            found = part.search(text, found.end())
+        end = len(text) - self._last
+        return found is not None and found.end() <= end and middle[-1].match(text, end) is not None
+
+
+@lru_cache(maxsize=1_000)
+def pattern_of(pattern: str, escape: str = "") -> Pattern:
+    """The pattern of a LIKE, from a cache."""
+    return Pattern(pattern, escape)
+
+
+def shown(type_: Type) -> Callable[[Any], str]:
+    """The function that writes a value of a type as text, as CAST to VARCHAR does."""
+    if type_ is Type.BOOLEAN:
+        return lambda value: "true" if value else "false"
+    return repr if type_ is Type.DOUBLE else str
+
+
+def _texts(values: list[Any]) -> NDArray[Any]:
+    out = np.empty(len(values), np.object_)
+    out[:] = values
+    return out
+
+
+def _rows(args: Sequence[Operand]) -> tuple[list[list[Any]], Mask | None]:
+    """The values of each operand as lists of one length, and the rows in which one is NULL."""
+    null: Mask | None = None
+    for arg in args:
+        null = any_null(null, arg.null)
+    shape = np.broadcast_shapes(*(arg.data.shape for arg in args), () if null is None else null.shape)
+    if null is not None:
+        null = np.broadcast_to(null, shape)
+    return [np.broadcast_to(arg.data, shape).tolist() for arg in args], null
+
+
+def _each(
+    function: Callable[..., Any], args: Sequence[Operand], missing: Any = None
+) -> tuple[list[Any], Mask | None]:
+    """The results of a function for each row; `missing` where an operand is NULL."""
+    columns, null = _rows(args)
+    if null is None or not null.any():
+        return list(map(function, *columns)), None
+    skipped = null.tolist()
+    return [
+        missing if skip else function(*row)
+        for skip, row in zip(skipped, zip(*columns, strict=True), strict=True)
+    ], null
+
+
+def _to_text(function: Callable[..., str]) -> _Operation:
+    def run(args: Sequence[Operand], _: Type) -> Operand:
+        values, null = _each(function, args)
+        return Operand(_texts(values), null)
+
+    return run
+
+
+def _length(args: Sequence[Operand], _: Type) -> Operand:
+    values, null = _each(len, args, 0)
+    return Operand(np.array(values, np.int64), null)
+
+
+def _like(args: Sequence[Operand], _: Type) -> Operand:
+    pattern = pattern_of(*(str(arg.data[0]) for arg in args[1:]))
+    values, null = _each(pattern.matches, args[:1], False)
+    return Operand(np.array(values, np.bool_), null)
+
+
+def _to_varchar(args: Sequence[Operand], _: Type) -> Operand:
+    (arg,) = args
+    type_ = {"b": Type.BOOLEAN, "f": Type.DOUBLE}.get(arg.data.dtype.kind, Type.BIGINT)
+    values, null = _each(shown(type_), args)
+    return Operand(_texts(values), null)
+
+
+def _time_to_varchar(args: Sequence[Operand], _: Type) -> Operand:
+    values, null = _each(text_of, args)
+    none = np.array([value is None for value in values], np.bool_)
+    return Operand(_texts(values), any_null(none, null) if none.any() else null)
+
+
+def _to_double(args: Sequence[Operand], _: Type) -> Operand:
+    values, null = _each(_number, args, math.nan)
+    return Operand(np.array(values, np.float64), null, finite=False)
+
+
+def _number(text: str) -> float:
+    return float(text) if _NUMBER.fullmatch(text) else math.nan
+
+
+OPERATIONS: dict[str, _Operation] = {
+    "lower": _to_text(lower),
+    "upper": _to_text(upper),
+    "trim": _to_text(lambda text: text.strip(_SPACES)),
+    "ltrim": _to_text(lambda text: text.lstrip(_SPACES)),
+    "rtrim": _to_text(lambda text: text.rstrip(_SPACES)),
+    "substring": _to_text(substring),
+    "||": _to_text(str.__add__),
+    "length": _length,
+    "like": _like,
+    "to_varchar": _to_varchar,
+    "time_to_varchar": _time_to_varchar,
+    "to_double": _to_double,
+}
