@@ -178,6 +178,11 @@ class RandomFile:
                 f"{a}.w IS DISTINCT FROM 'a'",
                 f"{a}.x BETWEEN SYMMETRIC {self._number(3, 20)} AND -9",
                 f"nullif({a}.w, '') IS NOT NULL",
+                f"lower({a}.w) LIKE '{self.random.choice(('a%', '_', '%s'))}'",
+                f"length(concat({a}.w, {a}.n)) < 4",
+                f"{a}.w || 'x' NOT ILIKE 'B%'",
+                f"extract(second FROM {a}.ts) > 20",
+                f"date_trunc('minute', {a}.ts) > TIMESTAMP '2024-02-28 23:59:00'",
             )
         )
 
@@ -205,6 +210,9 @@ class RandomFile:
                 f"{a}.x % 4",
                 f"mod({a}.n, 2)",
                 f"nullif({a}.n, 0)",
+                f"length({a}.w)",
+                f"{a}.x / extract(hour FROM {a}.ts)",
+                f"CAST(CAST({a}.n AS VARCHAR) AS DOUBLE)",
             )
         )
 
@@ -227,6 +235,11 @@ class RandomFile:
             return f"{r.choice(('floor', 'ceil', 'round', 'trunc'))}({r.choice('+-*').join(values)})"
         if form < 0.38:
             return f"coalesce({', '.join(values)})"
+        if form < 0.4:
+            a, b = aliases[:2]
+            return f"{r.choice('+-').join(values)} + extract(epoch FROM {a}.ts - {b}.ts)"
+        if form < 0.42:
+            return f"{r.choice('+-').join(values)} + length({aliases[0]}.w || {aliases[1]}.w)"
         text = values[0]
         for value in values[1:]:
             text = f"{text} {r.choice('+++++++------***/')} {value}"

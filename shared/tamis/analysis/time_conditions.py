@@ -12,12 +12,12 @@ from itertools import combinations
 
 from tamis.expressions.nodes import (
     COMPARISONS,
+    COMPUTED,
     FLIPPED,
     Call,
     Column,
     Expr,
     Literal,
-    columns,
 )
 from tamis.plan.model import TimeBound
 from tamis.query.model import Window
@@ -148,5 +148,11 @@ def window_bounds(window: Window | None, order: tuple[str, ...]) -> Iterator[Tim
 
 
 def mentions_time(expr: Expr, times: Mapping[str, str]) -> frozenset[str]:
-    """The sources whose event time is in `expr`."""
-    return frozenset(c.alias for c in columns(expr) if is_time(c, times))
+    """The sources whose event time is in `expr`, apart from arguments of functions: a speed per second or an
+    hour of the day is a value like others.
+    """
+    if isinstance(expr, Column):
+        return frozenset({expr.alias} if is_time(expr, times) else ())
+    if isinstance(expr, Literal) or expr.op in COMPUTED:
+        return frozenset()
+    return frozenset(alias for arg in expr.args for alias in mentions_time(arg, times))

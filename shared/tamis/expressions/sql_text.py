@@ -34,10 +34,10 @@ _UNITS = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_00
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*\Z")
 _RESERVED = frozenset(  # the keywords of SELECT in Tamis' dialect, and some of its statements
     """all and anti any as asc asof between by case check create cross current_date current_time
-    current_timestamp desc distinct drop else end except exists false fetch filter from full group having
-    ilike in inner intersect interval into is join lateral left like limit natural not null offset on or order
-    outer over partition qualify right select semi some then timestamp true union using values when where
-    window with""".split()  # noqa: SIM905
+    current_timestamp desc distinct drop else end escape except exists false fetch filter from full
+    group having ilike in inner intersect interval into is join lateral left like limit natural not null
+    offset on or order outer over partition qualify right select semi some then timestamp true union
+    using values when where window with""".split()  # noqa: SIM905
 )
 
 

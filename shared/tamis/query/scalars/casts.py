@@ -79,8 +79,9 @@ def cast(expr: Expr, wanted: Type) -> Expr:
     hint = {
         (Type.VARCHAR, Type.INT): "write CAST(CAST(x AS DOUBLE) AS INT)",
         (Type.VARCHAR, Type.BIGINT): "write CAST(CAST(x AS DOUBLE) AS BIGINT)",
-        (Type.INTERVAL, Type.DOUBLE): "write EXTRACT(EPOCH FROM x) for seconds",
     }.get((expr.type, wanted), _WRITE)
+    if expr.type in (Type.TIMESTAMP, Type.INTERVAL) and wanted.numeric:
+        hint = "write EXTRACT(EPOCH FROM x) for seconds"
     if wanted is Type.TIMESTAMP and expr.type.numeric:
         hint = "write to_timestamp(seconds)"
     raise TypeMismatch(f"{expr.type} can't be cast to {wanted}", hint=hint)

@@ -253,7 +253,10 @@ class ExpressionResolver:
         if args is None:
             return None
         text, pattern = args
-        return checked(self.context, inner, texts.like, text, pattern, escape, fold=type(inner) is exp.ILike)
+        found = checked(self.context, inner, texts.like, text, pattern, escape, fold=type(inner) is exp.ILike)
+        if found is None or not inner.args.get("negate"):
+            return found
+        return operators.logic("not", [found])
 
     def _joined(self, node: exp.Expr) -> Expr | None:
         args = self._all([node.this, node.expression])

@@ -26,10 +26,10 @@ def part(field: str, value: Expr) -> Expr:
     if name == "epoch" and value.type in (Type.TIMESTAMP, Type.INTERVAL):
         return Call("epoch", (value,), Type.DOUBLE)
     if name not in FIELDS and name != "epoch":
-        raise TypeMismatch(f"a time has no field '{field}'", hint=suggest(name, (*FIELDS, "epoch")))
+        raise TypeMismatch(f"a time has no field '{name}'", hint=suggest(name, (*FIELDS, "epoch")))
     if value.type is Type.INTERVAL:
         hint = "write EXTRACT(EPOCH FROM …), the length in seconds"
-        raise TypeMismatch(f"an INTERVAL has no field '{field}'", hint=hint)
+        raise TypeMismatch(f"an INTERVAL has no field '{name}'", hint=hint)
     _check("EXTRACT", value)
     return Call("date_part", (Literal(name, Type.VARCHAR), value), Type.BIGINT)
 
