@@ -16,7 +16,7 @@ from tamis.certificates.interval_arithmetic.subdivision import derivatives_over
 from tamis.certificates.rounding.comparison_order import greatest_size, relative_error
 from tamis.certificates.scalars.scalar import added, constant
 from tamis.expressions.exact.rounding import bound
-from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Type, aliases, columns
+from tamis.expressions.nodes import COMPARISONS, STEPS, Call, Column, Expr, Type, aliases, columns
 from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import to_sql
 
@@ -56,7 +56,7 @@ def _comparisons(expr: Expr) -> Iterator[Call]:
 
 def _error(side: Expr, limit: float, box: Box) -> float:
     """The greatest error of a side whose value is near `limit`; infinity where no bound is known."""
-    if isinstance(side, Call) and side.op in ("abs", "neg"):
+    if isinstance(side, Call) and side.op in ("abs", "neg", *STEPS):  # a step is far from most values
         return _error(side.args[0], limit, box)
     if isinstance(side, Call) and side.op in ("+", "-") and side.type is Type.DOUBLE:
         return sum(_whole_error(arg, box) for arg in side.args)
