@@ -242,4 +242,7 @@ def test_patterns(duck: duckdb.DuckDBPyConnection) -> None:
         pattern = "".join(r.choices("ab%%__é!\n", k=r.randint(0, 6)))
         escape = " ESCAPE '!'" if r.random() < 0.5 and not pattern.replace("!!", "").endswith("!") else ""
         texts.append(f"s {r.choice(('LIKE', 'ILIKE', 'NOT LIKE'))} '{pattern}'{escape}")
+    texts += [
+        f"s LIKE '{pattern}'" for pattern in ("a%", "%a", "%a%", "%\n%", "é%", "%.%", "a.%", "%_", "_%", "%%")
+    ]
     compared(duck, texts, given, Type.VARCHAR)

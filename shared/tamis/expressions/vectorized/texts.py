@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from operator import methodcaller
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -86,8 +87,23 @@ def _limited(place: int) -> int:
     return max(-_LONGEST, min(place, _LONGEST))
 
 
+def _of_method(parts: list[list[str]]) -> Callable[[str], bool] | None:
+    """The method of `str` that does the same as a pattern of few parts; None for other patterns."""
+    plain = ["".join(letter[-1] for letter in part) for part in parts]
+    if any("." in part for part in parts):  # a `_`; a point is escaped
+        return None
+    match plain:
+        case [prefix, ""]:
+            return methodcaller("startswith", prefix)
+        case ["", suffix]:
+            return methodcaller("endswith", suffix)
+        case ["", inside, ""]:
+            return methodcaller("__contains__", inside)
+    return None
+
+
 class Pattern:
-    """A pattern of LIKE: `%` stands for any characters, `_` for one."""
+    """A pattern of LIKE: `%` stands for any characters, `_` for one. `matches` says if a text is like it."""
 
     def __init__(self, pattern: str, escape: str = "") -> None:
         """Raises ValueError if the pattern ends with its escape character."""
@@ -105,8 +121,9 @@ class Pattern:
                 parts[-1].append("." if letter == "_" else re.escape(letter))
         self._parts = [re.compile("".join(part), re.DOTALL) for part in parts]
         self._last = len(parts[-1])
+        self.matches = _of_method(parts) or self._fits
 
-    def matches(self, text: str) -> bool:
+    def _fits(self, text: str) -> bool:
         """True if the whole text is like the pattern. Each part between `%` has a fixed length, so that the
         first place where it fits is as good as any other.
         """
