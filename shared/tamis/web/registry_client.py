@@ -102,7 +102,7 @@ def _unreachable(error: httpx.TransportError, url: str) -> TamisError:
         )
     if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
         return InputError("the registry does not use TLS here", where=url, hint="use http:// in its address")
-    hint = "start it with `tamis registry` or `tamis up`, or give its address with --registry"
+    hint = "start it with `tamis registry` or `tamis up`, or set its address by --registry or TAMIS_REGISTRY"
     if isinstance(error, httpx.RemoteProtocolError | httpx.ReadError) and url.startswith("http:"):
         hint = "if it uses TLS, give its address with https://"
     return UnavailableError(f"the registry does not answer ({error})", where=url, hint=hint)
