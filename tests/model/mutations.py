@@ -16,7 +16,7 @@ from tests.model.kafka import Spool
 from tamis.messaging.records import progress_record
 from tamis.omission.stream import OmissionState
 from tamis.plan.model import Plan
-from tamis_edge.core import max_ahead
+from tamis_edge.core import max_ahead, shard_run
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.messages.records import Record
 from tamis_edge.core.rows import Batch
@@ -276,7 +276,7 @@ def settled_later() -> Patches:
 
 def replayed_as_new() -> Patches:
     """What a restart reads again counts under the plan that it takes up (`replay_version`)."""
-    return [(ShardRun, "_end_of_reread", lambda *_: 0)]
+    return [(shard_run, "end_of_reread", lambda *_: 0)]
 
 
 def untold_ended() -> Patches:

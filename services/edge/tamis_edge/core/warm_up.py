@@ -1,4 +1,4 @@
-"""Compilation of the kernels for omission and filters, before the first tuple needs them."""
+"""Compilation of the kernels for omission, filters and patterns, before the first tuple needs them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from tamis.expressions.signatures import call
 from tamis.expressions.vectors import Vector
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_extremes.stream import WindowState
+from tamis.query.watches import NamedPattern, Watch
+from tamis_edge.core.rows import Batch
+from tamis_edge.core.watched.key_series import KeySeries
 
 
 def warm_up() -> None:
@@ -19,7 +22,12 @@ def warm_up() -> None:
     # From this many filters on, the index is used.
     a = Column("", "a", Type.DOUBLE)
     filters = [call(">", a, Literal(float(bound), Type.DOUBLE)) for bound in range(MIN_INDEXED)]
-    Dispatch(filters).over({"a": Vector(np.zeros(2))}, 2)
+    columns = {"a": Vector(np.zeros(2))}
+    Dispatch(filters).over(columns, 2)
+    series = KeySeries(("a",))
+    series.watch([Watch(a, "p", (NamedPattern("p", (0.0, 1.0)),), 0.1)])
+    series.push(Batch(columns, np.arange(2), np.arange(2), np.arange(2)))
+    series.watch([])
 
 
 def _warm_up(state: OmissionState | WindowState) -> None:
