@@ -509,3 +509,57 @@ def test_a_watched_stream_that_comes_while_readings_come_has_only_true_matches()
         assert got <= expected, seed
         matches += len(got)
     assert matches > 100
+
+
+def published(run: ShardRun) -> list[int]:
+    """The event times of the tuples of watched streams in the run's queue, which is emptied."""
+    found = []
+    while run.out:
+        record = run.out.popleft()
+        run.safe(record.token)
+        value = orjson.loads(record.value)
+        if "similar" in record.topic and "temp" in value:
+            found.append(value["ts"])
+    return found
+
+
+def test_an_idle_source_releases_what_waits() -> None:
+    one = watch(RISE)
+    found = with_watched([replace(watched(one, similar(one), 1, 5), idle_timeout=10)], 5)
+    base, stream = found.streams
+    found = replace(found, streams=(replace(base, idle_timeout=10), stream))
+    run = ShardRun(SHARD, "air", Commit(), found)
+    run.take(batch([Reading(i, "a", 100 + i, float(v)) for i, v in enumerate((0, 1, 3))], 0), 0)
+    assert published(run) == []
+    assert run.watched.waiting == 3
+    commit = run.commit()
+    assert commit is not None
+    run.committed(0)
+    progress = [orjson.loads(record.value)["_"] for record in run.out if "similar" in record.topic]
+    assert {one["event_time"] for one in progress} == {97}
+    run.idle(102 + 15)
+    run.settle(102 + 15)
+    assert published(run) == [102]
+    assert run.watched.waiting == 0
+
+
+def test_series_begin_anew_with_the_time_of_their_stream() -> None:
+    one = watch(RISE)
+    found = with_watched([watched(one, similar(one), 1, 0)], 0)
+    run = ShardRun(SHARD, "air", Commit(), found)
+    rows = [
+        Reading(0, "a", 10, 0.0),
+        Reading(1, "a", 11, 1.0),
+        Reading(2, "a", 10**6, 3.0),
+        Reading(3, "a", 12, 3.0),
+    ]
+    run.take(batch(rows, 0), 0)
+    assert published(run) == []  # the last one is late, and the window before it has too long a gap
+    anew = with_watched([watched(one, similar(one), 2, 0)], 0, 2)
+    run.obey(replace(anew, streams=tuple(replace(stream, anew=2) for stream in anew.streams)))
+    run.take(batch([Reading(4 + i, "a", 20 + i, float(v)) for i, v in enumerate((3, 0, 1, 3))], 0), 0)
+    assert published(run) == [23]
+    commit = run.commit()
+    assert commit is not None
+    # Nothing from before the restart of the time is read again.
+    assert commit.done >= 4
