@@ -1,0 +1,219 @@
+"""A pattern joined with another condition in a fleet whose edge is killed: the alarms are those of verify.
+
+The vibrations of machines come from a Kafka topic with two partitions, their loads over HTTP.
+"""
+
+from __future__ import annotations
+
+import csv
+import random
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from tests.e2e.fed_fleet import until
+
+from tamis.evaluation.watched_recording import watched_recording
+from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
+from tamis.local.ports import free_ports
+from tamis.messaging.records import Frontier
+from tamis.messaging.topic_reader import TopicReader
+from tamis.messaging.topics import ALARMS, FRONTIERS
+from tamis.planning.build import first_plan
+from tamis.query.model import Catalog
+from tamis.query.parse import catalog_of
+from tamis.recordings.typed import Recording, read_recording
+from tamis.settings import KafkaSettings
+from tamis.verification.compare import Verdict, alarms_of, compare
+from tamis.verification.reference import plain_join
+from tamis.verification.watched_columns import checked_recording
+
+READINGS = "readings.vibration"
+SECOND = 1_000_000
+START = 1_700_000_000 * SECOND
+FAULT = (0.0, 2.0, 5.0, 9.0, 4.0, 1.0, 3.0, 0.0)
+STREAMS = """
+CREATE STREAM vibration (
+  machine VARCHAR KEY, ts TIMESTAMP, value DOUBLE, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH (keys = 4, rate = '2/s', max_ahead = '0');
+CREATE STREAM load (
+  machine VARCHAR KEY, ts TIMESTAMP, percent DOUBLE CHECK (percent BETWEEN 0 AND 100),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH (keys = 4, rate = '2/s', max_ahead = '0');
+"""
+ALERTS = f"""
+CREATE PATTERN fault VALUES {FAULT};
+CREATE ALERT failing AS
+SELECT v.machine, v.ts, similarity(v.value, 'fault') AS distance, l.percent
+FROM vibration v JOIN load l ON v.machine = l.machine AND ABS(v.ts - l.ts) <= INTERVAL '60' SECOND
+WHERE similar(v.value, 'fault', 0.8) AND l.percent > 80;
+"""
+MACHINES = {"m0": 0, "m1": 0, "m2": 1, "m3": 1}  # machine -> partition
+
+
+class Machines:
+    """Vibrations that look like the fault now and then, and loads that are high now and then."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._second = 0
+        self._faults: dict[str, Iterator[float]] = dict.fromkeys(MACHINES, iter(()))
+        self.vibrations: list[dict[str, Any]] = []
+        self.loads: list[dict[str, Any]] = []
+
+    def run(self, bootstrap: str, url: str, seconds: int) -> None:
+        """The readings of the next seconds, a little out of order."""
+        r = self._random
+        producer = Producer({"bootstrap.servers": bootstrap})
+        with httpx.Client(timeout=10) as client:
+            for _ in range(seconds):
+                self._second += 1
+                loads = []
+                for machine, partition in MACHINES.items():
+                    at = START + self._second * SECOND - r.choice((0,) * 19 + (1_500_000,))
+                    one = {"machine": machine, "ts": at, "value": self._value(machine)}
+                    self.vibrations.append(one)
+                    producer.produce(READINGS, orjson.dumps(one), partition=partition)
+                    if self._second % 10 == 0:
+                        high = self._second // 100 % 2
+                        loads.append(
+                            {"machine": machine, "ts": at, "percent": round(r.uniform(0, 60) + 40 * high, 2)}
+                        )
+                self.loads += loads
+                if loads:
+                    answer = client.post(
+                        f"{url}/v1/streams/load",
+                        content=orjson.dumps(loads),
+                        headers={"content-type": "application/json"},
+                    )
+                    answer.raise_for_status()
+        producer.flush()
+
+    def skip(self, seconds: int) -> None:
+        self._second += seconds
+
+    def _value(self, machine: str) -> float:
+        r = self._random
+        found = next(self._faults[machine], None)
+        if found is not None:
+            return found
+        if r.random() < 0.05:
+            scale, shift = r.uniform(0.5, 3), r.uniform(-5, 5)
+            self._faults[machine] = iter(
+                [round(scale * one + shift + r.uniform(-0.2, 0.2), 3) for one in FAULT]
+            )
+        return round(r.gauss(0, 2), 3)
+
+    def recordings(self, catalog: Catalog, directory: Path) -> dict[str, Recording]:
+        """All readings, as recordings of the streams that the alert reads: a file for each shard."""
+        (alert,) = catalog.alerts.values()
+        files = {
+            "vibration": [
+                _write(directory / f"{p}.csv", [v for v in self.vibrations if MACHINES[v["machine"]] == p])
+                for p in (0, 1)
+            ],
+            "load": [_write(directory / "load.csv", self.loads)],
+        }
+        found = {}
+        for source in alert.query.sources:
+            stream = catalog.streams[source.stream]
+            base = read_recording(catalog.streams[stream.shown_name], files[stream.shown_name])
+            found[source.stream] = base if stream.base is None else watched_recording(base, stream)
+        return found
+
+
+def _write(path: Path, rows: Sequence[dict[str, Any]]) -> str:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return str(path)
+
+
+def records(bootstrap: str, topic: str) -> list[dict[str, Any]]:
+    with TopicReader(KafkaSettings(bootstrap=bootstrap).client_config(), [topic]) as reader:
+        return [orjson.loads(record.value) for record in reader.snapshot() if record.value is not None]
+
+
+def passed(bootstrap: str, time_: int) -> bool:
+    """True if all frontiers of the joiner are past that event time."""
+    with TopicReader(KafkaSettings(bootstrap=bootstrap).client_config(), [FRONTIERS]) as reader:
+        found = [Frontier.from_bytes(record.value) for record in reader.snapshot() if record.value]
+    latest = {record.partition: record for record in found}
+    states = [state for record in latest.values() for state in record.topics.values()]
+    return len(latest) == 2 and all(state.frontier is not None and state.frontier > time_ for state in states)
+
+
+def judged(machines: Machines, bootstrap: str, directory: Path) -> Verdict:
+    catalog = catalog_of(STREAMS, ALERTS)
+    query = catalog.alerts["failing"].query
+    recordings = machines.recordings(catalog, directory)
+    checked = {name: checked_recording(one) for name, one in recordings.items()}
+    alarms = {alarm["id"]: alarm for alarm in records(bootstrap, ALARMS)}
+    (definition,) = first_plan(catalog, partitions=2).definitions
+    return compare(
+        "failing",
+        query,
+        definition=definition,
+        recordings=recordings,
+        reference=plain_join(query, checked),
+        alarms=alarms_of(query, recordings, [alarm["tuples"] for alarm in alarms.values()]),
+        retained=0,
+        checked=checked,
+    )
+
+
+@pytest.mark.timeout(600)
+def test_no_alarm_is_missed_or_extra_when_the_edge_is_killed(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    (tmp_path / "edge.yaml").write_text(
+        f"""
+sources:
+  - {{name: vibration, kind: kafka, topic: {READINGS}, stream: vibration}}
+  - {{name: http, kind: http, streams: [load]}}
+http: {{port: {port}}}
+batch: {{rows: 50}}
+"""
+    )
+    machines = Machines(seed=5)
+    spec = FleetSpec(tmp_path / "fleet", [EdgeSpec("edge", tmp_path / "edge.yaml")], partitions=2)
+    fleet = Fleet(spec, lambda _: None)
+    try:
+        bootstrap = fleet.broker.start()
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([NewTopic(READINGS, 2, 1)])[READINGS].result()
+        fleet.start({"streams.sql": STREAMS, "alerts.sql": ALERTS})
+        edge, url = fleet.processes["edge"], f"http://127.0.0.1:{port}"
+
+        def listening() -> bool:
+            try:
+                return httpx.get(f"{url}/v1/streams/load").status_code < 500
+            except httpx.TransportError:
+                return False
+
+        until(lambda: httpx.get(f"{fleet.registry_url}/v1/alerts/failing").json()["state"] == "running", 120)
+        for _ in range(4):
+            machines.run(bootstrap, url, 150)
+            time.sleep(0.7)
+            edge.kill()
+            edge.start()
+            until(listening)
+        machines.run(bootstrap, url, 150)
+        end = machines.vibrations[-1]["ts"]
+        # Readings far behind all others move the watermarks past them.
+        machines.skip(7_200)
+        machines.run(bootstrap, url, 30)
+        until(lambda: passed(bootstrap, end + SECOND), 120)
+        verdict = judged(machines, bootstrap, tmp_path)
+        assert (verdict.missed, verdict.extra) == (0, 0), verdict
+        assert verdict.reference_alarms > 100, verdict
+        assert verdict.late == 0, verdict
+    finally:
+        fleet.stop()
