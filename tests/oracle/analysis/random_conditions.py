@@ -28,8 +28,10 @@ def _term(random_: random.Random, column: str) -> str:
     return form.format(c=column, n=number)
 
 
-def random_conditions(random_: random.Random) -> list[str]:
-    """A limit of one column, and conditions that pass it on from column to column."""
+def random_conditions(random_: random.Random, *, steps: bool = False) -> list[str]:
+    """A limit of one column, and conditions that pass it on from column to column; with `steps` some of
+    rounded numbers.
+    """
     names = [f"{alias}.{random_.choice('vvvvwnm')}" for alias in random_.sample("abc", 3)]
     op, other = random_.choice(
         (("<", ">"), ("<=", ">="), ("<=", ">="), (">", "<"), (">=", "<="), (">=", "<="))
@@ -39,7 +41,7 @@ def random_conditions(random_: random.Random) -> list[str]:
     where = [f"{names[0]} {op} {_number(random_)}"]
     for before, after in pairwise(names):
         term, sign, number = _term(random_, before), random_.choice("+-"), _number(random_)
-        forms = (
+        forms: tuple[str, ...] = (
             f"{after} {op} {term} {sign} {number}",
             f"{after} {op} {term} {sign} {number}",
             f"{after} {op} {term}",
@@ -49,6 +51,11 @@ def random_conditions(random_: random.Random) -> list[str]:
             f"ABS({after} - {term}) < {number}",
             f"{after} {op} {names[0]} {sign} {before}",
         )
+        if steps and random_.random() < 0.25:
+            function = random_.choice(
+                ("FLOOR({})", "CEIL({})", "TRUNC(1.0 * ({}))", "CAST(1.0 * ({}) AS BIGINT)")
+            )
+            forms = (f"{function.format(f'{after} - {term}')} {op} {random_.choice(('3', '0', '2.5'))}",)
         where.append(random_.choice(forms))
     if random_.random() < 0.3:
         where.append(f"{names[2]} {random_.choice(_OPS)} {_number(random_)}")

@@ -53,6 +53,11 @@ _PYTHON: dict[str, Callable[..., Any]] = {
     "/": operator.truediv,
     "neg": operator.neg,
     "abs": abs,
+    **{
+        op: lambda x, nearest=nearest: type(x)(nearest(x))  # a float or a Fraction
+        for op, nearest in (("floor", math.floor), ("ceil", math.ceil), ("trunc", math.trunc))
+    },
+    "to_bigint": lambda x: Fraction(round(x)) if isinstance(x, Fraction) else round(x),
 }
 _COMPARED: dict[str, Callable[..., bool]] = {
     "<": operator.lt,
@@ -189,7 +194,7 @@ def _ends(predicates: Mapping[str, tuple[Expr, ...]]) -> Iterator[float]:
 
 def _check(random_: random.Random, rows: int) -> tuple[int, int]:
     """The number of implied predicates of a random query, and of the rows that were tried and count."""
-    where = random_conditions(random_)
+    where = random_conditions(random_, steps=True)
     check = random_.choice(("", " CHECK (v BETWEEN 0 AND 100)", " CHECK (v >= 1.1)"))
     analysis = _analysis(where, check)
     parts = _parts(analysis)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tamis.errors import RefusedError, SqlErrors
-from tamis.expressions.nodes import Type
+from tamis.expressions.nodes import Type, columns
 from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Vector
 from tamis.predicates.matching import match
@@ -89,6 +89,44 @@ def test_doubles_and_whole_numbers_beyond_them_compare_as_evaluated(op: str) -> 
         sql = f"a {op} {constant}"
         wanted = holds(read_condition(sql), {("", "a"): Vector(values)}, len(values))
         assert parse(sql).holds({"a": values}).tolist() == wanted.tolist(), sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "canonical"),
+    [
+        ("floor(a) > 3", "a >= 4.0"),
+        ("NOT floor(a) > 3", "a < 4.0"),
+        ("round(a, 1) = 0.3", "a >= 0.25 AND a < 0.35"),
+        ("sign(a) = 0", "a = 0.0"),
+        ("round(a) IN (1, 2)", "a >= 0.5 AND a < 2.5"),
+        ("ceil(a) = 0.5", "FALSE"),
+        ("a IS DISTINCT FROM 5", "a < 5.0 OR a > 5.0 OR a IS NULL"),
+        ("f IS NOT TRUE", "NOT f OR f IS NULL"),
+        ("s ILIKE 'x'", None),
+    ],
+)
+def test_functions_that_round_and_conditions_that_are_never_null(sql: str, canonical: str | None) -> None:
+    if canonical is None:
+        with pytest.raises(RefusedError, match="is not a comparison of an attribute"):
+            parse(sql)
+    else:
+        assert parse(sql).sql() == parse(canonical).sql()
+
+
+@pytest.mark.parametrize(
+    ("sql", "types"),
+    [
+        ("lower(s) LIKE 'a%'", {"s": Type.VARCHAR}),
+        ("s || u = 'ab'", {"s": Type.VARCHAR, "u": Type.VARCHAR}),
+        ("length(s) > n", {"s": Type.VARCHAR, "n": Type.DOUBLE}),
+        ("substring(s, 2) = 'x'", {"s": Type.VARCHAR}),
+        ("extract(hour FROM t) < 6", {"t": Type.TIMESTAMP}),
+        ("date_trunc('day', t) > '2026-01-31'", {"t": Type.TIMESTAMP}),
+    ],
+)
+def test_names_have_the_types_that_functions_need(sql: str, types: dict[str, Type]) -> None:
+    found = {column.name: column.type for column in columns(read_condition(sql))}
+    assert found == types
 
 
 @pytest.mark.parametrize("op", ["<", "<=", ">", ">=", "=", "<>"])

@@ -32,7 +32,7 @@ def _sql(random_: random.Random) -> str:
     streams = "".join(_STREAM.format(name, check) for name in ("sa", "sb", "sc"))
     bounds = random_.choice(_SHAPES).format("INTERVAL '3' SECOND")
     keys = "a.k = b.k AND b.k = c.k" + random_.choice(("", " AND c.k = 'x'", " AND a.k <> 'y'"))
-    where = " AND ".join((keys, bounds, *random_conditions(random_)))
+    where = " AND ".join((keys, bounds, *random_conditions(random_, steps=True)))
     return f"{streams}CREATE ALERT q AS SELECT a.ts, c.v FROM sa a, sb b, sc c WHERE {where};"
 
 
