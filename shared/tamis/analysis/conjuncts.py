@@ -7,9 +7,10 @@ sources. Any other conjunct is refused, with its text and its position.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tamis.analysis.contradictions import contradictory_filters, fewest, message
 from tamis.analysis.equality_classes import Equality
 from tamis.analysis.implied_predicates import Implied, implied_predicates
 from tamis.analysis.time_conditions import (
@@ -77,12 +78,15 @@ def analyse(
     distances = closure(order, (*bounds, *window_bounds(query.window, order)))
     contradiction = parts.contradiction
     if contradiction is None and distances.contradictory:
-        contradiction = "the time bounds contradict each other"
+        contradiction = parts.contradictory_bounds(order)
     filters = {alias: tuple(own) for alias, own in parts.filters.items()}
     implied = Implied({})
-    if contradiction is None and not parts.refused and len(order) > 1:
-        implied = implied_predicates(streams, filters, tuple(parts.conditions), parts.equalities)
-        contradiction = _contradiction(implied.contradiction)
+    if contradiction is None and not parts.refused:
+        conflict = contradictory_filters(streams, filters)
+        if not conflict:
+            implied = implied_predicates(streams, filters, tuple(parts.conditions), parts.equalities)
+            conflict = implied.contradiction
+        contradiction = message(conflict, streams, parts.places)
     return Analysis(
         aliases=order,
         streams=streams,
@@ -97,14 +101,6 @@ def analyse(
         contradiction=contradiction,
         refused=(*_not_joins_by_time(query, streams, position), *parts.refused),
     )
-
-
-def _contradiction(conditions: tuple[Expr, ...]) -> str | None:
-    """The message about conditions that contradict each other or the declared domains; None without any."""
-    texts = [to_sql(condition) for condition in conditions]
-    if len(texts) == 1:
-        return f"{texts[0]} is never true for values of the declared domains"
-    return f"no tuples meet all of {', '.join(texts)}" if texts else None
 
 
 def _not_joins_by_time(
@@ -138,16 +134,19 @@ class _Parts:
         self.filters: dict[str, dict[Expr, None]] = {source.alias: {} for source in query.sources}
         self.conditions: dict[Expr, None] = {}
         self.contradiction: str | None = None
+        self.places: dict[Expr, Position] = {}
+        self._bounding: dict[Expr, list[TimeBound]] = {}  # the conditions from which the bounds are
         self.refused: list[SqlError] = []
 
     def add(self, part: Expr, conjunct: Conjunct) -> None:
         """Classify one part of a conjunct."""
         sources = aliases(part)
+        self.places.setdefault(part, conjunct.position)
         if part.type is not Type.BOOLEAN:
             self.refused.append(_refusal(conjunct, "is not a condition", "compare it with a value"))
         elif not sources:
             if not _holds(part):
-                self.contradiction = f"{conjunct.text} is never true"
+                self.contradiction = f"{conjunct.text} ({conjunct.position}) is never true"
                 for filters in self.filters.values():
                     filters[part] = None
         elif len(sources) == 1 and (self._early or not _expensive(part, self._query)):
@@ -157,14 +156,29 @@ class _Parts:
             pass  # the window is an attribute of the whole query
         elif equality := key_equality(part, self._times):
             self.equalities.append(equality)
+            self.places.setdefault(Call("=", equality, Type.BOOLEAN), conjunct.position)
         elif bounds := bounds_of(part, self._times):
             self.bounds += bounds
+            self._bounding[part] = list(bounds)
         elif len(mentions_time(part, self._times)) > 1:
             what = "compares event times without a bound on their difference"
             hint = "write a bound such as b.ts BETWEEN a.ts AND a.ts + INTERVAL '30' SECOND"
             self.refused.append(_refusal(conjunct, what, hint))
         else:
             self.conditions[part] = None
+
+    def contradictory_bounds(self, order: tuple[str, ...]) -> str:
+        """The message about time bounds that contradict each other."""
+        windows = window_bounds(self._query.window, order)
+
+        def contradict(some: Sequence[Expr]) -> bool:
+            bounds = [bound for part in some for bound in self._bounding[part]]
+            return closure(order, (*intersect(bounds, order), *windows)).contradictory
+
+        parts = fewest(list(self._bounding), contradict)
+        named = ", ".join(f"{to_sql(part)} ({self.places[part]})" for part in parts)
+        within = "" if self._query.window is None else " within a window"
+        return f"no event times{within} meet all of {named}"
 
 
 def _expensive(part: Expr, query: Query) -> bool:

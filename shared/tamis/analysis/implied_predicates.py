@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tamis.analysis.domains import INT_LIMIT, declared_ends
+from tamis.analysis.contradictions import fewest, linear_system
+from tamis.analysis.domains import INT_LIMIT
 from tamis.analysis.equality_classes import Equality, classes
 from tamis.analysis.linear_conditions import LinearSystem
 from tamis.constraints.atoms import Linear, linear
@@ -80,7 +81,8 @@ def implied_predicates(
         system = _system(streams, [*own, *joined])
         rows = system.rows()
         if rows is None:
-            return Implied(dict.fromkeys(streams, (_NOTHING,)), _contradictory(streams, [*own, *joined]))
+            contradiction = fewest([*own, *joined], lambda some: _system(streams, some).rows() is None)
+            return Implied(dict.fromkeys(streams, (_NOTHING,)), contradiction)
         for alias, names in _compared_columns(system, joined).items():
             alone = _system(streams, filters[alias])
             for column in names.values():
@@ -91,11 +93,7 @@ def implied_predicates(
 
 
 def _system(streams: Mapping[str, StreamDef], conditions: Iterable[Expr]) -> LinearSystem:
-    def ends(column: Column) -> tuple[float, float]:
-        definition = streams[column.alias].column(column.name)
-        return (-math.inf, math.inf) if definition is None else declared_ends(definition)
-
-    system = LinearSystem(ends)
+    system = linear_system(streams)
     for condition in conditions:
         system.add(condition)
     return system
@@ -109,16 +107,6 @@ def _compared_columns(system: LinearSystem, joined: Iterable[Expr]) -> dict[str,
         if column in compared:
             out.setdefault(column.alias, {})[name] = column
     return out
-
-
-def _contradictory(streams: Mapping[str, StreamDef], conditions: list[Expr]) -> tuple[Expr, ...]:
-    """The fewest of contradictory conditions that still contradict each other: none can be left out."""
-    kept = list(conditions)
-    for condition in conditions:
-        fewer = [other for other in kept if other is not condition]
-        if _system(streams, fewer).rows() is None:
-            kept = fewer
-    return tuple(kept)
 
 
 def _projected(

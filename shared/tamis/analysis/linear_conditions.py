@@ -16,6 +16,7 @@ from fractions import Fraction
 
 from tamis.constraints.atoms import Linear, linear
 from tamis.constraints.linear.conjunctions import range_of, satisfiable
+from tamis.constraints.theory import Interval
 from tamis.expressions.nodes import (
     FLIPPED,
     LARGEST_EXACT_INTEGER,
@@ -107,6 +108,16 @@ class LinearSystem:
                 return known
         known = (*self._rows, *cuts)
         return known if satisfiable(known) else None
+
+    def range(self, expr: Expr) -> Interval | None:
+        """The range of a number under the constraints; None if the number isn't linear, or none is left."""
+        found = self._operand(expr, False)
+        rows = self.rows()
+        if found is None or rows is None:
+            return None
+        result = "result"  # names of columns have a dot
+        row = linear([*found.terms.items(), (result, Fraction(-1))], "=", -found.constant)
+        return range_of((*rows, row), result) if isinstance(row, Linear) else None
 
     def _compared(self, condition: Expr) -> bool:
         if not isinstance(condition, Call) or condition.op not in ("<", "<=", "=", ">", ">="):

@@ -48,9 +48,7 @@ UNCONNECTED = "join without a bound on time"
 def memory(analysis: Analysis, omissions: Sequence[Omission]) -> Memory:
     """The memory that the join of a query needs."""
     if analysis.contradiction:
-        return Memory(
-            "bounded", 0, "0", EMPTY, f"warning: {analysis.contradiction}, so the query never has a row"
-        )
+        return Memory("bounded", 0, "0", EMPTY, f"{analysis.contradiction}, so the query never has a row")
     if len(analysis.aliases) == 1:
         return Memory("bounded", 0, "0", STATELESS, "no tuple is kept for a later one")
     apart = analysis.closure.unconnected()

@@ -97,6 +97,8 @@ def _judged(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
     verdict = memory(analysis, omissions)
     allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
     refusal = verdict.reason if verdict.verdict != "bounded" and not allowed else None
+    if analysis.contradiction is not None:
+        refusal = verdict.reason
     return Verdict(definition.query, analysis, keys, omissions, verdict, refusal)
 
 

@@ -289,7 +289,8 @@ def test_exact_ends_are_found(times: int) -> None:
         analysis = _analysis(random_conditions(random_))
         parts = _parts(analysis)
         system = textbook.constraints(one for part in parts for one in _linear(part))
-        if not textbook.satisfiable(system):
+        # Some are contradictory only for whole numbers.
+        if analysis.contradiction is not None or not textbook.satisfiable(system):
             continue
         compared = {c for part in parts for c in columns(part) if len(aliases(part)) > 1}
         for column in sorted(compared, key=str):
@@ -305,7 +306,7 @@ def test_exact_ends_are_found(times: int) -> None:
                     abs(one - end) <= Fraction(1, 10**9) * (1 + abs(end)) + (column.type is not Type.DOUBLE)
                     for one in ends
                 )
-    assert expected > 50 * times
+    assert expected > 40 * times
     assert found >= 0.9 * expected
 
 
@@ -315,6 +316,17 @@ def test_whole_numbers_beyond_doubles() -> None:
     (predicate,) = analysis.implied["b"]
     assert _true(predicate, {("b", "v"): 9007199254740992.0})
     assert not _true(predicate, {("b", "v"): 9007199254740990.0})
+
+
+def _has_whole(system: list[textbook.Constraint]) -> bool:
+    """Tell if some whole number of a single integer column meets all constraints."""
+    (name,) = {name for coefficients, _, _ in system for name in coefficients}
+    assert name.endswith((".n", ".m"))
+    near = {math.floor(limit / of[name]) + step for of, limit, _ in system for step in (-1, 0, 1, 2)}
+    return any(
+        all(at * of[name] < limit or (at * of[name] == limit and not strict) for of, limit, strict in system)
+        for at in near
+    )
 
 
 @pytest.mark.parametrize("times", also_long(50))
@@ -329,7 +341,8 @@ def test_contradictions_name_the_fewest_conditions(times: int) -> None:
         if analysis.contradiction is None:
             continue
         named = [part for part in _parts(analysis) if to_sql(part) in analysis.contradiction]
-        assert not textbook.satisfiable(textbook.constraints(one for part in named for one in _linear(part)))
+        system = textbook.constraints(one for part in named for one in _linear(part))
+        assert not textbook.satisfiable(system) or not _has_whole(system)
         for left_out in named if len(named) > 1 else ():
             rest = [to_sql(part) for part in named if part is not left_out]
             assert _analysis(rest).contradiction is None

@@ -74,17 +74,21 @@ def test_one_time_may_stand_in_the_condition() -> None:
     "condition",
     ["1 > 2", "NULL", "a.ts > b.ts + INTERVAL '6' SECOND"],
 )
-def test_what_never_holds_is_accepted_with_bound_0_and_a_warning(condition: str) -> None:
+def test_what_never_holds_is_refused_with_bound_0(condition: str) -> None:
     verdict = verdict_of(condition)
-    assert verdict.refusal is None
-    assert verdict.memory.bound == 0
-    assert verdict.memory.reason.startswith("warning: ")
+    assert verdict.refusal == verdict.memory.reason
+    assert (verdict.memory.verdict, verdict.memory.bound) == ("bounded", 0)
+    assert "(line 1, column" in verdict.memory.reason
+    assert verdict.memory.reason.endswith("so the query never has a row")
     assert all(omission.interval == 0 for omission in verdict.omissions)
 
 
 def test_bounds_that_contradict_each_other_over_three_streams() -> None:
     on = "a.ts > b.ts JOIN c ON b.ts > c.ts AND c.ts > a.ts"
-    assert verdict_of("", on=on).memory.bound == 0
+    verdict = verdict_of("", on=on)
+    assert verdict.memory.bound == 0
+    assert verdict.refusal is not None and "no event times meet all of " in verdict.refusal
+    assert all(part in verdict.refusal for part in ("a.ts > b.ts", "b.ts > c.ts", "c.ts > a.ts"))
 
 
 def test_a_constant_that_holds_changes_nothing() -> None:

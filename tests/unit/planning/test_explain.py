@@ -84,7 +84,6 @@ def test_what_is_known_of_domains_says_how_much_passes(tmp_path: Path) -> None:
     shares = {
         "x > 90": 0.1,
         "x < 50 OR y > 5": 0.75,
-        "x < 50 AND x > 60": 0.0,
         "x < 50 AND n > 3 AND x + y > 7": 0.5,  # of the rest nothing is known
         "n > 3": None,
         "x + y > 7": None,

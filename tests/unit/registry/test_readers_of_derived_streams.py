@@ -185,3 +185,10 @@ def test_topics_from_before_the_restart_of_a_streams_time_serve_nobody(registry:
     applied(registry, HOT.replace("hot", "new").replace("x > 80", "x < 20"), day)
     applied(registry, WARM.replace("warm", "later").replace("x > 90", "x < 19"), day)
     assert read_by(registry, "later") == ["tamis.stream.new.1"]
+
+
+def test_a_text_is_explained_with_its_derived_streams() -> None:
+    registry = started()
+    _, query = registry.explain(AIR + HOT + WARM)
+    assert query["streams"][0]["sharing"]["topic"] == "tamis.stream.hot.1"
+    assert registry.state.statements == {}

@@ -15,6 +15,7 @@ from tamis.query.model import Catalog, Statement
 from tamis_registry.core.leases import take
 from tamis_registry.core.plan.draft_plan import plan_draft
 from tamis_registry.core.plan.planner import Planner, knowing
+from tamis_registry.core.plan.shared_topics import new_derived
 from tamis_registry.core.state.model import Lease, State, Stored
 from tamis_registry.core.statements.outcomes import explain_all, tell
 from tamis_registry.core.statements.reading import (
@@ -50,12 +51,16 @@ class Snapshot:
 
     def _explain(self, statements: Sequence[Statement], planner: Planner) -> list[dict[str, Any]]:
         draft = self.state
-        known = dict(draft.catalog.alerts)
+        known, derived = dict(draft.catalog.alerts), set(draft.catalog.derived)
         queries = explain_all(statements, draft.catalog, planner, draft.statistics)
         for query in queries:
             if not query["accepted"]:
-                draft.catalog.alerts.pop(query["name"], None)
+                of = draft.catalog.alerts if query["kind"] == "alert" else draft.catalog.derived
+                of.pop(query["name"], None)
         n = draft.version + 1
+        for name, stream in draft.catalog.derived.items():
+            if name not in derived:
+                draft.statements[f"derived/{name}"] = new_derived(draft, stream, 0, n)
         for name in known.keys() - draft.catalog.alerts.keys():
             draft.statements.pop(f"alert/{name}", None)
         for name, alert in draft.catalog.alerts.items():

@@ -33,7 +33,7 @@ def text(explained: Explanation, *, verbose: bool = False) -> str:
         for source in explained.streams:
             lines += _source(source, notes, verbose)
         lines += _wrapped(". ".join(notes), "  ") if notes else []
-    lines += _memory(explained.memory, verbose)
+    lines += _memory(explained.memory, verbose, told=explained.reason)
     if verbose and not explained.accepted:
         for sentence in _sentences(explained.memory.reason):
             if sentence not in _sentences(explained.reason):
@@ -105,12 +105,13 @@ def _dropped(source: SourceExplanation) -> str:
     return f"share omitted: {decides}; --input {source.stream}=FILE measures it on a recording"
 
 
-def _memory(memory: Memory, verbose: bool) -> Iterator[str]:
+def _memory(memory: Memory, verbose: bool, told: str) -> Iterator[str]:
+    """The lines of the verdict on the memory, without the reason if it was `told` before."""
     what = "tuples" if memory.theorem == TIME_BOUNDED else "entries"
     number = "" if memory.bound is None else f", at most {memory.bound} {what}"
     yield f"  memory {memory.verdict}{number}"
     if memory.verdict == "bounded":
-        for sentence in _sentences(memory.reason):
+        for sentence in _sentences(memory.reason) if memory.reason != told else ():
             yield from _wrapped(sentence, "    ")
         if memory.bound != 0 and verbose:
             described = memory.theorem in (TIME_BOUNDED, windows.WINDOWED)

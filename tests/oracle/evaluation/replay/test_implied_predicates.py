@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.oracle.analysis.random_conditions import random_conditions
+from tests.oracle.evaluation.replay.verify_runs import drop_contradictory
 from tests.oracle.random_cases import also_long
 
 from tamis.analysis import conjuncts
@@ -52,7 +53,9 @@ def _write(random_: random.Random, file: Path) -> list[str]:
 
 def _verified(sql: str, files: dict[str, list[str]]) -> Sequence[Verdict]:
     catalog = catalog_of(sql)
-    return verify(catalog, read_recordings(catalog, list(catalog.alerts.values()), files, None))
+    recordings = read_recordings(catalog, list(catalog.alerts.values()), files, None)
+    drop_contradictory(catalog, recordings)
+    return verify(catalog, recordings)
 
 
 @pytest.mark.parametrize("times", also_long(40))
@@ -62,7 +65,10 @@ def test_alarms_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ti
     for _ in range(30 * times):
         sql = _sql(random_)
         files = {name: _write(random_, tmp_path / f"{name}.csv") for name in ("sa", "sb", "sc")}
-        (found,) = _verified(sql, files)
+        verified = _verified(sql, files)
+        if not verified:
+            continue
+        (found,) = verified
         with monkeypatch.context() as context:
             context.setattr(conjuncts, "implied_predicates", lambda *_: Implied({}))
             (before,) = _verified(sql, files)

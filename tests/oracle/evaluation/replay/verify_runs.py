@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tests.oracle.random_alerts import RandomFile
 
 from tamis.cli._recordings import read_recordings
 from tamis.cli.verify import verify
+from tamis.planning.verdict import judge
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
+from tamis.verification.reference import plain_join
 
 
 def loaded(case: RandomFile, folder: Path) -> tuple[Catalog, dict[str, Recording]]:
@@ -21,7 +23,18 @@ def loaded(case: RandomFile, folder: Path) -> tuple[Catalog, dict[str, Recording
     alerts = list(catalog.alerts.values())
     read = {source.stream for alert in alerts for source in alert.query.sources}
     files = {name: paths for name, paths in case.write(folder).items() if name in read}
-    return catalog, read_recordings(catalog, alerts, files, None)
+    recordings = read_recordings(catalog, alerts, files, None)
+    drop_contradictory(catalog, recordings)
+    return catalog, recordings
+
+
+def drop_contradictory(catalog: Catalog, recordings: Mapping[str, Recording]) -> None:
+    """Drop the alerts whose conditions contradict each other; the plain join has no row of them."""
+    for name, alert in list(catalog.alerts.items()):
+        if judge(alert, catalog).analysis.contradiction is not None:
+            found = plain_join(alert.query, recordings)
+            assert all(len(rows) == 0 for rows in found.rows.values()), alert.sql
+            del catalog.alerts[name]
 
 
 def hold(cases: Iterable[tuple[int, RandomFile]], folder: Path) -> None:

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from tamis.messaging.topics import outside_topic, stream_topic
 from tamis.plan.model import Plan
-from tamis.planning.derived_topics import DerivedNumber
+from tamis.planning.derived_topics import DerivedNumber, may_serve_alerts
 from tamis.planning.incremental import Built
 from tamis.query.model import DerivedDef
 from tamis.sharing.topic_load import TopicId, TopicKey
 from tamis_registry.core.plan.change import Final
 from tamis_registry.core.shards.fleet_reports import FleetReports
-from tamis_registry.core.state.model import LEASE, State, StreamTopics
+from tamis_registry.core.state.model import LEASE, State, Stored, StreamTopics
 
 # The topics of a dropped stream of the same name: a partition key that no stream can have.
 _SPENT = ("", "")
@@ -83,11 +83,14 @@ def all_topics(state: State, stream: str) -> list[str]:
     return [topics.name(name, number) for name, topics in known for number in range(1, topics.next)]
 
 
-def new_derived_number(draft: State, name: str) -> int:
-    """A number for the topic of a new derived stream, which the joiner reads."""
-    known = draft.topics.get(name, _NONE)
-    draft.topics[name] = replace(known, next=known.next + 1)
-    return known.next
+def new_derived(draft: State, made: DerivedDef, order: int, version: int) -> Stored:
+    """The statement of a new derived stream, with a number for its topic if the joiner reads it."""
+    topics: dict[str, TopicId] = {}
+    if may_serve_alerts(made, draft.catalog):
+        known = draft.topics.get(made.name, _NONE)
+        draft.topics[made.name] = replace(known, next=known.next + 1)
+        topics = {"": known.next}
+    return Stored("derived", made.name, made.sql, order, version, topics=topics, definition=made)
 
 
 def derived_numbers(state: State) -> dict[str, DerivedNumber]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tamis.planning.derived_topics import may_serve_alerts
 from tamis.query.catalog import dependents
 from tamis.query.model import (
     AlertDef,
@@ -28,7 +27,7 @@ from tamis.query.model import (
 from tamis.sharing.topic_load import TopicId
 from tamis_registry.core.errors import MissingError
 from tamis_registry.core.plan.planner import Planner
-from tamis_registry.core.plan.shared_topics import derived_readers, forget_numbers, new_derived_number
+from tamis_registry.core.plan.shared_topics import derived_readers, forget_numbers, new_derived
 from tamis_registry.core.shards.membership import delist_dropped
 from tamis_registry.core.state.model import Defined, Kind, Retiring, State, Stored
 from tamis_registry.core.statements.catalog_changes import (
@@ -122,10 +121,9 @@ class TextApplication:
         carry_out(self.state.catalog, made)
         if not known:
             self._store(made)
-            if isinstance(made, DerivedDef) and may_serve_alerts(made, self.state.catalog):
-                key = f"derived/{made.name}"
-                topics: dict[str, TopicId] = {"": new_derived_number(self.state, made.name)}
-                self.state.statements[key] = replace(self.state.statements[key], topics=topics)
+            if isinstance(made, DerivedDef):
+                stored = new_derived(self.state, made, self.state.order, self._n)
+                self.state.statements[f"derived/{made.name}"] = stored
         notices = made.notices if isinstance(made, PatternDef) else ()
         result: Result = "unchanged" if known else "created"
         return Outcome(f"create {kind}", result, kind, made.name, query, notices=notices)
