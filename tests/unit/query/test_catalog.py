@@ -70,4 +70,12 @@ def test_the_examples_of_the_documentation_parse() -> None:
     catalog = catalog_of(*blocks)  # each sees those before it
     assert list(catalog.raw_streams) == ["air", "surface", "vibration", "load"]
     assert list(catalog.derived) == ["warm"] and list(catalog.patterns) == ["fault", "starts"]
-    assert list(catalog.alerts) == ["hot", "condensing", "condensation", "muggy", "shaken", "started"]
+    assert list(catalog.alerts) == [
+        "hot",
+        "condensing",
+        "rises",
+        "condensation",
+        "muggy",
+        "shaken",
+        "started",
+    ]

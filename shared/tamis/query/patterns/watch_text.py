@@ -16,7 +16,7 @@ from tamis.query.watches import Range, Watch
 def call_text(watch: Watch, function: str = "similar", alias: str = "") -> str:
     """The call that a watch stands for.
 
-    >>> from tamis.expressions.nodes import Type
+    >>> from tamis.expressions.nodes import Column, Type
     >>> call_text(Watch(Column("", "value", Type.DOUBLE), "fault", (), 0.5, (0.5, None)), alias="v")
     "similar(v.value, 'fault', 0.5, scale => (0.5, NULL))"
     """

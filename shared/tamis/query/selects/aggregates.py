@@ -150,7 +150,7 @@ class Aggregates:
             greatest ^= bool(order[0].args.get("desc"))
         timed = len(nodes) == 1 and not name.startswith("arg_")  # the order is that of event time
         if len(nodes) != 2 - timed or any(
-            isinstance(one, exp.Star | exp.Order | exp.Distinct) for one in nodes
+            one is None or isinstance(one, exp.Star | exp.Order | exp.Distinct) for one in nodes
         ):
             what = (
                 "takes a value and a time" if name.startswith("arg_") else "takes one value and one ORDER BY"

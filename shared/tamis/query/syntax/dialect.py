@@ -68,11 +68,31 @@ def span(node: exp.Expr) -> tuple[int, int]:
     return min(start for start, _ in places), max(end for _, end in places)
 
 
+def _closed(parser: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The parser of a function, which must end before a closing parenthesis: sqlglot would let it be missing,
+    and a comma and a format in front of it.
+    """
+
+    def parse(self: _Parser) -> Any:
+        node = parser(self)
+        added = isinstance(node, exp.Cast) and any(
+            node.args.get(one) for one in ("format", "default", "action")
+        )
+        comma = self._prev is not None and self._prev.token_type == TokenType.COMMA
+        if added or comma:
+            self.raise_error("Expecting )", self._prev)
+        if self._curr is None or self._curr.token_type != TokenType.R_PAREN:
+            self.raise_error("Expecting )")
+        return node
+
+    return parse
+
+
 class _Parser(RisingWaveParser):
     # Only the functions with a syntax of their own; all others are name(arguments).
     FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
-        name: RisingWaveParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT")
+        name: _closed(RisingWaveParser.FUNCTION_PARSERS[name]) for name in ("CAST", "TRY_CAST", "EXTRACT")
     }
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
         "CASE": RisingWaveParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
