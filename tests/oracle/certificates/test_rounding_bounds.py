@@ -33,11 +33,12 @@ def tree(r: random.Random, depth: int, ops: tuple[str, ...]) -> Expr:
         leaves: list[Expr] = [*COLUMNS, Literal(r.choice((0.1, 3.0, 12.0)), Type.DOUBLE)]
         return r.choice(leaves)
     op = r.choice(ops)
-    if op in ("neg", "abs", "floor", "ceil", "trunc", "sign", "to_bigint"):
-        return call(op, tree(r, depth - 1, ops))
-    if op == "round":
-        digits = r.choice(((), (Literal(1, Type.INT),), (Literal(-2, Type.INT),)))
-        return call(op, tree(r, depth - 1, ops), *digits)
+    if op in ("neg", "abs", "floor", "ceil", "trunc", "round", "sign", "to_bigint"):
+        inner = tree(r, depth - 1, ops)
+        if op in ("trunc", "round", "to_bigint") and inner.type is not Type.DOUBLE:
+            op = "floor"  # these take only DOUBLEs
+        digits = r.choice(((), (Literal(1, Type.INT),), (Literal(-2, Type.INT),))) if op == "round" else ()
+        return call(op, inner, *digits)
     return call(op, tree(r, depth - 1, ops), tree(r, depth - 1, ops))
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pytest
 from tests.oracle.random_cases import SEED, cases
 
+from tamis.errors import NotAcceptedError
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging.records import Ack
@@ -163,7 +164,12 @@ class World:
     def alert(self) -> None:
         self.made += 1
         name, filter_ = f"q{self.made}", predicate(self.r)
-        self.sql(f"CREATE ALERT {name} AS SELECT k, id FROM air WHERE {filter_};")
+        try:
+            self.sql(f"CREATE ALERT {name} AS SELECT k, id FROM air WHERE {filter_};")
+        except NotAcceptedError as error:
+            if "never has a row" not in str(error):
+                raise
+            return  # test_contradictory_filters.py shows that there is none
         (definition,) = (d for d in self.plan.definitions if d.alert == name)
         self.queries[name] = Query(name, filter_, definition.version, definition.inputs[0].topic)
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.oracle.evaluation.replay.verify_runs import drop_contradictory
 from tests.oracle.random_cases import SEED, also_long, cases
 from tests.oracle.watching.random_queries import RandomQueries
 
 from tamis.cli._recordings import read_recordings
 from tamis.cli.verify import verify
+from tamis.errors import NotAcceptedError
 from tamis.expressions.vectors import Vector
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of
@@ -33,7 +35,15 @@ def test_nothing_is_missed_and_nothing_extra(times: int, tmp_path: Path) -> None
     seen: Counter[str] = Counter()
     for seed in range(SEED, SEED + cases(0.0025) * times):
         case = RandomQueries(seed)
-        (verdict,) = verify(*loaded(case, tmp_path))
+        catalog, recordings = loaded(case, tmp_path)
+        try:
+            (verdict,) = verify(catalog, recordings)
+        except NotAcceptedError as error:
+            if "never has a row" not in str(error):
+                raise
+            drop_contradictory(catalog, recordings)
+            assert not catalog.alerts, case.sql
+            continue
         assert verdict.same, f"seed {seed}: {verdict}\n{case.sql}"
         seen["cases"] += 1
         for kind, is_of in case.of.items():

@@ -11,6 +11,8 @@ from pathlib import Path
 
 _HEAD = b"crc\0"
 _WORD = 4
+# The length of a part that Hadoop takes by default.
+_PART = 512
 # Parts that are read at a time.
 _PARTS = 4096
 
@@ -32,6 +34,14 @@ def fault(file: Path) -> str | None:
         return _compared(file, known)
     except OSError as error:
         return f"can't be read: {error.strerror}"
+
+
+def write_checksums(file: Path) -> None:
+    """Write the checksums of a file. Raises OSError."""
+    content = file.read_bytes()
+    parts = (content[at : at + _PART] for at in range(0, len(content), _PART))
+    sums = b"".join(zlib.crc32(part).to_bytes(_WORD) for part in parts)
+    _beside(file).write_bytes(_HEAD + _PART.to_bytes(_WORD) + sums)
 
 
 def has_checksums(file: Path) -> bool:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
+from tamis_joiner.checkpoint.checksums import write_checksums
+
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):/")
 
 
@@ -89,7 +91,7 @@ class LocalFiles:
         (self._directory / name).write_text(text)
 
     def replace(self, name: str, text: str) -> None:
-        """As `Files.replace`. Checksums of the old text are deleted."""
+        """As `Files.replace`. The checksums are missing for a moment, and never those of the other text."""
         draft = self._directory / f"{Path(name).name}.new"
         with draft.open("w") as file:
             file.write(text)
@@ -98,3 +100,4 @@ class LocalFiles:
         file_name = self._directory / name
         file_name.with_name(f".{file_name.name}.crc").unlink(missing_ok=True)
         draft.replace(file_name)
+        write_checksums(file_name)
