@@ -78,10 +78,10 @@ def _closed(parser: Callable[[Any], Any]) -> Callable[[Any], Any]:
         added = isinstance(node, exp.Cast) and any(
             node.args.get(one) for one in ("format", "default", "action")
         )
-        comma = self._prev is not None and self._prev.token_type == TokenType.COMMA
+        comma = self._prev.token_type == TokenType.COMMA
         if added or comma:
             self.raise_error("Expecting )", self._prev)
-        if self._curr is None or self._curr.token_type != TokenType.R_PAREN:
+        if not self._match(TokenType.R_PAREN, advance=False):
             self.raise_error("Expecting )")
         return node
 
