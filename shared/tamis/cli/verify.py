@@ -172,7 +172,7 @@ def _lateness(verdicts: Sequence[Verdict]) -> Iterator[str]:
     for one in dict.fromkeys(one for verdict in some for one in verdict.lateness):
         yield (
             f"  stream {one.stream}: {one.where}: {one.time} is {_span(one.ahead_seconds)} ahead of the"
-            f" readings behind it, of which {one.late} are late"
+            f" readings behind it, of which {one.late} {'is' if one.late == 1 else 'are'} late"
         )
 
 

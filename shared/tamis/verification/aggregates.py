@@ -27,6 +27,7 @@ from tamis.verification.compare import Verdict
 from tamis.verification.database import register, session
 from tamis.verification.reference import attribute, column_sql, connect, quote, windowed_sql
 
+_SPREADS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 # Values of rows may differ by this share, since sums may be computed in another order.
 NEAR = 1e-9
 # The error of DuckDB's compensated sums is little more than 2^-52 of the sum of absolute values; that of
@@ -93,10 +94,16 @@ def groups(
         register(called)
     only = "" if holds == "TRUE" else f" FILTER (WHERE {holds})"
     shown = [f"{key} AS k{i}" for i, key in enumerate(keys)]
+    spreads: list[str] = []
     errors: dict[Expr, Expr] = {}
     for i, (one, value) in enumerate(zip(query.grouping.aggregates, aggregated, strict=True)):
         argument = None if value is None else to_duckdb(value, column_sql)
         order = None if one.order is None else to_duckdb(meaning(one.order, query), column_sql)
+        if one.function in _SPREADS and argument is not None:
+            shown += [f"{sql} AS {part}{i}" for part, sql in _spread_parts(one, argument, only).items()]
+            spreads += [f"{_spread(one, i)} AS a{i}", f"{_SUMMED!r} * count{i} * a{i} AS e{i}"]
+            errors[query.grouping.value(i)] = Column(_ERRORS, str(i), Type.DOUBLE)
+            continue
         shown.append(f"{_aggregate(one, argument, only, order)} AS a{i}")
         if (error := _error(one, argument, only)) is not None:
             shown.append(f"{error} AS e{i}")
@@ -116,6 +123,8 @@ def groups(
     near_having = "FALSE" if sure is None else f"NOT coalesce({to_duckdb(sure, place)}, FALSE)"
     outputs += [f"counted AND {kept} AS holds", f"{near_having} AS near", "doubtful"]
     inner = f"SELECT {', '.join(shown)} FROM {joined}{of}"
+    if spreads:
+        inner = f"SELECT *, {', '.join(spreads)} FROM ({inner})"
     return (
         connection.sql(f"SELECT {', '.join(outputs)} FROM ({inner}) WHERE counted OR doubtful")
         .arrow()
@@ -148,8 +157,6 @@ def _aggregate(one: Aggregate, column: str | None, only: str, order: str | None)
             # Of equal times, the least or the greatest value.
             pair = f"{{'time': {order}, 'value': {column}}}"
             return f"{one.function}({column}, CASE WHEN {order} IS NOT NULL THEN {pair} END){only}"
-        case "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp":
-            return _spread(one, column, only)
         case _:
             return f"{one.function}({column}){only}"
 
@@ -161,23 +168,35 @@ def _decimal(one: Aggregate) -> str:
     return f"{whole}.{decimals:09}"
 
 
-def _spread(one: Aggregate, column: str, only: str) -> str:
+def _spread_parts(one: Aggregate, column: str, only: str) -> dict[str, str]:
+    """SQL of what `_spread` needs, by its name there. They are columns of a query of their own, because
+    DuckDB fails if an aggregate of an expression is inside of a lambda.
+    """
+    double = one.column is not None and one.column.type is Type.DOUBLE
+    middle = "favg" if double else "min"
+    return {
+        "values": f"list({column}){only}",
+        "count": f"count({column}){only}",
+        "size": f"max(abs(({column})::DOUBLE)){only}",
+        "middle": f"{middle}({column}){only}",
+    }
+
+
+def _spread(one: Aggregate, number: int) -> str:
     """SQL of a variance or a standard deviation: the mean is subtracted first, and then the mean of what is
     left. DuckDB's own functions lose digits where values are large and their differences are small.
     """
+    values, count, size, middle = (f"{part}{number}" for part in ("values", "count", "size", "middle"))
     double = one.column is not None and one.column.type is Type.DOUBLE
-    size = f"max(abs(({column})::DOUBLE)){only}"
-    scale = f"CASE WHEN {size} > 1e100 THEN {2.0**-600!r} WHEN {size} < 1e-100 THEN {2.0**600!r} ELSE 1 END"
     if double:
-        shifted = (
-            f"list_transform(list({column}){only}, lambda v: v * ({scale}) - {_mean(column, scale, only)})"
+        scale = (
+            f"CASE WHEN {size} > 1e100 THEN {2.0**-600!r} WHEN {size} < 1e-100 THEN {2.0**600!r} ELSE 1 END"
         )
+        shifted = f"list_transform({values}, lambda v: v * ({scale}) - {middle} * ({scale}))"
     else:
         # Whole numbers of 64 bits have differences of 65 bits.
-        least = f"(min({column}){only})::HUGEINT"
-        shifted = f"list_transform(list({column}){only}, lambda v: (v::HUGEINT - {least})::DOUBLE)"
         scale = "1"
-    count = f"count({column}){only}"
+        shifted = f"list_transform({values}, lambda v: (v::HUGEINT - {middle}::HUGEINT)::DOUBLE)"
     squares = f"list_aggregate(list_transform({shifted}, lambda d: d * d), 'fsum')"
     total = f"list_aggregate({shifted}, 'fsum')"
     divisor = (
@@ -187,10 +206,6 @@ def _spread(one: Aggregate, column: str, only: str) -> str:
     if one.function.startswith("stddev"):
         return _finite(f"(sqrt({variance}) / ({scale}))")
     return _finite(f"({variance} / ({scale}) / ({scale}))")
-
-
-def _mean(column: str, scale: str, only: str) -> str:
-    return f"favg({column}){only} * ({scale})"
 
 
 def _finite(text: str) -> str:
@@ -203,8 +218,6 @@ def _error(one: Aggregate, column: str | None, only: str) -> str | None:
         return None
     if one.function == "percentile_disc":
         return None
-    if one.function.startswith(("var_", "stddev_")):
-        return f"{_SUMMED!r} * count({column}){only} * {_aggregate(one, column, only, None)}"
     if one.function == "sum" and one.column.type is not Type.DOUBLE:
         return None
     size = f"abs(({column})::DOUBLE)"

@@ -25,7 +25,7 @@ def rounded(name: str, args: Sequence[Expr]) -> Expr:
     if kind is None:
         if digits < 0:
             what = "round takes digits before the point only for a DOUBLE"
-            raise TypeMismatch(what, hint="write round(x * 1.0, -2)")
+            raise TypeMismatch(what, hint="multiply the value by 1.0")
         return number
     if name in _WHOLE and digits >= 0 and isinstance(number, Call) and _is_whole(number):
         return number
