@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tamis.evaluation.standing.aggregates.kernels import Integers, Ints, Mask
 from tamis.evaluation.standing.aggregates.measures import EXACT_SUMS, MADE_OF, Measure
 from tamis.evaluation.standing.aggregates.running import Extremes, Sums, times, whole
-from tamis.evaluation.standing.aggregates.sums import SCALE, SPREADS, fitting, quotient, spread, units
 from tamis.evaluation.standing.state import number_from_text, number_to_text
+from tamis.expressions.exact.sums import SCALE, SPREADS, fitting, quotient, spread, units
 from tamis.expressions.nodes import Column, Type
 from tamis.expressions.vectors import Vector, dtype_of
 from tamis.query.model import Aggregate

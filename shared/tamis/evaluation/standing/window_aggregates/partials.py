@@ -19,17 +19,6 @@ from numpy.typing import NDArray
 from tamis.bounded.timeless.aggregates import needs_all_values
 from tamis.evaluation.dictionary_encoding import DictionaryEncoder
 from tamis.evaluation.standing.aggregates.measures import EXACT_SUMS, MADE_OF, Measure
-from tamis.evaluation.standing.aggregates.sums import (
-    SCALE,
-    SPREADS,
-    fitting,
-    of_doubles,
-    of_whole,
-    quotient,
-    spread,
-    squares_of_doubles,
-    squares_of_whole,
-)
 from tamis.evaluation.standing.contract import Batch
 from tamis.evaluation.standing.window_aggregates.percentiles import medians, percentiles
 from tamis.evaluation.standing.window_aggregates.table import (
@@ -39,6 +28,17 @@ from tamis.evaluation.standing.window_aggregates.table import (
     least_or_greatest,
     merged,
     runs,
+)
+from tamis.expressions.exact.sums import (
+    SCALE,
+    SPREADS,
+    fitting,
+    of_doubles,
+    of_whole,
+    quotient,
+    spread,
+    squares_of_doubles,
+    squares_of_whole,
 )
 from tamis.expressions.nodes import Column, Type
 from tamis.expressions.vectors import Vector, dtype_of

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from tamis.evaluation.standing.aggregates.sums import SCALE, interpolated, units
 from tamis.evaluation.standing.window_aggregates.table import Array, PartialTable, Places
+from tamis.expressions.exact.sums import SCALE, interpolated, units
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector, dtype_of
 from tamis.query.model import Aggregate
