@@ -19,6 +19,7 @@ class WindowedFile(RandomFile):
             self.alone |= {self.derived.get(source, source) for source in sources}
         slide = r.choice((1, 2, 3, 4, 7))
         panes = r.choice((1, 1, 2, 3, 5)) if size < 3 else r.choice((1, 1, 2))
+        offset = r.choice((0, 0, 0, 1, -2, 5))
         where = self._keys(aliases)
         for i in range(1, size):
             column = r.choice(("window_start", "window_end"))
@@ -37,7 +38,7 @@ class WindowedFile(RandomFile):
         if r.random() < 0.25:
             options.append(f"max_delay = '{r.choice((0, 1, 3, 10)) * self.tick} us'")
         tables = ", ".join(
-            f"{self._windows(source, slide, panes)} {alias}"
+            f"{self._windows(source, slide, panes, offset)} {alias}"
             for source, alias in zip(sources, aliases, strict=True)
         )
         return (
@@ -45,8 +46,10 @@ class WindowedFile(RandomFile):
             f"SELECT {select}\nFROM {tables}\nWHERE " + "\n  AND ".join(where)
         )
 
-    def _windows(self, stream: str, slide: int, panes: int) -> str:
+    def _windows(self, stream: str, slide: int, panes: int, offset: int) -> str:
         size = self._interval(slide * panes)
+        if offset:
+            size += f", {'-' if offset < 0 else ''}{self._interval(abs(offset))}"
         if panes == 1 and self.random.random() < 0.7:
             return f"TUMBLE({stream}, ts, {size})"
         return f"HOP({stream}, ts, {self._interval(slide)}, {size})"

@@ -15,52 +15,29 @@ The number of groups in a pane is limited in two ways. It is at most the number 
 the grouped columns, which follows from conditions, CHECKs, BOOLEAN and, for all KEY columns together, `keys`.
 It is also at most the number of tuples in the pane, which follows from `rate` and `keys`: keys * count *
 (slide / per, rounded up). The number of values is limited by the number of tuples in the same way.
+
+Of cumulative windows, the panes up to the end of the last window that has ended are one pane, as long as the
+size at most. The other panes begin in a span of slide + delay + max_stall + max_ahead.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
-from tamis.bounded.conjunctive.bound import Factor, terms
-from tamis.bounded.conjunctive.difference_bounds import Bound
+from tamis.bounded.group_counts import Combinations, group_columns, tuples_in
 from tamis.bounded.memory import EMPTY, Memory, no_number, sentences, undeclared
-from tamis.bounded.timeless.aggregates import needs_all_values
-from tamis.bounded.timeless.repairs import MOST_CHANGES, MOST_REPAIRS
-from tamis.bounded.timeless.translate import translate
+from tamis.bounded.timeless.repairs import MOST_REPAIRS
+from tamis.bounded.window_repairs import repairs
 from tamis.durations import seconds
-from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
-from tamis.expressions.sql_text import identifier
+from tamis.expressions.nodes import Column
 from tamis.plan.model import Kept
-from tamis.query.computed_columns import limited, with_computed
-from tamis.query.model import (
-    WINDOW_COLUMNS,
-    Catalog,
-    Conjunct,
-    Grouping,
-    Output,
-    Query,
-    Rate,
-    StreamDef,
-    Window,
-)
+from tamis.query.computed_columns import with_computed
+from tamis.query.model import Catalog, Query, Rate, StreamDef, Window
 
 WINDOWED = "aggregates of windows (groups x panes)"
-
-
-@dataclass(frozen=True)
-class _Count:
-    """A limit for the entries of a pane, and its formula; infinity where nothing limits them."""
-
-    count: Bound
-    text: str
-
-
-def group_columns(grouping: Grouping) -> tuple[Column, ...]:
-    """The columns in GROUP BY, without those of the window."""
-    return tuple(column for column in grouping.by if column.name not in WINDOW_COLUMNS)
 
 
 def memory_verdict(query: Query, catalog: Catalog) -> Memory:
@@ -69,7 +46,7 @@ def memory_verdict(query: Query, catalog: Catalog) -> Memory:
     found = _bounded(query, catalog)
     if found.bound is not None:
         return found
-    return replace(found, repairs=tuple(itertools.islice(_repairs(query, catalog), MOST_REPAIRS)))
+    return replace(found, repairs=tuple(itertools.islice(repairs(query, catalog, _bounded), MOST_REPAIRS)))
 
 
 def _bounded(query: Query, catalog: Catalog) -> Memory:
@@ -77,34 +54,27 @@ def _bounded(query: Query, catalog: Catalog) -> Memory:
     assert grouping is not None
     assert window is not None
     stream = catalog.streams[query.sources[0].stream]
-    by = group_columns(grouping)
-    cases = _cases(query, catalog, by)
-    if cases is None:
+    combinations = Combinations.of(query, catalog)
+    if combinations is None:
         what = "warning: the conditions contradict each other, so the query never has a row"
         return Memory("bounded", 0, "0", EMPTY, what)
     span = _span(stream, window)
     panes = -(-span // window.slide)
-    tuples = _tuples(stream, window)
-    groups = _fewer(tuples, cases)
-    values = {
-        column: _fewer(tuples, _cases(query, catalog, tuple(dict.fromkeys((*by, column)))) or [])
-        for column in dict.fromkeys(one.column for one in grouping.aggregates if needs_all_values(one))
-        if column is not None
-    }
-    parts = [groups, *values.values()]
-    each = " + ".join([f"{groups.text} groups", *(f"{one.text} values" for one in values.values())])
+    entries = combinations.entries(tuples_in(stream, window.slide, "a pane"))
     ahead = f" + max_ahead({stream.name})" if stream.max_ahead is None else ""
-    formula = f"{panes} (panes of {seconds(window.slide)} in {seconds(span)}{ahead}) * ({each})"
+    formula = f"{panes} (panes of {seconds(window.slide)} in {seconds(span)}{ahead}) * ({entries.text})"
+    begun = combinations.entries(tuples_in(stream, window.size, "a window")) if window.cumulative else None
+    if begun is not None:
+        formula += f" + {begun.text} (of the windows that have begun)"
     if stream.max_ahead is None:
         missing = undeclared(replace(stream, keys=1, rate=stream.rate or Rate(1, 1)))
         return Memory("bounded", None, formula, WINDOWED, no_number([missing] if missing else []))
-    if any(one.count == math.inf for one in parts):
-        unlimited = [column for column, one in values.items() if one.count == math.inf]
-        reason = _no_number(stream, [*(by if groups.count == math.inf else ()), *unlimited])
+    if entries.count == math.inf:
+        reason = _no_number(stream, entries.unlimited(group_columns(grouping)))
         return Memory("bounded", None, formula, WINDOWED, reason)
-    total = panes * sum(int(one.count) for one in parts)
+    total = panes * int(entries.count) + (0 if begun is None else int(begun.count))
     reason = f"a group is kept until the watermark passes the end of its window of {seconds(window.size)}"
-    if values:
+    if entries.values:
         reason += ", with the values that median, percentiles and count(DISTINCT) need"
     return Memory("bounded", total, formula, WINDOWED, reason)
 
@@ -116,51 +86,22 @@ def kept(query: Query, catalog: Catalog) -> Kept | None:
     Panes are kept longer if the frontier of a topic waits for tuples that edges hold back for other readers
     of the topic.
     """
-    found = _bounded(query, with_computed(catalog, query))
-    assert query.window is not None
-    slide, span = query.window.slide, _span(catalog.streams[query.sources[0].stream], query.window)
-    return None if found.bound is None else Kept(span - 1, found.bound // -(-span // slide), slide)
+    catalog = with_computed(catalog, query)
+    found, window = _bounded(query, catalog), query.window
+    assert window is not None
+    stream = catalog.streams[query.sources[0].stream]
+    combinations = Combinations.of(query, catalog)
+    if found.bound is None or combinations is None:
+        return None if found.bound is None else Kept(0, 0, 1)
+    panes = -(-_span(stream, window) // window.slide)
+    of_pane = int(combinations.entries(tuples_in(stream, window.slide, "a pane")).count)
+    return Kept(_span(stream, window) - 1, of_pane, window.slide, found.bound - panes * of_pane)
 
 
 def _span(stream: StreamDef, window: Window) -> int:
     """X of the module's docstring, in microseconds."""
-    return window.size + stream.delay + stream.max_stall + (stream.max_ahead or 0)
-
-
-def _cases(query: Query, catalog: Catalog, shown: Sequence[Column]) -> list[tuple[Factor, ...]] | None:
-    """For each alternative of the conditions, how many values columns have; None if there is no
-    alternative.
-    """
-    outputs = tuple(
-        Output(f"{column.alias}.{column.name}", column) for column in limited(shown, query, catalog)
-    )
-    found = translate(Query(query.sources, query.conjuncts, outputs, True, True), catalog)
-    if found.contradiction is not None or not found.branches:
-        return None
-    return [terms(one.conjunction, one.closure)[0].factors for one in found.branches]
-
-
-def _fewer(tuples: _Count, cases: Sequence[tuple[Factor, ...]]) -> _Count:
-    """The number of combinations of values, or the number of tuples in a pane if that is smaller."""
-    total = sum((math.prod(factor.count for factor in case) for case in cases), 0)
-    if total >= tuples.count:
-        return tuples
-    texts = [" * ".join(f"{factor.count} ({factor.of})" for factor in case) or "1" for case in cases]
-    alike = [
-        text if texts.count(text) == 1 else f"{texts.count(text)} * {text}" for text in dict.fromkeys(texts)
-    ]
-    return _Count(total, alike[0] if len(alike) == 1 else f"({' + '.join(alike)})")
-
-
-def _tuples(stream: StreamDef, window: Window) -> _Count:
-    """The number of tuples in a pane."""
-    keys = stream.keys if stream.key else 1
-    texts = f"keys({stream.name})" if keys is None else str(keys)
-    if stream.rate is None:
-        return _Count(math.inf, f"{texts} * rate({stream.name}) over {seconds(window.slide)}")
-    times = -(-window.slide // stream.rate.per)
-    count = math.inf if keys is None else keys * stream.rate.count * times
-    return _Count(count, f"{texts} * {stream.rate.count} * {times} (tuples of {stream.name} in a pane)")
+    own = window.slide if window.cumulative else window.size
+    return own + stream.delay + stream.max_stall + (stream.max_ahead or 0)
 
 
 def _no_number(stream: StreamDef, columns: Sequence[Column]) -> str:
@@ -170,72 +111,3 @@ def _no_number(stream: StreamDef, columns: Sequence[Column]) -> str:
         no_number([f"nothing limits {named}", *([missing] if missing else [])]),
         "a group is kept until the watermark passes the end of its window",
     )
-
-
-@dataclass(frozen=True)
-class _Change:
-    """A declaration of the stream, or a further condition, and its SQL."""
-
-    text: str
-    declared: StreamDef | None = None
-    condition: Expr | None = None
-
-
-def _repairs(query: Query, catalog: Catalog) -> Iterator[str]:
-    """Declarations and conditions that would give the bound a number, the smallest number of them first. Each
-    is tried.
-    """
-    stream = catalog.streams[query.sources[0].stream]
-    if stream.max_ahead is None:
-        yield f"WITH (max_ahead = '10 minutes') in stream {stream.name}"
-        return
-    changes = list(_changes(query, catalog, stream))
-    for count in range(1, MOST_CHANGES + 1):
-        found = False
-        for chosen in itertools.combinations(changes, count):
-            if _bounded(*_changed(query, catalog, chosen)).bound is not None:
-                found = True
-                yield " and ".join(
-                    f"{one.text} in stream {stream.name}"
-                    if one.declared is not None
-                    else one.text.replace("AND ", "the condition " if at else "AND ", 1)
-                    for at, one in enumerate(chosen)
-                )
-        if found:
-            return
-
-
-def _changes(query: Query, catalog: Catalog, stream: StreamDef) -> Iterator[_Change]:
-    """Single changes: missing declarations, and limits of the columns that the bound counts."""
-    assert query.grouping is not None
-    if stream.rate is None:
-        yield _Change("WITH (rate = '10/s')", declared=replace(stream, rate=Rate(10, 1_000_000)))
-    if stream.keys is None and stream.key:
-        yield _Change("WITH (keys = 1000)", declared=replace(stream, keys=1000))
-    read = [
-        one.column for one in query.grouping.aggregates if needs_all_values(one) and one.column is not None
-    ]
-    for column in limited((*group_columns(query.grouping), *read), query, catalog):
-        name = f"{identifier(column.alias)}.{identifier(column.name)}"
-        if column.type is Type.VARCHAR:
-            equal = Call("=", (column, Literal("…", Type.VARCHAR)), Type.BOOLEAN)
-            yield _Change(f"AND {name} = '…'", condition=equal)
-        elif column.type.integral and column.name != stream.time:
-            low = Call(">=", (column, Literal(0, column.type)), Type.BOOLEAN)
-            high = Call("<=", (column, Literal(100, column.type)), Type.BOOLEAN)
-            within = Call("and", (low, high), Type.BOOLEAN)
-            yield _Change(f"AND {name} BETWEEN 0 AND 100", condition=within)
-
-
-def _changed(query: Query, catalog: Catalog, chosen: Sequence[_Change]) -> tuple[Query, Catalog]:
-    """The query and the catalogue with some changes."""
-    catalog = catalog.copy()
-    for one in chosen:
-        if one.declared is not None:
-            before = catalog.streams[one.declared.name]
-            catalog.streams[before.name] = replace(
-                before, rate=one.declared.rate or before.rate, keys=one.declared.keys or before.keys
-            )
-        if one.condition is not None:
-            query = replace(query, conjuncts=(*query.conjuncts, Conjunct(one.condition, "")))
-    return query, catalog

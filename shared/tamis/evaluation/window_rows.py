@@ -20,8 +20,9 @@ def shared(window: Window, earliest: Times, latest: Times) -> tuple[Times, Times
     >>> first.tolist(), last.tolist()
     ([10], [20])
     """
-    slide = window.slide
-    return ((latest - window.size) // slide + 1) * slide, earliest // slide * slide
+    slide, offset = window.slide, window.offset
+    first = ((latest - offset - window.size) // slide + 1) * slide
+    return first + offset, (earliest - offset) // slide * slide + offset
 
 
 def rows(window: Window, times: Sequence[Times]) -> tuple[NDArray[np.int64], Times]:
@@ -41,4 +42,4 @@ def rows(window: Window, times: Sequence[Times]) -> tuple[NDArray[np.int64], Tim
 
 def last_end(window: Window, times: Times) -> Times:
     """The end (not included) of the last window that contains each time."""
-    return times // window.slide * window.slide + window.size
+    return (times - window.offset) // window.slide * window.slide + window.offset + window.size

@@ -130,19 +130,20 @@ class Kept:
 
     Over all keys at most `tuples` come in any `per`, and each is kept while event time moves on by `span`,
     in microseconds. For aggregates of windows these are synopsis entries: those of a pane, and the length
-    of a pane.
+    of a pane. Besides, there are at most `besides` entries that the span doesn't change.
     """
 
     span: int
     tuples: int
     per: Positive
+    besides: int = 0
 
     def most(self, longer: int = 0) -> int:
         """The bound, if each tuple is kept `longer` microseconds longer than the definition alone needs.
 
         A closed span is covered by one more spans of `per` than fit into it.
         """
-        return self.tuples * ((self.span + longer) // self.per + 1)
+        return self.tuples * ((self.span + longer) // self.per + 1) + self.besides
 
 
 @dataclass(frozen=True)

@@ -159,12 +159,18 @@ WINDOW_COLUMNS = (WINDOW_START, WINDOW_END)
 
 @dataclass(frozen=True)
 class Window:
-    """HOP or TUMBLE over event time, in microseconds: [k * slide, k * slide + size) for every integer k,
-    counted from 1970 in UTC. The size is a multiple of the slide; for TUMBLE the two are equal.
+    """HOP, TUMBLE or CUMULATE over event time, in microseconds counted from 1970 in UTC.
+
+    The windows of HOP and TUMBLE are [offset + k * slide, offset + k * slide + size) for every integer k. The
+    size is a multiple of the slide; for TUMBLE the two are equal. The `cumulative` windows are
+    [offset + k * size, offset + k * size + j * slide) for j from 1 to size / slide. The offset is less than
+    the distance of two starts, and not negative.
     """
 
     slide: int
     size: int
+    offset: int = 0
+    cumulative: bool = False
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ AGGREGATES = frozenset(AGGREGATE_FUNCTIONS) | {
     "covar_pop",
     "covar_samp",
 }
-TABLE_FUNCTIONS = frozenset({"table", "session", "cumulate"})
+TABLE_FUNCTIONS = frozenset({"table", "session"})
 WINDOW_FUNCTIONS = frozenset({"row_number", "rank", "dense_rank", "ntile", "lag", "lead"})
 
 AGGREGATES_USAGE = (
@@ -118,7 +118,7 @@ def unsupported_function(name: str) -> Refusal | None:
         return what, f"put it into SELECT or HAVING; over streams with event time, {USE_WINDOWS}"
     if name in AGGREGATES:
         return f"the aggregate {name}() is not supported yet", AGGREGATES_USAGE
-    if name in ("hop", "tumble"):
+    if name in ("hop", "tumble", "cumulate"):
         called = name.upper()
         return f"{called} is allowed only in FROM", f"write FROM {called}(stream, …) and use its window_start"
     if name == "table":

@@ -143,10 +143,15 @@ def bucketed_tables(
 
 def windowed_sql(stream: str, time: str, window: Window) -> str:
     """SQL of the stream with a row for each tuple and each window that contains it."""
-    at, slide, size = attribute(time), window.slide, window.size
-    first = f"floor_div({at}, {slide}) * {slide} - {size - slide}"
-    each = f"SELECT *, unnest(range({first}, {at} + 1, {slide})) AS {_START} FROM {quote(stream)}"
+    at, slide, size, offset = attribute(time), window.slide, window.size, window.offset
     start, end = attribute(WINDOW_START), attribute(WINDOW_END)
+    if window.cumulative:
+        start_of = f"floor_div({at} - {offset}, {size}) * {size} + {offset}"
+        first = f"(floor_div({at} - {start}, {slide}) + 1) * {slide}"
+        each = f"SELECT *, {start_of} AS {start} FROM {quote(stream)}"
+        return f"(SELECT *, {start} + unnest(range({first}, {size} + 1, {slide})) AS {end} FROM ({each}))"
+    first = f"floor_div({at} - {offset}, {slide}) * {slide} - {size - slide} + {offset}"
+    each = f"SELECT *, unnest(range({first}, {at} + 1, {slide})) AS {_START} FROM {quote(stream)}"
     return f"(SELECT *, {_START} AS {start}, {_START} + {size} AS {end} FROM ({each}))"
 
 

@@ -21,21 +21,24 @@ END = 2**63 - 1
 
 @dataclass(frozen=True)
 class Rule:
-    """Windows [k * slide, k * slide + size) for every whole number k."""
+    """Windows [offset + k * slide, offset + k * slide + size) for every whole number k."""
 
     slide: int
     size: int
     sides: str
+    offset: int = 0
 
     def holding(self, time: int) -> list[int]:
         """The starts of the windows that hold a time."""
         near = range(time - self.size - self.slide, time + self.slide + 1)
-        return [start for start in near if start % self.slide == 0 and start <= time < start + self.size]
+        starts = [start for start in near if (start - self.offset) % self.slide == 0]
+        return [start for start in starts if start <= time < start + self.size]
 
 
 def rule(r: random.Random) -> Rule:
     slide = r.choice((1, 2, 3, 4, 7, 10))
-    return Rule(slide, slide * r.choice((1, 1, 1, 2, 2, 3, 4, 6)), r.choice(("above", "below", "both")))
+    size = slide * r.choice((1, 1, 1, 2, 2, 3, 4, 6))
+    return Rule(slide, size, r.choice(("above", "below", "both")), r.choice((0, r.randrange(slide))))
 
 
 def extremes(rows: list[tuple[int, float]], rule: Rule) -> list[set[int]]:
@@ -75,6 +78,7 @@ def batch(record: Recording, rule: Rule, max_delay: int | None = None) -> Bools:
         rule.size,
         sides=rule.sides,  # type: ignore[arg-type]
         max_delay=max_delay,
+        offset=rule.offset,
     )
 
 
@@ -129,6 +133,7 @@ def test_keys_do_not_touch_each_other_and_order_does_not_matter() -> None:
             windows.size,
             sides=windows.sides,  # type: ignore[arg-type]
             max_delay=delay,
+            offset=windows.offset,
         )
         for code, record in records.items():
             kept = sorted(v + 0.0 for (c, _, v), k in zip(rows, got, strict=True) if c == code and k)
@@ -152,7 +157,8 @@ class Play:
 
     def __post_init__(self) -> None:
         rule = self.rule
-        self.state = WindowState(rule.slide, rule.size, rule.sides, self.max_delay)  # type: ignore[arg-type]
+        sides, offset = rule.sides, rule.offset
+        self.state = WindowState(rule.slide, rule.size, sides, self.max_delay, offset)  # type: ignore[arg-type]
         self.watermark, self.seen, self.now = -(2**63), [], 0  # type: ignore[var-annotated]
 
     def step(self, ids: list[int], now: int) -> None:

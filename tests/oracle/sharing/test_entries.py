@@ -150,7 +150,8 @@ class Query:
             # Closed windows that begin on a tick or between two: they hold one tick more, or just as many.
             lengths: tuple[int, ...] = (self.interval, self.interval + 1)
             if self.window is not None:
-                first, lengths = first[first % self.window.slide == 0][:, None], (self.interval,)
+                starts = (first - self.window.offset) % self.window.slide == 0
+                first, lengths = first[starts][:, None], (self.interval,)
             for ticks in lengths:
                 holds = (first <= times) & (times < first + ticks)
                 for sign in signs(self.sides):
@@ -191,7 +192,7 @@ def query(r: random.Random, version: int, of: Kind) -> Query:
     if interval and r.random() < of.windows:
         slide = r.choice([3, 5, 8])
         interval = slide * r.choice([1, 1, 2, 3])
-        window = Window(slide, interval)
+        window = Window(slide, interval, r.choice([0, 0, 1, 2]))
     return Query(
         filter=r.choice(of.filters),
         value=r.choice(of.values),

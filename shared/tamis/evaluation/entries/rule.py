@@ -37,7 +37,8 @@ class OmissionRule(NamedTuple):
         """The state of the stream form, without tuples."""
         if self.window is None:
             return OmissionState(self.interval, self.sides, self.max_delay)
-        return WindowState(self.window.slide, self.window.size, self.sides, self.max_delay)
+        slide, size, offset = self.window.slide, self.window.size, self.window.offset
+        return WindowState(slide, size, self.sides, self.max_delay, offset)
 
     def retained(self, keys: npt.ArrayLike, times: npt.ArrayLike, values: npt.ArrayLike) -> Mask:
         """The tuples that the batch form retains, in any order of their times."""
@@ -45,7 +46,7 @@ class OmissionRule(NamedTuple):
             return retained_by_key(
                 keys, times, values, self.interval, sides=self.sides, max_delay=self.max_delay
             )
-        slide, size = self.window.slide, self.window.size
+        slide, size, offset = self.window.slide, self.window.size, self.window.offset
         return retained_in_windows(
-            keys, times, values, slide, size, sides=self.sides, max_delay=self.max_delay
+            keys, times, values, slide, size, sides=self.sides, max_delay=self.max_delay, offset=offset
         )

@@ -1,8 +1,8 @@
 """Batch form for hopping and tumbling windows: the fewest tuples that hit each window's extremes.
 
-A window is [k * slide, k * slide + size) for a whole number k, and the slide divides the size. Time is
-divided into *panes* of one slide each. A window then is n = size / slide consecutive panes, and the time of a
-tuple is replaced by the number of its pane.
+A window is [k * slide, k * slide + size) for a whole number k, and the slide divides the size. (With an
+offset, times are counted from it.) Time is divided into *panes* of one slide each. A window then is n = size
+/ slide consecutive panes, and the time of a tuple is replaced by the number of its pane.
 
 With pane numbers as times, the rule for time ranges (`sweep`) with the interval n gives the right result.
 Take a tuple between two greater tuples. Every window with this tuple contains one of the greater tuples
@@ -57,6 +57,7 @@ def retained_in_windows(
     *,
     sides: Sides = "both",
     max_delay: int | None = None,
+    offset: int = 0,
 ) -> Bools:
     """The tuples that must be retained. Each key is decided separately.
 
@@ -64,9 +65,9 @@ def retained_in_windows(
     (`sides="above"`), its least (`"below"`), or one of each. Without `max_delay` no smaller set does.
 
     `key_codes`, `times`: int64, in any order; `values`: numbers, not NaN; all of shape (n,). `slide`, `size`,
-    `max_delay`: ticks of event time; `slide == size` is a tumbling window. With `max_delay`, tuples are
-    decided in order of time, and each tuple is decided by its deadline, or a tuple that replaces it; 0
-    retains all. Raises `InputError`.
+    `max_delay`, `offset`: ticks of event time; `slide == size` is a tumbling window. With
+    `max_delay`, tuples are decided in order of time, and each tuple is decided by its deadline, or a tuple
+    that replaces it; 0 retains all. Raises `InputError`.
 
     >>> retained_in_windows([0] * 5, [0, 3, 9, 10, 12], [1, 5, 2, 7, 3], 10, 10, sides="above").tolist()
     [False, True, False, True, False]
@@ -75,6 +76,7 @@ def retained_in_windows(
     check_rule(n, sides, max_delay)
     keys, at, value = int64s("key_codes", key_codes), int64s("times", times), finite_order("values", values)
     same_length(key_codes=keys, times=at, values=value)
+    at = at - offset
     panes = at // slide
     if max_delay is None:
         return retained_by_key(keys, panes, value, n, sides=sides)

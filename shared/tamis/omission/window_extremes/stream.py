@@ -60,15 +60,22 @@ def _no_rows() -> _Rows:
 class WindowState:
     """State of one entry over windows for one shard, with the interface of `OmissionState`.
 
-    `slide`, `size`: ticks of event time, as in `retained_in_windows`. `max_delay`: the longest time that a
-    tuple waits, in ticks of the caller's clock; None for no limit, 0 publishes all. Held tuples are always
-    less than `size` behind the watermark.
+    `slide`, `size`, `offset`: ticks of event time, as in `retained_in_windows`. `max_delay`: the longest
+    time that a tuple waits, in ticks of the caller's clock; None for no limit, 0 publishes all. Held tuples
+    are always less than `size` behind the watermark.
     """
 
-    def __init__(self, slide: int, size: int, sides: Sides = "both", max_delay: int | None = None) -> None:
+    def __init__(
+        self,
+        slide: int,
+        size: int,
+        sides: Sides = "both",
+        max_delay: int | None = None,
+        offset: int = 0,
+    ) -> None:
         n = panes_in(slide, size)
         check_rule(n, sides, max_delay)
-        self._slide = slide
+        self._slide, self._offset = slide, offset
         self._above, self._below = sides != "below", sides != "above"
         self._filters = max_delay != 0
         self._delay = as_delay(max_delay)
@@ -94,12 +101,16 @@ class WindowState:
         if n:
             due = due_at(now, self._delay)
             above, below = (np.full(n, due if asked else NEVER) for asked in (self._above, self._below))
-            panes, clocks, fate = at // self._slide, np.full(n, now, np.int64), np.full(n, HELD)
+            panes, clocks, fate = (
+                (at - self._offset) // self._slide,
+                np.full(n, now, np.int64),
+                np.full(n, HELD),
+            )
             self._offered.append(_Rows(codes, panes, handles, at, value, above, below, clocks, fate))
 
     def decide(self, watermark: int, now: int) -> Decided:
         """See `OmissionState.decide`."""
-        pane = NEVER if watermark == NEVER else np.int64(watermark // self._slide)
+        pane = NEVER if watermark == NEVER else np.int64((watermark - self._offset) // self._slide)
         ended, self._pane = pane > self._pane, max(pane, self._pane)
         fresh, self._offered = self._offered, []
         if not self._filters:

@@ -108,12 +108,17 @@ class SourceExplanation:
                 "reason": self.reason + (f". {_IMPLIED.format(implied)}" if implied else ""),
             },
             **({"similar": WatchedSource.of(self.watched).document()} if self.watched else {}),
-            **({"window": asdict(self.window)} if self.window else {}),
+            **({"window": _lengths(self.window)} if self.window else {}),
             **({"selectivity": asdict(self.selectivity)} if self.selectivity else {}),
             **({"most_omitted": self.most_omitted} if self.most_omitted is not None else {}),
             **({"measured": asdict(self.measured)} if self.measured else {}),
             **({"advice": list(self.advice)} if self.advice else {}),
         }
+
+
+def _lengths(window: Window) -> dict[str, Any]:
+    """The slide and the size of a window, and its other properties if it has them."""
+    return {name: value for name, value in asdict(window).items() if value}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from tamis.durations import seconds
 from tamis.planning.explanations.explanation import Explanation, SourceExplanation
 from tamis.planning.join_bounds import TIME_BOUNDED
 from tamis.planning.watched_source import WatchedSource
+from tamis.query.model import Window
 
 _WIDTH = 100
 _GROWTH_HEADS = ("states to distinguish", "entries kept by Tamis")
@@ -59,8 +60,7 @@ def _source(source: SourceExplanation, elsewhere: Sequence[str], verbose: bool) 
         for line in WatchedSource.of(source.watched).lines():
             yield from _wrapped(line, "    ")
     if source.window is not None:
-        every = "" if source.window.slide == source.window.size else f" every {seconds(source.window.slide)}"
-        yield from _wrapped(f"windows of {seconds(source.window.size)}{every}", "    ")
+        yield from _wrapped(_windows(source.window), "    ")
     if source.interval is not None:
         proved = not str(source.certificate).startswith(("heuristic", "trusted"))
         if verbose or not proved:
@@ -80,6 +80,14 @@ def _source(source: SourceExplanation, elsewhere: Sequence[str], verbose: bool) 
     yield from _wrapped(_dropped(source), "    ")
     for change in source.advice:
         yield from _wrapped(f"to omit more: {change}", "    ")
+
+
+def _windows(window: Window) -> str:
+    size, slide = seconds(window.size), seconds(window.slide)
+    later = f", from {seconds(window.offset)} after 1970-01-01 00:00 UTC on" if window.offset else ""
+    if window.cumulative:
+        return f"windows of up to {size}, with a row every {slide}{later}"
+    return f"windows of {size}{'' if size == slide else f' every {slide}'}{later}"
 
 
 def _dropped(source: SourceExplanation) -> str:

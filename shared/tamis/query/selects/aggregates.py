@@ -33,7 +33,7 @@ class Aggregates:
     """
 
     def __init__(self, scope: FromScope) -> None:
-        self._scope = scope
+        self.scope = scope
         self.found: list[Aggregate] = []
         self.computed: list[tuple[str, ColumnDef]] = []
         self.first_call: exp.Expr | None = None  # also if it has a mistake
@@ -160,7 +160,7 @@ class Aggregates:
         value, *orders = (argument(one) for one in nodes)
         if value is None or None in orders:
             return None
-        if not any(source.window for source, _ in self._scope.sources):
+        if not any(source.window for source, _ in self.scope.sources):
             hint = "read the stream in windows, such as FROM TUMBLE(stream, time, INTERVAL '1' MINUTE)"
             context.error(f"{name} is supported only over windows", node, hint)
             return None
@@ -176,7 +176,7 @@ class Aggregates:
 
     def _event_time(self, context: Context, alias: str) -> Column | None:
         """The event time of a source; None if a mistake in FROM was reported."""
-        names = (source.stream for source, _ in self._scope.sources if source.alias == alias)
+        names = (source.stream for source, _ in self.scope.sources if source.alias == alias)
         stream = context.catalog.streams.get(next(names, ""))
         if stream is None or stream.time is None:
             return None
@@ -186,7 +186,7 @@ class Aggregates:
         """The column for an expression over single tuples, which messages call `what`: one of a stream, or
         one that the query computes. None if a mistake was reported.
         """
-        windowed = {source.alias for source, _ in self._scope.sources if source.window is not None}
+        windowed = {source.alias for source, _ in self.scope.sources if source.window is not None}
         window = next((c for c in columns(value) if c.alias in windowed and c.name in WINDOW_COLUMNS), None)
         if window is not None and what != "GROUP BY":
             reason = f"'{window.name}' can't be aggregated: it is the same for all tuples of a group"
@@ -198,13 +198,13 @@ class Aggregates:
             hint = f"write GROUP BY {window.name}, and the expression in SELECT"
             context.error("GROUP BY takes no expressions over the columns of windows", node, hint)
             return None
-        read = aliases(value) or frozenset(source.alias for source, _ in self._scope.sources[:1])
+        read = aliases(value) or frozenset(source.alias for source, _ in self.scope.sources[:1])
         if len(read) > 1:
             named = " and ".join(sorted(read))
             hint = "write an expression over the columns of one stream"
             context.error(f"{what} has columns of {named}", node, hint)
             return None
-        streams = {source.alias: source.stream for source, _ in self._scope.sources}
+        streams = {source.alias: source.stream for source, _ in self.scope.sources}
         if not read or not read <= streams.keys():
             return None  # a mistake in FROM, which is reported
         (alias,) = read

@@ -200,8 +200,10 @@ def _grouping(
 
     `windowed_offsets` has the offset in the text of each source if the query is over windows, else None.
     """
+    first = aggregates.scope.sources[0][0].window if windowed_offsets else None
+    cumulative = first is not None and first.cumulative
     if windowed_offsets is not None and not windows.check_aggregates(
-        context, resolver, node, outputs=outputs, offsets=windowed_offsets
+        context, resolver, node, outputs=outputs, offsets=windowed_offsets, cumulative=cumulative
     ):
         return None
     grouped = resolve_grouping(context, resolver, node, aggregates, outputs)

@@ -1,4 +1,4 @@
-"""HOP and TUMBLE in FROM, in the syntax of RisingWave, and the checks of queries over windows."""
+"""HOP, TUMBLE and CUMULATE in FROM, in the syntax of RisingWave, and the checks of queries over windows."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tamis.expressions.nodes import Column, Expr, Type, columns
 from tamis.query.context import Context
 from tamis.query.model import (
     WINDOW_COLUMNS,
+    WINDOW_END,
     WINDOW_START,
     Output,
     Query,
@@ -29,15 +30,20 @@ USAGE = {
     "tumble": "write TUMBLE(stream, time, INTERVAL '1' MINUTE)",
     "hop": "write HOP(stream, time, slide, size), such as"
     " HOP(s, ts, INTERVAL '10' SECOND, INTERVAL '1' MINUTE)",
+    "cumulate": "write CUMULATE(stream, time, step, size), such as"
+    " CUMULATE(s, ts, INTERVAL '1' HOUR, INTERVAL '1' DAY)",
 }
+_LENGTHS = {"tumble": ("size",), "hop": ("slide", "size"), "cumulate": ("step", "size")}
 
 # A combination raises an alarm in every window that contains it.
 MOST_WINDOWS = 1_000
+# Of CUMULATE each tuple is kept once, and each step has a row.
+MOST_STEPS = 100_000
 
 
 @dataclass(frozen=True)
 class WindowCall:
-    """The arguments of HOP or TUMBLE. One with a mistake is None, and the mistake reported."""
+    """The arguments of HOP, TUMBLE or CUMULATE. One with a mistake is None, and the mistake reported."""
 
     stream: exp.Expr | None  # an identifier
     time: exp.Expr | None
@@ -45,18 +51,15 @@ class WindowCall:
 
 
 def window_call(context: Context, call: exp.Expr) -> WindowCall:
-    """The arguments of a call of HOP or TUMBLE."""
+    """The arguments of a call of HOP, TUMBLE or CUMULATE."""
     name = str(call.this).lower()
     usage = USAGE[name]
     given = call.expressions
-    expected = 3 if name == "tumble" else 4
-    if len(given) == expected + 1:
-        hint = (
-            "leave the offset out: windows start at multiples of the slide, counted from 1970-01-01 00:00 UTC"
-        )
-        context.error("windows with an offset are not supported", given[expected], hint)
-    elif len(given) != expected:
-        context.error(f"{name.upper()} takes {expected} arguments, not {len(given)}", call, usage)
+    expected = 2 + len(_LENGTHS[name])
+    counted = len(given) in (expected, expected + 1)
+    if not counted:
+        what = f"{name.upper()} takes {expected} arguments, and an offset if need be, not {len(given)}"
+        context.error(what, call, usage)
     if len(given) < expected:
         return WindowCall(None, None, None)
     stream, time = (_unqualified(argument) for argument in given[:2])
@@ -65,17 +68,36 @@ def window_call(context: Context, call: exp.Expr) -> WindowCall:
     if time is None:
         context.error(f"the second argument of {name.upper()} must be the name of a column", given[1], usage)
     lengths = [_length(context, argument, name) for argument in given[2:expected]]
-    if len(given) != expected or None in lengths:
+    offset = _offset(context, given[expected]) if counted and len(given) > expected else 0
+    if not counted or None in lengths or offset is None:
         return WindowCall(stream, time, None)
     slide, size = lengths[0] or 0, lengths[-1] or 0
+    distance = _LENGTHS[name][0]
     if size % slide:
-        context.error("the size of a window must be a multiple of its slide", given[2], USAGE["hop"])
+        context.error(f"the size of a window must be a multiple of its {distance}", given[2], usage)
         return WindowCall(stream, time, None)
-    if size // slide > MOST_WINDOWS:
-        what = f"each tuple would be in {size // slide} windows; at most {MOST_WINDOWS} are allowed"
-        context.error(what, given[2], "write a longer slide or a shorter size")
+    cumulative = name == "cumulate"
+    most = MOST_STEPS if cumulative else MOST_WINDOWS
+    if size // slide > most:
+        what = f"each tuple would be in {size // slide} windows; at most {most} are allowed"
+        context.error(what, given[2], f"write a longer {distance} or a shorter size")
         return WindowCall(stream, time, None)
-    return WindowCall(stream, time, Window(slide, size))
+    return WindowCall(stream, time, Window(slide, size, offset % (size if cumulative else slide), cumulative))
+
+
+def _offset(context: Context, argument: exp.Expr) -> int | None:
+    """The offset of windows, in microseconds; None if a mistake was reported."""
+    negative = isinstance(argument, exp.Neg)
+    try:
+        found = _duration(argument.this if negative else argument)
+    except InputError as error:
+        context.error(error.what, argument, "write an interval, such as INTERVAL '-8' HOUR")
+        return None
+    if found is None:
+        hint = "write by how much windows begin later than without it, such as INTERVAL '8' HOUR"
+        context.error("the offset of windows must be an INTERVAL", argument, hint)
+        return None
+    return -found if negative else found
 
 
 def _unqualified(argument: exp.Expr) -> exp.Expr | None:
@@ -84,19 +106,27 @@ def _unqualified(argument: exp.Expr) -> exp.Expr | None:
     return found if isinstance(found, exp.Identifier) else None
 
 
-def _length(context: Context, argument: exp.Expr, name: str) -> int | None:
-    usage = USAGE[name]
+def _duration(argument: exp.Expr) -> int | None:
+    """The microseconds of an INTERVAL; None for another expression. Raises InputError for a mistake in it."""
     unit = argument.args.get("unit") if isinstance(argument, exp.Interval) else None
     value = argument.this if isinstance(argument, exp.Interval) else None
     if not isinstance(value, exp.Literal) or (unit is not None and not isinstance(unit, exp.Var)):
-        hop = "the slide and the size of a window must be INTERVALs"
-        what = hop if name == "hop" else "the size of a window must be an INTERVAL"
-        context.error(what, argument, usage)
         return None
+    return parse_duration(f"{value.this} {unit.name if unit is not None else ''}".strip())
+
+
+def _length(context: Context, argument: exp.Expr, name: str) -> int | None:
+    usage = USAGE[name]
     try:
-        length = parse_duration(f"{value.this} {unit.name if unit is not None else ''}".strip())
+        length = _duration(argument)
     except InputError as error:
         context.error(error.what, argument, usage)
+        return None
+    if length is None:
+        lengths = _LENGTHS[name]
+        several = f"the {' and the '.join(lengths)} of a window must be INTERVALs"
+        what = several if len(lengths) > 1 else "the size of a window must be an INTERVAL"
+        context.error(what, argument, usage)
         return None
     if length < 1:
         context.error("a window must be at least a microsecond long", argument, usage)
@@ -151,12 +181,16 @@ def check_windows(context: Context, query: Query, offsets: Sequence[int]) -> boo
         return True
     before = len(context.errors)
     first = next(source for source in query.sources if source.window is not None)
+    if first.window is not None and first.window.cumulative and query.grouping is None:
+        hint = "write aggregates and GROUP BY, or TUMBLE for rows without aggregates"
+        context.error("CUMULATE is supported only with aggregates", offsets[0], hint)
+        return False
     for source, offset in zip(query.sources, offsets, strict=True):
         if source.window is None:
             hint = f"put it into the same windows as '{first.alias}', or use no windows and bound the times"
             context.error(f"'{source.alias}' has no windows, but '{first.alias}' has", offset, hint)
         elif source.window != first.window:
-            hint = "write the same slide and size for both"
+            hint = "write the same slide, size and offset for both"
             context.error(
                 f"the windows of '{source.alias}' differ from those of '{first.alias}'", offset, hint
             )
@@ -190,10 +224,11 @@ def check_aggregates(
     *,
     outputs: Sequence[Output],
     offsets: Sequence[int],
+    cumulative: bool,
 ) -> bool:
     """Report aggregates over windows that can't be computed; returns True if there are none.
 
-    `offsets` has the offset in the text of each source of the query.
+    `offsets` has the offset in the text of each source of the query. `cumulative`: its windows are.
     """
     before = len(context.errors)
     if len(offsets) > 1:
@@ -210,4 +245,7 @@ def check_aggregates(
         window = next((name for name in shown if name in WINDOW_COLUMNS), WINDOW_START)
         hint = f"write GROUP BY {', '.join(dict.fromkeys((window, *(named or shown))))}"
         context.error(what, node if clause is None else clause, hint)
+    elif cumulative and not any(isinstance(one, Column) and one.name == WINDOW_END for one in by):
+        hint = f"write GROUP BY {', '.join((WINDOW_END, *map(context.source, clause.expressions)))}"
+        context.error("aggregates over CUMULATE must be grouped by window_end", clause, hint)
     return len(context.errors) == before

@@ -177,16 +177,36 @@ class _Parts:
     rate: bool
 
 
-def _case(r: random.Random) -> tuple[str, _Parts, tuple[int, int]]:
-    """A random query, with the slide and the size of its windows."""
+@dataclass(frozen=True)
+class _Windows:
+    """Windows with their slide, size and offset in microseconds."""
+
+    slide: int
+    size: int
+    offset: int
+    cumulative: bool
+
+    @property
+    def sql(self) -> str:
+        """As it stands in FROM."""
+        lengths = [self.slide, self.size]
+        name = "CUMULATE" if self.cumulative else "HOP"
+        if self.slide == self.size and not self.cumulative:
+            name, lengths = "TUMBLE", [self.size]
+        lengths += [self.offset] if self.offset else []
+        intervals = [f"INTERVAL '{one} us'" for one in lengths]
+        return f"{name}(s, ts, {', '.join(intervals)})"
+
+
+def _case(r: random.Random) -> tuple[str, _Parts, _Windows]:
+    """A random query, with its windows."""
     slide = r.choice((1, 2, 3, 5, 8))
     size = slide * r.choice((1, 1, 1, 2, 3, 7))
-    parts = _Parts(*_query(r), r.choice((0, 0, 1, 4, 12)), r.random() < 0.5)
-    window = f"TUMBLE(s, ts, INTERVAL '{size} us')"
-    if size > slide or r.random() < 0.2:
-        window = f"HOP(s, ts, INTERVAL '{slide} us', INTERVAL '{size} us')"
-    alert = f"CREATE ALERT q AS SELECT {parts.select} FROM {window}{parts.condition}{parts.group}"
-    return f"{_stream(parts.delay, parts.rate)} {alert}", parts, (slide, size)
+    offset = r.choice((0, 0, 0, 1, -3, 7, -40))
+    window = _Windows(slide, size, offset, size > slide and r.random() < 0.5)
+    parts = _Parts(*_query(r, window), r.choice((0, 0, 1, 4, 12)), r.random() < 0.5)
+    alert = f"CREATE ALERT q AS SELECT {parts.select} FROM {window.sql}{parts.condition}{parts.group}"
+    return f"{_stream(parts.delay, parts.rate)} {alert}", parts, window
 
 
 @dataclass(frozen=True)
@@ -215,8 +235,10 @@ def _stream(delay: int, rate: bool) -> str:
     )
 
 
-def _query(r: random.Random) -> tuple[str, str, dict[int, str], str, str]:
-    windows = r.choice((["window_start"], ["window_end"], ["window_start", "window_end"]))
+def _query(r: random.Random, window: _Windows) -> tuple[str, str, dict[int, str], str, str]:
+    windows = ["window_start", "window_end"][window.cumulative and r.random() < 0.5 :]
+    if not window.cumulative:
+        windows = r.choice((["window_start"], ["window_end"], ["window_start", "window_end"]))
     by = r.sample(("k", "a", "b", "x", "v", "f", *_EXPRESSIONS), r.choice((0, 0, 1, 1, 2)))
     calls = r.sample((*_CALLS, *_WRITTEN, *_WRITTEN, *_SPREADS, *_SPREADS), r.randint(1, 4))
     outputs = [*windows, *(f"{one} AS g{i}" for i, one in enumerate(by))]
@@ -314,7 +336,7 @@ def _batch(stream: StreamDef, tuples: list[Tuple]) -> dict[str, Vector]:
 def _expected(
     reference: duckdb.DuckDBPyConnection,
     query: _Parts,
-    window: tuple[int, int],
+    window: _Windows,
     tuples: list[Tuple],
     marks: list[int],
 ) -> list[Row]:
@@ -330,26 +352,36 @@ def _expected(
             for i, value in enumerate(row)
         )
         for row in reference.execute(
-            f"SELECT {query.reference} FROM (SELECT * FROM ({_windows(*window)}) WHERE window_end > mark)"
+            f"SELECT {query.reference} FROM (SELECT * FROM ({_windows(window)}) WHERE window_end > mark)"
             f"{query.condition}{query.group}"
         ).fetchall()
     ]
 
 
-def _windows(slide: int, size: int) -> str:
-    first = f"CAST(floor(ts::HUGEINT / {slide}) AS BIGINT)"
-    # DuckDB's / is of DOUBLEs: near enough to begin with, and WHERE leaves what holds the tuple.
-    starts = f"unnest(range(({first} - {size // slide} - 2) * {slide}, ({first} + 3) * {slide}, {slide}))"
-    each = f"SELECT *, {starts} AS window_start FROM s"
-    return (
-        f"SELECT *, window_start + {size} AS window_end FROM ({each})"
-        f" WHERE window_start <= ts AND ts < window_start + {size}"
-    )
+def _windows(window: _Windows) -> str:
+    slide, size, offset = window.slide, window.size, window.offset
+    if window.cumulative:
+        starts = f"{offset} + {_multiples(size, offset, 1)}"
+        each = f"SELECT *, unnest(range({slide}, {size + slide}, {slide})) AS length"
+        each = f"{each} FROM (SELECT *, {starts} AS window_start FROM s)"
+        ends = f"SELECT * EXCLUDE length, window_start + length AS window_end FROM ({each})"
+    else:
+        each = f"SELECT *, {offset} + {_multiples(slide, offset, size // slide)} AS window_start FROM s"
+        ends = f"SELECT *, window_start + {size} AS window_end FROM ({each})"
+    return f"SELECT * FROM ({ends}) WHERE window_start <= ts AND ts < window_end"
 
 
-def _late(reference: duckdb.DuckDBPyConnection, condition: str, window: tuple[int, int]) -> int:
+def _multiples(distance: int, offset: int, before: int) -> str:
+    """Multiples of a distance near a time, some of them too many: WHERE leaves the windows with the tuple.
+    DuckDB's / is of DOUBLEs.
+    """
+    first = f"CAST(floor((ts - {offset})::HUGEINT / {distance}) AS BIGINT)"
+    return f"unnest(range(({first} - {before} - 2) * {distance}, ({first} + 3) * {distance}, {distance}))"
+
+
+def _late(reference: duckdb.DuckDBPyConnection, condition: str, window: _Windows) -> int:
     found = reference.execute(
-        f"SELECT count(DISTINCT row) FROM ({_windows(*window)})"
+        f"SELECT count(DISTINCT row) FROM ({_windows(window)})"
         f"{condition}{' AND' if condition else ' WHERE'} window_end <= mark"
     ).fetchall()
     return int(found[0][0])

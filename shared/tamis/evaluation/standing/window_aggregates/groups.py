@@ -1,9 +1,10 @@
 """Evaluator of aggregates of the windows of one stream.
 
-A window consists of `width` panes, each as long as the slide. A tuple is counted in its pane. When the
+A window consists of panes, each as long as the slide (`panes`). A tuple is counted in its pane. When the
 watermark has passed a window's end, the window's row is computed from its panes. A pane is removed together
-with the last window that contains it, which is the window that begins with the pane. So a late tuple counts
-in those windows of its pane that haven't ended.
+with the last window that contains it. So a late tuple counts in those windows of its pane that haven't ended.
+Cumulative windows with one start have the panes in common that end with one of them or before: these become
+one pane.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from tamis.evaluation.standing.state import (
     pack_state,
     unpack_state,
 )
-from tamis.evaluation.standing.window_aggregates.closing import closed_windows
+from tamis.evaluation.standing.window_aggregates.closing import closed_windows, open_panes
+from tamis.evaluation.standing.window_aggregates.panes import Panes
 from tamis.evaluation.standing.window_aggregates.partials import (
     Partial,
     SortedBatch,
@@ -60,7 +62,7 @@ class WindowedGroups:
         self.late = 0
         self._query, self._grouping, self._window = query, grouping, window
         self._alias, self._time = source.alias, stream.time
-        self._width = window.size // window.slide
+        self._panes = Panes(window)
         self._by = tuple(column for column in grouping.by if column.name not in WINDOW_COLUMNS)
         self._computed = [column for _, column in grouping.computed]
         self._partials = partials(grouping.aggregates)
@@ -75,15 +77,16 @@ class WindowedGroups:
         keep = np.ones(rows, np.bool_)
         for conjunct in self._query.conjuncts:
             keep &= holds(conjunct.expr, columns, rows)
-        pane = batch[self._time].data // self._window.slide
+        pane = self._panes.of(np.asarray(batch[self._time].data, np.int64))
         if self._ended is not None:
-            self.late += int(np.count_nonzero(keep & (pane - self._width < self._ended)))
-            keep &= pane > self._ended
+            self.late += int(np.count_nonzero(keep & (pane - self._panes.width < self._ended)))
+            keep &= self._panes.last_window(pane) > self._ended
+            pane = self._panes.joined(pane, self._ended)
         at = np.flatnonzero(keep)
         if len(at):
             taken: Batch = {name: vector.take(at) for name, vector in batch.items()}
             taken = with_values(taken, len(at), self._computed)
-            self._count(np.asarray(pane[at], np.int64), taken)
+            self._count(pane[at], taken)
         return self._nothing
 
     def _count(self, pane: Places, taken: Batch) -> None:
@@ -103,18 +106,19 @@ class WindowedGroups:
         """See `StandingEvaluator`: the rows of the windows that have ended, in order of their ends and
         groups.
         """
-        last = watermark // self._window.slide - self._width
+        last, width = self._panes.ended(watermark), self._panes.width
         if self._ended is not None and last <= self._ended:
             return self._nothing
         panes = self._tables[0].keys[0]
-        first = int(panes[0]) - self._width + 1 if len(panes) else last + 1
+        first = int(panes[0]) - width + 1 if len(panes) else last + 1
         if self._ended is not None:
             first = max(first, self._ended + 1)
-        parts = [
-            self._rows(one) for one in closed_windows(self._partials, self._tables, first, last, self._width)
-        ]
+        parts = []
+        for closed, kept in closed_windows(self._partials, self._tables, self._panes, first, last):
+            parts.append(self._rows(closed))
+            self._tables = kept
         self._ended = last
-        self._tables = [one.take(one.keys[0] > last) for one in self._tables]
+        self._tables = open_panes(self._partials, self._tables, self._panes, last)
         self._forget()
         return Rows.concat([self._nothing, *parts])
 
@@ -146,8 +150,8 @@ class WindowedGroups:
             columns[column.alias, column.name] = Vector.from_list(given, column.type).take(which)
         for column in self._grouping.by:
             if column.name in WINDOW_COLUMNS:
-                after = 0 if column.name == WINDOW_START else self._window.size
-                columns[column.alias, column.name] = Vector(window * self._window.slide + after)
+                edges = self._panes.starts if column.name == WINDOW_START else self._panes.ends
+                columns[column.alias, column.name] = Vector(edges(window))
         return columns
 
     def _table_of(self, aggregate: Aggregate) -> int:
@@ -171,8 +175,7 @@ class WindowedGroups:
         """The rows of windows. A window's time is its last moment, as in Flink."""
         count = len(window)
         selected = {one.name: evaluate(one.expr, columns, count) for one in self._query.select}
-        times = window * self._window.slide + (self._window.size - 1)
-        return Rows(selected, np.full(count, -1, np.int64), times)
+        return Rows(selected, np.full(count, -1, np.int64), self._panes.ends(window) - 1)
 
     @cached_property
     def _nothing(self) -> Rows:
@@ -227,7 +230,8 @@ class WindowedGroups:
             ]
             for p in self._partials
         ]
-        return ["windows", self._window.slide, self._window.size, by, kept]
+        more = [self._window.offset, self._window.cumulative]
+        return ["windows", self._window.slide, self._window.size, by, kept, *(more if any(more) else [])]
 
 
 def _added(table: PartialTable, new: PartialTable, partial: Partial) -> PartialTable:

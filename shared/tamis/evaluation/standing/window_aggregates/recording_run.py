@@ -54,8 +54,8 @@ def _batches(
     """
     if not len(times):
         return
-    passed = reached[:-1] // window.slide
-    late = np.flatnonzero(times[1:] // window.slide < passed)
+    passed = (reached[:-1] - window.offset) // window.slide
+    late = np.flatnonzero((times[1:] - window.offset) // window.slide < passed)
     new = np.concatenate((np.ones(min(1, len(late)), np.bool_), np.diff(passed[late]) != 0))
     cuts = np.union1d(late[new] + 1, np.arange(0, len(times), _BATCH))
     ends = np.append(cuts[1:], len(times))

@@ -1,0 +1,128 @@
+"""Counts of the groups and values of aggregates over the tuples of a span of event time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tamis.bounded.conjunctive.bound import Factor, terms
+from tamis.bounded.conjunctive.difference_bounds import Bound
+from tamis.bounded.timeless.aggregates import needs_all_values
+from tamis.bounded.timeless.translate import translate
+from tamis.durations import seconds
+from tamis.expressions.nodes import Column
+from tamis.query.computed_columns import limited
+from tamis.query.model import WINDOW_COLUMNS, Catalog, Grouping, Output, Query, StreamDef
+
+Cases = Sequence[tuple[Factor, ...]]
+
+
+@dataclass(frozen=True)
+class Count:
+    """A limit for a number of entries, and its formula; infinity where nothing limits them."""
+
+    count: Bound
+    text: str
+
+
+def group_columns(grouping: Grouping) -> tuple[Column, ...]:
+    """The columns in GROUP BY, without those of the window."""
+    return tuple(column for column in grouping.by if column.name not in WINDOW_COLUMNS)
+
+
+@dataclass(frozen=True)
+class Combinations:
+    """How many combinations of values the conditions allow: for the groups, and for each column of which all
+    values are needed.
+    """
+
+    groups: Cases
+    values: dict[Column, Cases]
+
+    @staticmethod
+    def of(query: Query, catalog: Catalog) -> Combinations | None:
+        """Those of a query; None if its conditions contradict each other."""
+        assert query.grouping is not None
+        by = group_columns(query.grouping)
+        groups = combinations(query, catalog, by)
+        if groups is None:
+            return None
+        read = dict.fromkeys(one.column for one in query.grouping.aggregates if needs_all_values(one))
+        return Combinations(
+            groups,
+            {
+                column: combinations(query, catalog, tuple(dict.fromkeys((*by, column)))) or []
+                for column in read
+                if column is not None
+            },
+        )
+
+    def entries(self, tuples: Count) -> Entries:
+        """The entries of a span in which there are so many tuples."""
+        return Entries(
+            fewer(tuples, self.groups), {column: fewer(tuples, one) for column, one in self.values.items()}
+        )
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Limits for the entries of one span: its groups, and the values of columns with their groups."""
+
+    groups: Count
+    values: dict[Column, Count]
+
+    @property
+    def count(self) -> Bound:
+        """All of them together."""
+        return self.groups.count + sum(one.count for one in self.values.values())
+
+    @property
+    def text(self) -> str:
+        """The formula."""
+        return " + ".join(
+            [f"{self.groups.text} groups", *(f"{one.text} values" for one in self.values.values())]
+        )
+
+    def unlimited(self, by: Sequence[Column]) -> list[Column]:
+        """The columns that nothing limits; `by` are those of the groups."""
+        values = [column for column, one in self.values.items() if one.count == math.inf]
+        return [*(by if self.groups.count == math.inf else ()), *values]
+
+
+def combinations(query: Query, catalog: Catalog, shown: Sequence[Column]) -> Cases | None:
+    """For each alternative of the conditions, how many values columns have; None if there is no
+    alternative.
+    """
+    outputs = tuple(
+        Output(f"{column.alias}.{column.name}", column) for column in limited(shown, query, catalog)
+    )
+    found = translate(Query(query.sources, query.conjuncts, outputs, True, True), catalog)
+    if found.contradiction is not None or not found.branches:
+        return None
+    return [terms(one.conjunction, one.closure)[0].factors for one in found.branches]
+
+
+def fewer(tuples: Count, cases: Cases) -> Count:
+    """The number of combinations of values, or the number of tuples if that is smaller."""
+    total = sum((math.prod(factor.count for factor in case) for case in cases), 0)
+    if total >= tuples.count:
+        return tuples
+    texts = [" * ".join(f"{factor.count} ({factor.of})" for factor in case) or "1" for case in cases]
+    alike = [
+        text if texts.count(text) == 1 else f"{texts.count(text)} * {text}" for text in dict.fromkeys(texts)
+    ]
+    return Count(total, alike[0] if len(alike) == 1 else f"({' + '.join(alike)})")
+
+
+def tuples_in(stream: StreamDef, span: int, what: str) -> Count:
+    """The number of tuples of a half-open span of event time in microseconds, which the formula calls
+    `what`.
+    """
+    keys = stream.keys if stream.key else 1
+    texts = f"keys({stream.name})" if keys is None else str(keys)
+    if stream.rate is None:
+        return Count(math.inf, f"{texts} * rate({stream.name}) over {seconds(span)}")
+    times = -(-span // stream.rate.per)
+    count = math.inf if keys is None else keys * stream.rate.count * times
+    return Count(count, f"{texts} * {stream.rate.count} * {times} (tuples of {stream.name} in {what})")
