@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tamis.bounded import windows
 from tamis.bounded.memory import Memory
 from tamis.errors import RefusedError
 from tamis.planning.explain import explain
@@ -77,6 +78,22 @@ def test_windows_that_hop_are_kept_in_panes_of_their_slide() -> None:
     assert memory.formula == (
         "12 (panes of 10 s in 120 s) * (1 groups + 1 * 3 * 2 (tuples of single in a pane) values)"
     )
+
+
+def test_the_windows_of_cumulate_that_have_ended_are_kept_as_one_pane() -> None:
+    cumulate = "CUMULATE(single, ts, INTERVAL '10' SECOND, INTERVAL '1' HOUR)"
+    memory = _memory(f"SELECT window_end, median(n) FROM {cumulate} GROUP BY window_end")
+    assert memory.bound == 7 * (1 + 3 * 2) + 1 + 3 * 515
+    assert memory.formula == (
+        "7 (panes of 10 s in 70 s) * (1 groups + 1 * 3 * 2 (tuples of single in a pane) values)"
+        " + 1 groups + 1 * 3 * 515 (tuples of single in a window) values (of the windows that have begun)"
+    )
+    catalog = catalog_of(
+        f"{STREAMS} CREATE ALERT q AS SELECT window_end, median(n) AS m FROM {cumulate} GROUP BY window_end;"
+    )
+    kept = windows.kept(catalog.alerts["q"].query, catalog)
+    assert kept is not None and kept.most() == memory.bound
+    assert kept.most(10_000_000) == memory.bound + 7
 
 
 def test_no_number_limits_readings_from_any_time_ahead() -> None:

@@ -67,6 +67,17 @@ def test_a_plan_with_windows_survives_and_one_without_has_no_word_of_them() -> N
             decode_plan(data.replace(b'{"slide":20000000,"size":60000000}', wrong))
 
 
+def test_a_plan_has_offsets_only_if_a_query_needs_them() -> None:
+    shifted = plan(alert("q", "TUMBLE({}, ts, INTERVAL '1' MINUTE, INTERVAL '-8' SECOND)", "a.x + b.x > 3"))
+    assert shifted.definitions[0].window == Window(MINUTE, MINUTE, 52 * SECOND)
+    data = encode_plan(shifted)
+    assert decode_plan(data) == shifted
+    assert b'"offset":52000000' in data and b'"cumulative"' not in data
+    with pytest.raises(InputError, match="offset less than the slide"):
+        decode_plan(data.replace(b'"offset":52000000', b'"offset":60000000'))
+    assert b'"offset"' not in encode_plan(plan(alert("q", TUMBLE, "a.x + b.x > 3")))
+
+
 def test_entries_of_equal_windows_are_one_and_others_are_not() -> None:
     made = plan(
         alert("p", HOP, "a.x + b.x > 3"),

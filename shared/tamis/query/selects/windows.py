@@ -58,7 +58,8 @@ def window_call(context: Context, call: exp.Expr) -> WindowCall:
     expected = 2 + len(_LENGTHS[name])
     counted = len(given) in (expected, expected + 1)
     if not counted:
-        what = f"{name.upper()} takes {expected} arguments, and an offset if need be, not {len(given)}"
+        takes = f"{expected}" if len(given) < expected else f"{expected} or {expected + 1}"
+        what = f"{name.upper()} takes {takes} arguments, not {len(given)}"
         context.error(what, call, usage)
     if len(given) < expected:
         return WindowCall(None, None, None)
