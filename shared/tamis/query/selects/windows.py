@@ -246,7 +246,11 @@ def check_aggregates(
         window = next((name for name in shown if name in WINDOW_COLUMNS), WINDOW_START)
         hint = f"write GROUP BY {', '.join(dict.fromkeys((window, *(named or shown))))}"
         context.error(what, node if clause is None else clause, hint)
-    elif cumulative and not any(isinstance(one, Column) and one.name == WINDOW_END for one in by):
+    elif (
+        clause is not None
+        and cumulative
+        and not any(isinstance(one, Column) and one.name == WINDOW_END for one in by)
+    ):
         hint = f"write GROUP BY {', '.join((WINDOW_END, *map(context.source, clause.expressions)))}"
         context.error("aggregates over CUMULATE must be grouped by window_end", clause, hint)
     return len(context.errors) == before
