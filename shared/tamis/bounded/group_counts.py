@@ -33,8 +33,8 @@ def group_columns(grouping: Grouping) -> tuple[Column, ...]:
 
 @dataclass(frozen=True)
 class Combinations:
-    """How many combinations of values the conditions allow: for the groups, and for each column of which all
-    values are needed.
+    """Numbers of combinations of values that the conditions allow: for the groups, and for each column of
+    which all values are needed.
     """
 
     groups: Cases
