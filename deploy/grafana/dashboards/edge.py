@@ -44,6 +44,16 @@ EDGE = build(
                     unit="s",
                 ),
                 Panel(
+                    "Calls of functions that omission saves",
+                    (
+                        (
+                            rate("tamis_edge_saved_calls_total", by="edge, stream", where='edge=~"$edge"'),
+                            "{{edge}} {{stream}}",
+                        ),
+                    ),
+                    unit="ops",
+                ),
+                Panel(
                     "Memory of the process",
                     (('process_resident_memory_bytes{job="tamis-edge"}', "{{instance}}"),),
                     unit="bytes",

@@ -117,6 +117,8 @@ class EdgeTelemetry:
             self._metrics.observe_many("tamis_edge_hold_seconds", holds / 1e6, **labels)
         if shed := counts.shed + watched.shed:
             self._metrics.inc("tamis_edge_shed_tuples_total", shed, **labels)
+        if saved := counts.saved_calls + watched.saved_calls:
+            self._metrics.inc("tamis_edge_saved_calls_total", saved, **labels)
         if size := counts.published_bytes + watched.published_bytes:
             self._metrics.inc("tamis_edge_published_bytes_total", size, **labels)
         for pattern, amount in run.watched.take_matches().items():

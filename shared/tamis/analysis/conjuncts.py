@@ -46,6 +46,7 @@ class Analysis:
     conditions: tuple[Expr, ...]  # conjuncts over several sources, except key equalities and time bounds
     contradiction: str | None  # the reason, if no tuples can ever join
     refused: tuple[SqlError, ...]
+    within: int | None = None  # one alarm of each key in any span of this length is enough
 
     @property
     def predicates(self) -> dict[str, tuple[Expr, ...]]:
@@ -59,18 +60,25 @@ class Analysis:
 
 
 def analyse(
-    query: Query, catalog: Catalog, position: Position | None = None, *, early: bool = False
+    query: Query,
+    catalog: Catalog,
+    position: Position | None = None,
+    *,
+    early: bool = False,
+    within: int | None = None,
 ) -> Analysis:
     """Classify the conjuncts of `query`; `position` is that of mistakes that no single conjunct has.
 
     A predicate of one stream that calls a Python function with a declared shape becomes part of the
     condition, where it is called only for tuples that omission retains. With `early` it is a filter, like
-    other predicates.
+    other predicates. `within`: the span in which one alarm of each key is enough, for a query over one
+    stream without windows.
     """
     streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
     order = tuple(streams)
     times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
-    parts = _Parts(query, times, early)
+    omits = len(order) > 1 or query.window is not None or within is not None
+    parts = _Parts(query, times, late=omits and not early)
     for conjunct in query.conjuncts:
         for part in flatten_and(conjunct.expr):
             parts.add(part, conjunct)
@@ -99,6 +107,7 @@ def analyse(
         implied=implied.predicates,
         conditions=tuple(parts.conditions),
         contradiction=contradiction,
+        within=within,
         refused=(*_not_joins_by_time(query, streams, position), *parts.refused),
     )
 
@@ -125,8 +134,9 @@ def _not_joins_by_time(
 class _Parts:
     """The conjuncts seen so far, by kind."""
 
-    def __init__(self, query: Query, times: Mapping[str, str], early: bool) -> None:
-        self._query, self._times, self._early = query, times, early
+    def __init__(self, query: Query, times: Mapping[str, str], *, late: bool) -> None:
+        """`late`: predicates that call Python functions with a declared shape become part of the condition."""
+        self._query, self._times, self._late = query, times, late
         self._windowed = frozenset(source.alias for source in query.sources if source.window is not None)
         self.equalities: list[Equality] = []
         self.bounds: list[TimeBound] = []
@@ -149,7 +159,7 @@ class _Parts:
                 self.contradiction = f"{conjunct.text} ({conjunct.position}) is never true"
                 for filters in self.filters.values():
                     filters[part] = None
-        elif len(sources) == 1 and (self._early or not _expensive(part, self._query)):
+        elif len(sources) == 1 and not (self._late and _expensive(part)):
             (alias,) = sources
             self.filters[alias][part] = None
         elif same_window(part, self._windowed):
@@ -181,12 +191,9 @@ class _Parts:
         return f"no event times{within} meet all of {named}"
 
 
-def _expensive(part: Expr, query: Query) -> bool:
-    """Tell if a predicate of one stream calls a Python function with a declared shape, in a query whose
-    omission could save calls.
-    """
-    declared = any(set(shapes_of(c)) - {UNKNOWN} for c in calls(part))
-    return declared and (len(query.sources) > 1 or query.window is not None)
+def _expensive(part: Expr) -> bool:
+    """Tell if a predicate of one stream calls a Python function with a declared shape."""
+    return any(set(shapes_of(c)) - {UNKNOWN} for c in calls(part))
 
 
 def flatten_and(expr: Expr) -> list[Expr]:

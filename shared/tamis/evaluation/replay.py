@@ -62,6 +62,7 @@ def retained_rows(topic: TopicPlan, recording: Recording) -> NDArray[np.bool_]:
             recording.columns,
             holds[[filters.row(entry.filter) for entry in entries if entry.interval == 0]],
             holds[[filters.row(entry.filter) for entry in omitting]],
+            [entry.null_keys for entry in omitting],
         )
         in_time = concerned.only(~recording.late)
         keep |= in_time.published | (concerned.any() & recording.late)

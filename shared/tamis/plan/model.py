@@ -44,6 +44,8 @@ class Entry:
     serves: int
     window: Window | None = None
     exact: bool = False  # `value` is a sum of products, whose exact values are compared (see `polynomials`)
+    # It serves alerts over this stream alone, which also need tuples with NULL in the partition key.
+    null_keys: bool = False
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,8 @@ class Omission:
         None  # the error of `value`, where its computed order differs from the exact order
     )
 
+    null_keys: bool = False  # tuples with NULL in the partition key count, too
+
     @staticmethod
     def none(alias: str, key: tuple[str, ...], filter_: Expr | None, reason: str) -> Omission:
         """The rule that omits nothing: every tuple that passes the filter is published."""

@@ -65,6 +65,7 @@ _LATER = frozenset(
         "offset",
         "cumulative",
         "besides",
+        "null_keys",
     )
 )
 

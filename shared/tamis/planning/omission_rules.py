@@ -14,7 +14,7 @@ from tamis.durations import seconds
 from tamis.expressions.nodes import Literal, conjunction
 from tamis.expressions.signatures import call
 from tamis.plan.omission import Omission
-from tamis.query.model import Window
+from tamis.query.model import StreamDef, Window
 
 
 def decide(analysis: Analysis, keys: Keys, *, heuristic: bool = False) -> tuple[Omission, ...]:
@@ -34,7 +34,7 @@ def _decide(alias: str, analysis: Analysis, keys: Keys, heuristic: bool, work: Q
     def nothing(reason: str) -> Omission:
         return Omission.none(alias, partition, kept, reason)
 
-    if len(analysis.aliases) == 1 and not analysis.conditions:
+    if len(analysis.aliases) == 1 and not analysis.conditions and analysis.within is None:
         return nothing("no omission: every tuple that passes is a result of its own")
     if analysis.contradiction:
         return nothing(f"no omission: {analysis.contradiction}")
@@ -43,6 +43,9 @@ def _decide(alias: str, analysis: Analysis, keys: Keys, heuristic: bool, work: Q
     if analysis.window is not None:
         # Whatever the others are, it may be replaced by any tuple of the same window.
         interval: int | None = analysis.window.size
+    elif analysis.within is not None:
+        # Each span of this length that has an alarm keeps one: that of its greatest or its least value.
+        interval = analysis.within
     else:
         interval = omission_interval(alias, analysis.aliases, analysis.bounds)
     if interval is None:
@@ -78,7 +81,12 @@ def _decide(alias: str, analysis: Analysis, keys: Keys, heuristic: bool, work: Q
         analysis.window,
         found.exact,
         found.margin,
+        null_keys=len(analysis.aliases) == 1 and _may_be_null(analysis.streams[alias], partition),
     )
+
+
+def _may_be_null(stream: StreamDef, key: tuple[str, ...]) -> bool:
+    return any((column := stream.column(name)) is None or not column.not_null for name in key)
 
 
 def _said(found: Certificate, interval: int, window: Window | None) -> str:

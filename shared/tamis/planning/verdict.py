@@ -10,7 +10,9 @@ from tamis.analysis.partition_keys import Keys, partition_keys
 from tamis.bounded.memory import Memory
 from tamis.errors import NotAcceptedError, Position
 from tamis.expressions.nodes import aliases
-from tamis.plan.omission import Omission
+from tamis.expressions.python_functions import calls, name_of
+from tamis.expressions.sql_text import to_sql
+from tamis.plan.omission import Omission, bare
 from tamis.planning.join_bounds import memory
 from tamis.planning.omission_rules import decide
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Query, StreamDef
@@ -81,25 +83,49 @@ def in_words(memory: Memory, words: WatchText) -> Memory:
 
 def _judged(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
     position: Position = definition.position
-    analysis = analyse(definition.query, catalog, position)
+    within = definition.options.within if isinstance(definition, AlertDef) else None
+    analysis = analyse(definition.query, catalog, position, within=within)
     keys = partition_keys(analysis)
     if analysis.refused:
         reason = "; ".join(str(error) for error in analysis.refused)
         unknown = Memory("unknown", None, "", "", reason)
         return Verdict(definition.query, analysis, keys, (), unknown, reason)
     heuristic = isinstance(definition, AlertDef) and definition.options.certify == "heuristic"
-    omissions = decide(analysis, keys, heuristic=heuristic)
+    before = omissions = decide(analysis, keys, heuristic=heuristic)
     late = {a for part in analysis.conditions if len(of := aliases(part)) == 1 for a in of}
-    if any(omission.alias in late and not omission.interval for omission in omissions):
+    if any(omission.alias in late and not _saves_calls(omission) for omission in omissions):
         # Late filters save no calls of functions here; as filters at the edge they save network traffic.
-        analysis = analyse(definition.query, catalog, position, early=True)
-        omissions = decide(analysis, keys, heuristic=heuristic)
+        analysis = analyse(definition.query, catalog, position, early=True, within=within)
+        before, omissions = omissions, decide(analysis, keys, heuristic=heuristic)
+    if within is not None:
+        omissions = tuple(map(_with_calls, before, omissions))
     verdict = memory(analysis, omissions)
     allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
     refusal = verdict.reason if verdict.verdict != "bounded" and not allowed else None
     if analysis.contradiction is not None:
         refusal = verdict.reason
     return Verdict(definition.query, analysis, keys, omissions, verdict, refusal)
+
+
+def _saves_calls(omission: Omission) -> bool:
+    """Tell if omission can choose tuples before the functions of a late filter are called."""
+    return omission.interval > 0 and (omission.value is None or not any(calls(omission.value)))
+
+
+def _with_calls(late: Omission, used: Omission) -> Omission:
+    """The rule that is used, with the reason if its filter calls functions for every tuple. `late`: the rule
+    without functions in the filter, as far as these have declared shapes.
+    """
+    called = [] if used.filter is None else list(calls(used.filter))
+    if not called:
+        return used
+    if late is used:
+        why = f"{name_of(called[0])} has no declared shape"
+    elif late.value is None:
+        why = late.reason.removeprefix("no omission: ")
+    else:
+        why = f"the brackets would compare {to_sql(bare(late.value))}"
+    return replace(used, reason=f"{used.reason}. Edges call {name_of(called[0])} for every tuple, since {why}")
 
 
 def accepted(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:

@@ -297,6 +297,8 @@ class AlertOptions:
     certify: str | None = None
     allow_unbounded: bool = False
     read_derived: bool = True
+    # One alarm of each key in any span of this length is enough, microseconds.
+    within: int | None = None
 
 
 @dataclass(frozen=True)

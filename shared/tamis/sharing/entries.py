@@ -92,6 +92,7 @@ class _Group:
             sides=sides.pop() if len(sides) == 1 else "both",
             max_delay=min(delays, default=None),
             serves=max(entry.serves for entry in found),
+            null_keys=any(entry.null_keys for entry in found),
         )
         return _Group(members, entry)
 
@@ -297,6 +298,7 @@ def _entry(one: ReaderInput) -> Entry:
         serves=one.version,
         window=omission.window,
         exact=omission.exact,
+        null_keys=omits and omission.null_keys,
     )
 
 

@@ -62,6 +62,14 @@ CATALOGUE: tuple[Metric, ...] = (
         "edge",
     ),
     Metric(
+        "tamis_edge_saved_calls_total",
+        "counter",
+        "Omitted tuples for which the joiner would call a Python function of an alert over one stream "
+        "(WITH (within = …), or windows)",
+        ("edge", "stream"),
+        "edge",
+    ),
+    Metric(
         "tamis_edge_received_bytes_total",
         "counter",
         "Bytes of the readings received from sources",

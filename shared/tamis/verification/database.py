@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 from functools import lru_cache
+from inspect import Parameter, Signature
 
 import duckdb
 import numpy as np
@@ -31,6 +32,9 @@ def register(call: Call) -> None:
         (value,) = np.asarray(function(*(np.array([x]) for x in row)), np.float64).tolist()
         return value if abs(value) <= MOST else None
 
+    # DuckDB counts the parameters, and takes `*row` for one.
+    parameters = [Parameter(f"x{i}", Parameter.POSITIONAL_ONLY) for i in range(count)]
+    of_row.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     if name in _known:
         _database().remove_function(name)
     _database().create_function(name, of_row, [duckdb.sqltypes.DOUBLE] * count, duckdb.sqltypes.DOUBLE)

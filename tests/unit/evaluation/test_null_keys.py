@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,14 +26,27 @@ CREATE ALERT steep AS SELECT a.ts FROM air a JOIN air b
 """
 
 
-def test_verify_finds_the_alarm_of_a_reading_without_key(tmp_path: Path) -> None:
-    (tmp_path / "q.sql").write_text(SQL)
-    (tmp_path / "air.csv").write_text("station,ts,temp\nk,1,6\n,2,7\n,3,9\n")
+def verified(sql: str, tmp_path: Path) -> dict[str, tuple[int, int]]:
+    """The numbers of alarms without and with Tamis, by alert."""
+    (tmp_path / "q.sql").write_text(sql)
+    (tmp_path / "air.csv").write_text("station,ts,temp\nk,1,6\n,2,7\n,3,9\n,4,8\n")
     arguments = ["verify", str(tmp_path / "q.sql"), "--input", f"air={tmp_path / 'air.csv'}", "--json"]
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0
-    found = {v["query"]: (v["reference_alarms"], v["alarms"]) for v in orjson.loads(result.stdout)}
-    assert found == {"hot": (3, 3), "steep": (0, 0)}
+    return {v["query"]: (v["reference_alarms"], v["alarms"]) for v in orjson.loads(result.stdout)}
+
+
+def test_verify_finds_the_alarm_of_a_reading_without_key(tmp_path: Path) -> None:
+    found = verified(SQL, tmp_path)
+    assert found == {"hot": (4, 4), "steep": (0, 0)}
+
+
+def test_readings_without_key_stand_for_each_other_where_one_alarm_within_a_span_is_enough(
+    tmp_path: Path,
+) -> None:
+    stream = SQL.split("CREATE ALERT")[0]
+    thinned = "CREATE ALERT q WITH (within = '1 second') AS SELECT ts, temp FROM air WHERE temp > 5;"
+    assert verified(stream + thinned, tmp_path) == {"q": (4, 3)}
 
 
 def test_an_edge_sends_it_where_there_is_no_omission() -> None:
@@ -40,7 +54,8 @@ def test_an_edge_sends_it_where_there_is_no_omission() -> None:
     warm = Call(">", (value, Literal(5.0, Type.DOUBLE)), Type.BOOLEAN)
     plain = Entry(warm, ("station",), None, 0, "both", None, 1)
     omitting = Entry(None, ("station",), value, 1_000_000, "above", None, 1)
-    topic = TopicPlan("tamis.stream.air.1", ("station",), ("temp",), (plain, omitting))
+    alone = replace(omitting, null_keys=True)
+    topic = TopicPlan("tamis.stream.air.1", ("station",), ("temp",), (plain, omitting, alone))
     times = np.arange(3, dtype=np.int64)
     columns = {
         "station": Vector.from_list(["k", None, None], Type.VARCHAR),
@@ -52,4 +67,4 @@ def test_an_edge_sends_it_where_there_is_no_omission() -> None:
     batch = Batch(columns, times, times, times)
     wanted = run.matches(batch, dispatch.over(columns, 3).found)
     assert wanted.published.tolist() == [True, True, False]
-    assert [mask.tolist() for mask in wanted.offered] == [[True, False, False]]
+    assert [mask.tolist() for mask in wanted.offered] == [[True, False, False], [True, True, True]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from tamis.planning.explain import explain
 from tamis.planning.explanations.advice import advice
 from tamis.planning.explanations.measured import measured
+from tamis.planning.explanations.text import text
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import read_recording
 
@@ -68,6 +70,29 @@ def test_no_recording_at_the_declared_rate_loses_more_than_the_greatest_share(
     omitted = found.dropped - (400 - passed)
     assert 0 <= omitted <= most * passed
     assert omitted > 0 or seed == 2
+
+
+def test_calls_that_omission_saves_on_a_recording_are_counted(tmp_path: Path) -> None:
+    catalog = catalog_of(
+        "CREATE STREAM a (k INT KEY, ts TIMESTAMP, x DOUBLE, y DOUBLE, WATERMARK FOR ts AS ts);"
+        "CREATE FUNCTION slow(x DOUBLE) RETURNS DOUBLE LANGUAGE PYTHON AS 'slow' MONOTONE INCREASING;"
+        "CREATE ALERT q WITH (within = '1 second') AS SELECT ts FROM a WHERE slow(x) > 3 AND y > 0;"
+        "CREATE ALERT plain WITH (within = '1 second') AS SELECT ts FROM a WHERE x > 3 AND y > 0;"
+    )
+    file = tmp_path / "a.csv"
+    # Of the six readings that pass y > 0, those with x = 2 and the second 1 lie between two higher ones.
+    readings = [(1, 1), (9, 0), (2, 1), (3, 1), (1, 1), (2, 1), (4, 1)]
+    rows = [f"1,{second * 100_000},{x},{y}" for second, (x, y) in enumerate(readings)]
+    file.write_text("\n".join(["k,ts,x,y", *rows]))
+    recording = read_recording(catalog.streams["a"], [str(file)])
+    found = measured(catalog.alerts["q"], catalog, {"a": recording})["a"]
+    assert found.document() == {"tuples": 7, "dropped": 3, "calls": 6, "calls_saved": 2}
+    explained = explain(catalog, "q")
+    (source,) = explained.streams
+    said = text(replace(explained, streams=(replace(source, measured=found),)))
+    assert "calls of functions: for 4 tuples instead of 6 (33.3 % saved)" in said
+    found = measured(catalog.alerts["plain"], catalog, {"a": recording})["a"]
+    assert found.document() == {"tuples": 7, "dropped": 6}
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ class Counts:
     filtered: int = 0
     late: int = 0
     dead: int = 0
+    saved_calls: int = 0  # omitted tuples for which the joiner would call a Python function
     shed: int = 0  # retained and dropped at random; counted once for each topic
     published_bytes: int = 0
     holds: list[Int64s] = field(default_factory=list)  # microseconds from arrival to publication

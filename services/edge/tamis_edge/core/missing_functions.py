@@ -2,7 +2,8 @@
 
 The edge uses such a plan without these functions. An entry whose value can't be computed retains every tuple.
 If a filter can't be evaluated, the edge leaves out the part with the missing function and the joiner
-evaluates it. This causes more traffic, but no alarm is missed.
+evaluates it. The entry then retains every tuple, too: a tuple that doesn't pass the whole filter must not
+stand for one that does. This causes more traffic, but no alarm is missed.
 """
 
 from __future__ import annotations
@@ -54,10 +55,8 @@ def _topic(topic: TopicPlan) -> TopicPlan:
 
 
 def _entry(entry: Entry) -> Entry:
-    if missing(entry.value):
-        entry = replace(entry, value=None, interval=0, window=None)
-    if missing(entry.filter):
-        entry = replace(entry, filter=_without(entry.filter))
+    if missing(entry.value, entry.filter):
+        entry = replace(entry, filter=_without(entry.filter), value=None, interval=0, window=None)
     return entry
 
 

@@ -10,10 +10,13 @@ import numpy as np
 
 from tamis.evaluation.entries.matches import Matches
 from tamis.evaluation.filter_dispatch import Bools, Dispatch
+from tamis.expressions.python_functions import missing
 from tamis.messaging.records import END_OF_TIME
 from tamis.messaging.schemas.tuple_schema import ValueSchema, value_schema
+from tamis.plan.late_calls import filters_before_calls
 from tamis.plan.model import Plan, StreamPlan, TopicPlan
 from tamis.telemetry.logs import get_logger
+from tamis_edge.core.counts import Counts
 from tamis_edge.core.messages.keys import Int64s
 from tamis_edge.core.progress import Progress
 from tamis_edge.core.rows import Batch, Chunk, Rows
@@ -29,11 +32,13 @@ Held = dict[TopicRun, tuple[Int64s, Int64s]]
 class Matched(NamedTuple):
     """The matches of a batch, topic by topic, with the tuples that match any of its entries. `codes`: of
     partition keys, by the serial number of the topic. `concerned`: the tuples that match in any topic.
+    `passing`: those that pass each filter.
     """
 
     topics: list[tuple[TopicRun, Matches, Bools]]
     codes: dict[int, Int64s]
     concerned: Bools
+    passing: Bools
 
 
 class ServedTopics:
@@ -66,7 +71,10 @@ class ServedTopics:
             self.schemas |= {name: value_schema(stream, topic) for name, topic in plans.items()}
         if whole:
             plans = {name: _without_omission(topic) for name, topic in plans.items()}
-        filters = (entry.filter for topic in plans.values() for entry in topic.entries)
+        called = {} if whole else filters_before_calls(plan.definitions)
+        filters = [entry.filter for topic in plans.values() for entry in topic.entries]
+        called = {name: [one for one in some if not missing(one)] for name, some in called.items()}
+        filters += [filter_ for name in plans for filter_ in called.get(name, ())]
         self._dispatch = Dispatch(filters, self._dispatch)
         for name, topic in list(self.topics.items()):
             new = plans.get(name)
@@ -74,11 +82,11 @@ class ServedTopics:
                 publish(topic, topic.end())
                 del self.topics[name]
             else:
-                publish(topic, topic.obey(new, self._dispatch.row))
+                publish(topic, topic.obey(new, self._dispatch.row, called.get(name, ())))
         for name, new in plans.items():
             if name not in self.topics:
                 topic = self.topics[name] = TopicRun(new, plan.partitions, self.schemas[name])
-                topic.obey(new, self._dispatch.row)
+                topic.obey(new, self._dispatch.row, called.get(name, ()))
         self.stream, self.partitions = stream, plan.partitions
 
     def match(self, batch: Batch) -> Matched:
@@ -91,7 +99,7 @@ class ServedTopics:
         for error in failed.values():
             _log.error("a filter can't be evaluated: every tuple passes", error=str(error))
         for topic in self.topics.values():
-            matches = topic.matches(batch, passing)
+            matches = topic.matches(batch, passing, failed)
             any_entry = matches.any()
             rows = np.flatnonzero(any_entry)
             code = np.full(n, -1, np.int64)
@@ -100,10 +108,12 @@ class ServedTopics:
             codes[topic.serial] = code
             concerned |= any_entry
             found.append((topic, matches, any_entry))
-        return Matched(found, codes, concerned)
+        return Matched(found, codes, concerned, passing)
 
-    def keep(self, ids: Int64s, batch: Batch, matched: Matched) -> None:
-        """Store the tuples that concern any topic."""
+    def keep(self, ids: Int64s, batch: Batch, matched: Matched, late: Bools) -> None:
+        """Store the tuples that concern any topic. Those that are `late` will be published."""
+        for topic, matches, _ in matched.topics:
+            topic.note_calls(ids, matches, matched.passing, late)
         if matched.concerned.any():
             chunk = Chunk(ids, batch, matched.codes, np.zeros(len(batch), np.bool_))
             self.rows.append(chunk if matched.concerned.all() else chunk.take(matched.concerned))
@@ -112,14 +122,16 @@ class ServedTopics:
         """The undecided tuples."""
         return {topic: topic.held() for topic in self.topics.values()}
 
-    def forget_decided(self, undecided: Int64s) -> int:
-        """Forget the decided tuples, and the keys that no other tuple has; returns how many tuples were
-        omitted.
+    def forget_decided(self, held: Held, counts: Counts) -> Int64s:
+        """Forget the decided tuples, and the keys that no other tuple has; returns the ids of the others, and
+        counts the omitted ones. `held`: the undecided tuples.
         """
-        omitted = self.rows.retain(undecided)
+        undecided = np.unique(np.concatenate([np.empty(0, np.int64), *(ids for ids, _ in held.values())]))
+        counts.omitted += self.rows.retain(undecided)
+        counts.saved_calls += sum(topic.saved_calls.decided(ids) for topic, (ids, _) in held.items())
         for topic in self.topics.values():
             topic.forget_keys(self.rows)
-        return omitted
+        return undecided
 
     def offset(self, tuple_id: Int64s) -> int:
         """The source offset of one tuple, given as an array of its id."""

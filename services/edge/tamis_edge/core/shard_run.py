@@ -177,7 +177,7 @@ class ShardRun:
         counts = self._outbox.raw.counts
         counts.filtered += n - int(np.count_nonzero(matched.concerned))
         counts.late += int(np.count_nonzero(matched.concerned & late))
-        self._served.keep(ids, batch, matched)
+        self._served.keep(ids, batch, matched, late)
         for topic, matches, any_entry in matched.topics:
             behind = ids[any_entry & late]
             in_time = matches.only(~late) if late.any() else matches
@@ -290,8 +290,7 @@ class ShardRun:
         if self._pending is not None or (self.settling and self._retiring and self.unsafe):
             return None
         held = self._served.held()
-        ids = np.unique(np.concatenate([np.empty(0, np.int64), *(ids for ids, _ in held.values())]))
-        self._outbox.raw.counts.omitted += self._served.forget_decided(ids)
+        ids = self._served.forget_decided(held, self._outbox.raw.counts)
         first = [min(unsafe.values())] if unsafe else []
         if len(ids):
             first.append(self._served.offset(ids[:1]))

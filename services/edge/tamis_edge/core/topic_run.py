@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from tamis.plan.model import Entry, TopicPlan
 from tamis.telemetry.logs import get_logger
 from tamis_edge.core.messages.keys import Int64s, MessageKeys
 from tamis_edge.core.rows import Batch, Rows
+from tamis_edge.core.saved_calls import SavedCalls
 
 _log = get_logger("edge.topic")
 
@@ -78,13 +79,21 @@ class TopicRun:
         self._values: dict[_Compared, int] = {}
         self._keys: dict[tuple[str, ...], int] = {}
         self._tables: dict[int, KeyTable] = {}
+        self._before_calls: Int64s = np.empty(0, np.int64)
+        self.saved_calls = SavedCalls()
         self._arrange(lambda _: 0)
 
-    def obey(self, plan: TopicPlan, row: Callable[[Expr | None], int]) -> Int64s:
+    def obey(
+        self,
+        plan: TopicPlan,
+        row: Callable[[Expr | None], int],
+        before_calls: Sequence[Expr | None] = (),
+    ) -> Int64s:
         """Use the topic's part of a plan; returns the tuples to publish.
 
         New entries start without brackets. Entries that the plan no longer has end, and the tuples that they
-        held are published. `row`: the row of a filter in the argument of `matches`.
+        held are published. `row`: the row of a filter in the argument of `matches`. `before_calls`: the filters
+        of alerts that call functions for retained tuples only.
         """
         before, now = self.plan.entries, plan.entries
         # Most of thousands of entries are the same objects as before.
@@ -100,6 +109,7 @@ class TopicRun:
         published = [self._end(run, alone=not left[run.rule]) for run in ended]
         self._groups = {rule: group for rule, group in self._groups.items() if left[rule]}
         self.plan = plan
+        self._before_calls = np.array([row(filter_) for filter_ in before_calls], np.int64)
         self._arrange(row)
         return self._note_published(published)
 
@@ -127,6 +137,7 @@ class TopicRun:
         whole = {row(entry.filter) for entry in self.plan.entries if entry.interval == 0}
         self._whole = np.array(sorted(whole), np.int64)
         self._filters = np.array([row(entry.filter) for entry in self._runs], np.int64)
+        self._null_keys = [entry.null_keys for entry in self._runs]
         self._numbers = np.array([run.number for run in runs], np.int64)
         self._value_of = np.array([run.value for run in runs], np.int64)
         self._key_of = np.array([run.key for run in runs], np.int64)
@@ -150,9 +161,30 @@ class TopicRun:
         self._runs, self._groups = {}, {}
         return self._note_published(held)
 
-    def matches(self, batch: Batch, passing: Bools) -> Matches:
-        """The tuples that concern the entries. `passing`: the rows that pass each filter."""
-        return matches(self.plan.partition_key, batch.columns, passing[self._whole], passing[self._filters])
+    def matches(self, batch: Batch, passing: Bools, failed: Collection[int] = ()) -> Matches:
+        """The tuples that concern the entries. `passing`: the rows that pass each filter.
+
+        `failed`: the filters that can't be evaluated, which all tuples pass. Their entries publish every tuple,
+        since a tuple that doesn't really pass must not stand for one that does.
+        """
+        found = matches(
+            self.plan.partition_key,
+            batch.columns,
+            passing[self._whole],
+            passing[self._filters],
+            self._null_keys,
+        )
+        if not failed or not (unknown := np.isin(self._filters, list(failed))).any():
+            return found
+        every = found.published | found.offered[unknown].any(axis=0)
+        return Matches(every, found.offered & ~unknown[:, None])
+
+    def note_calls(self, ids: Int64s, matches: Matches, passing: Bools, late: Bools) -> None:
+        """Note the tuples for which functions will be called unless they are omitted. Those that are `late`
+        will be published.
+        """
+        if len(self._before_calls):
+            self.saved_calls.add(ids[passing[self._before_calls].any(axis=0) & matches.any() & ~late])
 
     def offer(self, ids: Int64s, batch: Batch, codes: Int64s, matches: Matches, now: int) -> Int64s:
         """Offer tuples that aren't late to the entries that they match; returns those to publish at once.
@@ -227,6 +259,7 @@ class TopicRun:
                 ids = np.unique(group.state.decide(watermark, now).published)
                 if len(ids):
                     published.append(ids)
+                    self.saved_calls.published(ids)
                     for other in self._groups.values():
                         if other is not group or len(group.positions) > 1:
                             other.state.note_published(ids)
@@ -264,6 +297,7 @@ class TopicRun:
 
     def _note_published(self, groups: list[Int64s]) -> Int64s:
         ids = _union(groups)
+        self.saved_calls.published(ids)
         if len(ids):
             for group in self._groups.values():
                 group.state.note_published(ids)

@@ -30,18 +30,21 @@ class Matches:
 
 
 def matches(
-    partition_key: Sequence[str], columns: Mapping[str, Vector], without_omission: Mask, with_omission: Mask
+    partition_key: Sequence[str],
+    columns: Mapping[str, Vector],
+    without_omission: Mask,
+    with_omission: Mask,
+    null_keys: Sequence[bool],
 ) -> Matches:
     """The matches of a topic's entries, from where the filters of its entries hold, each of shape (entries,
-    n).
+    n). `null_keys`: of the entries with omission, those that also concern tuples without a key.
 
-    A tuple with NULL in the partition key joins nothing. Entries with omission serve joins, so such a tuple
-    doesn't match them. It may match an entry without omission, which may serve an alert over this stream
-    alone.
+    A tuple with NULL in the partition key joins nothing. So it matches no entry with omission that serves
+    joins alone. It may match an entry without omission, which may serve an alert over this stream alone.
     """
     offered = with_omission
     for name in partition_key:
         null = columns[name].null
         if null is not None:
-            offered = offered & ~null
+            offered = offered & (~null | np.array(null_keys, np.bool_)[:, None])
     return Matches(np.logical_or.reduce(without_omission, axis=0), offered)

@@ -23,10 +23,21 @@ _IMPLIED = "The other conditions imply {}, by which edges filter, too"
 
 @dataclass(frozen=True)
 class Measured:
-    """The tuples of a recording, and how many of them an edge would drop for the query alone."""
+    """The tuples of a recording, and how many of them an edge would drop for the query alone.
+
+    For an alert over one stream that calls Python functions only for retained tuples: `calls` is the number
+    of tuples for which it would call them without omission, and `calls_saved` the number of omitted ones
+    among these.
+    """
 
     tuples: int
     dropped: int
+    calls: int | None = None
+    calls_saved: int | None = None
+
+    def document(self) -> dict[str, int]:
+        """The JSON object, without calls if there are none."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -111,7 +122,7 @@ class SourceExplanation:
             **({"window": _lengths(self.window)} if self.window else {}),
             **({"selectivity": asdict(self.selectivity)} if self.selectivity else {}),
             **({"most_omitted": self.most_omitted} if self.most_omitted is not None else {}),
-            **({"measured": asdict(self.measured)} if self.measured else {}),
+            **({"measured": self.measured.document()} if self.measured else {}),
             **({"advice": list(self.advice)} if self.advice else {}),
         }
 

@@ -1,4 +1,4 @@
-"""The tuples of a recording that edges drop for one query."""
+"""The tuples of a recording that edges drop for one query, and the calls of functions that this saves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from tamis.evaluation.replay import retained_rows
+from tamis.expressions.nodes import Expr
+from tamis.expressions.vectorized.evaluate import holds
+from tamis.expressions.vectors import Mask
+from tamis.plan.late_calls import filters_before_calls
 from tamis.planning.build import first_plan
 from tamis.planning.explanations.explanation import Measured
 from tamis.query.model import AlertDef, Catalog
@@ -19,9 +23,21 @@ def measured(alert: AlertDef, catalog: Catalog, recordings: Mapping[str, Recordi
     plan = first_plan(
         Catalog(catalog.streams, {}, catalog.functions, {alert.name: alert}, results=catalog.results)
     )
+    called = filters_before_calls(plan.definitions)
     found = {}
     for stream in plan.streams:
         if stream.topics and (recording := recordings.get(stream.name)) is not None:
             kept = np.logical_or.reduce([retained_rows(topic, recording) for topic in stream.topics])
-            found[stream.name] = Measured(len(recording), int(len(recording) - kept.sum()))
+            saved: tuple[int, int] | tuple[()] = ()
+            for filter_ in [one for topic in stream.topics for one in called.get(topic.name, ())]:
+                passed = _passing(filter_, recording)
+                saved = int(passed.sum()), int((passed & ~kept).sum())
+            found[stream.name] = Measured(len(recording), int(len(recording) - kept.sum()), *saved)
     return found
+
+
+def _passing(filter_: Expr | None, recording: Recording) -> Mask:
+    if filter_ is None:
+        return np.ones(len(recording), np.bool_)
+    view = {("", name): column for name, column in recording.columns.items()}
+    return holds(filter_, view, len(recording))

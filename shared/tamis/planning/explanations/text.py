@@ -11,7 +11,7 @@ from tamis.bounded import windows
 from tamis.bounded.memory import Memory
 from tamis.bounded.timeless.proof import Growth
 from tamis.durations import seconds
-from tamis.planning.explanations.explanation import Explanation, SourceExplanation
+from tamis.planning.explanations.explanation import Explanation, Measured, SourceExplanation
 from tamis.planning.join_bounds import TIME_BOUNDED
 from tamis.planning.watched_source import WatchedSource
 from tamis.query.model import Window
@@ -78,6 +78,7 @@ def _source(source: SourceExplanation, elsewhere: Sequence[str], verbose: bool) 
         share, basis = source.selectivity.share, source.selectivity.estimated_from
         yield f"    an estimated {100 * share:.3g} % of all, by {basis}"
     yield from _wrapped(_dropped(source), "    ")
+    yield from _wrapped(_calls(source.measured), "    ")
     for change in source.advice:
         yield from _wrapped(f"to omit more: {change}", "    ")
 
@@ -111,6 +112,17 @@ def _dropped(source: SourceExplanation) -> str:
         each = "window" if source.window is not None else seconds(source.interval)
         decides = f"{most}all but one or a few tuples of each {each}"
     return f"share omitted: {decides}; --input {source.stream}=FILE measures it on a recording"
+
+
+def _calls(measured: Measured | None) -> str:
+    """The calls of Python functions that omission saves on a recording."""
+    if measured is None or not measured.calls or measured.calls_saved is None:
+        return ""
+    calls, saved = measured.calls, measured.calls_saved
+    return (
+        f"calls of functions: for {calls - saved:,} tuples instead of {calls:,}"
+        f" ({100 * saved / calls:.3g} % saved)"
+    )
 
 
 def _memory(memory: Memory, verbose: bool, told: str) -> Iterator[str]:

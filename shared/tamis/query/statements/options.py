@@ -161,6 +161,7 @@ ALERT: Mapping[str, Option] = {
     "certify": _certify,
     "allow_unbounded": _flag,
     "read_derived": _flag,
+    "within": _span,
 }
 TABLE: Mapping[str, Option] = {"path": _path}
 PATTERN: Mapping[str, Option] = {"max_gap": _span}

@@ -39,13 +39,23 @@ def test_an_edge_keeps_what_a_missing_function_would_judge() -> None:
     whole = plans.plan(air([topic([omits, values])]), [SHARD])
     assert lacking(whole) == ("nowhere",) and needed(whole) == ()
     (kept,) = able(whole).streams[0].topics
-    assert kept.entries == (replace(omits, filter=cold), replace(values, value=None, interval=0))
+    assert kept.entries == (
+        replace(omits, filter=cold, value=None, interval=0),
+        replace(values, value=None, interval=0),
+    )
     known = plans.plan(air([topic([entry(10, filter=over("wear", 3))])]), [SHARD])
     assert able(known) is known
 
 
 def test_an_edge_keeps_every_tuple_where_a_function_fails() -> None:
     failing = entry(10, value=python_functions.opaque("broken", "+", (TEMP,)), filter=over("broken", 3))
+    run = started(plans.plan(air([topic([failing])]), [SHARD]))
+    run.take(batch(0, *[("s", time, float(time % 3)) for time in range(6)]), 0)
+    assert temps(run) == [0.0, 1.0, 2.0, 0.0, 1.0, 2.0]
+
+
+def test_an_edge_keeps_every_tuple_where_a_filter_fails() -> None:
+    failing = entry(10, filter=over("broken", 3))
     run = started(plans.plan(air([topic([failing])]), [SHARD]))
     run.take(batch(0, *[("s", time, float(time % 3)) for time in range(6)]), 0)
     assert temps(run) == [0.0, 1.0, 2.0, 0.0, 1.0, 2.0]

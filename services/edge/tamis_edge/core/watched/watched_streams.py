@@ -267,7 +267,7 @@ class WatchedStreams:
         """Offer released readings to the topics of a stream. Their numbers are their ids and offsets."""
         batch = replace(batch, offsets=numbers)
         matched = served.match(batch)
-        served.keep(numbers, batch, matched)
+        served.keep(numbers, batch, matched, np.zeros(len(batch), np.bool_))
         for topic, matches, _ in matched.topics:
             codes = matched.codes[topic.serial]
             self._publish(served, topic, topic.offer(numbers, batch, codes, matches, self._now))
@@ -317,9 +317,7 @@ class WatchedStreams:
         """The number of the first reading that is held, or whose record could still be lost."""
         found = list(self._ledger.unsafe.values())
         for one in self._streams.values():
-            ids = [ids for ids, _ in one.served.held().values()]
-            held = np.unique(np.concatenate([np.empty(0, np.int64), *ids]))
-            self._ledger.counts.omitted += one.served.forget_decided(held)
+            held = one.served.forget_decided(one.served.held(), self._ledger.counts)
             found += held[:1].tolist()
         return min(found, default=None)
 
