@@ -74,6 +74,7 @@ def test_the_examples_of_the_documentation_parse() -> None:
         "hot",
         "condensing",
         "rises",
+        "worn",
         "condensation",
         "muggy",
         "shaken",
