@@ -135,7 +135,7 @@ class _Parts:
     """The conjuncts seen so far, by kind."""
 
     def __init__(self, query: Query, times: Mapping[str, str], *, late: bool) -> None:
-        """`late`: predicates that call Python functions with a declared shape become part of the condition."""
+        """`late`: predicates that call Python functions with a declared shape are part of the condition."""
         self._query, self._times, self._late = query, times, late
         self._windowed = frozenset(source.alias for source in query.sources if source.window is not None)
         self.equalities: list[Equality] = []

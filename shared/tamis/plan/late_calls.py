@@ -1,4 +1,4 @@
-"""Late calls: definitions over one stream that call Python functions only for tuples that omission retains."""
+"""Late calls: definitions over one stream that call Python functions for retained tuples only."""
 
 from __future__ import annotations
 

@@ -125,7 +125,9 @@ def _with_calls(late: Omission, used: Omission) -> Omission:
         why = late.reason.removeprefix("no omission: ")
     else:
         why = f"the brackets would compare {to_sql(bare(late.value))}"
-    return replace(used, reason=f"{used.reason}. Edges call {name_of(called[0])} for every tuple, since {why}")
+    return replace(
+        used, reason=f"{used.reason}. Edges call {name_of(called[0])} for every tuple, since {why}"
+    )
 
 
 def accepted(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:

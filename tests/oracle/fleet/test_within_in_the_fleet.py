@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import nan
 from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 import pytest
@@ -27,7 +28,19 @@ from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording, read_recording
 
-Row = dict[str, float | str | None]
+Alarm = tuple[str | None, int]
+"""Key and time."""
+
+
+class Row(NamedTuple):
+    """One reading."""
+
+    machine: str | None
+    ts: int
+    x: float | None
+    y: float
+    site: str
+
 
 STREAM = """
 CREATE STREAM load (machine VARCHAR KEY, ts TIMESTAMP, x DOUBLE CHECK (x BETWEEN -50 AND 50),
@@ -92,43 +105,39 @@ class _Case:
             late = r.choice((0, 0, 0, 2, 4, 15))
             machine, site = r.choice(("a", "a", "b", None)), r.choice(("north", "south", "south"))
             value = r.choice((x, x, x, float(round(x)), None))
-            self.rows.append(
-                {"machine": machine, "ts": at - late, "x": value, "y": r.uniform(0, 3), "site": site}
-            )
+            self.rows.append(Row(machine, at - late, value, r.uniform(0, 3), site))
 
     def loaded(self, folder: Path) -> tuple[Plan, dict[str, Recording]]:
         parsed = catalog_of(self.sql)
         path = folder / "load.ndjson"
-        path.write_bytes(b"\n".join(map(orjson.dumps, self.rows)))
+        path.write_bytes(b"\n".join(orjson.dumps(row._asdict()) for row in self.rows))
         recordings = {"load": read_recording(parsed.streams["load"], [str(path)])}
         catalog = Catalog(parsed.streams, {}, parsed.functions, parsed.alerts)
         return first_plan(catalog, shards={"load:e/file": "load"}), recordings
 
-    def without_omission(self, alert: str) -> set[tuple[str | None, int]]:
-        """Key and time of the alarms of all readings."""
+    def without_omission(self, alert: str) -> set[Alarm]:
+        """The alarms of all readings."""
         condition = CONDITIONS[int(alert[1:])][2]
         return {
-            (row["machine"], row["ts"])
+            (row.machine, row.ts)
             for row in self.rows
-            if condition(nan if row["x"] is None else row["x"], row["y"], row["site"])
+            if condition(nan if row.x is None else row.x, row.y, row.site)
         }
 
 
-def _alarms(case: _Case, plan: Plan, recordings: dict[str, Recording]) -> dict[str, set[tuple[str, int]]]:
+def _alarms(case: _Case, plan: Plan, recordings: dict[str, Recording]) -> dict[str, set[Alarm]]:
     fleet = Fleet(plan, recordings, case.random)
     fleet.play()
-    found: dict[str, set[tuple[str, int]]] = defaultdict(set)
+    found: dict[str, set[Alarm]] = defaultdict(set)
     for alarm in fleet.alarms.values():
         (one,) = alarm["tuples"].values()
         found[alarm["alert"]].add((one["machine"], one["ts"]))
     return found
 
 
-def _spans_without(
-    expected: set[tuple[str, int]], raised: set[tuple[str, int]], within: int
-) -> list[tuple[str, int]]:
+def _spans_without(expected: set[Alarm], raised: set[Alarm], within: int) -> list[Alarm]:
     """The expected alarms around which there is a closed span of this length without an alarm."""
-    times: dict[str, list[int]] = defaultdict(list)
+    times: dict[str | None, list[int]] = defaultdict(list)
     for key, time in sorted(raised, key=lambda one: one[1]):
         times[key].append(time)
     lost = []

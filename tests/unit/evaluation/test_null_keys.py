@@ -44,7 +44,7 @@ def test_verify_finds_the_alarm_of_a_reading_without_key(tmp_path: Path) -> None
 def test_readings_without_key_stand_for_each_other_where_one_alarm_within_a_span_is_enough(
     tmp_path: Path,
 ) -> None:
-    stream = SQL.split("CREATE ALERT")[0]
+    stream = SQL.split("CREATE ALERT", maxsplit=1)[0]
     thinned = "CREATE ALERT q WITH (within = '1 second') AS SELECT ts, temp FROM air WHERE temp > 5;"
     assert verified(stream + thinned, tmp_path) == {"q": (4, 3)}
 

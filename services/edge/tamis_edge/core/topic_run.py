@@ -92,8 +92,8 @@ class TopicRun:
         """Use the topic's part of a plan; returns the tuples to publish.
 
         New entries start without brackets. Entries that the plan no longer has end, and the tuples that they
-        held are published. `row`: the row of a filter in the argument of `matches`. `before_calls`: the filters
-        of alerts that call functions for retained tuples only.
+        held are published. `row`: the row of a filter in the argument of `matches`. `before_calls`: the
+        filters of alerts that call functions for retained tuples only.
         """
         before, now = self.plan.entries, plan.entries
         # Most of thousands of entries are the same objects as before.
@@ -164,8 +164,8 @@ class TopicRun:
     def matches(self, batch: Batch, passing: Bools, failed: Collection[int] = ()) -> Matches:
         """The tuples that concern the entries. `passing`: the rows that pass each filter.
 
-        `failed`: the filters that can't be evaluated, which all tuples pass. Their entries publish every tuple,
-        since a tuple that doesn't really pass must not stand for one that does.
+        `failed`: the filters that can't be evaluated, which all tuples pass. Their entries publish every
+        tuple, since a tuple that doesn't really pass must not stand for one that does.
         """
         found = matches(
             self.plan.partition_key,
