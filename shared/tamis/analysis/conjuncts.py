@@ -74,14 +74,10 @@ def analyse(
     other predicates. `within`: the span in which one alarm of each key is enough, for a query over one
     stream without windows.
     """
-    streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
+    streams, times = _streams(query, catalog)
     order = tuple(streams)
-    times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
     omits = len(order) > 1 or query.window is not None or within is not None
     parts = _Parts(query, times, late=omits and not early)
-    for conjunct in query.conjuncts:
-        for part in flatten_and(conjunct.expr):
-            parts.add(part, conjunct)
     bounds = intersect(parts.bounds, order)
     distances = closure(order, (*bounds, *window_bounds(query.window, order)))
     contradiction = parts.contradiction
@@ -112,6 +108,20 @@ def analyse(
     )
 
 
+def time_distances(query: Query, catalog: Catalog) -> Closure:
+    """The `closure` of the analysis of `query`, without the rest of it, which takes much longer."""
+    streams, times = _streams(query, catalog)
+    order = tuple(streams)
+    bounds = intersect(_Parts(query, times, late=False).bounds, order)
+    return closure(order, (*bounds, *window_bounds(query.window, order)))
+
+
+def _streams(query: Query, catalog: Catalog) -> tuple[dict[str, StreamDef], dict[str, str]]:
+    """The streams of a query and the columns of their event times, by alias."""
+    streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
+    return streams, {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
+
+
 def _not_joins_by_time(
     query: Query, streams: Mapping[str, StreamDef], position: Position | None
 ) -> list[SqlError]:
@@ -132,7 +142,7 @@ def _not_joins_by_time(
 
 
 class _Parts:
-    """The conjuncts seen so far, by kind."""
+    """The conjuncts of a query by kind."""
 
     def __init__(self, query: Query, times: Mapping[str, str], *, late: bool) -> None:
         """`late`: predicates that call Python functions with a declared shape are part of the condition."""
@@ -147,9 +157,11 @@ class _Parts:
         self.places: dict[Expr, Position] = {}
         self._bounding: dict[Expr, list[TimeBound]] = {}  # the conditions from which the bounds are
         self.refused: list[SqlError] = []
+        for conjunct in query.conjuncts:
+            for part in flatten_and(conjunct.expr):
+                self._add(part, conjunct)
 
-    def add(self, part: Expr, conjunct: Conjunct) -> None:
-        """Classify one part of a conjunct."""
+    def _add(self, part: Expr, conjunct: Conjunct) -> None:
         sources = aliases(part)
         self.places.setdefault(part, conjunct.position)
         if part.type is not Type.BOOLEAN:

@@ -19,7 +19,7 @@ from tamis.analysis.domains import INT_LIMIT
 from tamis.analysis.equality_classes import Equality, classes
 from tamis.analysis.linear_conditions import LinearSystem
 from tamis.constraints.atoms import Linear, linear
-from tamis.constraints.linear.conjunctions import implies, range_of
+from tamis.constraints.linear.conjunctions import implies, ranges_of
 from tamis.constraints.linear.fourier_motzkin import eliminate
 from tamis.constraints.linear.rows import variables
 from tamis.constraints.theory import Interval
@@ -117,8 +117,9 @@ def _projected(
     `names` has the stream's columns by variable.
     """
     known = list(own)
+    ranges_before, ranges_after = ranges_of(own, names), ranges_of(rows, names)
     for name, column in names.items():
-        before, after = range_of(own, name), range_of(rows, name)
+        before, after = ranges_before[name], ranges_after[name]
         for sign in (1, -1):
             end, closed = (after.upper, after.upper_closed) if sign > 0 else (after.lower, after.lower_closed)
             if end is None:

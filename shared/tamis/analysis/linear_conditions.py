@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from tamis.constraints.atoms import Linear, linear
-from tamis.constraints.linear.conjunctions import range_of, satisfiable
+from tamis.constraints.linear.conjunctions import range_of, ranges_of, satisfiable
 from tamis.constraints.theory import Interval
 from tamis.expressions.nodes import (
     FLIPPED,
@@ -103,7 +103,8 @@ class LinearSystem:
             known = (*self._rows, *cuts)
             if self._false or not satisfiable(known):
                 return None
-            before, cuts = cuts, tuple(cut for one in self._rounded for cut in _cuts(one, known))
+            ranges = ranges_of(known, [name for one in self._rounded for name in (one.exact, one.used)])
+            before, cuts = cuts, tuple(cut for one in self._rounded for cut in _cuts(one, ranges))
             if cuts == before:
                 return known
         known = (*self._rows, *cuts)
@@ -214,9 +215,9 @@ class LinearSystem:
 _LINEAR = ("+", "-", "*", "/", "neg")
 
 
-def _cuts(operation: _Rounded, known: tuple[Linear, ...]) -> Iterator[Linear]:
-    """Constraints between the exact and the used result of an operation, by their ranges in `known`."""
-    exact, used = range_of(known, operation.exact), range_of(known, operation.used)
+def _cuts(operation: _Rounded, ranges: Mapping[str, Interval]) -> Iterator[Linear]:
+    """Constraints between the exact and the used result of an operation, by the ranges of the two."""
+    exact, used = ranges[operation.exact], ranges[operation.used]
     t, u, tiny = operation.exact, operation.used, _UNDERFLOW if operation.underflows else Fraction(0)
     for sign in (1, -1):
         lower, upper = (

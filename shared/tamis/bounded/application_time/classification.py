@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamis.analysis.conjuncts import analyse
+from tamis.analysis.conjuncts import analyse, time_distances
 from tamis.bounded.application_time.verdict import memory_verdict
 from tamis.bounded.memory import Memory
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
@@ -16,8 +16,10 @@ def open_ended(query: Query, catalog: Catalog) -> bool:
         return False
     if len(query.sources) < 2:
         return False
+    if not time_distances(query, catalog).unconnected():
+        return False
     found = analyse(query, catalog)
-    return not found.refused and found.contradiction is None and bool(found.closure.unconnected())
+    return not found.refused and found.contradiction is None
 
 
 def decided(definition: AlertDef | DerivedDef, catalog: Catalog) -> Memory | None:

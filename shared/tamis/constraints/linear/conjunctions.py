@@ -5,19 +5,21 @@ Strict rows get a common room that is maximised: the conjunction is satisfiable 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import fmpq
 
 from tamis.constraints.atoms import Linear, linear
-from tamis.constraints.linear.linear_programs import maximise
+from tamis.constraints.linear.linear_programs import LinearPrograms
 from tamis.constraints.linear.rows import combination, connected, variables
 from tamis.constraints.linear.simplex import Matrix, Solution, Vector
 from tamis.constraints.theory import Interval
 
 Point = dict[str, Fraction]
+
+_ZERO = fmpq(0)
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,28 @@ def implies(rows: Iterable[Linear], row: Linear) -> bool:
 def range_of(rows: Iterable[Linear], variable: str) -> Interval:
     """The values of `variable` at the points of a satisfiable conjunction: its projection on one variable.
 
-    By linear programming: the closed conjunction has the same ends, and an end is a value if the conjunction
-    can be met there. The result for contradictory rows has no meaning.
+    The result for contradictory rows has no meaning.
     """
-    rows = connected(rows, {variable})
-    high, high_closed = _end(rows, variable, 1)
-    low, low_closed = _end(rows, variable, -1)
-    return Interval(low, low_closed, high, high_closed)
+    return ranges_of(rows, (variable,))[variable]
+
+
+def ranges_of(rows: Iterable[Linear], names: Collection[str]) -> dict[str, Interval]:
+    """The range of each of these variables (see `range_of`).
+
+    By linear programming: the closed conjunction has the same ends, and an end is a value if the conjunction
+    can be met there. All programs have the same constraints, so each begins where another one ended.
+    """
+    rows = connected(rows, names)
+    known = variables(rows)
+    system = _System(rows, known)
+    found = {}
+    for name in names:
+        if name in known:
+            (low, low_closed), (high, high_closed) = (system.end(name, sign) for sign in (-1, 1))
+            found[name] = Interval(low, low_closed, high, high_closed)
+        else:
+            found[name] = Interval(None, False, None, False)
+    return found
 
 
 def irredundant(rows: Iterable[Linear]) -> tuple[Linear, ...]:
@@ -109,26 +126,11 @@ def _tightest(rows: Iterable[Linear]) -> Iterable[Linear]:
     return (*equations, *found.values())
 
 
-def _end(rows: tuple[Linear, ...], variable: str, sign: int) -> tuple[Fraction | None, bool]:
-    """The greatest value of `variable`, the least for sign -1; None if infinite. Also if it is a value."""
-    names = variables(rows)
-    if variable not in names:
-        return None, False
-    system = _System(rows, names)
-    solution = system.maximum(variable, sign)
-    if solution.status == "unbounded":
-        return None, False
-    end = system.point(solution)[variable]
-    at = linear([(variable, 1)], "=", end)
-    assert isinstance(at, Linear)
-    return end, all(row.op != "<" for row in rows) or satisfiable((*rows, at))
-
-
 class _System:
     """A conjunction as a matrix: an equation is two lines."""
 
     def __init__(self, rows: Sequence[Linear], names: Sequence[str]) -> None:
-        self._names = list(names)
+        self._rows, self._names = rows, list(names)
         self.strict = any(row.op == "<" for row in rows)
         place = {name: j for j, name in enumerate(names)}
         self._origins: list[tuple[Linear, int]] = []
@@ -136,28 +138,42 @@ class _System:
         self._bounds: Vector = []
         for row in rows:
             for sign in (1, -1) if row.op == "=" else (1,):
-                line = [fmpq(0)] * len(names)
+                line = [_ZERO] * len(names)
                 for name, value in row.terms:
                     line[place[name]] = fmpq(value * sign)
                 self._origins.append((row, sign))
                 self._matrix.append(line)
                 self._bounds.append(fmpq(row.constant.numerator, row.constant.denominator) * sign)
+        self._programs = LinearPrograms(self._matrix, self._bounds, len(names))
 
     def roomiest(self) -> Solution:
         """The point with the greatest room of the strict rows, at most 1. The room is the last variable."""
-        nothing = [fmpq(0)] * len(self._names)
+        columns = len(self._names)
         if not self.strict:
-            return maximise(self._matrix, self._bounds, nothing)
+            return self._programs.maximise([_ZERO] * columns)
         matrix = [
             [*line, fmpq(row.op == "<")] for line, (row, _) in zip(self._matrix, self._origins, strict=True)
         ]
-        room = [*nothing, fmpq(1)]
-        return maximise([*matrix, room], [*self._bounds, fmpq(1)], room)
+        room = [*[_ZERO] * columns, fmpq(1)]
+        return LinearPrograms([*matrix, room], [*self._bounds, fmpq(1)], columns + 1).maximise(room)
 
-    def maximum(self, variable: str, sign: int) -> Solution:
-        """The greatest value of a variable, or of its negative, where strict rows may hold with equality."""
-        objective = [fmpq(sign * (name == variable)) for name in self._names]
-        return maximise(self._matrix, self._bounds, objective)
+    def end(self, variable: str, sign: int) -> tuple[Fraction | None, bool]:
+        """The greatest value of `variable`, the least for sign -1, and if it is reached; None if infinite."""
+        solution = self._programs.maximise([fmpq(sign * (name == variable)) for name in self._names])
+        if solution.status == "unbounded":
+            return None, False
+        point = self.point(solution)
+        end = point[variable]
+        strict = [row for row in self._rows if row.op == "<"]
+        if all(row.holds(point) for row in strict):
+            return end, True
+        # A row with a multiplier holds with equality wherever the end is reached.
+        multipliers = zip(self._origins, solution.multipliers, strict=True)
+        if any(value != 0 and row.op == "<" for (row, _), value in multipliers):
+            return end, False
+        at = linear([(variable, 1)], "=", end)
+        assert isinstance(at, Linear)
+        return end, satisfiable((*self._rows, at))
 
     def point(self, solution: Solution) -> Point:
         """The values of the variables in a solution."""

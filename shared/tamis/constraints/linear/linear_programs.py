@@ -12,22 +12,31 @@ import highspy
 import numpy as np
 from flint import fmpq, fmpq_mat
 
-from tamis.constraints.linear.simplex import Matrix, Solution, Vector, simplex
+from tamis.constraints.linear.simplex import Matrix, Simplex, Solution, Vector
 
 # Below this size (constraints times variables) the simplex method in rational numbers is faster.
-SMALL = 200
+SMALL = 1000
 _ZERO, _ONE = fmpq(0), fmpq(1)
 
 
-def maximise(matrix: Matrix, bounds: Vector, objective: Vector) -> Solution:
-    """Maximise `objective * x` under `matrix * x <= bounds` over free rationals x."""
-    if len(bounds) * len(objective) >= SMALL:
-        found = _by_floating_point(matrix, bounds, objective)
-        if found is not None:
-            return found
-    exact = simplex(matrix, bounds, objective)
-    assert proves(exact, matrix, bounds, objective)
-    return exact
+class LinearPrograms:
+    """The constraints `matrix * x <= bounds` over `columns` free rationals x, with any objectives."""
+
+    def __init__(self, matrix: Matrix, bounds: Vector, columns: int) -> None:
+        self._matrix, self._bounds, self._columns = matrix, bounds, columns
+        self._simplex: Simplex | None = None
+
+    def maximise(self, objective: Vector) -> Solution:
+        """Maximise `objective * x`."""
+        if len(self._bounds) * self._columns >= SMALL:
+            found = _by_floating_point(self._matrix, self._bounds, objective)
+            if found is not None:
+                return found
+        if self._simplex is None:
+            self._simplex = Simplex(self._matrix, self._bounds, self._columns)
+        exact = self._simplex.maximise(objective)
+        assert proves(exact, self._matrix, self._bounds, objective)
+        return exact
 
 
 def proves(solution: Solution, matrix: Matrix, bounds: Vector, objective: Vector) -> bool:

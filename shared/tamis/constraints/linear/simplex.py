@@ -31,47 +31,60 @@ class Solution:
     ray: Vector
 
 
-def simplex(matrix: Matrix, bounds: Vector, objective: Vector) -> Solution:
-    """Maximise `objective * x` under `matrix * x <= bounds`; x is a vector of free rationals."""
-    return _Dictionary(matrix, bounds, objective).solve()
-
-
 _ZERO, _ONE = fmpq(0), fmpq(1)
 _OBJECTIVE = -1  # the number of the line of the objective
 
 
-class _Dictionary:
-    """Variables are numbers: x is 0 … n-1, the slack of constraint i is n + i, the artificial one is n + m.
+class Simplex:
+    """The constraints `matrix * x <= bounds` over `columns` free rationals x, for any number of objectives.
 
-    A line is a list: its constant, then a coefficient for each item of `nonbasic`.
+    The first phase runs once. The second phase starts at the optimum of the objective before, which is near
+    if the objectives have much in common, and always feasible.
+
+    Variables are numbers: x is 0 … n-1, the slack of constraint i is n + i, the artificial one is n + m. A
+    line is a list: its constant, then a coefficient for each item of `nonbasic`.
     """
 
-    def __init__(self, matrix: Matrix, bounds: Vector, objective: Vector) -> None:
-        self._n, self._m = len(objective), len(bounds)
+    def __init__(self, matrix: Matrix, bounds: Vector, columns: int) -> None:
+        self._n, self._m = columns, len(bounds)
         self._nonbasic = list(range(self._n))
         self._lines: dict[int, Vector] = {
             self._n + i: [bound, *(-value for value in row)]
             for i, (row, bound) in enumerate(zip(matrix, bounds, strict=True))
         }
-        self._lines[_OBJECTIVE] = [_ZERO, *objective]
-
-    def solve(self) -> Solution:
-        """Both phases."""
         self._make_free_variables_basic()
-        infeasible = self._become_feasible()
-        if infeasible is not None:
-            return Solution("infeasible", [], infeasible, [])
-        unlimited = next((at for at, name in enumerate(self._nonbasic) if name < self._n), None)
-        while unlimited is not None:  # variables that no constraint contains
-            change = self._lines[_OBJECTIVE][unlimited + 1]
-            if change != 0:
-                return Solution("unbounded", self._point(), [], self._ray(unlimited, 1 if change > 0 else -1))
-            self._remove(unlimited)
-            unlimited = next((at for at, name in enumerate(self._nonbasic) if name < self._n), None)
-        at = self._improve(_OBJECTIVE)
-        if at is not None:
-            return Solution("unbounded", self._point(), [], self._ray(at, 1))
-        return Solution("optimal", self._point(), self._multipliers(_OBJECTIVE), [])
+        self._infeasible = self._become_feasible()
+
+    def maximise(self, objective: Vector) -> Solution:
+        """Maximise `objective * x`."""
+        if self._infeasible is not None:
+            return Solution("infeasible", [], self._infeasible, [])
+        line = self._line_of(objective)
+        # A free variable that isn't basic is in no constraint.
+        for at, name in enumerate(self._nonbasic):
+            if name < self._n and (change := line[at + 1]) != 0:
+                return Solution("unbounded", self._point(), [], self._ray(at, 1 if change > 0 else -1))
+        self._lines[_OBJECTIVE] = line
+        unlimited = self._improve(_OBJECTIVE)
+        line = self._lines.pop(_OBJECTIVE)
+        if unlimited is not None:
+            return Solution("unbounded", self._point(), [], self._ray(unlimited, 1))
+        return Solution("optimal", self._point(), self._multipliers(line), [])
+
+    def _line_of(self, objective: Vector) -> Vector:
+        """The objective as a constant plus multiples of the nonbasic variables."""
+        line = [_ZERO] * (len(self._nonbasic) + 1)
+        for variable, factor in enumerate(objective):
+            if factor == 0:
+                continue
+            own = self._lines.get(variable)
+            if own is None:
+                line[self._nonbasic.index(variable) + 1] += factor
+            else:
+                for i, value in enumerate(own):
+                    if value != 0:
+                        line[i] += factor * value
+        return line
 
     def _make_free_variables_basic(self) -> None:
         for variable in range(self._n):
@@ -103,7 +116,7 @@ class _Dictionary:
                 break
             entering = self._entering([-value for value in line])
             if entering is None:
-                return self._multipliers(artificial, sign=-1)
+                return self._multipliers(line, sign=-1)
             leaving = self._leaving(entering, prefer=artificial)
             assert leaving is not None
             self._pivot(leaving, entering)
@@ -168,8 +181,7 @@ class _Dictionary:
             ray[own] = fmpq(sign)
         return ray
 
-    def _multipliers(self, goal: int, sign: int = 1) -> Vector:
-        line = self._lines[goal]
+    def _multipliers(self, line: Vector, sign: int = 1) -> Vector:
         found = [_ZERO] * self._m
         for at, name in enumerate(self._nonbasic):
             if self._n <= name < self._n + self._m:
