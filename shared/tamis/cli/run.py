@@ -81,6 +81,13 @@ def command(
     plan = first_plan(alone)
     found = replay(plan.definitions[0], plan.streams, recordings)
     write_table(_table(found, recordings), output, output_form)
+    if found.exact_only:
+        what = "1 row holds" if found.exact_only == 1 else f"{found.exact_only} rows hold"
+        click.echo(
+            f"{alert.name}: {what} in exact arithmetic and not as computed, because of rounding; no alarm that"
+            " holds exactly is left out",
+            err=True,
+        )
 
 
 def _chosen(catalog: Catalog, name: str | None, source: str) -> AlertDef | DerivedDef:

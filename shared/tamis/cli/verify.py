@@ -50,13 +50,14 @@ def command(
 
     An alarm of the plain join is missed if Tamis has no alarm of the same key (and window) with every tuple
     within its stream's omission interval. An alarm is extra if the plain join doesn't have it. Alarms with
-    late tuples, and alarms that are at the threshold up to rounding, are counted separately; the readings
-    that made others late are named.
+    late tuples, and alarms for which rounding decides (at the threshold), are counted separately; the
+    readings that made others late are named.
 
     Columns of similar() are computed directly from every window. Where Tamis has other values than that, an
     alarm is missed or extra. Alarms for which rounding decides whether a window matches are at the threshold.
 
-    For aggregates of windows, Tamis compares all rows over tuples that are not late. For queries without
+    For aggregates of windows, Tamis compares all rows over tuples that are not late. Rows in which rounding
+    decides HAVING or a value, such as round(avg(x), 2), are at the threshold. For queries without
     time or in application time, it compares all rows and how often each occurs. For aggregates of these
     queries, it compares the last row of each group.
 

@@ -21,7 +21,7 @@ from tamis.evaluation.filter_dispatch import Dispatch
 from tamis.evaluation.key_codes import KeyCodes
 from tamis.evaluation.temporal_join import JoinedColumns, Tuples, combinations
 from tamis.evaluation.window_rows import rows as window_rows
-from tamis.expressions.vectorized.evaluate import evaluate
+from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
 from tamis.omission.exact_ranks import ExactRanks
 from tamis.plan.model import Definition, Entry, StreamPlan, TopicPlan
@@ -36,6 +36,7 @@ class Replay:
     """The alarms of one definition: for each, the row of every input's recording, in order of event time.
 
     `tuples` and `retained` count the usable and the retained rows over the streams that the alert reads.
+    `exact_only` counts the alarms whose condition is false as computed, and may be true in exact arithmetic.
     """
 
     definition: Definition
@@ -44,6 +45,7 @@ class Replay:
     tuples: int
     retained: int
     starts: NDArray[np.int64] | None = None  # of the window of each alarm, where the definition has windows
+    exact_only: int = 0
 
     def __len__(self) -> int:
         return len(next(iter(self.rows.values())))
@@ -102,6 +104,9 @@ def replay(
     starts = None if starts is None else starts[arrived]
     joined = JoinedColumns(definition.inputs, tuples, chosen, definition.window, starts)
     used = {source.stream for source in definition.inputs}
+    condition, exact_only = definition.condition, 0
+    if condition is not None:
+        exact_only = len(arrived) - int(np.count_nonzero(holds(condition, joined, len(arrived))))
     return Replay(
         definition=definition,
         rows={s.alias: order[s.alias][rows] for s, rows in zip(definition.inputs, chosen, strict=True)},
@@ -109,6 +114,7 @@ def replay(
         tuples=sum(len(recordings[name]) for name in used),
         retained=sum(len(_union(definition, name, kept)) for name in used),
         starts=starts,
+        exact_only=exact_only,
     )
 
 

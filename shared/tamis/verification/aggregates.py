@@ -26,10 +26,9 @@ from tamis.recordings.typed import Recording
 from tamis.verification.compare import Verdict
 from tamis.verification.database import register, session
 from tamis.verification.reference import attribute, column_sql, connect, quote, windowed_sql
+from tamis.verification.rounded_values import NEAR, doubt_sql
 
 _SPREADS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
-# Values of rows may differ by this share, since sums may be computed in another order.
-NEAR = 1e-9
 # The error of DuckDB's compensated sums is little more than 2^-52 of the sum of absolute values; that of
 # averages and medians is less.
 _SUMMED = 2.0**-50
@@ -82,7 +81,9 @@ def groups(
 
     Arguments: `holds` is the condition under which a row counts, and `near` that under which rounding decides
     whether it counts. Columns: `k…` of GROUP BY, `v…` of SELECT; `holds`: HAVING is true; `near`: rounding
-    decides HAVING, by the error of the group's own aggregates; `doubtful`: rounding decides which rows count.
+    decides HAVING, by the error of the group's own aggregates; `doubtful`: rounding decides which rows count;
+    `d…`: rounding decides the column of SELECT, and its values may differ by `m…`, or in any way if that is
+    NULL.
     """
     assert query.grouping is not None
     by, having = query.grouping.by, query.grouping.having
@@ -118,6 +119,9 @@ def groups(
 
     outputs = [f"k{i}" for i in range(len(by))]
     outputs += [f"{to_duckdb(one.expr, place)} AS v{i}" for i, one in enumerate(query.select)]
+    for i, one in enumerate(query.select):
+        doubt, most = doubt_sql(one.expr, errors, place) or ("FALSE", "CAST(NULL AS DOUBLE)")
+        outputs += [f"coalesce({doubt}, FALSE) AS d{i}", f"{most} AS m{i}"]
     kept = "TRUE" if having is None else f"coalesce({to_duckdb(having, place)}, FALSE)"
     sure = None if having is None else certain(having, errors=errors)
     near_having = "FALSE" if sure is None else f"NOT coalesce({to_duckdb(sure, place)}, FALSE)"
@@ -255,6 +259,7 @@ def compare_groups(name: str, query: Query, expected: pa.Table, given: pa.Table,
     assert query.grouping is not None
     alike = [f"x.k{i} IS NOT DISTINCT FROM y.k{i}" for i in range(len(query.grouping.by))]
     same = " AND ".join([*alike, *(_equal_sql(i, one.expr.type) for i, one in enumerate(query.select))])
+    decided = [f"holds AND d{i}" for i in range(len(query.select))]
     with session() as connection:
         connection.register("expected", expected)
         connection.register("given", given)
@@ -275,12 +280,16 @@ def compare_groups(name: str, query: Query, expected: pa.Table, given: pa.Table,
             missed=count(missed),
             extra=count(extra),
             late=0,
-            at_threshold=count("expected WHERE near OR doubtful"),
+            at_threshold=count(f"expected WHERE {' OR '.join(['near OR doubtful', *decided])}"),
         )
 
 
 def _equal_sql(number: int, kind: Type) -> str:
-    a, b = f"x.v{number}", f"y.v{number}"
-    if kind is not Type.DOUBLE:
-        return f"{a} IS NOT DISTINCT FROM {b}"
-    return f"({a} IS NOT DISTINCT FROM {b} OR abs({a} - {b}) <= {NEAR!r} * greatest(abs({a}), abs({b})))"
+    a, b, most = f"x.v{number}", f"y.v{number}", f"x.m{number}"
+    equal = f"{a} IS NOT DISTINCT FROM {b}"
+    if not kind.numeric:
+        return f"({equal} OR x.d{number})"
+    if kind is Type.DOUBLE:
+        equal += f" OR abs({a} - {b}) <= {NEAR!r} * greatest(abs({a}), abs({b}))"
+    near = f"{most} IS NULL OR {b} IS NULL OR abs({a} - {b}) <= {most} * {1 + NEAR!r}"
+    return f"({equal} OR x.d{number} AND ({near}))"

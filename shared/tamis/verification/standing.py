@@ -19,7 +19,7 @@ from tamis.expressions.nodes import Type, aliases
 from tamis.expressions.python_functions import calls
 from tamis.query.model import Query
 from tamis.recordings.typed import Recording
-from tamis.verification.aggregates import NEAR, Values, compare_groups, groups, table_of
+from tamis.verification.aggregates import Values, compare_groups, groups, table_of
 from tamis.verification.compare import Verdict
 from tamis.verification.database import register, session
 from tamis.verification.reference import (
@@ -30,6 +30,7 @@ from tamis.verification.reference import (
     near_threshold_sql,
     quote,
 )
+from tamis.verification.rounded_values import NEAR
 
 WITHDRAWN = "_withdrawn"
 _TYPES = {Type.VARCHAR: "VARCHAR", Type.BOOLEAN: "BOOLEAN", Type.DOUBLE: "DOUBLE"}  # all others are BIGINT

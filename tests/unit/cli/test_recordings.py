@@ -230,6 +230,20 @@ def test_verify_counts_late_and_at_threshold_apart(folder: Folder) -> None:
     assert (found["reference_alarms"], found["late"], found["at_threshold"]) == (3, 1, 1)
 
 
+def test_alarms_that_hold_only_in_exact_arithmetic_are_said(folder: Folder) -> None:
+    # 6.8 + 0.2 is computed as 7, and is less.
+    sql = SQL + GAP.replace("a.temp - s.temp > 3", "mod(a.temp + s.temp, 7) > 6.5")
+    inputs = folder.inputs(
+        "station,ts,temp\na,4000000,6.8\na,4100000,1\n", "station,ts,temp\na,4000000,0.2\n"
+    )
+    found = folder.call("run", sql, *inputs)
+    assert len(found.stdout.splitlines()) == 2
+    assert "gap: 1 row holds in exact arithmetic and not as computed" in found.stderr
+    (verdict,) = orjson.loads(folder.call("verify", sql, *inputs, "--json").stdout)
+    counted = {name: verdict[name] for name in ("reference_alarms", "alarms", "missed", "extra", "at_threshold")}
+    assert counted == {"reference_alarms": 0, "alarms": 1, "missed": 0, "extra": 0, "at_threshold": 1}
+
+
 def test_verify_takes_several_files_of_a_stream(folder: Folder) -> None:
     inputs = folder.inputs()
     more = ["--input", f"air={folder.write('more.csv', AIR)}"]

@@ -56,7 +56,7 @@ def _comparisons(expr: Expr) -> Iterator[Call]:
 
 def _error(side: Expr, limit: float, box: Box) -> float:
     """The greatest error of a side whose value is near `limit`; infinity where no bound is known."""
-    if isinstance(side, Call) and side.op in ("abs", "neg", *STEPS):  # a step is far from most values
+    if isinstance(side, Call) and side.op in ("abs", "neg", "mod", *STEPS):  # a step is far from most values
         return _error(side.args[0], limit, box)
     if isinstance(side, Call) and side.op in ("+", "-") and side.type is Type.DOUBLE:
         return sum(_whole_error(arg, box) for arg in side.args)

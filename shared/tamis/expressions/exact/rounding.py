@@ -43,6 +43,7 @@ _EXACT = (OPAQUE, *COMPUTED)
 _MOST_NESTED = 3  # functions that round: the bound of each contains that of its argument twice
 _ROUNDED_ONCE = ("+", "-", "*", "/", "sqrt")
 _ZERO = Literal(0.0, Type.DOUBLE)
+_ANY_INTEGER = Literal(2.0**65, Type.DOUBLE)  # no two integers of 64 bits differ by more
 _UNKNOWN = Literal(None, Type.DOUBLE)  # the bound of an error of which nothing is known
 # Recognised by its identity: the second argument of a GREATEST that keeps the divisor of a bound from being
 # negative.
@@ -74,9 +75,11 @@ def certain(
     return conjunction(found)
 
 
-def bound(expr: Expr) -> Expr | None:
-    """An upper bound of |computed - exact| of the number `expr`; None if that is always 0."""
-    return _bound(expr, {})
+def bound(expr: Expr, errors: Mapping[Expr, Expr] | None = None) -> Expr | None:
+    """An upper bound of |computed - exact| of the number `expr`; None if that is always 0. `errors` as in
+    `certain`.
+    """
+    return _bound(expr, dict(errors or {}))
 
 
 def _margin(margin: Margin) -> Expr:
@@ -144,7 +147,7 @@ def _bound(expr: Expr, known: dict[Expr, Expr], *, converted: bool = False) -> E
         case "least" | "greatest":
             return _sum(*parts) if any(part is not None for part in parts) else None
         case "mod":
-            return _UNKNOWN if any(part is not None for part in parts) else None
+            return _remainder(expr, parts)
         case "+" | "-":
             return _sum(*parts, _last_error(expr))
         case "*":
@@ -201,6 +204,22 @@ def _quotient(expr: Call, parts: list[Expr | None]) -> Expr:
     return _sum(moved, _last_error(expr), _double(_UNDERFLOW))
 
 
+def _remainder(expr: Call, parts: list[Expr | None]) -> Expr | None:
+    """The error bound of MOD: that of the number, if all numbers within its error have the same quotient, and
+    otherwise twice the size of the divisor.
+    """
+    (x, y), (a, b) = expr.args, parts
+    if a is None and b is None:
+        return None
+    if a is None or b is not None:
+        return _UNKNOWN
+    # Wider by the rounding of the ends and of the quotients.
+    reach = _sum(a, _times(4 * _OPERATION, _sum(_size(x), a)), _double(_UNDERFLOW))
+    x, y = _as_double(x), _as_double(y)
+    low, high = (call("trunc", call("/", call(op, x, reach), y)) for op in ("-", "+"))
+    return call("case", call("=", low, high), _sum(a, _last_error(x)), _times(2.0, _size(y)))
+
+
 def _power(expr: Call, parts: list[Expr | None]) -> Expr:
     (x, y), (a, b) = expr.args, parts
     exponent = _size(y) if b is None else call("+", _size(y), b)
@@ -218,8 +237,9 @@ def _integer(expr: Expr, known: dict[Expr, Expr]) -> Expr | None:
         return None
     if expr.op in STEPS:
         return _step(expr, known)
-    exact = all(_bound(arg, known) is None for arg in expr.args if arg.type is not Type.BOOLEAN)
-    return None if exact else _UNKNOWN
+    parts = [_bound(arg, known) for arg in expr.args if arg.type is not Type.BOOLEAN]
+    exact = conjunction(tuple(call("=", part, _ZERO) for part in parts if part is not None))
+    return None if exact is None else call("case", exact, _ZERO, _ANY_INTEGER)
 
 
 def _step(expr: Call, known: dict[Expr, Expr]) -> Expr | None:
