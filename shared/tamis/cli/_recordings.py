@@ -137,10 +137,12 @@ def _warn(stream: str, recording: Recording) -> None:
     if recording.refused:
         what, them = ("row", "it") if recording.refused == 1 else ("rows", "them")
         click.echo(
-            f"stream {stream}: {recording.refused} {what} left out; an edge would send {them} to the dead "
-            "letters (outside the domain, not finite, or NULL in a NOT NULL column)",
+            f"stream {stream}: {recording.refused} {what} left out; an edge would send {them} to the dead letters",
             err=True,
         )
+        for one in recording.refusals:
+            more = f" (the first of {one.rows} rows)" if one.rows > 1 else ""
+            click.echo(f"  {one.where}: {one.reason}{more}", err=True)
 
 
 def _unknown(stream: str, catalog: Catalog) -> str:

@@ -9,15 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tamis.analysis.domains import domain_check
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
-from tamis.expressions.vectorized.evaluate import evaluate
-from tamis.expressions.vectors import Columns, Mask, Vector
+from tamis.expressions.vectors import Mask, Vector
 from tamis.query.model import StreamDef
 from tamis.recordings.files import Format, read_rows
 from tamis.recordings.implausible_times import implausibility
 from tamis.recordings.late_readings import LateCause, late_cause
+from tamis.recordings.refusals import Refusal, refusals
 from tamis.recordings.rows import Rows
 from tamis.recordings.time_units import PER_SECOND, TimeUnit
 from tamis.recordings.values import Values, iso_text, values_of
@@ -49,6 +48,7 @@ class Recording:
     ] = ()  # for each file with late tuples, the reading that made most of them late
     # In verification, the tuples for which rounding decides which pattern is similar.
     uncertain: Mask | None = None
+    refusals: tuple[Refusal, ...] = ()  # the reasons why rows were refused
 
     def __len__(self) -> int:
         return len(self.late)
@@ -78,7 +78,8 @@ def read_recording(
     the one that the stream declares, or microseconds.
 
     Raises InputError for a missing column, or a value that isn't of its column's type. A row outside the
-    domain, with a number that isn't finite, or with NULL in a NOT NULL column is left out and counted.
+    domain, with a number that isn't finite, or with NULL in a NOT NULL column is left out, and the reasons
+    are kept.
     """
     unit = unit or stream.time_unit or "us"
     parts = [_read(stream, path, form, unit) for path in paths]
@@ -104,21 +105,35 @@ def read_recording(
         unit,
         tuple(one for part in parts for one in part.implausible_times),
         tuple(one for part in parts for one in part.late_causes),
+        refusals=tuple(one for part in parts for one in part.refusals),
     )
 
 
 def _read(stream: StreamDef, path: str, form: Format | None, unit: TimeUnit) -> Recording:
     rows = read_rows(path, form)
     found = {column.name: values_of(rows, column.name, column.type, unit) for column in stream.columns}
-    keep = _usable(stream, found, len(rows))
+    refused, reasons = refusals(stream, rows, found)
+    keep = ~refused
     columns = {name: values.vector.take(keep) for name, values in found.items()}
     given = {name: v.given.filter(pa.array(keep)) for name, v in found.items() if v.given is not None}
     order = _order(rows, keep) if ORDER in rows.names else None
     said = None if stream.time is None else _implausibility(found[stream.time], unit)
     implausible_times = () if said is None else (f"{rows.where}: {said}",)
-    late, refused = _late(stream, columns), int((~keep).sum())
+    late = _late(stream, columns)
     late_causes = _late_causes(stream, columns, late, rows, np.flatnonzero(keep))
-    return Recording(stream, columns, late, given, refused, order, (), unit, implausible_times, late_causes)
+    return Recording(
+        stream,
+        columns,
+        late,
+        given,
+        int(refused.sum()),
+        order,
+        (),
+        unit,
+        implausible_times,
+        late_causes,
+        refusals=reasons,
+    )
 
 
 def _late_causes(
@@ -163,22 +178,6 @@ def _concat_given(parts: Sequence[pa.ChunkedArray], ticks: Vector) -> pa.Chunked
     if len({part.type for part in parts}) == 1:
         return pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
     return pa.chunked_array([iso_text(pa.array(ticks.data, mask=ticks.null))])
-
-
-def _usable(stream: StreamDef, found: Mapping[str, Values], rows: int) -> Mask:
-    keep = np.ones(rows, np.bool_)
-    columns: Columns = {("", name): values.vector for name, values in found.items()}
-    for column in stream.columns:
-        keep &= ~found[column.name].unusable
-        null = found[column.name].vector.null
-        if null is not None and (column.not_null or column.name == stream.time):
-            keep &= ~null
-        check = domain_check(column)
-        if check is not None:
-            verdict = evaluate(check, columns, rows)
-            # A CHECK fails only where it is false: NULL passes, as in SQL.
-            keep &= verdict.data if verdict.null is None else verdict.data | verdict.null
-    return keep
 
 
 def _late(stream: StreamDef, columns: Mapping[str, Vector]) -> Mask:

@@ -119,8 +119,8 @@ def groups(
 
     outputs = [f"k{i}" for i in range(len(by))]
     outputs += [f"{to_duckdb(one.expr, place)} AS v{i}" for i, one in enumerate(query.select)]
-    for i, one in enumerate(query.select):
-        doubt, most = doubt_sql(one.expr, errors, place) or ("FALSE", "CAST(NULL AS DOUBLE)")
+    for i, output in enumerate(query.select):
+        doubt, most = doubt_sql(output.expr, errors, place) or ("FALSE", "CAST(NULL AS DOUBLE)")
         outputs += [f"coalesce({doubt}, FALSE) AS d{i}", f"{most} AS m{i}"]
     kept = "TRUE" if having is None else f"coalesce({to_duckdb(having, place)}, FALSE)"
     sure = None if having is None else certain(having, errors=errors)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tamis.expressions.nodes import Type
+from tamis.expressions.sql_text import to_sql
 from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
@@ -154,8 +155,8 @@ class Decoder:
                 accuse(
                     np.flatnonzero(outside & ~bad),
                     Reason.OUT_OF_DOMAIN,
-                    lambda row, name=column.name, values=values: (
-                        f"{name}: {values[row]!r:.80} fails the column's CHECK"
+                    lambda row, name=column.name, values=values, check=column.check: (
+                        f"{name}: {values[row]!r:.80} is outside of the column's domain, {to_sql(check):.200}"
                     ),
                 )
         times = np.zeros(n, np.int64) if stream.time is None else columns[stream.time].data

@@ -65,7 +65,11 @@ def _rows(table: TableDef, path: str, _version: tuple[int, int, int]) -> Recordi
     found = read_recording(StreamDef(table.name, table.columns, None, 0), [path], form)
     if found.refused:
         hint = "mend the rows, or the CHECK and NOT NULL of the table"
-        raise InputError(f"{found.refused} rows violate the declaration of the table", where=where, hint=hint)
+        what = "1 row violates" if found.refused == 1 else f"{found.refused} rows violate"
+        first = found.refusals[0]
+        raise InputError(
+            f"{what} the declaration of the table: {first.where}: {first.reason}", where=where, hint=hint
+        )
     if len(found) > MOST_ROWS:
         hint = "keep what the queries need, or send its rows as a stream"
         raise InputError(f"the file has more than {MOST_ROWS} rows", where=where, hint=hint)
