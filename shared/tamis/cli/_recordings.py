@@ -137,7 +137,8 @@ def _warn(stream: str, recording: Recording) -> None:
     if recording.refused:
         what, them = ("row", "it") if recording.refused == 1 else ("rows", "them")
         click.echo(
-            f"stream {stream}: {recording.refused} {what} left out; an edge would send {them} to the dead letters",
+            f"stream {stream}: {recording.refused} {what} left out; an edge would send {them} to the dead"
+            " letters",
             err=True,
         )
         for one in recording.refusals:

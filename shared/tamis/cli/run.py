@@ -84,8 +84,8 @@ def command(
     if found.exact_only:
         what = "1 row holds" if found.exact_only == 1 else f"{found.exact_only} rows hold"
         click.echo(
-            f"{alert.name}: {what} in exact arithmetic and not as computed, because of rounding; no alarm that"
-            " holds exactly is left out",
+            f"{alert.name}: {what} in exact arithmetic and not as computed, because of rounding; no alarm"
+            " that holds exactly is left out",
             err=True,
         )
 

@@ -27,9 +27,7 @@ class Refusal:
     rows: int
 
 
-def refusals(
-    stream: StreamDef, rows: Rows, found: Mapping[str, Values]
-) -> tuple[Mask, tuple[Refusal, ...]]:
+def refusals(stream: StreamDef, rows: Rows, found: Mapping[str, Values]) -> tuple[Mask, tuple[Refusal, ...]]:
     """The mask of the rows of a file that an edge would refuse, and the reasons. A row counts for the first
     reason in the order of the columns.
     """

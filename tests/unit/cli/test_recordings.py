@@ -240,7 +240,9 @@ def test_alarms_that_hold_only_in_exact_arithmetic_are_said(folder: Folder) -> N
     assert len(found.stdout.splitlines()) == 2
     assert "gap: 1 row holds in exact arithmetic and not as computed" in found.stderr
     (verdict,) = orjson.loads(folder.call("verify", sql, *inputs, "--json").stdout)
-    counted = {name: verdict[name] for name in ("reference_alarms", "alarms", "missed", "extra", "at_threshold")}
+    counted = {
+        name: verdict[name] for name in ("reference_alarms", "alarms", "missed", "extra", "at_threshold")
+    }
     assert counted == {"reference_alarms": 0, "alarms": 1, "missed": 0, "extra": 0, "at_threshold": 1}
 
 

@@ -29,7 +29,11 @@ GOOD = "1,2024-01-01T00:00:00Z,1,1"
         ("1,2024-01-01T00:00:00Z,1,", "y", "NULL in a NOT NULL column"),
         ("1,,1,1", "ts", "NULL in the event time"),
         ("1,2024-01-01T00:00:00Z,nan,1", "x", "nan is not a finite number"),
-        ("3000000000,2024-01-01T00:00:00Z,1,1", "k", "3000000000 is outside of INT, -2147483648 to 2147483647"),
+        (
+            "3000000000,2024-01-01T00:00:00Z,1,1",
+            "k",
+            "3000000000 is outside of INT, -2147483648 to 2147483647",
+        ),
     ],
 )
 def test_the_reason_is_the_true_one(tmp_path: Path, row: str, column: str, reason: str) -> None:

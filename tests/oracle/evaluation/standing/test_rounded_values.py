@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.evaluation.standing.window_aggregates.recording_run import run_windowed
 from tamis.expressions.nodes import Type
@@ -15,7 +16,6 @@ from tamis.expressions.vectors import Vector
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import compare_windowed_groups, with_group_keys
-from tests.oracle.random_cases import SEED, also_long, cases
 
 STREAM = "CREATE STREAM s (ts TIMESTAMP, y DOUBLE, n INT, WATERMARK FOR ts AS ts);"
 # Each has a step, a choice or a difference, and its values have an error.

@@ -68,7 +68,11 @@ POISON = [
     ({**GOOD, "ts": 2**62}, Reason.OUT_OF_DOMAIN, "is it in us?"),
     ({**GOOD, "ts": -(2**63)}, Reason.OUT_OF_DOMAIN, "is it in us?"),
     ({**GOOD, "ts": "9999-01-01"}, Reason.OUT_OF_DOMAIN, "outside of the range of event times"),
-    ({**GOOD, "temp": 70.5}, Reason.OUT_OF_DOMAIN, "temp: 70.5 is outside of the column's domain, temp >= -60"),
+    (
+        {**GOOD, "temp": 70.5},
+        Reason.OUT_OF_DOMAIN,
+        "temp: 70.5 is outside of the column's domain, temp >= -60",
+    ),
     (b'{"station":"a","ts":1,"ok":true,"temp":NaN}', Reason.NOT_A_NUMBER, "NaN is no JSON number"),
     (b'{"station":"a","ts":1,"ok":true,"temp":-Infinity}', Reason.NOT_A_NUMBER, "-Infinity"),
     ({**GOOD, "site": "x" * MAX_READING}, Reason.TOO_LARGE, "bytes; the limit is"),
