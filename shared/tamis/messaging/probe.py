@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -14,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from tamis.messaging.authorization import RightsCheck
 from tamis.messaging.connection import AUTHENTICATION_FAILED, Connection
 from tamis.settings import KafkaSettings
+from tamis.telemetry.background_thread import BackgroundThread
 from tamis.telemetry.health import Health
 from tamis.telemetry.logs import get_logger
 
@@ -25,7 +25,7 @@ TIMEOUT_SECONDS = 4.0  # of one question
 AWAY_SECONDS = 30.0
 
 
-class KafkaProbe:
+class KafkaProbe(BackgroundThread):
     """Sets the check `kafka` of a service's health, in its own thread, until it is closed.
 
     A broker that is away counts only after `away` seconds, since services survive a short absence. A rejected
@@ -43,6 +43,7 @@ class KafkaProbe:
         away: float = AWAY_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__("kafka-probe", TIMEOUT_SECONDS + 1)
         self._health, self._away, self._clock = health, away, clock
         self._planned = planned
         self._connection = Connection.of(settings.client_config())
@@ -51,18 +52,6 @@ class KafkaProbe:
         self._rights = RightsCheck(self._client, settings, service) if service else None
         self._answered_at = clock()
         self._reported: str | None = None
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="kafka-probe", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._closing.set()
-        self._thread.join(TIMEOUT_SECONDS + 1)
 
     def look(self) -> None:
         """Ask the broker once, and report the outcome to the health."""
@@ -80,10 +69,10 @@ class KafkaProbe:
         self._answered_at = self._clock()
         self._report(str(missing) if missing else None)
 
-    def _run(self) -> None:
-        while not self._closing.is_set():
+    def _run(self, closing: threading.Event) -> None:
+        while not closing.is_set():
             self.look()
-            self._closing.wait(PERIOD_SECONDS)
+            closing.wait(PERIOD_SECONDS)
 
     def _report(self, reason: str | None) -> None:
         self._health.check("kafka", reason)

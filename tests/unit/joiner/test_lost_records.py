@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from tamis.errors import UnavailableError
@@ -62,11 +64,12 @@ def test_lost_records_are_not_counted_again_after_kafka_was_away(monkeypatch: py
 
         def poll(self, _: float = 0.0) -> list[object]:
             if len(turns) > 6:
-                monitor._closing.set()
+                closing.set()
             raise UnavailableError("Kafka is away")
 
+    closing = threading.Event()
     monkeypatch.setattr(kafka_monitor, "TopicReader", Away)
     monitor = KafkaMonitor(KafkaSettings(), metrics, Health(), partitions=1, read_from=lambda: {T: {0: 10}})
-    monitor._run()
+    monitor._run(closing)
     assert len(turns) > 6
     assert counted(metrics) == 4

@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
-from types import TracebackType
-from typing import Self
 
 from confluent_kafka import KafkaException
 
@@ -17,6 +15,7 @@ from tamis.messaging.topic_reader import Record, TopicReader
 from tamis.plan.model import Plan
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics, get_logger
+from tamis.telemetry.background_thread import BackgroundThread
 from tamis_joiner.monitoring.lost_records import LostRecords, Offsets, least_offsets
 from tamis_joiner.monitoring.state_metrics import StateMetrics
 
@@ -29,7 +28,7 @@ PAUSE_SECONDS = 2.0
 LOST_RECORDS_SECONDS = 10.0
 
 
-class KafkaMonitor:
+class KafkaMonitor(BackgroundThread):
     """The monitor. Its thread runs while the context is open. `read_from` returns the offsets from which the
     last batch read; `partitions` is the partition count that a plan must have.
     """
@@ -43,31 +42,20 @@ class KafkaMonitor:
         partitions: int,
         read_from: Callable[[], Offsets],
     ) -> None:
+        super().__init__("kafka-monitor", 3.0)
         self._kafka, self._health = kafka, health
         self._partitions, self._read_from = partitions, read_from
         self.state = StateMetrics(metrics)
         self._lost = LostRecords(metrics)
         self.topics: tuple[str, ...] = ()  # the stream topics of the newest plan
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="kafka-monitor", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._closing.set()
-        self._thread.join(timeout=3.0)
-
-    def _run(self) -> None:
-        while not self._closing.is_set():
+    def _run(self, closing: threading.Event) -> None:
+        while not closing.is_set():
             try:
-                self.follow(self._closing)
+                self.follow(closing)
             except (TamisError, KafkaException) as error:
                 log.warning("the metrics of the state can't be updated", reason=str(error))
-                self._closing.wait(PAUSE_SECONDS)
+                closing.wait(PAUSE_SECONDS)
 
     def follow(self, closing: threading.Event) -> None:
         """Read the topics from their beginning, then follow them until `closing` is set. Raises TamisError or

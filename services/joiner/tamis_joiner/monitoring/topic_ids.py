@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
@@ -15,6 +14,7 @@ from tamis.errors import UnavailableError
 from tamis.messaging.connection import Connection
 from tamis.messaging.topics import JOINER_PATTERN
 from tamis.settings import KafkaSettings
+from tamis.telemetry.background_thread import BackgroundThread
 
 REQUEST_SECONDS = 5.0
 PERIOD_SECONDS = 2.0
@@ -24,26 +24,15 @@ _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 _PATTERN = re.compile(JOINER_PATTERN)
 
 
-class TopicIds:
+class TopicIds(BackgroundThread):
     """Asks Kafka for the ids. While the context is open, a thread asks every few seconds."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
+        super().__init__("topic-ids", REQUEST_SECONDS + 1)
         self._connection = Connection.of(kafka.client_config())
         config: dict[str, Any] = {**kafka.client_config(), "error_cb": self._connection}
         self._client = AdminClient(config)
         self.newest: dict[str, str] = {}  # the last answer
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="topic-ids", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._closing.set()
-        self._thread.join(REQUEST_SECONDS + 1)
 
     def ask(self) -> dict[str, str]:
         """The ids by topic. Raises UnavailableError if Kafka doesn't answer."""
@@ -59,8 +48,8 @@ class TopicIds:
         self.newest = {name: topic_id for name, topic_id in found.items() if topic_id != _NO_ID}
         return self.newest
 
-    def _run(self) -> None:
-        while not self._closing.wait(PERIOD_SECONDS):
+    def _run(self, closing: threading.Event) -> None:
+        while not closing.wait(PERIOD_SECONDS):
             # The probe of Kafka reports that Kafka is away.
             with suppress(UnavailableError):
                 self.ask()
