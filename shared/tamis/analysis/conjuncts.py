@@ -16,7 +16,6 @@ from tamis.analysis.implied_predicates import Implied, implied_predicates
 from tamis.analysis.time_conditions import (
     bounds_of,
     intersect,
-    is_time,
     mentions_time,
     window_bounds,
 )
@@ -27,6 +26,7 @@ from tamis.expressions.python_functions import UNKNOWN, calls, shapes_of
 from tamis.expressions.sql_text import to_sql
 from tamis.expressions.vectorized.evaluate import holds
 from tamis.plan.model import TimeBound
+from tamis.query.linear_times import is_time
 from tamis.query.model import Catalog, Conjunct, Query, StreamDef, Window, same_window
 
 

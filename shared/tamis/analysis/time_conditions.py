@@ -7,68 +7,12 @@ later code needs open ends.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 
-from tamis.expressions.nodes import (
-    COMPARISONS,
-    COMPUTED,
-    FLIPPED,
-    Call,
-    Column,
-    Expr,
-    Literal,
-)
+from tamis.expressions.nodes import COMPUTED, Column, Expr, Literal
 from tamis.plan.model import TimeBound
+from tamis.query.linear_times import difference_limits, is_time
 from tamis.query.model import Window
-
-
-@dataclass(frozen=True)
-class LinearTime:
-    """sum of coefficients[alias] * t_alias, plus `offset` microseconds."""
-
-    coefficients: Mapping[str, int]
-    offset: int
-
-
-def is_time(column: Column, times: Mapping[str, str]) -> bool:
-    """Tell if `column` is the event time of its source; `times` maps an alias to its stream's time column."""
-    return times.get(column.alias) == column.name
-
-
-def linear(expr: Expr, times: Mapping[str, str]) -> LinearTime | None:
-    """`expr` as a linear form of event times; None if it isn't one."""
-    if isinstance(expr, Column):
-        return LinearTime({expr.alias: 1}, 0) if is_time(expr, times) else None
-    if isinstance(expr, Literal):
-        if expr.type.integral and isinstance(expr.value, int) and not isinstance(expr.value, bool):
-            return LinearTime({}, expr.value)
-        return None
-    if expr.op == "neg":
-        part = linear(expr.args[0], times)
-        return _scaled(part, -1) if part else None
-    if expr.op not in ("+", "-", "*") or not expr.type.integral:
-        return None
-    left, right = (linear(arg, times) for arg in expr.args)
-    if left is None or right is None:
-        return None
-    if expr.op == "*":
-        if left.coefficients and right.coefficients:
-            return None
-        factor, form = (right, left) if left.coefficients else (left, right)
-        return _scaled(form, factor.offset)
-    return _sum(left, _scaled(right, -1) if expr.op == "-" else right)
-
-
-def _scaled(form: LinearTime, factor: int) -> LinearTime:
-    return LinearTime({a: c * factor for a, c in form.coefficients.items() if factor}, form.offset * factor)
-
-
-def _sum(left: LinearTime, right: LinearTime) -> LinearTime:
-    total = dict(left.coefficients)
-    for alias, coefficient in right.coefficients.items():
-        total[alias] = total.get(alias, 0) + coefficient
-    return LinearTime({a: c for a, c in total.items() if c}, left.offset + right.offset)
 
 
 def bounds_of(expr: Expr, times: Mapping[str, str]) -> tuple[TimeBound, ...] | None:
@@ -76,49 +20,8 @@ def bounds_of(expr: Expr, times: Mapping[str, str]) -> tuple[TimeBound, ...] | N
 
     None if it isn't a conjunction of difference bounds between two sources.
     """
-    if not isinstance(expr, Call) or expr.op not in COMPARISONS or expr.op == "!=":
-        return None
-    left, right, op = expr.args[0], expr.args[1], expr.op
-    if isinstance(right, Call) and right.op == "abs":
-        left, right, op = right, left, FLIPPED[op]
-    if isinstance(left, Call) and left.op == "abs":
-        inner, limit = linear(left.args[0], times), linear(right, times)
-        if inner is None or limit is None or limit.coefficients or op in (">", ">="):
-            return None
-        most = limit.offset - (op == "<")
-        if op == "=" and most != 0:
-            return None
-        return _bound(inner, -most, most)
-    first, second = linear(left, times), linear(right, times)
-    if first is None or second is None:
-        return None
-    form = _sum(first, _scaled(second, -1))
-    match op:
-        case "=":
-            return _bound(form, 0, 0)
-        case "<" | "<=":
-            return _bound(form, None, -(op == "<"))
-        case _:
-            return _bound(form, int(op == ">"), None)
-
-
-def _bound(form: LinearTime, lo: int | None, hi: int | None) -> tuple[TimeBound, ...] | None:
-    """lo <= form <= hi as a bound; None if the form isn't k * (t_left - t_right) + offset."""
-    if len(form.coefficients) != 2 or sum(form.coefficients.values()) != 0:
-        return None
-    left, right = sorted(form.coefficients)
-    factor = form.coefficients[left]
-    lo, hi = (None if end is None else end - form.offset for end in (lo, hi))
-    if factor < 0:
-        lo, hi, factor = (None if hi is None else -hi), (None if lo is None else -lo), -factor
-    return (
-        TimeBound(
-            left,
-            right,
-            None if lo is None else -(-lo // factor),
-            None if hi is None else hi // factor,
-        ),
-    )
+    found = difference_limits(expr, times)
+    return None if found is None else (TimeBound(found.left, found.right, found.lo, found.hi),)
 
 
 def intersect(bounds: list[TimeBound], order: tuple[str, ...]) -> tuple[TimeBound, ...]:

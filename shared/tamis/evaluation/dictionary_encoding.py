@@ -35,6 +35,15 @@ class DictionaryEncoder:
                 known[value] = len(known)
         return np.fromiter(map(known.__getitem__, values), np.int64, len(values))
 
+    def find(self, values: Sequence[Any]) -> Codes:
+        """The codes of hashable values, -1 for values that have none.
+
+        >>> DictionaryEncoder(["x"]).find(["y", "x"]).tolist()
+        [-1, 0]
+        """
+        known = self._codes
+        return np.fromiter((known.get(value, -1) for value in values), np.int64, len(values))
+
     def values(self) -> list[Any]:
         """All values, in the order of their codes."""
         return list(self._codes)

@@ -14,6 +14,7 @@ from tamis.errors import NotAcceptedError
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, conjunction
 from tamis.plan.model import GREATEST, Input, Kept, StandingQuery, sayable
 from tamis.plan.omission import Omission, bare
+from tamis.planning.candidate_filters import candidate_filters
 from tamis.planning.explain import explain
 from tamis.planning.self_contained import self_contained
 from tamis.query.computed_columns import meaning
@@ -34,7 +35,9 @@ _NOTHING = "no omission: a standing query counts every tuple"
 def is_standing(definition: AlertDef | DerivedDef, catalog: Catalog) -> bool:
     """True if a query keeps synopses in place of tuples."""
     query = definition.query
-    return query.timeless or query.grouping is not None or runs_in_time(definition, catalog)
+    if query.timeless or query.grouping is not None or query.asof:
+        return True
+    return runs_in_time(definition, catalog)
 
 
 @dataclass(frozen=True)
@@ -186,6 +189,9 @@ def _feed(
 
 def _filter(query: Query, alias: str, known: set[str]) -> Expr | None:
     """The conditions on one source alone; a tuple that fails them is never counted."""
+    join = next((one for one in query.asof if one.alias == alias), None)
+    if join is not None:
+        return bare(conjunction(candidate_filters(query, join)))
     parts = [
         part
         for conjunct in query.conjuncts
@@ -206,6 +212,9 @@ def _parts(query: Query) -> Iterator[Expr]:
     """Every expression of a query over its sources."""
     yield from (conjunct.expr for conjunct in query.conjuncts)
     yield from (output.expr for output in query.select)
+    for join in query.asof:
+        yield from (column for pair in join.keys for column in pair)
+        yield from (conjunct.expr for conjunct in join.filters)
     if query.grouping is not None:
         yield from (meaning(column, query) for column in query.grouping.by)
         read = (column for one in query.grouping.aggregates for column in (one.column, one.order))
@@ -232,6 +241,9 @@ def _partition(query: Query, catalog: Catalog) -> tuple[tuple[Column, ...], ...]
         times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
         parts = (part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr))
         equalities = tuple(found for part in parts if (found := key_equality(part, times)) is not None)
+        if query.asof:
+            # Conditions of WHERE apply to tuples that are already chosen.
+            equalities = tuple(pair for join in query.asof for pair in join.keys)
         groups = classes(equalities)
     chosen = [
         one

@@ -253,6 +253,27 @@ class Grouping:
 
 
 @dataclass(frozen=True)
+class AsOfJoin:
+    """ASOF JOIN: a tuple of the first source joins the last tuple of `alias` before it.
+
+    Candidates are the tuples of `alias` that pass `filters` and agree in all `keys`: pairs of a column of an
+    earlier source and a column of `alias`. They lie at least `least` microseconds (0 or more) before the
+    tuple. The candidate with the greatest event time is chosen. If it lies more than `most` microseconds
+    before the tuple, or if there is none, the columns of `alias` are NULL (`outer`), or there is no row.
+
+    Several candidates of the greatest event time are compared column by column, in the order of the stream,
+    over the columns that the query reads; NULL comes first. The greatest is chosen.
+    """
+
+    alias: str
+    keys: tuple[tuple[Column, Column], ...]
+    least: int
+    most: int | None = None
+    outer: bool = False
+    filters: tuple[Conjunct, ...] = ()
+
+
+@dataclass(frozen=True)
 class Query:
     """A conjunctive query over sources. The parser refuses what Tamis doesn't support.
 
@@ -267,6 +288,10 @@ class Query:
     A union has `members`, all of their sources, and no conjuncts; its columns have the names of the first
     member. A timeless query with a `grouping` has a row for each change of a group's row. A grouping over
     the windows of one stream has a row for each window and group.
+
+    A query with `asof` has one such join for each source but the first, in their order. All of its streams
+    have event time. It has no windows, grouping or members, and isn't distinct. Its conjuncts apply to the
+    joined tuples.
     """
 
     sources: tuple[Source, ...]
@@ -278,6 +303,7 @@ class Query:
     members: tuple[Query, ...] = ()
     in_time: bool = False
     watched: tuple[StreamDef, ...] = ()  # the watched streams among its sources' streams
+    asof: tuple[AsOfJoin, ...] = ()
 
     @property
     def window(self) -> Window | None:

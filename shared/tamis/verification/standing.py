@@ -20,6 +20,7 @@ from tamis.expressions.python_functions import calls
 from tamis.query.model import Query
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import Values, compare_groups, groups, table_of
+from tamis.verification.asof_joins import asof_tables, create_matches
 from tamis.verification.compare import Verdict
 from tamis.verification.database import register, session
 from tamis.verification.reference import (
@@ -55,6 +56,8 @@ def compare_standing(
                 connection.execute(
                     f"DELETE FROM {quote(one)} WHERE {attribute(stream.time)} > {stream.until}"
                 )
+        if query.asof:
+            create_matches(connection, query, recordings)
         if query.grouping is not None:
             joined, holds, near = _joined(query)
             expected = groups(connection, query, joined, holds, near)
@@ -72,7 +75,7 @@ def _joined(query: Query) -> tuple[str, str, str]:
     close = [near_threshold_sql([c.expr] if len(aliases(c.expr)) > 1 else []) for c in query.conjuncts]
     # A condition that passes only by rounding needn't hold, so nothing follows from it.
     held = [c.expr for c, near in zip(query.conjuncts, close, strict=True) if near == "FALSE"]
-    tables, ties = bucketed_tables(query, held, {})
+    tables, ties = ([asof_tables(query)], []) if query.asof else bucketed_tables(query, held, {})
     near = " OR ".join(dict.fromkeys(one for one in close if one != "FALSE")) or "FALSE"
     either = [c if n == "FALSE" else f"({c} OR {n})" for c, n in zip(conditions, close, strict=True)]
     holds = " AND ".join(conditions) if near != "FALSE" else "TRUE"

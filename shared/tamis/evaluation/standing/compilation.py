@@ -10,6 +10,7 @@ from tamis.errors import InputError
 from tamis.evaluation.standing.application_time.query import ApplicationTimeQuery
 from tamis.evaluation.standing.contract import StandingEvaluator
 from tamis.evaluation.standing.distinct_rows import DistinctRows
+from tamis.evaluation.standing.latest_values.query import LatestValues
 from tamis.evaluation.standing.timeless.groups import Groups
 from tamis.evaluation.standing.timeless.rows import SelectProjectJoin
 from tamis.evaluation.standing.timeless.unions import Union
@@ -46,6 +47,8 @@ def compile_query(query: Query, catalog: Catalog) -> StandingEvaluator | None:
     """The standing query of a query, with empty state; None for a join by time."""
     if query.timeless:
         return _timeless(query, catalog)
+    if query.asof:
+        return LatestValues(query, catalog)
     if query.grouping is not None:
         return WindowedGroups(query, catalog)
     if query.in_time or open_ended(query, catalog):

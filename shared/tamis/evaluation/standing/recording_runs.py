@@ -12,6 +12,9 @@ from tamis.evaluation.standing.window_aggregates.recording_run import run_window
 from tamis.query.model import Catalog, Query
 from tamis.recordings.typed import Recording
 
+# Columns are joined by compiled code, which is fast only over many tuples at once.
+_LARGE_BATCH = 65_536
+
 
 def run_recordings(query: Query, catalog: Catalog, recordings: Mapping[str, Recording]) -> RecordedRun:
     """All rows of a query that keeps synopses. `recordings` must be those of its streams."""
@@ -20,4 +23,8 @@ def run_recordings(query: Query, catalog: Catalog, recordings: Mapping[str, Reco
         return run_windowed(query, catalog, recordings[source.stream])
     standing = compile_query(query, catalog)
     assert standing is not None, "every query that keeps synopses is a standing query"
-    return (run_timeless if query.timeless else run_in_application_time)(standing, recordings)
+    if query.timeless:
+        return run_timeless(standing, recordings)
+    if query.asof:
+        return run_in_application_time(standing, recordings, _LARGE_BATCH)
+    return run_in_application_time(standing, recordings)

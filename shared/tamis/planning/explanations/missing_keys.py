@@ -33,6 +33,9 @@ def _warnings(query: Query, catalog: Catalog) -> Iterator[str]:
     times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
     mentioned: set[tuple[str, str]] = set()
     group = {alias: alias for alias in (source.alias for source in query.sources)}
+    for join in query.asof:
+        for left, right in join.keys:
+            _connect(group, left.alias, right.alias)
     for conjunct in query.conjuncts:
         for part in flatten_and(conjunct.expr):
             pair = key_equality(part, times)

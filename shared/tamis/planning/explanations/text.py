@@ -7,7 +7,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from tamis.bounded import windows
+from tamis.bounded import latest_values, windows
 from tamis.bounded.memory import Memory
 from tamis.bounded.timeless.proof import Growth
 from tamis.durations import seconds
@@ -134,7 +134,7 @@ def _memory(memory: Memory, verbose: bool, told: str) -> Iterator[str]:
         for sentence in _sentences(memory.reason) if memory.reason != told else ():
             yield from _wrapped(sentence, "    ")
         if memory.bound != 0 and verbose:
-            described = memory.theorem in (TIME_BOUNDED, windows.WINDOWED)
+            described = memory.theorem in (TIME_BOUNDED, windows.WINDOWED, latest_values.LATEST)
             rule = memory.theorem if described else f"bound ({memory.theorem})"
             yield from _wrapped(f"{rule}: {memory.formula}", "    ")
     what = "have a number" if memory.verdict == "bounded" else "be bounded"

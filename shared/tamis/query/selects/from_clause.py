@@ -16,6 +16,7 @@ from tamis.query.context import Context
 from tamis.query.model import Conjunct, DerivedDef, Source, StreamDef, TableDef
 from tamis.query.names import suggest
 from tamis.query.selects import windows
+from tamis.query.selects.asof import asof_clause
 from tamis.query.selects.scope import FromItem, FromScope
 from tamis.query.selects.subqueries import ResolveQuery, subquery_in_from
 from tamis.query.syntax.cursor import LONGEST_NAME
@@ -41,8 +42,8 @@ class Condition:
 def resolve_from(
     context: Context, node: exp.Select, scope: FromScope, offset: int, resolve: ResolveQuery
 ) -> list[Condition]:
-    """Add the items of FROM to `scope`; returns the conditions of ON and WHERE. `resolve` is for its
-    subqueries.
+    """Add the items and the ASOF JOINs of FROM to `scope`; returns the conditions of WHERE and of ON of other
+    joins. `resolve` is for its subqueries.
     """
     conditions: list[Condition] = []
     clause = node.args.get("from_")
@@ -53,9 +54,13 @@ def resolve_from(
     else:
         _add_item(context, clause.this, scope, resolve)
     for join in node.args.get("joins") or []:
-        _check_join(context, join, scope)
+        asof = asof_clause(context, join, len(scope.items))
+        if asof is None:
+            _check_join(context, join, scope)
         _add_item(context, join.this, scope, resolve)
-        if join.args.get("on") is not None:
+        if asof is not None:
+            scope.asof.append(asof)
+        elif join.args.get("on") is not None:
             conditions.append(Condition("ON", join.args["on"], len(scope.items)))
     if node.args.get("where") is not None:
         conditions.append(Condition("WHERE", node.args["where"].this, len(scope.items)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -11,6 +11,7 @@ from tamis.expressions.nodes import Expr
 from tamis.query.context import Context
 from tamis.query.model import WINDOW_COLUMNS, Conjunct, Source
 from tamis.query.names import suggest
+from tamis.query.scalars.resolution import operands
 from tamis.query.syntax.identifiers import Name
 from tamis.query.unsupported import USE_WINDOWS
 
@@ -33,12 +34,38 @@ class FromItem:
     inlined: bool = False
 
 
+@dataclass(frozen=True)
+class AsOfClause:
+    """An ASOF JOIN of the text: its join, the number of its item in FROM, and the time after AS OF.
+
+    It isn't `complete` if it lacks conditions, which is reported.
+    """
+
+    join: exp.Expr
+    item: int
+    as_of: exp.Expr | None = None
+    complete: bool = True
+
+    def conditions(self) -> Iterator[exp.Expr]:
+        """The conditions of MATCH_CONDITION and ON."""
+        for key in ("match_condition", "on"):
+            node = self.join.args.get(key)
+            if node is not None:
+                yield from operands(node, exp.And)
+
+    @property
+    def outer(self) -> bool:
+        """True for LEFT ASOF JOIN."""
+        return str(self.join.args.get("side") or "") == "LEFT"
+
+
 @dataclass
 class FromScope:
     """The items of FROM in their order; the first `visible` ones are joined so far and can be named."""
 
     items: list[FromItem] = field(default_factory=list)
     visible: int = 0
+    asof: list[AsOfClause] = field(default_factory=list)
     output_names: frozenset[str] = frozenset()  # given by AS in SELECT, which this clause can't use
     duplicate_alias: bool = False  # two items have one alias, so that an unknown one may be meant for either
 

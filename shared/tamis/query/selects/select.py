@@ -12,6 +12,7 @@ from tamis.query.other_systems.rewriting import in_windows
 from tamis.query.scalars.resolution import ExpressionResolver, operands
 from tamis.query.selects import windows
 from tamis.query.selects.aggregates import Aggregates
+from tamis.query.selects.asof import NO_ASOF, refused_beside_asof, resolve_asof
 from tamis.query.selects.from_clause import Condition, resolve_from
 from tamis.query.selects.grouping import Grouped, resolve_grouping
 from tamis.query.selects.scope import FromScope
@@ -66,6 +67,7 @@ def _resolved(
     aliases = [item.args["alias"] for item in node.expressions if isinstance(item, exp.Alias)]
     output_names = frozenset(name_of(alias).text for alias in aliases)
     scope.output_names = output_names
+    asof = resolve_asof(context, scope, similarities) if scope.asof else NO_ASOF
     conjuncts = _conjuncts(context, scope, conditions, similarities)
     scope.visible, scope.output_names = len(scope.items), frozenset()
     known = all(item.sources for item in scope.items)
@@ -76,8 +78,10 @@ def _resolved(
     outputs = resolve_outputs(context, resolver, scope, node)
     scope.output_names = output_names
     aggregated = bool(aggregates.first_call or any(node.args.get(key) for key in _AGGREGATING))
+    if scope.asof and refused_beside_asof(context, node, aggregates.first_call):
+        return None
     refused = aggregated and known and not evaluation.timeless and not evaluation.windowed
-    if outputs is None or conjuncts is None or not complete or not known or refused:
+    if outputs is None or conjuncts is None or asof is None or not complete or not known or refused:
         resolve_grouping(context, resolver, node, aggregates, None)
         if refused:
             _refuse_aggregates(context, node, aggregates)
@@ -97,13 +101,14 @@ def _resolved(
     sources, watched = similarities.sources(context, [source for source, _ in scope.sources])
     query = Query(
         sources,
-        conjuncts,
+        (*asof.conjuncts, *conjuncts),
         outputs,
         distinct=distinct is not None,
         timeless=evaluation.timeless,
         grouping=grouping,
         in_time=evaluation.in_time,
         watched=watched,
+        asof=asof.joins,
     )
     valid = windows.check_windows(context, query, offsets)
     return query if valid else None
@@ -128,8 +133,13 @@ def _check_clauses(context: Context, node: exp.Select, offset: int) -> bool:
 def _conjuncts(
     context: Context, scope: FromScope, conditions: list[Condition], similarities: Similarities
 ) -> tuple[Conjunct, ...] | None:
-    """The conjuncts of ON and WHERE, after those of the derived streams; None if a mistake was reported."""
-    conjuncts = [conjunct for item in scope.items for conjunct in item.conjuncts]
+    """The conjuncts of ON and WHERE, after those of the derived streams; None if a mistake was reported.
+
+    The conditions of derived streams behind ASOF JOIN are not among them: they choose its candidates.
+    """
+    chosen = {clause.item for clause in scope.asof}
+    items = (item for number, item in enumerate(scope.items) if number not in chosen)
+    conjuncts = [conjunct for item in items for conjunct in item.conjuncts]
     resolver = ExpressionResolver(context, scope, similarities=similarities)
     complete = True
     for condition in conditions:

@@ -142,6 +142,9 @@ def _unsupported(query: Query) -> tuple[str, str] | None:
             "write the windows in the FROM of the query itself: TUMBLE takes the name of a subquery in WITH"
         )
         return "a subquery with windows is not supported yet", hint
+    if query.asof:
+        hint = "write the ASOF JOIN in the query itself"
+        return "a subquery with ASOF JOIN is not supported yet", hint
     if query.distinct:
         return "a subquery with DISTINCT is not supported yet", "write DISTINCT in the query itself"
     return None

@@ -90,6 +90,9 @@ def _unsupported(query: Query) -> tuple[str, str] | None:
         stream = query.sources[0].stream
         hint = f"select from {stream} in this stream, and write the windows in the alerts"
         return "CREATE STREAM … AS with windows is not supported yet", hint
+    if query.asof:
+        hint = "write the ASOF JOIN in each alert that needs it"
+        return "CREATE STREAM … AS with ASOF JOIN is not supported yet", hint
     if query.distinct:
         hint = "write DISTINCT in the alert that reads the stream"
         return "CREATE STREAM … AS SELECT DISTINCT is not supported yet", hint

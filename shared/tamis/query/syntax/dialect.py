@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from itertools import pairwise
 from typing import Any, ClassVar, TypeVar
 
 from sqlglot import exp
@@ -89,6 +90,9 @@ def _closed(parser: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 class _Parser(RisingWaveParser):
+    TABLE_ALIAS_TOKENS: ClassVar[set[TokenType]] = set(RisingWaveParser.TABLE_ALIAS_TOKENS) - {
+        TokenType.MATCH_CONDITION
+    }
     # Only the functions with a syntax of their own; all others are name(arguments).
     FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
@@ -217,6 +221,14 @@ class _Parser(RisingWaveParser):
             self.raise_error("Expecting a stream")
         return join
 
+    def _parse_join_parts(self) -> tuple[Token | None, Token | None, Token | None]:
+        # LEFT ASOF JOIN is another spelling of ASOF LEFT JOIN.
+        method, side, kind = super()._parse_join_parts()
+        if side and not method and not kind and self._match_set(self.JOIN_METHODS):
+            method = self._prev
+            kind = self._prev if self._match_set(self.JOIN_KINDS) else None
+        return method, side, kind
+
     def _parse_csv(self, parse_method: Callable[[], T | None], sep: TokenType = TokenType.COMMA) -> list[T]:
         items: list[T] = []
         while True:
@@ -303,12 +315,22 @@ def parse_expression(tokens: list[Token]) -> exp.Expr:
     return _parse(tokens, lambda parser: parser._parse_disjunction())
 
 
+def _match_condition(token: Token | None, following: Token | None) -> Token | None:
+    """MATCH_CONDITION before a parenthesis as a keyword. Everywhere else it is an ordinary name."""
+    if token is None or token.text.upper() != "MATCH_CONDITION" or token.token_type is not TokenType.VAR:
+        return token
+    if following is None or following.token_type is not TokenType.L_PAREN:
+        return token
+    return Token(TokenType.MATCH_CONDITION, token.text, start=token.start, end=token.end)
+
+
 def _parse(tokens: list[Token], method: Callable[[Any], exp.Expr | None]) -> exp.Expr:
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens = tokens[:-1]
     for token in tokens:
         if token.token_type is TokenType.SEMICOLON:  # sqlglot would parse the first part and ignore the rest
             raise SyntaxProblem("", token.start, token.text)
+    tokens = [_match_condition(*pair) for pair in pairwise([*tokens, None])]
     parser = DIALECT.parser(error_level=ErrorLevel.IMMEDIATE)
     found = parser._parse(method, tokens) if tokens else []
     node = found[0] if found else None  # sqlglot returns None for a text that begins with ELSE

@@ -15,9 +15,12 @@ _BATCH = 1024
 _END = 2**62
 
 
-def run_in_application_time(query: StandingEvaluator, recordings: Mapping[str, Recording]) -> RecordedRun:
+def run_in_application_time(
+    query: StandingEvaluator, recordings: Mapping[str, Recording], batch_size: int = _BATCH
+) -> RecordedRun:
     """Run an evaluator with empty state over the recordings of its streams, in order of event time, to their
-    end. Streams without event time come first. `completed` names no tuple.
+    end. Streams without event time come first. `completed` names no tuple. `batch_size`: the number of tuples
+    between two watermarks.
     """
     first = next(iter(recordings))
     empty = {name: vector.take(np.zeros(0, np.int64)) for name, vector in recordings[first].columns.items()}
@@ -31,7 +34,7 @@ def run_in_application_time(query: StandingEvaluator, recordings: Mapping[str, R
     times = {name: one.columns[str(one.stream.time)].data for name, one in timed.items()}
     every = np.sort(np.concatenate([*times.values(), np.zeros(0, np.int64)]))
     before = -_END
-    for end in dict.fromkeys([*every[_BATCH::_BATCH].tolist(), _END]):
+    for end in dict.fromkeys([*every[batch_size::batch_size].tolist(), _END]):
         for name, one in timed.items():
             at = np.flatnonzero((times[name] >= before) & (times[name] < end))
             at = at[np.argsort(times[name][at], kind="stable")]
