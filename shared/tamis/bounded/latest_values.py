@@ -7,7 +7,7 @@ of S is at most `max_ahead(S)` ahead of it. So the waiting tuples of S have even
     X(S) = max over p of ( delay(p) + max_stall(p) ) + max_ahead(S),
 
 and for a joined stream of X(S) + `least`, if it is joined at least `least` before each tuple. Of the tuples
-before that, one is kept for each value of the equated columns: the last one. With an age bound it is forgotten
+before that, the last one is kept for each value of the equated columns. With an age bound it is forgotten
 when it is older than the bound, so these tuples lie in a span of the bound.
 
 The number of values of the equated columns follows from CHECKs, BOOLEAN, conditions on the stream, and `keys`
@@ -86,14 +86,14 @@ def _latest(source: Source, join: AsOfJoin, stream: StreamDef, catalog: Catalog)
     values = _values(source, join, catalog)
     if join.most is not None:
         young = Arrival(1, rate=rate_of(stream)).most_tuples(join.most)
-        if young < values.count or values.count == math.inf and not _limited_by_keys(source, join, catalog):
+        if young < values.count or (values.count == math.inf and not _limited_by_keys(source, join, catalog)):
             number = "n" if young == math.inf else young
             return _Term(young, f"{number} (latest tuples of {source.alias} within {seconds(join.most)})")
     return _Term(values.count, f"{values.text} (latest tuples of {source.alias})")
 
 
 def _values(source: Source, join: AsOfJoin, catalog: Catalog) -> _Term:
-    """The number of values of the equated columns; 0 if the conditions on the source contradict each other."""
+    """The number of values of the equated columns; 0 if no tuple of the source meets its conditions."""
     columns = dict.fromkeys(column for _, column in join.keys)
     outputs = tuple(Output(f"{column.alias}.{column.name}", column) for column in columns)
     found = translate(Query((source,), join.filters, outputs, True, True), catalog)

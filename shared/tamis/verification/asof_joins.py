@@ -39,9 +39,7 @@ def create_matches(
             f" ON {quote(one.alias)}._row = m.{quote(one.alias)}"
             for one in known
         )
-        asking = (
-            f"SELECT m.*, {time} AS asked{', ' if asked else ''}{asked} FROM {_MATCHES} AS m {joined}"
-        )
+        asking = f"SELECT m.*, {time} AS asked{', ' if asked else ''}{asked} FROM {_MATCHES} AS m {joined}"
         equal = "".join(f"p.k{i} = c.k{i} AND " for i in range(len(keys)))
         young = "TRUE" if join.most is None else f"c.at >= p.asked - {join.most}"
         columns_sql = ", ".join(f"p.{quote(one.alias)}" for one in known)
@@ -74,7 +72,9 @@ def _candidates(query: Query, join: AsOfJoin, stream: str, recordings: Mapping[s
     alias = quote(join.alias)
     time = f"{alias}.{attribute(str(defined.time))}"
     keys = [right for _, right in (_exact(*pair) for pair in join.keys)]
-    read = {column.name for expr in _expressions(query) for column in columns(expr) if column.alias == join.alias}
+    read = {
+        column.name for expr in _expressions(query) for column in columns(expr) if column.alias == join.alias
+    }
     order = [f"{alias}.{attribute(one.name)} DESC NULLS LAST" for one in defined.columns if one.name in read]
     filters = [f"coalesce({to_duckdb(one.expr, column_sql)}, FALSE)" for one in join.filters]
     shown = "".join(f", {key} AS k{i}" for i, key in enumerate(keys))

@@ -12,7 +12,13 @@ def open_ended(query: Query, catalog: Catalog) -> bool:
     """True for a join over event time in which the times of two tuples may be any distance apart. The join by
     time would keep all tuples forever.
     """
-    if query.timeless or query.in_time or query.grouping is not None or query.window is not None or query.asof:
+    if (
+        query.timeless
+        or query.in_time
+        or query.grouping is not None
+        or query.window is not None
+        or query.asof
+    ):
         return False
     if len(query.sources) < 2:
         return False

@@ -10,7 +10,7 @@ from tamis.expressions.nodes import Call, Column, Expr, aliases
 from tamis.query.context import Context
 from tamis.query.linear_times import difference_limits, is_time
 from tamis.query.model import AsOfJoin, Conjunct
-from tamis.query.scalars.resolution import ExpressionResolver, operands
+from tamis.query.scalars.resolution import ExpressionResolver
 from tamis.query.scalars.scopes import SimilarityCalls
 from tamis.query.selects.scope import AsOfClause, FromItem, FromScope
 from tamis.query.syntax.dialect import span
@@ -223,7 +223,9 @@ def _add(
             parts.most = hi if parts.most is None else min(hi, parts.most)
     else:
         what = f"{context.source(node)} is no condition that chooses the tuple of an ASOF JOIN"
-        hint = "write it in WHERE, where it applies to the chosen tuple; ON has equalities of columns and times"
+        hint = (
+            "write it in WHERE, where it applies to the chosen tuple; ON has equalities of columns and times"
+        )
         context.error(what, node, hint)
 
 
@@ -247,5 +249,3 @@ def _time(context: Context, item: FromItem) -> str:
         name for name, expr in (item.columns or {}).items() if isinstance(expr, Column) and expr.name == time
     )
     return f"{item.alias}.{next(names, time)}"
-
-

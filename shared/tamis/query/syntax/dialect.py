@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from itertools import pairwise
 from typing import Any, ClassVar, TypeVar
 
 from sqlglot import exp
@@ -315,11 +314,11 @@ def parse_expression(tokens: list[Token]) -> exp.Expr:
     return _parse(tokens, lambda parser: parser._parse_disjunction())
 
 
-def _match_condition(token: Token | None, following: Token | None) -> Token | None:
+def _match_condition(token: Token, following: list[Token]) -> Token:
     """MATCH_CONDITION before a parenthesis as a keyword. Everywhere else it is an ordinary name."""
-    if token is None or token.text.upper() != "MATCH_CONDITION" or token.token_type is not TokenType.VAR:
+    if token.text.upper() != "MATCH_CONDITION" or token.token_type is not TokenType.VAR:
         return token
-    if following is None or following.token_type is not TokenType.L_PAREN:
+    if not following or following[0].token_type is not TokenType.L_PAREN:
         return token
     return Token(TokenType.MATCH_CONDITION, token.text, start=token.start, end=token.end)
 
@@ -330,7 +329,7 @@ def _parse(tokens: list[Token], method: Callable[[Any], exp.Expr | None]) -> exp
     for token in tokens:
         if token.token_type is TokenType.SEMICOLON:  # sqlglot would parse the first part and ignore the rest
             raise SyntaxProblem("", token.start, token.text)
-    tokens = [_match_condition(*pair) for pair in pairwise([*tokens, None])]
+    tokens = [_match_condition(token, tokens[at + 1 : at + 2]) for at, token in enumerate(tokens)]
     parser = DIALECT.parser(error_level=ErrorLevel.IMMEDIATE)
     found = parser._parse(method, tokens) if tokens else []
     node = found[0] if found else None  # sqlglot returns None for a text that begins with ELSE

@@ -1,7 +1,7 @@
 """Tuples of one joined source of ASOF JOIN that may still be chosen.
 
-The *horizon* is a time that no later tuple of the first stream asks before. Of each key, the last tuple before
-the horizon is kept in a table; the tuples from the horizon on wait.
+The *horizon* is a time that no later tuple of the first stream asks before. Of each key, the last tuple
+before the horizon is kept in a table; the tuples from the horizon on wait.
 """
 
 from __future__ import annotations

@@ -63,7 +63,9 @@ class LatestValues:
         self._clock = _NEVER
         self._waiting = WaitingTuples(self._first.types)
         self._candidates = {
-            join.alias: Candidates(source.types, [source.names.index(c.name) for _, c in join.keys], join.most)
+            join.alias: Candidates(
+                source.types, [source.names.index(c.name) for _, c in join.keys], join.most
+            )
             for join, source in self._joined
         }
 
@@ -124,7 +126,10 @@ class LatestValues:
         if not found.all():
             for name in source.names:
                 one = rows[join.alias, name]
-                data = np.where(found, one.data, None) if one.data.dtype == np.object_ else one.data
+                data = one.data
+                if data.dtype == np.object_:
+                    data = data.copy()
+                    data[~found] = None
                 rows[join.alias, name] = Vector(data, ~found if one.null is None else one.null | ~found)
         return times, rows
 
@@ -197,5 +202,3 @@ class _Source:
     def form(self) -> list[object]:
         """The form that a state must fit."""
         return [self.alias, *([name, str(kind)] for name, kind in zip(self.names, self.types, strict=True))]
-
-
