@@ -38,6 +38,7 @@ def imported(module: str) -> set[str]:
 @pytest.mark.parametrize(
     "module",
     [
+        "asof_joins",
         "reference",
         "hash_joins",
         "database",

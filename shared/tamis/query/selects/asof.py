@@ -40,13 +40,15 @@ def asof_clause(context: Context, join: exp.Expr, item: int) -> AsOfClause | Non
         what = f"{side or kind} ASOF JOIN is not supported"
         hint = f"{_LATEST_ONLY}: write ASOF JOIN, or LEFT ASOF JOIN for NULL where there is none"
         context.error(what, join, hint)
-    complete = as_of is not None or any(join.args.get(key) for key in ("on", "match_condition"))
+    complete = any(join.args.get(key) for key in ("on", "match_condition"))
+    if version is not None:  # it compares the times already, and needs no ON
+        complete = as_of is not None
     if join.args.get("using"):
         what = "ASOF JOIN … USING is not supported"
         context.error(what, join, f"{_USAGE}, or with the conditions of your columns")
-    elif not complete:
+    elif not complete and version is None:
         context.error("this ASOF JOIN has no ON", join, _USAGE)
-    return AsOfClause(join, item, as_of, complete)
+    return AsOfClause(join, item, as_of, complete and not join.args.get("using"))
 
 
 @dataclass
