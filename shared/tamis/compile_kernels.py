@@ -15,6 +15,7 @@ import numpy as np
 from tamis.bounded.synopses.bucket_maxima import BucketMaxima
 from tamis.evaluation import kernels
 from tamis.evaluation.standing.compilation import standing_evaluator
+from tamis.evaluation.standing.latest_values import kernels as latest_values
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectorized import libm
 from tamis.expressions.vectors import Vector
@@ -51,6 +52,7 @@ def warm() -> None:
     by_key_and_time(backwards, backwards)
     rows = np.arange(2)
     kernels.expand(*kernels.windows(rows, rows, rows, rows, rows))
+    latest_values.latest(rows, rows, rows, rows, np.full(2, -1))
     BucketMaxima(1).rising(np.arange(100).reshape(-1, 1), np.arange(100))
     _count()
     stream, query = parse("a < 1 OR a >= 1 AND b < 1 OR a >= 1 AND b >= 1"), parse("a > 0 AND b > 0")

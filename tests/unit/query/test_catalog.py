@@ -74,11 +74,8 @@ def test_the_examples_of_the_documentation_parse() -> None:
         "hot",
         "condensing",
         "rises",
-<<<<<<< HEAD
         "worn",
-=======
         "large",
->>>>>>> b87b1d5 (Document ASOF JOIN, and list its mistakes)
         "condensation",
         "muggy",
         "shaken",
