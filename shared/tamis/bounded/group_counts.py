@@ -6,16 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tamis.bounded.conjunctive.bound import Factor, terms
 from tamis.bounded.conjunctive.difference_bounds import Bound
+from tamis.bounded.joined_tables import JoinedTables, ValueLimits
 from tamis.bounded.timeless.aggregates import needs_all_values
-from tamis.bounded.timeless.translate import translate
 from tamis.durations import seconds
 from tamis.expressions.nodes import Column
-from tamis.query.computed_columns import limited
-from tamis.query.model import WINDOW_COLUMNS, Catalog, Grouping, Output, Query, StreamDef
-
-Cases = Sequence[tuple[Factor, ...]]
+from tamis.query.model import WINDOW_COLUMNS, Catalog, Grouping, Query, StreamDef
 
 
 @dataclass(frozen=True)
@@ -37,22 +33,21 @@ class Combinations:
     which all values are needed.
     """
 
-    groups: Cases
-    values: dict[Column, Cases]
+    groups: ValueLimits
+    values: dict[Column, ValueLimits]
 
     @staticmethod
     def of(query: Query, catalog: Catalog) -> Combinations | None:
-        """Those of a query; None if its conditions contradict each other."""
+        """Those of a query; None if it never has a row. Raises InputError if a table can't be read."""
         assert query.grouping is not None
-        by = group_columns(query.grouping)
-        groups = combinations(query, catalog, by)
-        if groups is None:
+        by, joined = group_columns(query.grouping), JoinedTables(query, catalog)
+        if joined.contradiction is not None:
             return None
         read = dict.fromkeys(one.column for one in query.grouping.aggregates if needs_all_values(one))
         return Combinations(
-            groups,
+            joined.limits(by),
             {
-                column: combinations(query, catalog, tuple(dict.fromkeys((*by, column)))) or []
+                column: joined.limits(tuple(dict.fromkeys((*by, column))))
                 for column in read
                 if column is not None
             },
@@ -90,21 +85,12 @@ class Entries:
         return [*(by if self.groups.count == math.inf else ()), *values]
 
 
-def combinations(query: Query, catalog: Catalog, shown: Sequence[Column]) -> Cases | None:
-    """For each alternative of the conditions, how many values columns have; None if there is no
-    alternative.
-    """
-    outputs = tuple(
-        Output(f"{column.alias}.{column.name}", column) for column in limited(shown, query, catalog)
-    )
-    found = translate(Query(query.sources, query.conjuncts, outputs, True, True), catalog)
-    if found.contradiction is not None or not found.branches:
-        return None
-    return [terms(one.conjunction, one.closure)[0].factors for one in found.branches]
-
-
-def fewer(tuples: Count, cases: Cases) -> Count:
-    """The number of combinations of values, or the number of tuples if that is smaller."""
+def fewer(tuples: Count, limits: ValueLimits) -> Count:
+    """The number of combinations of values, or that of the tuples with rows of tables if it is smaller."""
+    cases = limits.cases
+    often = math.prod(factor.count for factor in limits.each)
+    text = "".join(f" * {factor.count} ({factor.of})" for factor in limits.each)
+    tuples = Count(tuples.count * often, tuples.text + text)
     total = sum((math.prod(factor.count for factor in case) for case in cases), 0)
     if total >= tuples.count:
         return tuples

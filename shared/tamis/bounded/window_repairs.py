@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tamis.bounded.group_counts import group_columns
+from tamis.bounded.joined_tables import JoinedTables
 from tamis.bounded.memory import Memory
 from tamis.bounded.timeless.aggregates import needs_all_values
 from tamis.bounded.timeless.repairs import MOST_CHANGES
 from tamis.expressions.nodes import Call, Expr, Literal, Type
 from tamis.expressions.sql_text import identifier
-from tamis.query.computed_columns import limited
 from tamis.query.model import Catalog, Conjunct, Query, Rate, StreamDef
 
 
@@ -29,7 +29,7 @@ def repairs(query: Query, catalog: Catalog, bounded: Callable[[Query, Catalog], 
     """Declarations and conditions that would give the bound a number, the smallest number of them first. Each
     is tried with `bounded`.
     """
-    stream = catalog.streams[query.sources[0].stream]
+    stream = catalog.streams[query.windowed[0].stream]
     if stream.max_ahead is None:
         yield f"WITH (max_ahead = '10 minutes') in stream {stream.name}"
         return
@@ -59,7 +59,7 @@ def _changes(query: Query, catalog: Catalog, stream: StreamDef) -> Iterator[_Cha
     read = [
         one.column for one in query.grouping.aggregates if needs_all_values(one) and one.column is not None
     ]
-    for column in limited((*group_columns(query.grouping), *read), query, catalog):
+    for column in JoinedTables(query, catalog).of_stream((*group_columns(query.grouping), *read)):
         name = f"{identifier(column.alias)}.{identifier(column.name)}"
         if column.type is Type.VARCHAR:
             equal = Call("=", (column, Literal("…", Type.VARCHAR)), Type.BOOLEAN)

@@ -16,6 +16,10 @@ the grouped columns, which follows from conditions, CHECKs, BOOLEAN and, for all
 It is also at most the number of tuples in the pane, which follows from `rate` and `keys`: keys * count *
 (slide / per, rounded up). The number of values is limited by the number of tuples in the same way.
 
+If the stream is joined with tables, the values of a table's columns are counted in the table's rows, and each
+tuple counts as often as these have different values. A column of the stream that must equal a column of a
+table has no other values than that. The rows of tables aren't entries: they don't change.
+
 Of cumulative windows, the panes up to the end of the last window that has ended are one pane, as long as the
 size at most. The other panes begin in a span of slide + delay + max_stall + max_ahead.
 """
@@ -28,13 +32,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tamis.bounded.group_counts import Combinations, group_columns, tuples_in
+from tamis.bounded.joined_tables import JoinedTables
 from tamis.bounded.memory import EMPTY, Memory, no_number, sentences, undeclared
 from tamis.bounded.timeless.repairs import MOST_REPAIRS
 from tamis.bounded.window_repairs import repairs
 from tamis.durations import seconds
 from tamis.expressions.nodes import Column
 from tamis.plan.model import Kept
-from tamis.query.computed_columns import with_computed
 from tamis.query.model import Catalog, Query, Rate, StreamDef, Window
 
 WINDOWED = "aggregates of windows (groups x panes)"
@@ -42,7 +46,6 @@ WINDOWED = "aggregates of windows (groups x panes)"
 
 def memory_verdict(query: Query, catalog: Catalog) -> Memory:
     """The verdict on a query with aggregates over windows."""
-    catalog = with_computed(catalog, query)
     found = _bounded(query, catalog)
     if found.bound is not None:
         return found
@@ -53,10 +56,11 @@ def _bounded(query: Query, catalog: Catalog) -> Memory:
     grouping, window = query.grouping, query.window
     assert grouping is not None
     assert window is not None
-    stream = catalog.streams[query.sources[0].stream]
+    (source,) = query.windowed
+    stream = catalog.streams[source.stream]
     combinations = Combinations.of(query, catalog)
     if combinations is None:
-        what = "warning: the conditions contradict each other, so the query never has a row"
+        what = f"warning: {JoinedTables(query, catalog).contradiction}, so the query never has a row"
         return Memory("bounded", 0, "0", EMPTY, what)
     span = _span(stream, window)
     panes = -(-span // window.slide)
@@ -70,7 +74,8 @@ def _bounded(query: Query, catalog: Catalog) -> Memory:
         missing = undeclared(replace(stream, keys=1, rate=stream.rate or Rate(1, 1)))
         return Memory("bounded", None, formula, WINDOWED, no_number([missing] if missing else []))
     if entries.count == math.inf:
-        reason = _no_number(stream, entries.unlimited(group_columns(grouping)))
+        unlimited = entries.unlimited(group_columns(grouping))
+        reason = _no_number(stream, [column for column in unlimited if column.alias == source.alias])
         return Memory("bounded", None, formula, WINDOWED, reason)
     total = panes * int(entries.count) + (0 if begun is None else int(begun.count))
     reason = f"a group is kept until the watermark passes the end of its window of {seconds(window.size)}"
@@ -86,10 +91,9 @@ def kept(query: Query, catalog: Catalog) -> Kept | None:
     Panes are kept longer if the frontier of a topic waits for tuples that edges hold back for other readers
     of the topic.
     """
-    catalog = with_computed(catalog, query)
     found, window = _bounded(query, catalog), query.window
     assert window is not None
-    stream = catalog.streams[query.sources[0].stream]
+    stream = catalog.streams[query.windowed[0].stream]
     combinations = Combinations.of(query, catalog)
     if found.bound is None or combinations is None:
         return None if found.bound is None else Kept(0, 0, 1)
@@ -104,10 +108,15 @@ def _span(stream: StreamDef, window: Window) -> int:
     return own + stream.delay + stream.max_stall + (stream.max_ahead or 0)
 
 
-def _no_number(stream: StreamDef, columns: Sequence[Column]) -> str:
-    named = " and ".join(dict.fromkeys(f"{column.alias}.{column.name}" for column in columns))
+def _no_number(stream: StreamDef, unlimited: Sequence[Column]) -> str:
+    named = " and ".join(dict.fromkeys(map(_named, unlimited)))
     missing = undeclared(stream)
     return sentences(
         no_number([f"nothing limits {named}", *([missing] if missing else [])]),
         "a group is kept until the watermark passes the end of its window",
     )
+
+
+def _named(column: Column) -> str:
+    """A column as in SQL. The name of a computed one is its expression."""
+    return column.name if column.name.startswith("(") else f"{column.alias}.{column.name}"

@@ -147,10 +147,9 @@ def _standing(
     with _progress(f"{alert.name}: Tamis"):
         rows = run_recordings(query, catalog, read).rows
     with _progress(f"{alert.name}: comparing {len(rows)} rows"):
-        if query.window is not None:
-            (recording,) = reference.values()
-            return compare_windowed_groups(alert.name, alert.query, recording, rows.columns)
         given = {**query_inputs(alert.query, catalog).relations, **reference}
+        if query.window is not None:
+            return compare_windowed_groups(alert.name, alert.query, given, rows.columns)
         return compare_standing(alert.name, alert.query, given, rows.columns)
 
 

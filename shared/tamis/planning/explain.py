@@ -162,13 +162,19 @@ def _in_time(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str, fou
 
 def _windowed(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> Explanation:
     """Aggregates over windows: every tuple counts."""
-    found = windows.memory_verdict(definition.query, catalog)
-    (source,) = definition.query.sources
-    filter_ = bare(conjunction(translate(definition.query, catalog).filters[source.alias]))
-    why = "no omission: every tuple counts for the aggregates of its windows"
-    explained = replace(SourceExplanation.without_omission(source, filter_, why), window=source.window)
+    query = definition.query
+    found = windows.memory_verdict(query, catalog)
+    filters = translate(replace(query, grouping=None), query_inputs(query, catalog).catalog).filters
+    explained = []
+    for source in query.sources:
+        filter_ = bare(conjunction(filters[source.alias]))
+        why = "no omission: every tuple counts for the aggregates of its windows"
+        if source.stream in catalog.tables:
+            why = "a table: it is read as it is"
+        one = SourceExplanation.without_omission(source, filter_, why)
+        explained.append(replace(one, window=source.window))
     reason = "a row for each window and group, once the watermark has passed the window's end"
-    return Explanation(definition.name, kind, True, reason, (explained,), found)
+    return Explanation(definition.name, kind, True, reason, tuple(explained), found)
 
 
 def _latest_values(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> Explanation:

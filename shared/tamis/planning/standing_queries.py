@@ -232,11 +232,11 @@ def _partition(query: Query, catalog: Catalog) -> tuple[tuple[Column, ...], ...]
     """
     sources = _streamed(query, catalog)
     streams = {source.alias: catalog.streams[source.stream] for source in sources}
-    if len(sources) < len(query.sources):
+    if len(sources) < len(query.sources) and query.window is None:
         return ()
     if len(sources) == 1:
         ((alias, stream),) = streams.items()
-        groups = [[Column(alias, c.name, c.type)] for c in stream.columns if c.key]
+        groups = [_and_equal(Column(alias, c.name, c.type), query) for c in stream.columns if c.key]
     else:
         times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
         parts = (part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr))
@@ -251,6 +251,13 @@ def _partition(query: Query, catalog: Catalog) -> tuple[tuple[Column, ...], ...]
         if (one := _key_column_per_source(group, streams)) and _tells_apart(query, group)
     ]
     return tuple(chosen)
+
+
+def _and_equal(column: Column, query: Query) -> list[Column]:
+    """A column and the columns of tables that must be equal to it."""
+    parts = (part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr))
+    equal = (part.args for part in parts if isinstance(part, Call) and part.op == "=" and column in part.args)
+    return list(dict.fromkeys((column, *(one for pair in equal for one in pair if isinstance(one, Column)))))
 
 
 def _key_column_per_source(

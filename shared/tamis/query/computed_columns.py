@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, columns, substitute
+from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, columns, substitute
 from tamis.expressions.sql_text import to_sql
 from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
@@ -22,13 +22,15 @@ _MOST_RESULTS = 64
 
 
 def computed_column(expr: Expr, taken: Mapping[str, Expr | None]) -> ColumnDef:
-    """The column for an expression over the columns of one stream, which have any alias.
+    """The column for an expression over the columns of one stream, which have any alias, or over those of
+    several sources.
 
     Its name is the SQL of the expression in parentheses, as in messages. `taken` has the names of all columns
-    of the stream, and for those that the query computes their expressions.
+    of the stream that gets the column, and for those that the query computes their expressions.
     """
-    own = substitute(expr, lambda column: Column("", column.name, column.type))
-    name = f"({to_sql(own, qualify=False)})"
+    several = len(aliases(expr)) > 1
+    own = expr if several else substitute(expr, lambda column: Column("", column.name, column.type))
+    name = f"({to_sql(own, qualify=several)})"
     while taken.get(name, own) != own:
         name = f"({name})"
     results = _results(own)
@@ -83,7 +85,7 @@ def meaning(column: Column, query: Query) -> Expr:
     if query.grouping is not None:
         for alias, one in query.grouping.computed:
             if (alias, one.name) == (column.alias, column.name) and one.computed is not None:
-                return substitute(one.computed, lambda own: Column(column.alias, own.name, own.type))
+                return substitute(one.computed, lambda c: Column(c.alias or column.alias, c.name, c.type))
     return column
 
 

@@ -24,7 +24,7 @@ class ColumnDef:
     """One column of a raw stream; `check` is its declared domain, an expression over `Column("", name)`.
 
     A column that a query adds to a stream is `computed` from the stream's other columns, also over
-    `Column("", name)`.
+    `Column("", name)`, or from columns of several sources, over `Column(alias, name)`.
     """
 
     name: str
@@ -239,7 +239,8 @@ class Grouping:
     the k-th aggregate, `Grouping.value(k)`.
 
     Expressions in GROUP BY, and expressions that are aggregated, are `computed` columns of a source: its
-    alias, and the column (`tamis.query.computed_columns`).
+    alias, and the column (`tamis.query.computed_columns`). An expression over several sources is a column of
+    a stream with windows.
     """
 
     by: tuple[Column, ...]
@@ -278,7 +279,8 @@ class Query:
     """A conjunctive query over sources. The parser refuses what Tamis doesn't support.
 
     Either no source has a window, or all have the same window, and conjuncts equate the `window_start` or
-    `window_end` of all of them. No other conjunct has these columns.
+    `window_end` of all of them. No other conjunct has these columns. Under a grouping, tables may stand
+    beside the sources with windows.
 
     There are three kinds of queries. In a join by time all streams have event time. In a `timeless` query no
     stream has. A query `in_time` is evaluated in application time: it may mix both kinds of streams and join
@@ -287,7 +289,7 @@ class Query:
     Only a timeless query or one in time may be `distinct` (each row once, when it first holds) or a union.
     A union has `members`, all of their sources, and no conjuncts; its columns have the names of the first
     member. A timeless query with a `grouping` has a row for each change of a group's row. A grouping over
-    the windows of one stream has a row for each window and group.
+    the windows of one stream, which may be joined with tables, has a row for each window and group.
 
     A query with `asof` has one such join for each source but the first, in their order. All of its streams
     have event time. It has no windows, grouping or members, and isn't distinct. Its conjuncts apply to the
@@ -308,7 +310,12 @@ class Query:
     @property
     def window(self) -> Window | None:
         """The window that all tuples of a combination share; None if the query has none."""
-        return self.sources[0].window
+        return next((source.window for source in self.sources if source.window is not None), None)
+
+    @property
+    def windowed(self) -> tuple[Source, ...]:
+        """The sources that have windows. All others are tables."""
+        return tuple(source for source in self.sources if source.window is not None)
 
 
 @dataclass(frozen=True)

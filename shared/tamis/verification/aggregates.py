@@ -18,14 +18,21 @@ from numpy.typing import NDArray
 
 from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.exact.rounding import certain
-from tamis.expressions.nodes import Column, Expr, Type
+from tamis.expressions.nodes import Column, Expr, Type, aliases
 from tamis.expressions.python_functions import calls
 from tamis.query.computed_columns import meaning
 from tamis.query.model import WINDOW_END, Aggregate, Output, Query
 from tamis.recordings.typed import Recording
 from tamis.verification.compare import Verdict
 from tamis.verification.database import register, session
-from tamis.verification.reference import attribute, column_sql, connect, quote, windowed_sql
+from tamis.verification.reference import (
+    attribute,
+    column_sql,
+    connect,
+    near_threshold_sql,
+    quote,
+    windowed_sql,
+)
 from tamis.verification.rounded_values import NEAR, doubt_sql
 
 _SPREADS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
@@ -49,13 +56,14 @@ class Values(Protocol):
         """The mask of NULL values; None if no value is NULL."""
 
 
-def windowed_groups(query: Query, recording: Recording) -> pa.Table:
+def windowed_groups(query: Query, recordings: Mapping[str, Recording]) -> pa.Table:
     """The groups of each window, with the columns of `groups`."""
-    (source,) = query.sources
+    (source,) = query.windowed
+    recording = recordings[source.stream]
     stream = recording.stream
     assert stream.time is not None
     assert source.window is not None
-    with connect(query, {source.stream: recording}) as connection:
+    with connect(query, recordings) as connection:
         of = pa.table({"_row": np.arange(len(recording)), "file": recording.file_numbers})
         connection.register("files", of)
         before = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
@@ -65,13 +73,24 @@ def windowed_groups(query: Query, recording: Recording) -> pa.Table:
             f" FROM {quote(source.stream)} JOIN files USING (_row)"
         )
         alias = quote(source.alias)
-        where = [f"({to_duckdb(c.expr, column_sql)})" for c in query.conjuncts]
-        where.append(f"coalesce({alias}.{attribute(WINDOW_END)} > mark, TRUE)")
+        where = [f"coalesce({alias}.{attribute(WINDOW_END)} > mark, TRUE)"]
+        sure: list[str] = []
+        doubts: list[str] = []
+        for conjunct in query.conjuncts:
+            holds = f"coalesce({to_duckdb(conjunct.expr, column_sql)}, FALSE)"
+            near = near_threshold_sql([conjunct.expr] if len(aliases(conjunct.expr)) > 1 else [])
+            where.append(holds if near == "FALSE" else f"({holds} OR {near})")
+            if near != "FALSE":
+                sure.append(holds)
+                doubts.append(near)
+        tables = [
+            f" CROSS JOIN {quote(one.stream)} AS {quote(one.alias)}" for one in query.sources if one != source
+        ]
         joined = (
             f"{windowed_sql(source.stream, stream.time, source.window)} AS {alias}"
-            f" JOIN marks ON marks._row = {alias}._row WHERE {' AND '.join(where)}"
+            f" JOIN marks ON marks._row = {alias}._row{''.join(tables)} WHERE {' AND '.join(where)}"
         )
-        return groups(connection, query, joined, "TRUE", "FALSE")
+        return groups(connection, query, joined, " AND ".join(sure) or "TRUE", " OR ".join(doubts) or "FALSE")
 
 
 def groups(
@@ -238,13 +257,15 @@ def with_group_keys(query: Query) -> Query:
 
 
 def compare_windowed_groups(
-    name: str, query: Query, recording: Recording, rows: Mapping[str, Values]
+    name: str, query: Query, recordings: Mapping[str, Recording], rows: Mapping[str, Values]
 ) -> Verdict:
-    """Compare the rows of `with_group_keys(query)` over windows with DuckDB's.
+    """Compare the rows of `with_group_keys(query)` over windows with DuckDB's. `recordings` are those of the
+    stream and the tables.
 
     *Missed*: rows of DuckDB that Tamis doesn't have or has with another value. *Extra*: the reverse.
     """
-    return compare_groups(name, query, windowed_groups(query, recording), table_of(rows), len(recording))
+    tuples = len(recordings[query.windowed[0].stream])
+    return compare_groups(name, query, windowed_groups(query, recordings), table_of(rows), tuples)
 
 
 def table_of(rows: Mapping[str, Values]) -> pa.Table:

@@ -123,11 +123,11 @@ def test_verify_finds_what_differs(directory: Path) -> None:
     recording = read_recording(catalog.streams["air"], [str(directory / "air.csv")])
     query = catalog.alerts["often"].query
     rows = run_windowed(with_group_keys(query), catalog, recording).rows
-    assert compare_windowed_groups("often", query, recording, rows.columns).same
-    less = compare_windowed_groups("often", query, recording, rows.take(np.arange(3)).columns)
+    assert compare_windowed_groups("often", query, {"air": recording}, rows.columns).same
+    less = compare_windowed_groups("often", query, {"air": recording}, rows.take(np.arange(3)).columns)
     assert (less.missed, less.extra) == (1, 0)
     wrong = dict(rows.columns, v1=Vector(np.add(rows.columns["v1"].data, [0, 1, 0, 1])))
-    found = compare_windowed_groups("often", query, recording, wrong)
+    found = compare_windowed_groups("often", query, {"air": recording}, wrong)
     assert (found.missed, found.extra) == (2, 2)
 
 
@@ -161,3 +161,41 @@ def test_a_group_is_at_the_threshold_by_the_error_of_its_own_sum(
     (verdict,) = orjson.loads(out)
     found = [verdict[name] for name in ("reference_alarms", "alarms", "missed", "extra", "at_threshold")]
     assert found == [alarms, alarms, 0, 0, at_threshold]
+
+
+TABLES = """
+CREATE TABLE sites (station VARCHAR, region VARCHAR, target DOUBLE) WITH (path = 'sites.csv');
+CREATE ALERT above AS
+SELECT s.region, window_end, count(*) AS n, avg(a.temp - s.target) AS above, last(s.target) AS target
+FROM TUMBLE(air, ts, INTERVAL '1' MINUTE) a JOIN sites s ON a.station = s.station
+GROUP BY s.region, window_end
+HAVING avg(a.temp - s.target) > 1;
+"""
+
+
+def test_windows_of_a_stream_with_thresholds_in_a_table(directory: Path) -> None:
+    air, _, _ = SQL.partition("CREATE STREAM warm")
+    (directory / "tables.sql").write_text(air + TABLES)
+    (directory / "sites.csv").write_text("station,region,target\np,north,30\nq,south,40\nr,north,0\n")
+    code, out, said = _run("run", "tables.sql", "--input", "air=air.csv")
+    assert code == 0
+    assert out.splitlines()[1:] == ["north,2024-01-01T00:01:00Z,2,3.25,30"]
+    assert said == "stream air: 1 tuple is missing in a window that had already ended\n"
+    code, out, _ = _run("verify", "tables.sql", "--input", "air=air.csv", "--json")
+    (found,) = orjson.loads(out)
+    assert (code, found["reference_alarms"], found["missed"], found["extra"]) == (0, 1, 0, 0)
+    code, out, _ = _run("explain", "tables.sql", "--json")
+    (found,) = orjson.loads(out)["queries"]
+    # Two panes, and as many groups as the table has regions.
+    assert found["memory"]["bound"] == 2 * 2
+    assert [one["omission"]["reason"] for one in found["streams"]][1] == "a table: it is read as it is"
+
+
+def test_a_table_without_rows_gives_no_rows(directory: Path) -> None:
+    air, _, _ = SQL.partition("CREATE STREAM warm")
+    (directory / "tables.sql").write_text(air + TABLES)
+    (directory / "sites.csv").write_text("station,region,target\n")
+    code, out, _ = _run("run", "tables.sql", "--input", "air=air.csv")
+    assert (code, out) == (0, "region,window_end,n,above,target\n")
+    _, out, _ = _run("explain", "tables.sql")
+    assert "warning: table sites has no rows, so the query never has a row" in " ".join(out.split())

@@ -78,6 +78,7 @@ def test_the_examples_of_the_documentation_parse() -> None:
         "large",
         "condensation",
         "muggy",
+        "warmer_than_planned",
         "shaken",
         "started",
     ]

@@ -175,12 +175,15 @@ class Aggregates:
         return self._value(Aggregate(function, column, False, column.type, order=ordered))
 
     def _event_time(self, context: Context, alias: str) -> Column | None:
-        """The event time of a source; None if a mistake in FROM was reported."""
-        names = (source.stream for source, _ in self.scope.sources if source.alias == alias)
-        stream = context.catalog.streams.get(next(names, ""))
+        """The event time of a source, or of the stream that is joined with it if it is a table; None if a
+        mistake in FROM was reported.
+        """
+        windowed = [source for source, _ in self.scope.sources if source.window is not None]
+        source = next((one for one in windowed if one.alias == alias), windowed[0])
+        stream = context.catalog.streams.get(source.stream)
         if stream is None or stream.time is None:
             return None
-        return Column(alias, stream.time, Type.TIMESTAMP)
+        return Column(source.alias, stream.time, Type.TIMESTAMP)
 
     def column(self, context: Context, node: exp.Expr, value: Expr, what: str) -> Column | None:
         """The column for an expression over single tuples, which messages call `what`: one of a stream, or
@@ -199,6 +202,9 @@ class Aggregates:
             context.error("GROUP BY takes no expressions over the columns of windows", node, hint)
             return None
         read = aliases(value) or frozenset(source.alias for source, _ in self.scope.sources[:1])
+        if len(read) > 1 and windowed:
+            # The combinations of a window are computed together, so a column of them is one of any of them.
+            read = frozenset(sorted(windowed)[:1])
         if len(read) > 1:
             named = " and ".join(sorted(read))
             hint = "write an expression over the columns of one stream"

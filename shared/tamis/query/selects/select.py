@@ -72,6 +72,7 @@ def _resolved(
     scope.visible, scope.output_names = len(scope.items), frozenset()
     known = all(item.sources for item in scope.items)
     offsets = [offset for _, offset in scope.sources]
+    windowed = [offset for source, offset in scope.sources if source.window is not None]
     evaluation = _evaluation(context, scope, node) if known else _Evaluation()
     aggregates = Aggregates(scope)
     resolver = ExpressionResolver(context, scope, aggregates, similarities=similarities)
@@ -91,7 +92,7 @@ def _resolved(
         return None
     grouping = None
     if aggregated:
-        windowed_offsets = offsets if evaluation.windowed else None
+        windowed_offsets = windowed if evaluation.windowed else None
         grouped = _grouping(
             context, resolver, node, aggregates, outputs=outputs, windowed_offsets=windowed_offsets
         )
@@ -208,10 +209,10 @@ def _grouping(
 ) -> Grouped | None:
     """GROUP BY, HAVING and the aggregates; None if a mistake was reported.
 
-    `windowed_offsets` has the offset in the text of each source if the query is over windows, else None.
+    `windowed_offsets` has the offset in the text of each source with windows if the query has any, else None.
     """
-    first = aggregates.scope.sources[0][0].window if windowed_offsets else None
-    cumulative = first is not None and first.cumulative
+    every = (source.window for source, _ in aggregates.scope.sources)
+    cumulative = any(window is not None and window.cumulative for window in every)
     if windowed_offsets is not None and not windows.check_aggregates(
         context, resolver, node, outputs=outputs, offsets=windowed_offsets, cumulative=cumulative
     ):

@@ -177,7 +177,7 @@ def check_windows(context: Context, query: Query, offsets: Sequence[int]) -> boo
 
     `offsets` has the offset in the text of each source of the query.
     """
-    windowed = frozenset(source.alias for source in query.sources if source.window is not None)
+    windowed = frozenset(source.alias for source in query.windowed)
     if not windowed:
         return True
     before = len(context.errors)
@@ -187,7 +187,14 @@ def check_windows(context: Context, query: Query, offsets: Sequence[int]) -> boo
         context.error("CUMULATE is supported only with aggregates", offsets[0], hint)
         return False
     for source, offset in zip(query.sources, offsets, strict=True):
-        if source.window is None:
+        if source.window is None and source.stream in context.catalog.tables:
+            if query.grouping is None:
+                hint = "leave the windows out, or write aggregates and GROUP BY window_end"
+                what = (
+                    f"windows can be joined with a table only under aggregates, and '{source.alias}' is one"
+                )
+                context.error(what, offset, hint)
+        elif source.window is None:
             hint = f"put it into the same windows as '{first.alias}', or use no windows and bound the times"
             context.error(f"'{source.alias}' has no windows, but '{first.alias}' has", offset, hint)
         elif source.window != first.window:
@@ -211,7 +218,9 @@ def check_windows(context: Context, query: Query, offsets: Sequence[int]) -> boo
             context.errors.append(SqlError(what, conjunct.position, hint))
     if len(context.errors) == before and len(joined) > 1:
         for source, offset in zip(query.sources, offsets, strict=True):
-            if not any({first.alias, source.alias} <= group for group in joined):
+            if source.window is not None and not any(
+                {first.alias, source.alias} <= group for group in joined
+            ):
                 hint = f"add AND {first.alias}.{WINDOW_START} = {source.alias}.{WINDOW_START}"
                 what = f"the windows of '{source.alias}' are not joined with those of '{first.alias}'"
                 context.error(what, offset, hint)
@@ -229,7 +238,7 @@ def check_aggregates(
 ) -> bool:
     """Report aggregates over windows that can't be computed; returns True if there are none.
 
-    `offsets` has the offset in the text of each source of the query. `cumulative`: its windows are.
+    `offsets` has the offset in the text of each source with windows. `cumulative`: its windows are.
     """
     before = len(context.errors)
     if len(offsets) > 1:

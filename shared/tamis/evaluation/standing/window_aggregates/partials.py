@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from tamis.bounded.timeless.aggregates import needs_all_values
 from tamis.evaluation.dictionary_encoding import DictionaryEncoder
 from tamis.evaluation.standing.aggregates.measures import EXACT_SUMS, MADE_OF, Measure
-from tamis.evaluation.standing.contract import Batch
 from tamis.evaluation.standing.window_aggregates.percentiles import medians, percentiles
 from tamis.evaluation.standing.window_aggregates.table import (
     Array,
@@ -41,7 +40,7 @@ from tamis.expressions.exact.sums import (
     squares_of_whole,
 )
 from tamis.expressions.nodes import Column, Type
-from tamis.expressions.vectors import Vector, dtype_of
+from tamis.expressions.vectors import Columns, Vector, dtype_of
 from tamis.query.model import Aggregate
 
 _WAYS: dict[Measure, np.ufunc] = {
@@ -118,11 +117,11 @@ class Partial:
         keys, measures = self.dtypes()
         return PartialTable(tuple(np.empty(0, k) for k in keys), tuple(np.empty(0, m) for m in measures))
 
-    def of(self, batch: SortedBatch, taken: Batch, texts: DictionaryEncoder) -> PartialTable:
-        """The table of a batch; `taken` has the values of columns, and `texts` encodes texts."""
+    def of(self, batch: SortedBatch, taken: Columns, texts: DictionaryEncoder) -> PartialTable:
+        """The table of a batch; `taken` has the values of its columns, and `texts` encodes texts."""
         if self.column is None:
             return self._together(batch, None)
-        read = [taken[one.name] for one in (self.column, self.order) if one is not None]
+        read = [taken[one.alias, one.name] for one in (self.column, self.order) if one is not None]
         for vector in read:
             if vector.null is not None:
                 batch = batch.where(~vector.null)
