@@ -71,7 +71,7 @@ def test_rounding_of_selected_values(times: int) -> None:
         )
         query = catalog.alerts["q"].query
         rows = run_windowed(with_group_keys(query), catalog, recording).rows
-        verdict = compare_windowed_groups("q", query, recording, rows.columns)
+        verdict = compare_windowed_groups("q", query, {"s": recording}, rows.columns)
         assert (verdict.missed, verdict.extra) == (0, 0), (columns, recording.columns, verdict)
         seen["near"] += verdict.at_threshold > 0
         seen["sure"] += verdict.at_threshold < len(rows)
@@ -80,7 +80,7 @@ def test_rounding_of_selected_values(times: int) -> None:
         name, kind = f"v{at}", query.select[at].expr.type
         if kind.numeric and (vector := rows.columns[name]).null is None and _sure(columns[at - 1]):
             wrong = {**rows.columns, name: Vector(vector.data * (-1 if kind is Type.DOUBLE else 1) + 1_000)}
-            found = compare_windowed_groups("q", query, recording, wrong)
+            found = compare_windowed_groups("q", query, {"s": recording}, wrong)
             least = len(rows) - verdict.at_threshold
             assert min(found.missed, found.extra) >= least, (columns, at, found)
             seen["found"] += least > 0
@@ -125,5 +125,5 @@ def test_rows_at_a_step_are_counted(column: str, values: list[float], at_thresho
     )
     query = catalog.alerts["q"].query
     rows = run_windowed(with_group_keys(query), catalog, recording).rows
-    verdict = compare_windowed_groups("q", query, recording, rows.columns)
+    verdict = compare_windowed_groups("q", query, {"s": recording}, rows.columns)
     assert (verdict.missed, verdict.extra, verdict.at_threshold) == (0, 0, at_threshold), (verdict, exact)
