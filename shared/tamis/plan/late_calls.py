@@ -17,6 +17,8 @@ def filters_before_calls(definitions: Iterable[Definition]) -> dict[str, list[Ex
     found: dict[str, dict[Expr | None, None]] = {}
     for definition in definitions:
         source = definition.inputs[0]
-        if len(definition.inputs) == 1 and source.interval and any(calls(definition.condition)):
+        selected = (expr for _, expr in definition.select)
+        called = any(calls(definition.condition, *selected))
+        if len(definition.inputs) == 1 and source.interval and called:
             found.setdefault(source.topic, {})[bare(source.filter)] = None
     return {topic: list(filters) for topic, filters in found.items()}

@@ -77,6 +77,7 @@ def test_calls_that_omission_saves_on_a_recording_are_counted(tmp_path: Path) ->
         "CREATE STREAM a (k INT KEY, ts TIMESTAMP, x DOUBLE, y DOUBLE, WATERMARK FOR ts AS ts);"
         "CREATE FUNCTION slow(x DOUBLE) RETURNS DOUBLE LANGUAGE PYTHON AS 'slow' MONOTONE INCREASING;"
         "CREATE ALERT q WITH (within = '1 second') AS SELECT ts FROM a WHERE slow(x) > 3 AND y > 0;"
+        "CREATE ALERT shown WITH (within = '1 second') AS SELECT slow(x) AS s FROM a WHERE x > 1 AND y > 0;"
         "CREATE ALERT plain WITH (within = '1 second') AS SELECT ts FROM a WHERE x > 3 AND y > 0;"
     )
     file = tmp_path / "a.csv"
@@ -91,6 +92,8 @@ def test_calls_that_omission_saves_on_a_recording_are_counted(tmp_path: Path) ->
     (source,) = explained.streams
     said = text(replace(explained, streams=(replace(source, measured=found),)))
     assert "calls of functions: for 4 tuples instead of 6 (33.3 % saved)" in said
+    found = measured(catalog.alerts["shown"], catalog, {"a": recording})["a"]
+    assert found.document() == {"tuples": 7, "dropped": 5, "calls": 4, "calls_saved": 2}
     found = measured(catalog.alerts["plain"], catalog, {"a": recording})["a"]
     assert found.document() == {"tuples": 7, "dropped": 6}
 

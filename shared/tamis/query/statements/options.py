@@ -163,6 +163,13 @@ ALERT: Mapping[str, Option] = {
     "read_derived": _flag,
     "within": _span,
 }
+# Options of alerts that other systems have, with the reason why they are refused, and what to do instead.
+ALERT_REFUSED: Mapping[str, tuple[str, str]] = {
+    "from": (
+        "an alert begins with the readings that edges read after it was created",
+        "leave from out, and evaluate recordings of earlier readings with tamis run",
+    )
+}
 TABLE: Mapping[str, Option] = {"path": _path}
 PATTERN: Mapping[str, Option] = {"max_gap": _span}
 PATTERN_FILE: Mapping[str, Option] = {
@@ -184,6 +191,9 @@ def parse_options(context: Context, group: Cursor, known: Mapping[str, Option]) 
                 item.at = 0
                 raise item.unexpected("the name of an option", _EXAMPLE)
             name = token.text.lower()
+            if known is ALERT and name in ALERT_REFUSED:
+                what, hint = ALERT_REFUSED[name]
+                raise context.text.error(f"{name}: {what}", offset, hint)
             if not item.symbol("="):
                 raise item.unexpected("=", _EXAMPLE)
             place = item.offset
