@@ -1,4 +1,5 @@
-"""A pattern joined with another condition in a fleet whose edge is killed: the alarms are those of verify.
+"""A pattern joined with another condition, and an alert over one stream with a function of Python and
+`within`, in a fleet whose edge is killed: the alarms are those of verify.
 
 The vibrations of machines come from a Kafka topic with two partitions, their loads over HTTP.
 """
@@ -21,6 +22,7 @@ from confluent_kafka.cimpl import NewTopic
 from tests.e2e.fed_fleet import until
 
 from tamis.evaluation.watched_recording import watched_recording
+from tamis.expressions.python_functions import SETTING, clear_caches
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
 from tamis.local.ports import free_ports
 from tamis.messaging.records import Frontier
@@ -54,6 +56,8 @@ CREATE ALERT failing AS
 SELECT v.machine, v.ts, similarity(v.value, 'fault') AS distance, l.percent
 FROM vibration v JOIN load l ON v.machine = l.machine AND ABS(v.ts - l.ts) <= INTERVAL '60' SECOND
 WHERE similar(v.value, 'fault', 0.8) AND l.percent > 80;
+CREATE FUNCTION bowl(x DOUBLE) RETURNS DOUBLE LANGUAGE PYTHON AS 'bowl' QUASICONVEX;
+CREATE ALERT loud WITH (within = '20 seconds') AS SELECT machine, ts FROM vibration WHERE bowl(value) >= 7;
 """
 MACHINES = {"m0": 0, "m1": 0, "m2": 1, "m3": 1}  # machine -> partition
 
@@ -112,8 +116,8 @@ class Machines:
         return round(r.gauss(0, 2), 3)
 
     def recordings(self, catalog: Catalog, directory: Path) -> dict[str, Recording]:
-        """All readings, as recordings of the streams that the alert reads: a file for each shard."""
-        (alert,) = catalog.alerts.values()
+        """All readings, as recordings of the streams that alerts read: a file for each shard."""
+        sources = [source for alert in catalog.alerts.values() for source in alert.query.sources]
         files = {
             "vibration": [
                 _write(directory / f"{p}.csv", [v for v in self.vibrations if MACHINES[v["machine"]] == p])
@@ -122,7 +126,7 @@ class Machines:
             "load": [_write(directory / "load.csv", self.loads)],
         }
         found = {}
-        for source in alert.query.sources:
+        for source in sources:
             stream = catalog.streams[source.stream]
             base = read_recording(catalog.streams[stream.shown_name], files[stream.shown_name])
             found[source.stream] = base if stream.base is None else watched_recording(base, stream)
@@ -151,27 +155,36 @@ def passed(bootstrap: str, time_: int) -> bool:
     return len(latest) == 2 and all(state.frontier is not None and state.frontier > time_ for state in states)
 
 
-def judged(machines: Machines, bootstrap: str, directory: Path) -> Verdict:
+def judged(machines: Machines, bootstrap: str, directory: Path) -> dict[str, Verdict]:
+    """The verdict on each alert."""
     catalog = catalog_of(STREAMS, ALERTS)
-    query = catalog.alerts["failing"].query
     recordings = machines.recordings(catalog, directory)
     checked = {name: checked_recording(one) for name, one in recordings.items()}
     alarms = {alarm["id"]: alarm for alarm in records(bootstrap, ALARMS)}
-    (definition,) = first_plan(catalog, partitions=2).definitions
-    return compare(
-        "failing",
-        query,
-        definition=definition,
-        recordings=recordings,
-        reference=plain_join(query, checked),
-        alarms=alarms_of(query, recordings, [alarm["tuples"] for alarm in alarms.values()]),
-        retained=0,
-        checked=checked,
-    )
+    found = {}
+    for definition in first_plan(catalog, partitions=2).definitions:
+        query = catalog.alerts[definition.alert].query
+        raised = [alarm["tuples"] for alarm in alarms.values() if alarm["alert"] == definition.alert]
+        found[definition.alert] = compare(
+            definition.alert,
+            query,
+            definition=definition,
+            recordings=recordings,
+            reference=plain_join(query, checked),
+            alarms=alarms_of(query, recordings, raised),
+            retained=0,
+            checked=checked,
+        )
+    return found
 
 
 @pytest.mark.timeout(600)
-def test_no_alarm_is_missed_or_extra_when_the_edge_is_killed(tmp_path: Path) -> None:
+def test_no_alarm_is_missed_or_extra_when_the_edge_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SETTING, "tests.fixtures.installed")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    clear_caches()
     (port,) = free_ports(1)
     (tmp_path / "edge.yaml").write_text(
         f"""
@@ -211,9 +224,12 @@ batch: {{rows: 50}}
         machines.skip(7_200)
         machines.run(bootstrap, url, 30)
         until(lambda: passed(bootstrap, end + SECOND), 120)
-        verdict = judged(machines, bootstrap, tmp_path)
-        assert (verdict.missed, verdict.extra) == (0, 0), verdict
-        assert verdict.reference_alarms > 100, verdict
-        assert verdict.late == 0, verdict
+        verdicts = judged(machines, bootstrap, tmp_path)
+        for verdict in verdicts.values():
+            assert (verdict.missed, verdict.extra) == (0, 0), verdict
+            assert verdict.reference_alarms > 100, verdict
+            assert verdict.late == 0, verdict
+        assert verdicts["loud"].alarms < verdicts["loud"].reference_alarms
     finally:
+        clear_caches()
         fleet.stop()

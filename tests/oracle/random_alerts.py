@@ -80,6 +80,8 @@ class RandomFile:
         options = ["allow_unbounded = true"]
         if r.random() < 0.25:
             options.append(f"max_delay = '{r.choice((0, 1, 3, 10)) * self.tick} us'")
+        if size == 1 and r.random() < 0.6:
+            options.append(f"within = '{r.choice((1, 3, 10)) * self.tick} us'")
         joined = f"{sources[0]} {aliases[0]}"
         if r.random() < 0.5 or size == 1:
             joined += "".join(f", {s} {a}" for s, a in zip(sources[1:], aliases[1:], strict=True))

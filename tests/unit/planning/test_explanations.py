@@ -38,6 +38,14 @@ def joined(condition: str, more: str = "") -> str:
     )
 
 
+def slow(options: str) -> str:
+    """An alert over one stream with a function of Python."""
+    return (
+        "CREATE FUNCTION slow(x DOUBLE) RETURNS DOUBLE LANGUAGE PYTHON AS 'slow' MONOTONE INCREASING;"
+        f"CREATE ALERT q {options} AS SELECT ts FROM a WHERE slow(x) > 3"
+    )
+
+
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("windowed", [False, True])
 @pytest.mark.parametrize("seed", range(4))
@@ -126,8 +134,14 @@ def test_calls_that_omission_saves_on_a_recording_are_counted(tmp_path: Path) ->
                 " JOIN d ON d.k = a.k AND ABS(a.ts - d.ts) <= INTERVAL '5' SECOND",
             ),
         ),
+        (
+            streams() + slow(""),
+            "a",
+            "write WITH (within = '30 s') if one alarm of each key in any span of this length is enough",
+            streams() + slow("WITH (within = '30 s')"),
+        ),
     ],
-    ids=["a domain", "NOT NULL", "a bound between partners"],
+    ids=["a domain", "NOT NULL", "a bound between partners", "one alarm within a span"],
 )
 def test_a_change_that_is_proposed_allows_omission(sql: str, alias: str, change: str, changed: str) -> None:
     catalog, after = catalog_of(sql), catalog_of(changed)
@@ -137,6 +151,17 @@ def test_a_change_that_is_proposed_allows_omission(sql: str, alias: str, change:
     (then,) = (one for one in explain(after, "q").streams if one.alias == alias)
     assert (before.interval, bool(then.interval)) == (None, True)
     assert alias not in advice(after.alerts["q"], after)
+
+
+@pytest.mark.parametrize(
+    "condition", ["a.x > 3", "slow(a.x, a.k) > 3", "slow(a.x, 1) > 3 AND slow(2, a.k) > 3"]
+)
+def test_within_is_not_proposed_where_it_saves_no_calls(condition: str) -> None:
+    made = "CREATE FUNCTION slow(x DOUBLE, y DOUBLE) RETURNS DOUBLE LANGUAGE PYTHON AS 'slow'"
+    catalog = catalog_of(
+        f"{streams()}{made} MONOTONE INCREASING; CREATE ALERT q AS SELECT a.ts FROM a WHERE {condition}"
+    )
+    assert advice(catalog.alerts["q"], catalog) == {}
 
 
 def test_nothing_is_proposed_that_does_not_help() -> None:

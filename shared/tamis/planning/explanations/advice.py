@@ -14,6 +14,7 @@ from tamis.analysis.conjuncts import Analysis
 from tamis.analysis.topology import omission_interval
 from tamis.durations import seconds
 from tamis.expressions.nodes import Call, Column, Literal, Type, columns
+from tamis.expressions.python_functions import calls, name_of
 from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import identifier, interval
 from tamis.plan.model import TimeBound
@@ -22,6 +23,8 @@ from tamis.query.model import AlertDef, Catalog, ColumnDef, DerivedDef, StreamDe
 
 # The domain that is tried for a column without one: positive, so that no division by zero is left.
 _LOW, _HIGH = 1.0, 100.0
+# The span within which one alarm of each key may be enough, microseconds.
+_SPAN = 30_000_000
 # Each trial proves the query again.
 _MOST_TRIALS = 12
 
@@ -30,8 +33,10 @@ def advice(definition: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, tup
     """The changes that allow omission, by alias. `definition` is accepted and joins by time."""
     verdict = judge(definition, catalog)
     analysis = verdict.analysis
-    if len(analysis.aliases) == 1 or analysis.contradiction:
+    if analysis.contradiction:
         return {}
+    if len(analysis.aliases) == 1:
+        return _fewer_calls(definition, catalog, verdict)
     found = {}
     trials = 0
     for omission in verdict.omissions:
@@ -44,6 +49,25 @@ def advice(definition: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, tup
         if changes:
             found[omission.alias] = tuple(changes)
     return found
+
+
+def _fewer_calls(
+    definition: AlertDef | DerivedDef, catalog: Catalog, verdict: Verdict
+) -> dict[str, tuple[str, ...]]:
+    """The option `within`, if it saves calls of Python functions of an alert over one stream."""
+    (omission,) = verdict.omissions
+    if not isinstance(definition, AlertDef) or omission.interval or not any(calls(omission.filter)):
+        return {}
+    options = replace(definition.options, within=_SPAN)
+    (changed,) = judge(replace(definition, options=options), catalog).omissions
+    if not changed.interval or any(calls(changed.filter)):
+        return {}
+    name = name_of(next(calls(omission.filter)))
+    change = (
+        f"write WITH (within = '{seconds(_SPAN)}') if one alarm of each key in any span of this length is"
+        f" enough: {name} is then called for retained tuples alone"
+    )
+    return {omission.alias: (change,)}
 
 
 def _bounds(alias: str, analysis: Analysis) -> Iterator[str]:
