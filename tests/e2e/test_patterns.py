@@ -1,7 +1,7 @@
-"""A pattern joined with another condition, and an alert over one stream with a function of Python and
-`within`, in a fleet whose edge is killed: the alarms are those of verify.
+"""A pattern in a join, and an alert with `within`, in a fleet whose edge is killed: as verify expects them.
 
-The vibrations of machines come from a Kafka topic with two partitions, their loads over HTTP.
+The alert with `within` calls a function of Python. The vibrations of machines come from a Kafka topic with two
+partitions, their loads over HTTP.
 """
 
 from __future__ import annotations

@@ -48,6 +48,8 @@ def _needs_every_tuple(query: Query) -> tuple[str, str] | None:
         return "every row of a UNION counts", f"{leave}, or write an alert for each SELECT"
     if query.distinct:
         return "DISTINCT has each row once already", f"{leave}, or leave DISTINCT out"
+    if query.asof:
+        return "the latest tuple of the joined stream is chosen among all of them", leave
     if len(query.sources) > 1:
         what = "this alert joins streams, and the bounds on their times decide which tuples may be omitted"
         return what, f"{leave}; with wider bounds on times, more is omitted"
