@@ -1,7 +1,7 @@
 """A pattern in a join, and an alert with `within`, in a fleet whose edge is killed: as verify expects them.
 
-The alert with `within` calls a function of Python. The vibrations of machines come from a Kafka topic with two
-partitions, their loads over HTTP.
+The alert with `within` calls a function of Python. The vibrations of machines come from a Kafka topic with
+two partitions, their loads over HTTP.
 """
 
 from __future__ import annotations
