@@ -150,7 +150,7 @@ def _written(query: Query, expr: Expr, recordings: dict[str, Recording]) -> tupl
     read = (c for column in columns(expr) for c in columns(_aggregated(query, column)))
     times = [c for c in read if c.type is Type.TIMESTAMP]
     given = [(recordings[streams[c.alias]], c.name) for c in times]
-    windows = WINDOW_COLUMNS if query.window is not None else ()
+    windows = WINDOW_COLUMNS if query.windowed else ()
     names = [(one, one.stream.time if name in windows else name) for one, name in given]
     written = ((one.given[name].type, one.unit) for one, name in names if name is not None)
     return next(written, (pa.int64(), "us"))

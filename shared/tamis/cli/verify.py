@@ -148,7 +148,7 @@ def _standing(
         rows = run_recordings(query, catalog, read).rows
     with _progress(f"{alert.name}: comparing {len(rows)} rows"):
         given = {**query_inputs(alert.query, catalog).relations, **reference}
-        if query.window is not None:
+        if query.windowed:
             return compare_windowed_groups(alert.name, alert.query, given, rows.columns)
         return compare_standing(alert.name, alert.query, given, rows.columns)
 

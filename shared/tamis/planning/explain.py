@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tamis.bounded import latest_values, windows
+from tamis.bounded import latest_values, sessions, windows
 from tamis.bounded.application_time import classification
 from tamis.bounded.application_time import verdict as application_time
 from tamis.bounded.application_time.static_relations import query_inputs
@@ -161,20 +161,27 @@ def _in_time(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str, fou
 
 
 def _windowed(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> Explanation:
-    """Aggregates over windows: every tuple counts."""
+    """Aggregates over windows or sessions: every tuple counts."""
     query = definition.query
-    found = windows.memory_verdict(query, catalog)
+    found = (sessions if query.session is not None else windows).memory_verdict(query, catalog)
     filters = translate(replace(query, grouping=None), query_inputs(query, catalog).catalog).filters
     explained = []
     for source in query.sources:
         filter_ = bare(conjunction(filters[source.alias]))
-        why = "no omission: every tuple counts for the aggregates of its windows"
+        what = "windows" if query.session is None else "sessions"
+        why = f"no omission: every tuple counts for the aggregates of its {what}"
         if source.stream in catalog.tables:
             why = "a table: it is read as it is"
         one = SourceExplanation.without_omission(source, filter_, why)
-        explained.append(replace(one, window=source.window))
-    reason = "a row for each window and group, once the watermark has passed the window's end"
-    return Explanation(definition.name, kind, True, reason, tuple(explained), found)
+        explained.append(replace(one, window=source.window, session=source.session))
+    allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
+    accepted = found.verdict == "bounded" or allowed
+    reason = found.reason
+    if accepted and query.session is None:
+        reason = "a row for each window and group, once the watermark has passed the window's end"
+    elif accepted:
+        reason = "a row for each session and group, once the watermark is later than the session's end"
+    return Explanation(definition.name, kind, accepted, reason, tuple(explained), found)
 
 
 def _latest_values(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> Explanation:

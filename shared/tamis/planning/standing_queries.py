@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tamis.analysis.conjuncts import flatten_and, key_equality
 from tamis.analysis.equality_classes import classes
-from tamis.bounded import windows
+from tamis.bounded import sessions, windows
 from tamis.bounded.application_time.classification import runs_in_time
 from tamis.bounded.memory import Memory
 from tamis.errors import NotAcceptedError
@@ -64,7 +64,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Judged:
-    """An accepted standing query. `sql` is self-contained; `kept`: the bound of aggregates of windows."""
+    """An accepted standing query. `sql` is self-contained; `kept`: that of aggregates of windows."""
 
     memory: Memory
     layout: Layout
@@ -85,8 +85,10 @@ def judged(alert: AlertDef, catalog: Catalog) -> Judged:
             hint = "; or ".join(repairs) if repairs else None
             raise NotAcceptedError(found.reason, where=f"alert {alert.name}", hint=hint)
         query = alert.query
-        panes = windows.kept(query, catalog) if query.window is not None else None
-        known = panes if panes is not None and panes.most() <= GREATEST else None
+        kept = None
+        if query.windowed:
+            kept = (sessions if query.session is not None else windows).kept(query, catalog)
+        known = kept if kept is not None and kept.most() <= GREATEST else None
         return Judged(found.memory, layout(query, catalog), self_contained(alert, catalog), known)
 
     found: Judged = catalog.results.get(_objects(alert, catalog), "standing query", make)
@@ -277,6 +279,8 @@ def _key_column_per_source(
 
 
 def _tells_apart(query: Query, group: list[Column]) -> bool:
+    if query.session is not None and not any(c.name in query.session.by for c in group):
+        return False
     if query.grouping is not None:
         return any(c in group for c in query.grouping.by)
     return not query.distinct or any(output.expr in group for output in query.select)

@@ -174,16 +174,36 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Session:
+    """SESSION over event time, in microseconds: tuples of one key, each at most `gap` after the one before.
+
+    The key is the columns `by`. With a `greatest` length, a session is cut at each multiple of it after its
+    first tuple.
+    """
+
+    gap: int
+    greatest: int | None
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Source:
     """One occurrence of a stream, or of a table, in FROM. `via` has the names of the derived streams
     between it and the base `stream`. With a `window` it has a row for each pair of a tuple and a window that
-    contains it, and the additional columns `window_start` and `window_end`.
+    contains it, and the additional columns `window_start` and `window_end`. With a `session` it has a row for
+    each tuple, and these columns of its session.
     """
 
     alias: str
     stream: str
     via: tuple[str, ...] = ()
     window: Window | None = None
+    session: Session | None = None
+
+    @property
+    def windowed(self) -> bool:
+        """True if it has the columns of windows."""
+        return self.window is not None or self.session is not None
 
 
 def same_window(expr: Expr, windowed: frozenset[str]) -> frozenset[str] | None:
@@ -278,9 +298,11 @@ class AsOfJoin:
 class Query:
     """A conjunctive query over sources. The parser refuses what Tamis doesn't support.
 
-    Either no source has a window, or all have the same window, and conjuncts equate the `window_start` or
-    `window_end` of all of them. No other conjunct has these columns. Under a grouping, tables may stand
-    beside the sources with windows.
+    A query with a `session` has a single source, and a grouping that contains the key of the session. Its
+    conjuncts decide which tuples sessions consist of. Of the sources of any other query, either none has a
+    window, or all have the same window, and conjuncts equate the `window_start` or `window_end` of all of
+    them. No other conjunct has these columns. Under a grouping, tables may stand beside the sources with
+    windows.
 
     There are three kinds of queries. In a join by time all streams have event time. In a `timeless` query no
     stream has. A query `in_time` is evaluated in application time: it may mix both kinds of streams and join
@@ -314,8 +336,13 @@ class Query:
 
     @property
     def windowed(self) -> tuple[Source, ...]:
-        """The sources that have windows. All others are tables."""
-        return tuple(source for source in self.sources if source.window is not None)
+        """The sources that have windows or sessions. All others are tables."""
+        return tuple(source for source in self.sources if source.windowed)
+
+    @property
+    def session(self) -> Session | None:
+        """The sessions whose tuples are aggregated; None if the query has none."""
+        return self.sources[0].session
 
 
 @dataclass(frozen=True)

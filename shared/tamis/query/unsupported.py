@@ -21,7 +21,7 @@ AGGREGATES = frozenset(AGGREGATE_FUNCTIONS) | {
     "covar_pop",
     "covar_samp",
 }
-TABLE_FUNCTIONS = frozenset({"table", "session"})
+TABLE_FUNCTIONS = frozenset({"table"})
 WINDOW_FUNCTIONS = frozenset({"row_number", "rank", "dense_rank", "ntile", "lag", "lead"})
 
 AGGREGATES_USAGE = (
@@ -118,7 +118,7 @@ def unsupported_function(name: str) -> Refusal | None:
         return what, f"put it into SELECT or HAVING; over streams with event time, {USE_WINDOWS}"
     if name in AGGREGATES:
         return f"the aggregate {name}() is not supported yet", AGGREGATES_USAGE
-    if name in ("hop", "tumble", "cumulate"):
+    if name in ("hop", "tumble", "cumulate", "session"):
         called = name.upper()
         return f"{called} is allowed only in FROM", f"write FROM {called}(stream, …) and use its window_start"
     if name == "table":
@@ -126,8 +126,6 @@ def unsupported_function(name: str) -> Refusal | None:
             "TABLE(…) is not supported",
             "write FROM TUMBLE(stream, time, size) or HOP(stream, time, slide, size)",
         )
-    if name in TABLE_FUNCTIONS:
-        return f"{name.upper()} windows are not supported yet", "write HOP or TUMBLE"
     if name in WINDOW_FUNCTIONS:
         return f"the window function {name}() is not supported", _USE_TIME_BOUNDS
     if name in ("now", "current_timestamp", "proctime"):

@@ -1,7 +1,7 @@
 """Compute aggregates by DuckDB, and compare them with the rows of Tamis.
 
 As in `reference`, only the SQL and the recordings are shared. A tuple counts in the windows that the
-watermark of its file hadn't passed when it came.
+watermark of its file hadn't passed when it came; `sessions` says in which session it counts.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from tamis.verification.reference import (
     windowed_sql,
 )
 from tamis.verification.rounded_values import NEAR, doubt_sql
+from tamis.verification.sessions import sessions_sql
 
 _SPREADS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 # The error of DuckDB's compensated sums is little more than 2^-52 of the sum of absolute values; that of
@@ -62,7 +63,6 @@ def windowed_groups(query: Query, recordings: Mapping[str, Recording]) -> pa.Tab
     recording = recordings[source.stream]
     stream = recording.stream
     assert stream.time is not None
-    assert source.window is not None
     with connect(query, recordings) as connection:
         of = pa.table({"_row": np.arange(len(recording)), "file": recording.file_numbers})
         connection.register("files", of)
@@ -72,6 +72,8 @@ def windowed_groups(query: Query, recordings: Mapping[str, Recording]) -> pa.Tab
             f" OVER (PARTITION BY file ORDER BY _row {before}) - {stream.delay} AS mark"
             f" FROM {quote(source.stream)} JOIN files USING (_row)"
         )
+        if source.window is None:
+            return groups(connection, query, sessions_sql(query, stream.time, "marks"), "TRUE", "FALSE")
         alias = quote(source.alias)
         where = [f"coalesce({alias}.{attribute(WINDOW_END)} > mark, TRUE)"]
         sure: list[str] = []

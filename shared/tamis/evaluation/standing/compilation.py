@@ -15,6 +15,7 @@ from tamis.evaluation.standing.timeless.groups import Groups
 from tamis.evaluation.standing.timeless.rows import SelectProjectJoin
 from tamis.evaluation.standing.timeless.unions import Union
 from tamis.evaluation.standing.window_aggregates.groups import WindowedGroups
+from tamis.evaluation.standing.window_aggregates.sessions import SessionGroups
 from tamis.query.file_access import UNRESTRICTED, FileAccess
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
 from tamis.query.parse import catalog_of
@@ -49,6 +50,8 @@ def compile_query(query: Query, catalog: Catalog) -> StandingEvaluator | None:
         return _timeless(query, catalog)
     if query.asof:
         return LatestValues(query, catalog)
+    if query.session is not None:
+        return SessionGroups(query, catalog)
     if query.grouping is not None:
         return WindowedGroups(query, catalog)
     if query.in_time or open_ended(query, catalog):

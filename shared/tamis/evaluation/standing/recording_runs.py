@@ -18,7 +18,7 @@ _LARGE_BATCH = 65_536
 
 def run_recordings(query: Query, catalog: Catalog, recordings: Mapping[str, Recording]) -> RecordedRun:
     """All rows of a query that keeps synopses. `recordings` must be those of its streams."""
-    if query.window is not None:
+    if query.windowed:
         (source,) = query.windowed
         return run_windowed(query, catalog, recordings[source.stream])
     standing = compile_query(query, catalog)

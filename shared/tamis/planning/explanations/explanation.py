@@ -14,7 +14,7 @@ from tamis.expressions.nodes import Expr
 from tamis.expressions.sql_text import to_sql
 from tamis.plan.model import GREATEST
 from tamis.planning.watched_source import WatchedSource
-from tamis.query.model import Source, StreamDef, Window
+from tamis.query.model import Session, Source, StreamDef, Window
 from tamis.query.patterns.watch_text import WatchText
 from tamis.sharing.selectivity import ShareEstimate
 
@@ -61,6 +61,7 @@ class SourceExplanation:
     most_omitted: float | None = None  # greatest share that omission can leave out, by the declared rate
     measured: Measured | None = None  # on a recording, where one was given
     advice: tuple[str, ...] = ()  # changes that allow more omission, where they were asked for
+    session: Session | None = None
 
     @staticmethod
     def without_omission(source: Source, filter_: Expr | None, reason: str) -> SourceExplanation:
@@ -120,6 +121,7 @@ class SourceExplanation:
             },
             **({"similar": WatchedSource.of(self.watched).document()} if self.watched else {}),
             **({"window": _lengths(self.window)} if self.window else {}),
+            **({"session": asdict(self.session)} if self.session else {}),
             **({"selectivity": asdict(self.selectivity)} if self.selectivity else {}),
             **({"most_omitted": self.most_omitted} if self.most_omitted is not None else {}),
             **({"measured": self.measured.document()} if self.measured else {}),

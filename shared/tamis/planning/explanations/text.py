@@ -7,14 +7,14 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from tamis.bounded import latest_values, windows
+from tamis.bounded import latest_values, sessions, windows
 from tamis.bounded.memory import Memory
 from tamis.bounded.timeless.proof import Growth
 from tamis.durations import seconds
 from tamis.planning.explanations.explanation import Explanation, Measured, SourceExplanation
 from tamis.planning.join_bounds import TIME_BOUNDED
 from tamis.planning.watched_source import WatchedSource
-from tamis.query.model import Window
+from tamis.query.model import Session, Window
 
 _WIDTH = 100
 _GROWTH_HEADS = ("states to distinguish", "entries kept by Tamis")
@@ -61,6 +61,8 @@ def _source(source: SourceExplanation, elsewhere: Sequence[str], verbose: bool) 
             yield from _wrapped(line, "    ")
     if source.window is not None:
         yield from _wrapped(_windows(source.window), "    ")
+    if source.session is not None:
+        yield from _wrapped(_sessions(source.session), "    ")
     if source.interval is not None:
         proved = not str(source.certificate).startswith(("heuristic", "trusted"))
         if verbose or not proved:
@@ -89,6 +91,12 @@ def _windows(window: Window) -> str:
     if window.cumulative:
         return f"windows of up to {size}, with a row every {slide}{later}"
     return f"windows of {size}{'' if size == slide else f' every {slide}'}{later}"
+
+
+def _sessions(session: Session) -> str:
+    of = f"for each {', '.join(session.by)}" if session.by else "of all tuples"
+    cut = f", cut after {seconds(session.greatest)}" if session.greatest is not None else ""
+    return f"sessions {of}: tuples at most {seconds(session.gap)} apart{cut}"
 
 
 def _dropped(source: SourceExplanation) -> str:
@@ -134,7 +142,8 @@ def _memory(memory: Memory, verbose: bool, told: str) -> Iterator[str]:
         for sentence in _sentences(memory.reason) if memory.reason != told else ():
             yield from _wrapped(sentence, "    ")
         if memory.bound != 0 and verbose:
-            described = memory.theorem in (TIME_BOUNDED, windows.WINDOWED, latest_values.LATEST)
+            own = (TIME_BOUNDED, windows.WINDOWED, sessions.SESSIONS, latest_values.LATEST)
+            described = memory.theorem in own
             rule = memory.theorem if described else f"bound ({memory.theorem})"
             yield from _wrapped(f"{rule}: {memory.formula}", "    ")
     what = "have a number" if memory.verdict == "bounded" else "be bounded"

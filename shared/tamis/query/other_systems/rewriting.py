@@ -37,8 +37,13 @@ _LONGEST_SHOWN = 1_000
 _ADVICE = "windows are written FROM TUMBLE(stream, time, INTERVAL '1' MINUTE), or FROM HOP(…)"
 _UNITS = ("MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY")
 _BOUNDARIES = {"WINDOWSTART": "window_start", "WINDOWEND": "window_end"}
-_STARTS = ("TUMBLE", "HOP", "TUMBLE_START", "HOP_START", "DATE_TRUNC", "DATE_BIN", "TIME_BUCKET")
-_ENDS = ("TUMBLE_END", "HOP_END", "TUMBLE_ROWTIME", "HOP_ROWTIME", "TUMBLE_PROCTIME", "HOP_PROCTIME")
+_GROUP_WINDOWS = ("TUMBLE", "HOP", "SESSION")
+_STARTS = (
+    *_GROUP_WINDOWS,
+    *(f"{name}_START" for name in _GROUP_WINDOWS),
+    *("DATE_TRUNC", "DATE_BIN", "TIME_BUCKET"),
+)
+_ENDS = tuple(f"{name}_{edge}" for name in _GROUP_WINDOWS for edge in ("END", "ROWTIME", "PROCTIME"))
 _TRUNCATED = {unit: unit.upper() for unit in ("second", "minute", "hour", "day")}
 _INTERVAL = re.compile(r"INTERVAL '[^']*'( \w+)?", re.IGNORECASE)
 
@@ -69,9 +74,6 @@ def _ksqldb(text: Text, tokens: Sequence[Token], catalog: Catalog) -> SqlError |
         following = word(tokens[at + 1])
         match word(tokens[at]):
             case "WINDOW" if following in ("TUMBLING", "HOPPING", "SESSION"):
-                if following == "SESSION":
-                    hint = "write HOP or TUMBLE"
-                    return text.error("SESSION windows are not supported yet", tokens[at].start, hint)
                 what, place = f"WINDOW {following} (…) is the syntax of ksqlDB", at
                 complete &= _window_clause(edits, at, catalog)
             case "WITHIN" if any(one.end == at for one in items(tokens) or ()):
@@ -99,13 +101,14 @@ def _window_clause(edits: TokenEdits, at: int, catalog: Catalog) -> bool:
     if end is None or read is None:
         return False
     lengths = {word(tokens[a]): _length(tokens, b - 2) for a, b in arguments(tokens, at + 2, end)}
-    size, slide = lengths.get("SIZE"), lengths.get("ADVANCE")
+    session = word(tokens[at + 1]) == "SESSION"
+    size, slide = lengths.get("" if session else "SIZE"), lengths.get("ADVANCE")
     if size is None or (slide is None) == (word(tokens[at + 1]) == "HOPPING"):
         return False
     edits.replace(at, end + 1, "")
     ends = any(word(token) == "WINDOWEND" for token in tokens)
     _grouped_by(edits, ["window_start", "window_end"] if ends else ["window_start"], _BOUNDARIES)
-    return _windowed(edits, read, catalog, size, slide)
+    return _windowed(edits, read, catalog, size, slide, function="SESSION" if session else "TUMBLE")
 
 
 def _within(edits: TokenEdits, at: int, catalog: Catalog) -> bool:
@@ -153,7 +156,9 @@ def _grouped_times(text: Text, tokens: Sequence[Token], catalog: Catalog) -> Sql
     if "window_end" in used:
         edits.replace(by[1], by[1], ", window_end")
     size, slide = lengths[-1], lengths[0] if len(lengths) > 1 else None
-    shown = _shown(edits, text) if _windowed(edits, read[0], catalog, size, slide) else None
+    function = "SESSION" if name.startswith("SESSION") else "TUMBLE"
+    windowed = _windowed(edits, read[0], catalog, size, slide, function=function)
+    shown = _shown(edits, text) if windowed else None
     hint = f"write {shown}" if shown is not None else _ADVICE
     return text.error(
         f"windows stand in FROM, not as {name.lower()}(…) in GROUP BY", tokens[call[0]].start, hint
@@ -186,14 +191,24 @@ def _lengths(text: Text, tokens: Sequence[Token], call: tuple[int, int]) -> list
     return found if len(found) == expected else None
 
 
-def _windowed(edits: TokenEdits, read: Item, catalog: Catalog, size: str, slide: str | None = None) -> bool:
-    """Put the stream of FROM into windows; False if the stream has no event time."""
+def _windowed(
+    edits: TokenEdits,
+    read: Item,
+    catalog: Catalog,
+    size: str,
+    slide: str | None = None,
+    *,
+    function: str = "TUMBLE",
+) -> bool:
+    """Put the stream of FROM into windows of a function, HOP if there is a slide; False if the stream has no
+    event time.
+    """
     time = _time_of(read.name, catalog)
     if time is None:
         return False
     shown = edits.tokens[read.at].text
     name = f'"{shown}"' if edits.tokens[read.at].token_type is TokenType.IDENTIFIER else shown
-    call = f"TUMBLE({name}, {time}, {size})" if slide is None else f"HOP({name}, {time}, {slide}, {size})"
+    call = f"{function}({name}, {time}, {size})" if slide is None else f"HOP({name}, {time}, {slide}, {size})"
     edits.replace(read.at, read.at + 1, call)
     return True
 

@@ -1,7 +1,9 @@
 """Flink's windows, `TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), size))`, as `TUMBLE(s, ts, size)`.
 
 The words TABLE and DESCRIPTOR are left out of the tokens, and named arguments (`DATA => TABLE s`) are put
-into their order. All other tokens keep their place in the text.
+into their order. `SESSION(s PARTITION BY k, …)`, in both forms, becomes `SESSION(s, partition_by(k), …)`.
+Without PARTITION BY, Flink has sessions of all keys together: `partition_by()`. All other tokens keep their
+place in the text.
 """
 
 from __future__ import annotations
@@ -12,12 +14,15 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tamis.query.other_systems.clauses import arguments, closing, word
 
+# The function that stands for PARTITION BY.
+PARTITION = "partition_by"
+
 # The names of arguments in the order in which the functions take them without names.
 _NAMES = {
     "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"),
     "HOP": ("DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET"),
     "CUMULATE": ("DATA", "TIMECOL", "STEP", "SIZE", "OFFSET"),
-    "SESSION": ("DATA", "TIMECOL", "GAP"),
+    "SESSION": ("DATA", "TIMECOL", "GAP", "LENGTH"),
 }
 
 
@@ -26,7 +31,7 @@ def without_table_functions(tokens: Sequence[Token]) -> list[Token]:
     found: list[Token] = []
     at = 0
     while at < len(tokens):
-        call = _call(tokens, at)
+        call = _call(tokens, at) or _session(tokens, at)
         if call is None:
             found.append(tokens[at])
             at += 1
@@ -44,14 +49,53 @@ def _call(tokens: Sequence[Token], at: int) -> tuple[list[Token], int] | None:
     inner, outer = closing(tokens, at + 3), closing(tokens, at + 1)
     if inner is None or outer != inner + 1:
         return None
-    given = [list(tokens[a:b]) for a, b in arguments(tokens, at + 3, inner)]
-    ordered = _ordered(given, _NAMES[words[2]])
-    found = [tokens[at + 2], tokens[at + 3]]
+    found = _written(tokens[at + 2 : inner + 1], _NAMES[words[2]], flink=True)
+    return found, outer + 1
+
+
+def _session(tokens: Sequence[Token], at: int) -> tuple[list[Token], int] | None:
+    """The call of SESSION at `at` if it has a PARTITION BY, and the index after it."""
+    if word(tokens[at]) != "SESSION" or at + 1 >= len(tokens) or tokens[at + 1].text != "(":
+        return None
+    end = closing(tokens, at + 1)
+    if end is None or not any(token.token_type is TokenType.PARTITION_BY for token in tokens[at:end]):
+        return None
+    return _written(tokens[at : end + 1], _NAMES["SESSION"], flink=False), end + 1
+
+
+def _written(call: Sequence[Token], names: Sequence[str], *, flink: bool) -> list[Token]:
+    """The tokens of a call with its arguments in their order and in the form of Tamis."""
+    given = [list(call[a:b]) for a, b in arguments(call, 1, len(call) - 1)]
+    ordered = _ordered(given, names)
+    if word(call[0]) == "SESSION" and ordered:
+        stream, key = _partitioned(ordered[0])
+        if key is not None or flink:
+            ordered[:1] = [stream, key or _key([], stream[-1])]
+    found = [call[0], call[1]]
     for index, argument in enumerate(ordered):
         if index:
             found.append(Token(TokenType.COMMA, ",", start=argument[0].start, end=argument[0].start))
         found += argument
-    return [*found, tokens[inner]], outer + 1
+    return [*found, call[-1]]
+
+
+def _partitioned(argument: list[Token]) -> tuple[list[Token], list[Token] | None]:
+    """`s` and `partition_by(k)` for `s PARTITION BY k`; None without PARTITION BY."""
+    at = next((i for i, one in enumerate(argument) if one.token_type is TokenType.PARTITION_BY), None)
+    if not at:
+        return argument, None
+    columns = argument[at + 1 :]
+    if columns and columns[0].text == "(" and closing(columns, 0) == len(columns) - 1:
+        columns = columns[1:-1]
+    return _plain(argument[:at]), _key(columns, argument[at])
+
+
+def _key(columns: list[Token], place: Token) -> list[Token]:
+    """`partition_by(…)` with these tokens, at the place of a token."""
+    end = (columns[-1] if columns else place).end
+    name = Token(TokenType.VAR, PARTITION, start=place.start, end=place.end)
+    opening = Token(TokenType.L_PAREN, "(", start=place.end, end=place.end)
+    return [name, opening, *columns, Token(TokenType.R_PAREN, ")", start=end, end=end)]
 
 
 def _ordered(given: Sequence[list[Token]], names: Sequence[str]) -> list[list[Token]]:

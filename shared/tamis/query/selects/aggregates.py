@@ -160,7 +160,7 @@ class Aggregates:
         value, *orders = (argument(one) for one in nodes)
         if value is None or None in orders:
             return None
-        if not any(source.window for source, _ in self.scope.sources):
+        if not any(source.windowed for source, _ in self.scope.sources):
             hint = "read the stream in windows, such as FROM TUMBLE(stream, time, INTERVAL '1' MINUTE)"
             context.error(f"{name} is supported only over windows", node, hint)
             return None
@@ -178,7 +178,7 @@ class Aggregates:
         """The event time of a source, or of the stream that is joined with it if it is a table; None if a
         mistake in FROM was reported.
         """
-        windowed = [source for source, _ in self.scope.sources if source.window is not None]
+        windowed = [source for source, _ in self.scope.sources if source.windowed]
         source = next((one for one in windowed if one.alias == alias), windowed[0])
         stream = context.catalog.streams.get(source.stream)
         if stream is None or stream.time is None:
@@ -189,7 +189,7 @@ class Aggregates:
         """The column for an expression over single tuples, which messages call `what`: one of a stream, or
         one that the query computes. None if a mistake was reported.
         """
-        windowed = {source.alias for source, _ in self.scope.sources if source.window is not None}
+        windowed = {source.alias for source, _ in self.scope.sources if source.windowed}
         window = next((c for c in columns(value) if c.alias in windowed and c.name in WINDOW_COLUMNS), None)
         if window is not None and what != "GROUP BY":
             reason = f"'{window.name}' can't be aggregated: it is the same for all tuples of a group"

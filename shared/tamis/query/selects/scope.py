@@ -149,7 +149,7 @@ class FromScope:
         sources = [source for source, _ in self.sources]
         streams = (context.catalog.streams.get(source.stream) for source in sources)
         timed = any(stream is not None and stream.time is not None for stream in streams)
-        if name not in WINDOW_COLUMNS or not timed or any(source.window for source in sources):
+        if name not in WINDOW_COLUMNS or not timed or any(source.windowed for source in sources):
             return False
         what = f"'{name}' is a column of windows, and FROM has no windows"
         context.error_once(what, node, USE_WINDOWS, USE_WINDOWS)

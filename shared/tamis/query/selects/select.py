@@ -72,7 +72,6 @@ def _resolved(
     scope.visible, scope.output_names = len(scope.items), frozenset()
     known = all(item.sources for item in scope.items)
     offsets = [offset for _, offset in scope.sources]
-    windowed = [offset for source, offset in scope.sources if source.window is not None]
     evaluation = _evaluation(context, scope, node) if known else _Evaluation()
     aggregates = Aggregates(scope)
     resolver = ExpressionResolver(context, scope, aggregates, similarities=similarities)
@@ -92,9 +91,8 @@ def _resolved(
         return None
     grouping = None
     if aggregated:
-        windowed_offsets = windowed if evaluation.windowed else None
         grouped = _grouping(
-            context, resolver, node, aggregates, outputs=outputs, windowed_offsets=windowed_offsets
+            context, resolver, node, aggregates, outputs=outputs, windowed=evaluation.windowed
         )
         if grouped is None:
             return None
@@ -111,7 +109,8 @@ def _resolved(
         watched=watched,
         asof=asof.joins,
     )
-    valid = windows.check_windows(context, query, offsets)
+    inlined = sum(len(item.conjuncts) for item in scope.items)
+    valid = windows.check_windows(context, query, offsets, conjuncts[inlined:])
     return query if valid else None
 
 
@@ -158,7 +157,7 @@ def _conjuncts(
 def _evaluation(context: Context, scope: FromScope, node: exp.Select) -> _Evaluation:
     """The kind of evaluation of the query. A query that reads only tables is reported."""
     streams = [context.catalog.streams.get(source.stream) for source, _ in scope.sources]
-    windowed = any(source.window is not None for source, _ in scope.sources)
+    windowed = any(source.windowed for source, _ in scope.sources)
     if streams and not any(streams):
         hint = "join a stream with the table, or read its file directly"
         context.error("this query reads only tables, and no stream", scope.sources[0][1], hint)
@@ -205,16 +204,17 @@ def _grouping(
     aggregates: Aggregates,
     *,
     outputs: tuple[Output, ...],
-    windowed_offsets: list[int] | None,
+    windowed: bool,
 ) -> Grouped | None:
-    """GROUP BY, HAVING and the aggregates; None if a mistake was reported.
-
-    `windowed_offsets` has the offset in the text of each source with windows if the query has any, else None.
+    """GROUP BY, HAVING and the aggregates; None if a mistake was reported. `windowed`: the query is over
+    windows.
     """
-    every = (source.window for source, _ in aggregates.scope.sources)
-    cumulative = any(window is not None and window.cumulative for window in every)
-    if windowed_offsets is not None and not windows.check_aggregates(
-        context, resolver, node, outputs=outputs, offsets=windowed_offsets, cumulative=cumulative
+    if windowed and not windows.check_aggregates(
+        context,
+        resolver,
+        node,
+        outputs=outputs,
+        sources=[one for one in aggregates.scope.sources if one[0].windowed],
     ):
         return None
     grouped = resolve_grouping(context, resolver, node, aggregates, outputs)

@@ -137,7 +137,7 @@ def _unsupported(query: Query) -> tuple[str, str] | None:
     """The refusal of a query that a subquery can't be, and a hint; None if the query is supported."""
     if query.members:
         return "a subquery with a UNION is not supported yet", "write an alert of its own for each SELECT"
-    if query.window is not None:
+    if query.windowed:
         hint = (
             "write the windows in the FROM of the query itself: TUMBLE takes the name of a subquery in WITH"
         )

@@ -1,4 +1,4 @@
-"""HOP, TUMBLE and CUMULATE in FROM, in the syntax of RisingWave, and the checks of queries over windows."""
+"""HOP, TUMBLE, CUMULATE and SESSION in FROM, and the checks of queries over windows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from tamis.query.model import (
     WINDOW_COLUMNS,
     WINDOW_END,
     WINDOW_START,
+    Conjunct,
     Output,
     Query,
+    Session,
     Source,
     StreamDef,
     Window,
     same_window,
 )
+from tamis.query.other_systems.table_functions import PARTITION
 from tamis.query.scalars.resolution import ExpressionResolver
 from tamis.query.selects.grouping import group_items
 from tamis.query.syntax.identifiers import name_of
@@ -32,8 +35,9 @@ USAGE = {
     " HOP(s, ts, INTERVAL '10' SECOND, INTERVAL '1' MINUTE)",
     "cumulate": "write CUMULATE(stream, time, step, size), such as"
     " CUMULATE(s, ts, INTERVAL '1' HOUR, INTERVAL '1' DAY)",
+    "session": "write SESSION(stream, time, gap), such as SESSION(s, ts, INTERVAL '5' MINUTE)",
 }
-_LENGTHS = {"tumble": ("size",), "hop": ("slide", "size"), "cumulate": ("step", "size")}
+_LENGTHS = {"tumble": ("size",), "hop": ("slide", "size"), "cumulate": ("step", "size"), "session": ("gap",)}
 
 # A combination raises an alarm in every window that contains it.
 MOST_WINDOWS = 1_000
@@ -43,34 +47,52 @@ MOST_STEPS = 100_000
 
 @dataclass(frozen=True)
 class WindowCall:
-    """The arguments of HOP, TUMBLE or CUMULATE. One with a mistake is None, and the mistake reported."""
+    """The arguments of HOP, TUMBLE, CUMULATE or SESSION. One with a mistake is None, and the mistake
+    reported. `partition`: the columns of PARTITION BY; None without PARTITION BY.
+    """
 
     stream: exp.Expr | None  # an identifier
     time: exp.Expr | None
-    window: Window | None
+    window: Window | Session | None
+    partition: list[exp.Expr] | None = None
 
 
 def window_call(context: Context, call: exp.Expr) -> WindowCall:
-    """The arguments of a call of HOP, TUMBLE or CUMULATE."""
+    """The arguments of a call of HOP, TUMBLE, CUMULATE or SESSION."""
     name = str(call.this).lower()
     usage = USAGE[name]
-    given = call.expressions
+    given = list(call.expressions)
+    partition = None
+    if name == "session" and len(given) > 1 and _is_partition(given[1]):
+        partition = list(given.pop(1).expressions)
     expected = 2 + len(_LENGTHS[name])
     counted = len(given) in (expected, expected + 1)
     if not counted:
         takes = f"{expected}" if len(given) < expected else f"{expected} or {expected + 1}"
         what = f"{name.upper()} takes {takes} arguments, not {len(given)}"
-        context.error(what, call, usage)
+        several = "; several columns of PARTITION BY stand in parentheses" if partition else ""
+        context.error(what, call, usage + several)
     if len(given) < expected:
-        return WindowCall(None, None, None)
+        return WindowCall(None, None, None, partition)
     stream, time = (_unqualified(argument) for argument in given[:2])
     if stream is None:
         context.error(f"the first argument of {name.upper()} must be the name of a stream", given[0], usage)
     if time is None:
         context.error(f"the second argument of {name.upper()} must be the name of a column", given[1], usage)
+    if not counted:
+        return WindowCall(stream, time, None, partition)
     lengths = [_length(context, argument, name) for argument in given[2:expected]]
-    offset = _offset(context, given[expected]) if counted and len(given) > expected else 0
-    if not counted or None in lengths or offset is None:
+    last = given[expected] if len(given) > expected else None
+    if name == "session":
+        greatest = None if last is None else _length(context, last, name, "greatest length")
+        if lengths[0] is None or (greatest is None and last is not None):
+            return WindowCall(stream, time, None, partition)
+        if greatest is not None and last is not None and greatest < lengths[0]:
+            context.error("the greatest length of a session must be at least its gap", last, usage)
+            return WindowCall(stream, time, None, partition)
+        return WindowCall(stream, time, Session(lengths[0], greatest, ()), partition)
+    offset = 0 if last is None else _offset(context, last)
+    if None in lengths or offset is None:
         return WindowCall(stream, time, None)
     slide, size = lengths[0] or 0, lengths[-1] or 0
     distance = _LENGTHS[name][0]
@@ -116,7 +138,13 @@ def _duration(argument: exp.Expr) -> int | None:
     return parse_duration(f"{value.this} {unit.name if unit is not None else ''}".strip())
 
 
-def _length(context: Context, argument: exp.Expr, name: str) -> int | None:
+def _is_partition(argument: exp.Expr) -> bool:
+    """True for the PARTITION BY of a session, as `table_functions` writes it."""
+    return isinstance(argument, exp.Anonymous) and str(argument.this).lower() == PARTITION
+
+
+def _length(context: Context, argument: exp.Expr, name: str, of: str = "") -> int | None:
+    """A length in microseconds, which messages call `of`; None if a mistake was reported."""
     usage = USAGE[name]
     try:
         length = _duration(argument)
@@ -125,9 +153,14 @@ def _length(context: Context, argument: exp.Expr, name: str) -> int | None:
         return None
     if length is None:
         lengths = _LENGTHS[name]
-        several = f"the {' and the '.join(lengths)} of a window must be INTERVALs"
-        what = several if len(lengths) > 1 else "the size of a window must be an INTERVAL"
+        what = f"the {' and the '.join(lengths)} of a window must be INTERVALs"
+        if len(lengths) == 1:
+            kind = "session" if name == "session" else "window"
+            what = f"the {of or lengths[0]} of a {kind} must be an INTERVAL"
         context.error(what, argument, usage)
+        return None
+    if length < 1 and name == "session":
+        context.error(f"the {of or 'gap'} of a session must be at least a microsecond", argument, usage)
         return None
     if length < 1:
         context.error("a window must be at least a microsecond long", argument, usage)
@@ -164,7 +197,34 @@ def windowed_source(
         what = f"windows need event time, and '{name.text}' isn't the event time of '{source.stream}'"
         context.error(what, name.offset, hint)
         return None
-    return replace(source, window=call.window)
+    if isinstance(call.window, Window):
+        return replace(source, window=call.window)
+    by = _session_key(context, call, known, base)
+    return None if by is None else replace(source, session=replace(call.window, by=by))
+
+
+def _session_key(
+    context: Context, call: WindowCall, known: Mapping[str, Expr], base: StreamDef
+) -> tuple[str, ...] | None:
+    """The names of the columns of `base` by which sessions are told apart: those of PARTITION BY, or else its
+    KEY columns. None if a mistake was reported.
+    """
+    if call.partition is None:
+        return base.key
+    found = []
+    for item in call.partition:
+        identifier = _unqualified(item)
+        name = "" if identifier is None else name_of(identifier).text
+        meant = known.get(name)
+        if not isinstance(meant, Column):
+            what = f"there is no column '{name}' in the stream" if identifier is not None else None
+            if meant is not None:
+                what = f"'{name}' is an expression of the stream that SESSION reads"
+            hint = "write PARTITION BY and columns of the stream, such as SESSION(s PARTITION BY k, ts, …)"
+            context.error(what or "PARTITION BY takes names of columns", item, hint)
+            return None
+        found.append(meant.name)
+    return tuple(dict.fromkeys(found))
 
 
 def with_window_columns(known: Mapping[str, Expr], alias: str) -> dict[str, Expr]:
@@ -172,16 +232,19 @@ def with_window_columns(known: Mapping[str, Expr], alias: str) -> dict[str, Expr
     return {**known, **{name: Column(alias, name, Type.TIMESTAMP) for name in WINDOW_COLUMNS}}
 
 
-def check_windows(context: Context, query: Query, offsets: Sequence[int]) -> bool:
+def check_windows(context: Context, query: Query, offsets: Sequence[int], own: Sequence[Conjunct]) -> bool:
     """Report windows that can't be joined; returns True if there are none.
 
-    `offsets` has the offset in the text of each source of the query.
+    `offsets` has the offset in the text of each source of the query, and `own` the conjuncts of its own ON
+    and WHERE.
     """
     windowed = frozenset(source.alias for source in query.windowed)
     if not windowed:
         return True
     before = len(context.errors)
-    first = next(source for source in query.sources if source.window is not None)
+    first = next(source for source in query.sources if source.windowed)
+    if any(source.session is not None for source in query.sources):
+        return _check_session(context, query, own, offsets)
     if first.window is not None and first.window.cumulative and query.grouping is None:
         hint = "write aggregates and GROUP BY, or TUMBLE for rows without aggregates"
         context.error("CUMULATE is supported only with aggregates", offsets[0], hint)
@@ -227,23 +290,48 @@ def check_windows(context: Context, query: Query, offsets: Sequence[int]) -> boo
     return len(context.errors) == before
 
 
+def _check_session(context: Context, query: Query, own: Sequence[Conjunct], offsets: Sequence[int]) -> bool:
+    """Report a query with sessions that can't be evaluated; returns True if it can be."""
+    before = len(context.errors)
+    session = query.session
+    if session is None or len(query.sources) > 1:
+        hint = "aggregate the sessions of one stream, or join the streams in TUMBLE windows"
+        context.error("sessions can't be joined", offsets[1], hint)
+        return False
+    if query.grouping is None:
+        hint = "write aggregates and GROUP BY, such as SELECT window_start, window_end, count(*) AS n"
+        context.error("SESSION is supported only with aggregates", offsets[0], hint)
+        return False
+    for conjunct in own:
+        read = {column.name for column in columns(conjunct.expr)}
+        if not read <= set(session.by):
+            what = "over SESSION, WHERE can have only columns by which sessions are told apart"
+            hint = (
+                "if only these readings make sessions, write WITH part AS (SELECT … WHERE …) in front and"
+                " SESSION(part, …); if all readings do, write FILTER (WHERE …) after the aggregates"
+            )
+            context.errors.append(SqlError(what, conjunct.position, hint))
+    return len(context.errors) == before
+
+
 def check_aggregates(
     context: Context,
     resolver: ExpressionResolver,
     node: exp.Select,
     *,
     outputs: Sequence[Output],
-    offsets: Sequence[int],
-    cumulative: bool,
+    sources: Sequence[tuple[Source, int]],
 ) -> bool:
     """Report aggregates over windows that can't be computed; returns True if there are none.
 
-    `offsets` has the offset in the text of each source with windows. `cumulative`: its windows are.
+    `sources`: those of the query that have windows, each with its offset in the text.
     """
     before = len(context.errors)
-    if len(offsets) > 1:
+    first, session = sources[0][0].window, sources[0][0].session
+    cumulative = first is not None and first.cumulative
+    if len(sources) > 1:
         hint = "aggregate the windows of one stream, or leave the aggregates and GROUP BY out"
-        context.error("aggregates over joined windows are not supported", offsets[1], hint)
+        context.error("aggregates over joined windows are not supported", sources[1][1], hint)
     clause = node.args.get("group")
     by = [expr for _, expr in group_items(context, resolver, node)]
     if len(context.errors) > before:
@@ -262,4 +350,11 @@ def check_aggregates(
     ):
         hint = f"write GROUP BY {', '.join((WINDOW_END, *map(context.source, clause.expressions)))}"
         context.error("aggregates over CUMULATE must be grouped by window_end", clause, hint)
+    elif clause is not None and session is not None:
+        grouped = {one.name for one in by if isinstance(one, Column)}
+        lacking = [name for name in session.by if name not in grouped]
+        if lacking:
+            hint = f"write GROUP BY {', '.join((*map(context.source, clause.expressions), *lacking))}"
+            what = f"aggregates over SESSION must be grouped by {' and '.join(lacking)}, too"
+            context.error(what, clause, hint)
     return len(context.errors) == before

@@ -86,7 +86,7 @@ def _unsupported(query: Query) -> tuple[str, str] | None:
     if query.members:
         hint = "write the UNION in each alert that needs it"
         return "CREATE STREAM … AS with a UNION is not supported yet", hint
-    if query.window is not None:
+    if query.windowed:
         stream = query.sources[0].stream
         hint = f"select from {stream} in this stream, and write the windows in the alerts"
         return "CREATE STREAM … AS with windows is not supported yet", hint

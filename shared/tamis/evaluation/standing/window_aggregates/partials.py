@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from tamis.bounded.timeless.aggregates import needs_all_values
 from tamis.evaluation.dictionary_encoding import DictionaryEncoder
 from tamis.evaluation.standing.aggregates.measures import EXACT_SUMS, MADE_OF, Measure
+from tamis.evaluation.standing.state import number_from_text, number_to_text
 from tamis.evaluation.standing.window_aggregates.percentiles import medians, percentiles
 from tamis.evaluation.standing.window_aggregates.table import (
     Array,
     PartialTable,
     Places,
+    concatenated,
     least_or_greatest,
     merged,
     runs,
@@ -156,6 +158,41 @@ class Partial:
             else:
                 found.append(_WAYS[measure].reduceat(values, starts))
         return PartialTable((batch.pane[starts], batch.group[starts]), tuple(found))
+
+    def added(self, table: PartialTable, new: PartialTable) -> PartialTable:
+        """The table with a batch added; only the panes that the batch touches are sorted again."""
+        first, last = new.keys[0][0], new.keys[0][-1]
+        low, high = np.searchsorted(table.keys[0], first), np.searchsorted(table.keys[0], last, side="right")
+        touched = self.merged([table.take(slice(int(low), int(high))), new])
+        parts = [table.take(slice(0, int(low))), touched, table.take(slice(int(high), len(table)))]
+        return concatenated(parts)
+
+    def dump(self, table: PartialTable) -> list[Any]:
+        """A table as JSON. Sums are text, because they may be larger than JSON's numbers."""
+        keys = [key.tolist() for key in table.keys]
+        if self.order is not None:
+            return [keys, [one.tolist() for one in table.measures]]
+        return [
+            keys,
+            [
+                [number_to_text(total) for total in one.tolist()] if name in EXACT_SUMS else one.tolist()
+                for name, one in zip(self.measures, table.measures, strict=True)
+            ],
+        ]
+
+    def restored(self, dumped: list[Any]) -> PartialTable:
+        """The table that `dump` has written."""
+        keys, measures = dumped
+        of_keys, of_measures = self.dtypes()
+        names = self.measures if self.order is None else (None, None)
+        read = [
+            [number_from_text(total) for total in values] if name in EXACT_SUMS else values
+            for name, values in zip(names, measures, strict=True)
+        ]
+        return PartialTable(
+            tuple(np.array(values, kind) for values, kind in zip(keys, of_keys, strict=True)),
+            tuple(np.array(values, kind) for values, kind in zip(read, of_measures, strict=True)),
+        )
 
     def measure(self, table: PartialTable, name: Measure) -> Array:
         """One measure of a table of this kind."""

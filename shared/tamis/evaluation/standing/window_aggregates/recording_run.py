@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 
 from tamis.evaluation.standing.contract import RecordedRun, Rows
 from tamis.evaluation.standing.window_aggregates.groups import WindowedGroups
+from tamis.evaluation.standing.window_aggregates.sessions import SessionGroups
 from tamis.query.model import Catalog, Query, Window
 from tamis.recordings.typed import Recording
 
 # Tuples that are taken before windows are closed, unless a late tuple needs them closed earlier.
 _BATCH = 65_536
+# Sessions compare times with the watermark itself.
+_EXACT = Window(1, 1)
 # Later than every event time: the recording ends, and with it all windows.
 _END = 2**62
 
@@ -27,15 +30,15 @@ def run_windowed(query: Query, catalog: Catalog, recording: Recording) -> Record
     """Run a query with aggregates of windows over the recording of its stream, to its end; the rows are in
     order of the ends of their windows.
     """
-    standing = WindowedGroups(query, catalog)
+    evaluator = WindowedGroups if query.session is None else SessionGroups
+    standing = evaluator(query, catalog)
     stream = recording.stream
     assert stream.time is not None
-    assert query.window is not None
     order = np.argsort(recording.reached, kind="stable")
     reached = recording.reached[order] - stream.delay
     parts: list[Rows] = []
     most = 0
-    for first, last in _batches(query.window, recording.columns[stream.time].data[order], reached):
+    for first, last in _batches(query.window or _EXACT, recording.columns[stream.time].data[order], reached):
         if first:
             parts.append(standing.advance(stream.name, int(reached[first - 1])))
             most = max(most, standing.entries())
