@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tamis.analysis.contradictions import contradictory_filters, fewest, message
+from tamis.analysis.contradictions import contradictory_filters, contradictory_values, fewest, message
 from tamis.analysis.equality_classes import Equality
 from tamis.analysis.implied_predicates import Implied, implied_predicates
 from tamis.analysis.time_conditions import (
@@ -28,6 +28,8 @@ from tamis.expressions.vectorized.evaluate import holds
 from tamis.plan.model import TimeBound
 from tamis.query.linear_times import is_time
 from tamis.query.model import Catalog, Conjunct, Query, StreamDef, Window, same_window
+
+_LONGEST = 200  # characters of a condition in a message
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,9 @@ def analyse(
         if not conflict:
             implied = implied_predicates(streams, filters, tuple(parts.conditions), parts.equalities)
             conflict = implied.contradiction
-        contradiction = message(conflict, streams, parts.places)
+        if not conflict:
+            conflict = contradictory_values(streams, parts.joined)
+        contradiction = message(conflict, streams, parts.said)
     return Analysis(
         aliases=order,
         streams=streams,
@@ -154,7 +158,7 @@ class _Parts:
         self.filters: dict[str, dict[Expr, None]] = {source.alias: {} for source in query.sources}
         self.conditions: dict[Expr, None] = {}
         self.contradiction: str | None = None
-        self.places: dict[Expr, Position] = {}
+        self.said: dict[Expr, str] = {}  # the user's text of each part, with its place
         self._bounding: dict[Expr, list[TimeBound]] = {}  # the conditions from which the bounds are
         self.refused: list[SqlError] = []
         for conjunct in query.conjuncts:
@@ -163,7 +167,8 @@ class _Parts:
 
     def _add(self, part: Expr, conjunct: Conjunct) -> None:
         sources = aliases(part)
-        self.places.setdefault(part, conjunct.position)
+        said = conjunct.text if len(conjunct.text) <= _LONGEST else to_sql(part)
+        self.said.setdefault(part, f"{said} ({conjunct.position})")
         if part.type is not Type.BOOLEAN:
             self.refused.append(_refusal(conjunct, "is not a condition", "compare it with a value"))
         elif not sources:
@@ -178,7 +183,7 @@ class _Parts:
             pass  # the window is an attribute of the whole query
         elif equality := key_equality(part, self._times):
             self.equalities.append(equality)
-            self.places.setdefault(Call("=", equality, Type.BOOLEAN), conjunct.position)
+            self.said.setdefault(Call("=", equality, Type.BOOLEAN), f"{said} ({conjunct.position})")
         elif bounds := bounds_of(part, self._times):
             self.bounds += bounds
             self._bounding[part] = list(bounds)
@@ -189,6 +194,13 @@ class _Parts:
         else:
             self.conditions[part] = None
 
+    @property
+    def joined(self) -> tuple[Expr, ...]:
+        """All parts but those about event times of several streams and windows."""
+        filters = (part for own in self.filters.values() for part in own)
+        equal = (Call("=", equality, Type.BOOLEAN) for equality in self.equalities)
+        return tuple(dict.fromkeys((*filters, *equal, *self.conditions)))
+
     def contradictory_bounds(self, order: tuple[str, ...]) -> str:
         """The message about time bounds that contradict each other."""
         windows = window_bounds(self._query.window, order)
@@ -198,7 +210,7 @@ class _Parts:
             return closure(order, (*intersect(bounds, order), *windows)).contradictory
 
         parts = fewest(list(self._bounding), contradict)
-        named = ", ".join(f"{to_sql(part)} ({self.places[part]})" for part in parts)
+        named = ", ".join(dict.fromkeys(self.said[part] for part in parts))
         within = "" if self._query.window is None else " within a window"
         return f"no event times{within} meet all of {named}"
 

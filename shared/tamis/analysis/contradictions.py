@@ -8,8 +8,10 @@ from fractions import Fraction
 
 from tamis.analysis.domains import declared_ends
 from tamis.analysis.linear_conditions import LinearSystem
-from tamis.errors import Position, RefusedError
-from tamis.expressions.nodes import FLIPPED, Call, Column, Expr, Literal, columns, conjunction
+from tamis.analysis.possible_values import possible
+from tamis.analysis.value_constraints import narrowed
+from tamis.errors import RefusedError
+from tamis.expressions.nodes import FLIPPED, Call, Column, Expr, Literal, Type, columns, conjunction
 from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import to_sql
 from tamis.plan.omission import bare
@@ -48,12 +50,13 @@ def contradictory_filters(
 
 
 def _admitted(column: ColumnDef) -> list[Expr]:
-    """The values of a column that edges accept, as conditions: a CHECK admits NULL."""
+    """The values of a column that edges accept, as conditions: a CHECK admits NULL in any of its columns."""
     null = call("is_null", Column("", column.name, column.type))
-    if column.not_null:
-        found = [call("not", null), *([] if column.check is None else [column.check])]
-    else:
-        found = [] if column.check is None else [call("or", column.check, null)]
+    found: list[Expr] = [call("not", null)] if column.not_null else []
+    if column.check is not None:
+        others = dict.fromkeys(columns(column.check))
+        nulls = [call("is_null", c) for c in others if not (column.not_null and c.name == column.name)]
+        found.append(call("or", column.check, *nulls) if nulls else column.check)
     return [check for check in found if _predicate([check]) is not None]
 
 
@@ -77,19 +80,25 @@ def fewest(parts: Sequence[Expr], contradict: Callable[[Sequence[Expr]], bool]) 
     return tuple(reversed(of([], False, parts[::-1]))) if parts else ()
 
 
-def message(
-    parts: Sequence[Expr], streams: Mapping[str, StreamDef], places: Mapping[Expr, Position]
-) -> str | None:
-    """The message about parts that contradict each other or the declared domains; None without any."""
+def contradictory_values(streams: Mapping[str, StreamDef], parts: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The fewest parts that no values of the declared domains meet, by enclosures; empty if none are found.
 
-    def said(part: Expr) -> str:
-        place = places.get(part)
-        return to_sql(part) if place is None else f"{to_sql(part)} ({place})"
+    Unlike the exact checks, it also knows products, functions, NULL and the equalities of several streams.
+    """
+    if len(parts) > _MOST_FILTERS or narrowed(parts, streams) is not None:
+        return ()
+    return fewest(parts, lambda some: narrowed(some, streams) is None)
 
-    if len(parts) == 1:
-        limits = _limits(parts[0], streams)
-        return f"{said(parts[0])} is never true for values of the declared domains{limits}"
-    return f"no tuples meet all of {', '.join(map(said, parts))}" if parts else None
+
+def message(parts: Sequence[Expr], streams: Mapping[str, StreamDef], said: Mapping[Expr, str]) -> str | None:
+    """The message about parts that contradict each other or the declared domains; None without any. `said`
+    has the user's text of each part, with its place.
+    """
+    texts = list(dict.fromkeys(said.get(part, to_sql(part)) for part in parts))
+    if len(texts) == 1:
+        limits = _limits(parts[0], streams) if len(parts) == 1 else ""
+        return f"{texts[0]} is never true for values of the declared domains{limits}"
+    return f"no tuples meet all of {', '.join(texts)}" if texts else None
 
 
 def _limits(condition: Expr, streams: Mapping[str, StreamDef]) -> str:
@@ -97,6 +106,8 @@ def _limits(condition: Expr, streams: Mapping[str, StreamDef]) -> str:
     if not isinstance(condition, Call) or condition.op not in (*FLIPPED, "="):
         return ""
     left, right = condition.args
+    if not all(side.type.numeric for side in condition.args):
+        return ""
     one, other = _range(left, streams), _range(right, streams)
     if condition.op in (">", ">=", "=") and _below(one, other):
         return _told((left, one[1], "at most"), (right, other[0], "at least"))
@@ -115,7 +126,12 @@ def _range(expr: Expr, streams: Mapping[str, StreamDef]) -> _Ends:
         value = Fraction(expr.value) if known else None  # type: ignore[arg-type]
         return value, value
     found = linear_system(streams).range(expr)
-    return (None, None) if found is None else (found.lower, found.upper)
+    if found is not None and None not in (found.lower, found.upper):
+        return found.lower, found.upper
+    # The condition `expr = expr` narrows nothing.
+    values = possible(expr, narrowed([Call("=", (expr, expr), Type.BOOLEAN)], streams) or {})
+    low, high = (Fraction(end) if math.isfinite(end) else None for end in (values.low, values.high))
+    return low, high
 
 
 def linear_system(streams: Mapping[str, StreamDef]) -> LinearSystem:
