@@ -21,7 +21,8 @@ _DOMAIN = "is never true for values of the declared domains"
 
 def _contradiction(where: str) -> str | None:
     catalog = catalog_of(
-        f"{_STREAMS} CREATE ALERT q AS SELECT a.k FROM sa a JOIN sb b ON a.k = b.k AND a.ts = b.ts WHERE {where};"
+        f"{_STREAMS} CREATE ALERT q AS SELECT a.k FROM sa a JOIN sb b ON a.k = b.k AND a.ts = b.ts"
+        f" WHERE {where};"
     )
     found = analyse(catalog.alerts["q"].query, catalog).contradiction
     return None if found is None else re.sub(r" \(line \d+, column \d+\)", "", found)
