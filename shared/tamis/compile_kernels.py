@@ -27,9 +27,11 @@ from tamis.predicates.evaluation import Dispatcher
 from tamis.predicates.matching import implies
 from tamis.predicates.parse import parse
 from tamis.predicates.selectivity import Uniform, selectivity
+from tamis.query.window_functions import Frame
 from tamis.sharing.selectivity import MOST_EXACT, BoxUnion, volume
 from tamis.sharing.topic_choice import Candidate, CandidateTopics
 from tamis.similarity import Fingerprint, KeyedPatterns, Pattern
+from tamis.watching.key_history import KeyHistory
 from tamis.watching.latest_times import LatestTimes, exchange
 
 
@@ -73,6 +75,11 @@ def warm() -> None:
     rows = np.arange(2)
     exchange(rows, rows, rows.copy())
     LatestTimes(1).push(rows, rows)
+    history, frame = KeyHistory(Type.DOUBLE), Frame(1, 1, 1)
+    history.keep(frame)
+    slots = history.add(rows, rows, Vector(np.zeros(2)))
+    history.readings(slots, history.counts(slots, frame), frame)
+    history.forget(rows, 0)
 
 
 def _count() -> None:

@@ -93,7 +93,7 @@ def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdi
     definitions = {definition.alert: definition for definition in plan.definitions}
     for name in standing:
         judged(catalog.alerts[name], catalog)
-    with _progress("similarity: computing every window"):
+    with _progress("columns over earlier readings: computing every window and frame"):
         checked = {name: checked_recording(one) for name, one in recordings.items()}
     verdicts = []
     for alert in catalog.alerts.values():

@@ -16,7 +16,8 @@ from msgspec import Meta
 from tamis.expressions.exact.rounding import Margin
 from tamis.expressions.nodes import Column, Expr, Type
 from tamis.query.model import Window
-from tamis.query.watches import Watch
+from tamis.query.watches import AnyWatch, Watch
+from tamis.query.window_functions import WindowFunction
 
 Sides = Literal["both", "above", "below"]
 # Numbers and texts without one of these types are numbers from 0 and texts of at most 1,000 characters.
@@ -106,10 +107,16 @@ class StreamPlan:
     # The unit of TIMESTAMPs that are numbers, for sources that name none.
     time_unit: Literal["s", "ms", "us", "ns"] | None = None
     # Of a watched stream: the raw stream whose shards serve it, its KEY columns, whose values tell series
-    # apart, and the watches whose columns the shards add.
+    # apart, and the patterns and window functions whose columns the shards add.
     base: str | None = None
     series_key: tuple[str, ...] = ()
     watches: tuple[Watch, ...] = ()
+    window_functions: tuple[WindowFunction, ...] = ()
+
+    @property
+    def all_watches(self) -> tuple[AnyWatch, ...]:
+        """All watches whose columns the shards add."""
+        return (*self.watches, *self.window_functions)
 
     @property
     def shards_of(self) -> str:

@@ -66,6 +66,7 @@ _LATER = frozenset(
         "cumulative",
         "besides",
         "null_keys",
+        "window_functions",
     )
 )
 

@@ -9,6 +9,7 @@ from tamis.analysis.domains import domain_check
 from tamis.plan.model import StreamColumn, StreamPlan, TopicPlan
 from tamis.planning.derived_topics import DerivedTopic
 from tamis.query.model import Catalog, StreamDef
+from tamis.query.watches import pattern_watches, window_functions
 from tamis.sharing.topic_assignment import Topic
 
 
@@ -47,5 +48,6 @@ def _stream(stream: StreamDef, topics: tuple[TopicPlan, ...]) -> StreamPlan:
         time_unit=stream.time_unit,
         base=stream.base,
         series_key=stream.key if stream.base else (),
-        watches=stream.watches,
+        watches=pattern_watches(stream.watches),
+        window_functions=window_functions(stream.watches),
     )

@@ -1,4 +1,4 @@
-"""Explanation of a source with `similar`: its patterns, and what an edge keeps of each key."""
+"""Explanation of a source with `similar` or window functions: what an edge keeps of each key."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tamis.durations import seconds
-from tamis.query.model import StreamDef
-from tamis.query.patterns.watch_text import call_text
-from tamis.query.watches import NamedPattern, Watch
+from tamis.query.model import Rate, StreamDef
+from tamis.query.patterns.watch_text import call_text, window_text
+from tamis.query.watches import NamedPattern, Watch, pattern_watches, window_functions
+from tamis.query.window_functions import WindowFunction
+from tamis.watching.key_history import bytes_per_key, most_readings
 from tamis.watching.series_watcher import SeriesWatcher
 
 # Patterns of one call that the text names; the JSON document has all of them.
@@ -18,19 +20,44 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class WatchedSource:
-    """The watches of a source. An edge keeps so many `readings` and `bytes` of each key for their windows."""
+    """The patterns and the window functions of a source; None without any."""
+
+    patterns: PatternSource | None
+    windows: WindowSource | None
+
+    @staticmethod
+    def of(stream: StreamDef) -> WatchedSource:
+        """The watches of a watched stream."""
+        patterns, windows = pattern_watches(stream.watches), window_functions(stream.watches)
+        keys = stream.keys if stream.key else 1
+        watcher = SeriesWatcher(patterns)
+        return WatchedSource(
+            PatternSource(patterns, watcher.most_needed, watcher.bytes_per_key, keys) if patterns else None,
+            WindowSource(windows, stream.rate, keys) if windows else None,
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The fields of the explanation's JSON object; durations are microseconds."""
+        return {
+            **({"similar": self.patterns.document()} if self.patterns else {}),
+            **({"over": self.windows.document()} if self.windows else {}),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Sentences for people."""
+        for part in (self.patterns, self.windows):
+            if part is not None:
+                yield from part.lines()
+
+
+@dataclass(frozen=True)
+class PatternSource:
+    """The patterns of a source. An edge keeps so many `readings` and `bytes` of each key for them."""
 
     watches: tuple[Watch, ...]
     readings: int
     bytes: int
     keys: int | None  # that the stream declares
-
-    @staticmethod
-    def of(stream: StreamDef) -> WatchedSource:
-        """The watches of a watched stream."""
-        watcher = SeriesWatcher(stream.watches)
-        keys = stream.keys if stream.key else 1
-        return WatchedSource(stream.watches, watcher.most_needed, watcher.bytes_per_key, keys)
 
     def document(self) -> dict[str, Any]:
         """Calls with all of their patterns; durations are microseconds."""
@@ -59,6 +86,57 @@ class WatchedSource:
         whole = "" if self.keys in (None, 1) else f", {self.bytes * (self.keys or 1):,} bytes for all keys"
         of = "" if self.keys == 1 else " of each key"
         yield f"an edge keeps the latest {self.readings} readings{of} in {self.bytes:,} bytes{whole}"
+
+
+@dataclass(frozen=True)
+class WindowSource:
+    """The window functions of a source. `rate` and `keys` are what the stream declares."""
+
+    functions: tuple[WindowFunction, ...]
+    rate: Rate | None
+    keys: int | None
+
+    def document(self) -> dict[str, Any]:
+        """Calls with the limits of their frames; `readings_per_key` is None without a declared rate."""
+        return {
+            "calls": [
+                {"call": window_text(one), "rows": one.frame.first, "age": one.frame.span}
+                for one in self.functions
+            ],
+            "readings_per_key": self._readings,
+            "bytes_per_key": self._bytes,
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Sentences for people."""
+        for one in self.functions:
+            age = seconds(one.frame.span)
+            limit = f": readings of the same key that are at most {age} older"
+            yield f"{window_text(one)}{limit if one.frame.first is not None else ''}"
+        of = "" if self.keys == 1 else " of each key"
+        if self._readings is None or self._bytes is None:
+            span = seconds(max(one.frame.span for one in self.functions if one.frame.first is None))
+            kept = f"an edge keeps the readings of the last {span}{of}"
+            yield f"{kept}: at most rate x {span}, and the stream declares no rate"
+            return
+        whole = "" if self.keys in (None, 1) else f", {self._bytes * (self.keys or 1):,} bytes for all keys"
+        count = f"{self._readings:,} reading{'' if self._readings == 1 else 's'}"
+        yield f"an edge keeps at most the latest {count}{of} in {self._bytes:,} bytes{whole}"
+
+    @property
+    def _readings(self) -> int | None:
+        """The most readings of one key that are kept for one value."""
+        counts = [most_readings([one], self._within) for one in self.functions]
+        known = [int(one) for one in counts if one is not None]
+        return max(known) if len(known) == len(counts) else None
+
+    @property
+    def _bytes(self) -> int | None:
+        found = bytes_per_key(self.functions, self._within)
+        return None if found is None else int(found)
+
+    def _within(self, span: int) -> float | None:
+        return None if self.rate is None else float(self.rate.count * (span // self.rate.per + 1))
 
 
 def _patterns(patterns: tuple[NamedPattern, ...]) -> str:

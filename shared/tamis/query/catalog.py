@@ -20,6 +20,7 @@ from tamis.query.model import (
     TableDef,
 )
 from tamis.query.names import suggest
+from tamis.query.watches import pattern_watches
 
 
 def apply(catalog: Catalog, statement: Statement) -> None:
@@ -116,7 +117,7 @@ def _readers(catalog: Catalog) -> list[AlertDef | DerivedDef]:
 
 def watched_patterns(definition: AlertDef | DerivedDef) -> set[str]:
     """The names of all patterns that a query compares with, those of ANY and of folders among them."""
-    watches = (watch for stream in definition.query.watched for watch in stream.watches)
+    watches = (watch for stream in definition.query.watched for watch in pattern_watches(stream.watches))
     return {pattern.name for watch in watches for pattern in watch.patterns}
 
 

@@ -16,7 +16,8 @@ from tamis.expressions.nodes import Call, Column, Expr, Type
 from tamis.identity_cache import IdentityCache
 from tamis.query.defaults import MAX_AHEAD, MAX_STALL
 from tamis.query.file_access import UNRESTRICTED, FileAccess
-from tamis.query.watches import NamedPattern, Watch, watched_name
+from tamis.query.watches import AnyWatch, NamedPattern, watched_name
+from tamis.query.window_functions import HISTORY, WindowFunction
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,13 @@ class StreamDef:
     until: int | None = None
     value_format: Literal["json", "avro", "protobuf"] = "json"  # of the values in its topics
     time_unit: Literal["s", "ms", "us", "ns"] | None = None  # of event times that are numbers
+    history: int = HISTORY  # the greatest age of the readings that window functions see by rows
     functions: tuple[
         str, ...
     ] = ()  # called by the statement, here and below; they can't be dropped before it
     # Of a watched stream: the raw stream, and the watches whose columns it adds (`tamis.query.watches`).
     base: str | None = None
-    watches: tuple[Watch, ...] = ()
+    watches: tuple[AnyWatch, ...] = ()
     sql: str = ""
     position: Position = field(default=Position(1, 1), compare=False)
 
@@ -93,13 +95,16 @@ class StreamDef:
         return self.base or self.name
 
 
-def watched_stream(base: StreamDef, watches: tuple[Watch, ...]) -> StreamDef:
+def watched_stream(base: StreamDef, watches: tuple[AnyWatch, ...]) -> StreamDef:
     """The raw stream `base` with the columns of these watches."""
     known = sorted(dict.fromkeys(watches), key=lambda watch: watch.digest)
+    checks = {column.name: column.check for column in base.columns if column.check is not None}
     added = tuple(
         ColumnDef(column.name, column.type, check=domains.get(column))
         for watch in known
-        for domains in (watch.domains,)
+        for domains in (
+            {watch.column: watch.domain(checks)} if isinstance(watch, WindowFunction) else watch.domains,
+        )
         for column in watch.columns
     )
     return replace(

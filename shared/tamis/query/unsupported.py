@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
-from tamis.query.functions import AGGREGATE_FUNCTIONS
+from tamis.query.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
+from tamis.query.names import suggest
 
 Refusal = tuple[str, str]
 """A construct that is not supported, and a hint what to write instead."""
 
 AGGREGATES = frozenset(AGGREGATE_FUNCTIONS) | {
-    "first_value",
-    "last_value",
     "approx_count_distinct",
     "array_agg",
     "string_agg",
@@ -22,17 +23,15 @@ AGGREGATES = frozenset(AGGREGATE_FUNCTIONS) | {
     "covar_samp",
 }
 TABLE_FUNCTIONS = frozenset({"table"})
-WINDOW_FUNCTIONS = frozenset({"row_number", "rank", "dense_rank", "ntile", "lag", "lead"})
+WINDOW_FUNCTIONS = frozenset({"lag", "first_value", "last_value"})
+# Window functions whose values depend on all readings since the first one.
+_RANKS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
 
 AGGREGATES_USAGE = (
     "write count(*), or count, count(DISTINCT), sum, avg, min, max, median, stddev or percentile_cont"
     " of a value"
 )
 USE_WINDOWS = "write FROM TUMBLE(stream, time, INTERVAL '1' MINUTE) and GROUP BY window_start"
-_USE_TIME_BOUNDS = (
-    "join the stream with itself and bound the times: "
-    "s.ts BETWEEN a.ts - INTERVAL '30' SECOND AND a.ts + INTERVAL '30' SECOND"
-)
 _USE_EQUALITY = "compare with = or IN (…)"
 _SEND_TUPLES = "send the values as tuples of a stream"
 _USE_EVENT_TIMES = (
@@ -52,7 +51,11 @@ _AGGREGATING_SUBQUERY = (
     "aggregate in the alert itself, and compare the aggregate with a constant: HAVING avg(x) > 3",
 )
 _LATERAL = ("LATERAL is not supported", "join streams with JOIN … ON")
-_WINDOW_FUNCTIONS = ("window functions are not supported", _USE_TIME_BOUNDS)
+_OVER = "write {}(x) OVER (PARTITION BY key ORDER BY time)"
+_COUNT_OVER = (
+    "count the readings of some time: count(*) OVER (PARTITION BY key ORDER BY time"
+    " RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW)"
+)
 
 # Clauses of SELECT by sqlglot's name for them.
 CLAUSES: dict[str, Refusal] = {
@@ -61,8 +64,6 @@ CLAUSES: dict[str, Refusal] = {
     "order": ("ORDER BY is not supported: alarms are sent as soon as they arise", "leave ORDER BY out"),
     "limit": ("LIMIT is not supported: a stream has no end", "leave LIMIT out"),
     "offset": ("OFFSET is not supported: a stream has no end", "leave OFFSET out"),
-    "windows": _WINDOW_FUNCTIONS,
-    "qualify": ("QUALIFY is not supported", "put the condition into WHERE"),
     "laterals": _LATERAL,
     "into": ("SELECT INTO is not supported", "write CREATE STREAM name AS SELECT …"),
 }
@@ -84,7 +85,6 @@ EXPRESSIONS: dict[type[exp.Expr], Refusal] = {
     ),
     exp.Any: ("ANY is not supported", "write IN (…), or conditions joined by OR"),
     exp.All: ("ALL is not supported", "write conditions joined by AND"),
-    exp.Window: _WINDOW_FUNCTIONS,
     exp.Distinct: ("DISTINCT inside a function is not supported yet", AGGREGATES_USAGE),
     exp.SimilarTo: ("SIMILAR TO is not supported", _USE_EQUALITY),
     exp.RegexpLike: ("the operator ~ is not supported", _USE_EQUALITY),
@@ -127,7 +127,9 @@ def unsupported_function(name: str) -> Refusal | None:
             "write FROM TUMBLE(stream, time, size) or HOP(stream, time, slide, size)",
         )
     if name in WINDOW_FUNCTIONS:
-        return f"the window function {name}() is not supported", _USE_TIME_BOUNDS
+        return f"{name}() needs OVER", _OVER.format(name)
+    if name in _RANKS or name == "lead":
+        return unsupported_window_function(name, ())
     if name in ("now", "current_timestamp", "proctime"):
         return f"{name}() is not supported", _USE_EVENT_TIMES
     if name == "log":
@@ -135,3 +137,19 @@ def unsupported_function(name: str) -> Refusal | None:
     if name == "pi":
         return "pi() is not supported", "write 3.141592653589793"
     return None
+
+
+def unsupported_window_function(name: str, known: Sequence[str]) -> Refusal:
+    """The refusal of a function in front of OVER; `known` are those that can be there."""
+    if name in _RANKS:
+        return f"{name}() is not supported: it would count all readings since the first one", _COUNT_OVER
+    if name == "lead":
+        what = "lead() is not supported: later readings aren't known yet"
+        return what, "write lag(x): the alarm then comes with the later one of the two readings"
+    if name == "nth_value":
+        return "nth_value() is not supported", "write lag(x, n): the value n readings before"
+    if not name:
+        return "this isn't a window function", _OVER.format("lag")
+    usage = f"the functions with OVER are {', '.join(known)}"
+    hint = usage if name in AGGREGATES | SCALAR_FUNCTIONS.keys() else suggest(name, known, usage)
+    return f"{name}() can't have OVER", hint

@@ -1,13 +1,16 @@
-"""Watches: the patterns that `similar(…)` compares with a stream's readings, and the columns that result.
+"""Watches: the columns that depend on earlier readings of the same key.
 
-A query that calls `similar` reads a *watched stream*. That is its stream (the *base*) with further columns,
-which edges compute from the readings of each key in the order of their event times.
+A query that calls `similar` or a window function such as `lag` reads a *watched stream*. That is its stream
+(the *base*) with further columns, which edges compute from the readings of each key in the order of their
+event times. A watch is a call of `similar`, with the patterns that it compares with the readings, or a call
+of a window function (`tamis.query.window_functions`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
@@ -15,6 +18,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
+from tamis.query.window_functions import WindowFunction
 
 # Microseconds between two consecutive readings of a window that may still match; patterns may declare
 # another limit.
@@ -121,11 +125,25 @@ class Watch:
         return Call("and", parts, Type.BOOLEAN)
 
 
-def watched_name(base: str, watches: tuple[Watch, ...]) -> str:
+AnyWatch = Watch | WindowFunction
+
+
+def pattern_watches(watches: Iterable[AnyWatch]) -> tuple[Watch, ...]:
+    """The watches that compare readings with patterns."""
+    return tuple(one for one in watches if isinstance(one, Watch))
+
+
+def window_functions(watches: Iterable[AnyWatch]) -> tuple[WindowFunction, ...]:
+    """The watches that are window functions."""
+    return tuple(one for one in watches if isinstance(one, WindowFunction))
+
+
+def watched_name(base: str, watches: tuple[AnyWatch, ...]) -> str:
     """The name of the watched stream. It is the same for all queries with the same watches.
 
     >>> watched_name("vibration", ())
     'vibration_similar_e3b0c442'
     """
     digests = "".join(watch.digest for watch in watches)
-    return f"{base[:180]}_similar_{hashlib.sha256(digests.encode()).hexdigest()[:8]}"
+    kind = "over" if window_functions(watches) else "similar"
+    return f"{base[:180]}_{kind}_{hashlib.sha256(digests.encode()).hexdigest()[:8]}"

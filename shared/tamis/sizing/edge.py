@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from tamis.plan.model import StreamPlan, TopicPlan
+from tamis.query.watches import pattern_watches, window_functions
 from tamis.sizing.figures import Figure, weakest
 from tamis.sizing.fleet import BUSY, MB, Fleet, product
 from tamis.sizing.load import SECOND, StreamLoad
 from tamis.sizing.records import reading_bytes, tuple_bytes
 from tamis.sizing.spans import longest_wait
+from tamis.watching.key_history import bytes_per_key
 from tamis.watching.series_watcher import SeriesWatcher
 
 # Seconds after which the edge has committed a reading that is decided.
@@ -84,14 +86,19 @@ def edge_figures(fleet: Fleet) -> dict[str, Figure]:
 
 
 def _watched_bytes(fleet: Fleet, base: str) -> float:
-    """The memory of the readings that edges compare with patterns, of all keys of a stream."""
-    watches = [watch for one in fleet.plan.streams if one.shards_of == base for watch in one.watches]
+    """The memory of the readings that edges keep for patterns and window functions, of all keys."""
+    watches = [watch for one in fleet.plan.streams if one.shards_of == base for watch in one.all_watches]
     if not watches:
         return 0
-    note = f"stream {base}: the time for comparing readings with patterns is not part of the edge's cores"
-    fleet.notes.append(note)
-    keys = fleet.sources[base].keys
-    return SeriesWatcher(watches).bytes_per_key * (keys.value if keys else 1.0)
+    what = "comparing readings with patterns, and for window functions,"
+    fleet.notes.append(f"stream {base}: the time for {what} is not part of the edge's cores")
+    load = fleet.sources[base]
+    keys = load.keys.value if load.keys else 1.0
+    patterns = SeriesWatcher(pattern_watches(watches)).bytes_per_key
+    # Another reading at each end of the span.
+    of_key = bytes_per_key(window_functions(watches), lambda span: load.rate.value / keys * span / SECOND + 1)
+    assert of_key is not None
+    return (patterns + of_key) * keys
 
 
 def _held(fleet: Fleet, stream: StreamPlan, topic: TopicPlan) -> float:

@@ -116,36 +116,36 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric(
         "tamis_edge_watched_tuples_total",
         "counter",
-        "Tuples that pass the filter of a query with similar(), by decision: published, omitted, late. A "
-        "tuple counts once for each set of patterns with which queries compare the stream",
+        "Tuples that pass the filter of a query with similar() or a window function, by decision: published, "
+        "omitted, late. A tuple counts once for each set of such calls",
         ("edge", "stream", "decision"),
         "edge",
     ),
     Metric(
         "tamis_edge_waiting_tuples",
         "gauge",
-        "Readings that wait for the watermark before they are compared with patterns",
+        "Readings that wait for the watermark before patterns and window functions see them",
         ("edge", "stream"),
         "edge",
     ),
     Metric(
         "tamis_edge_series",
         "gauge",
-        "Keys whose readings are compared with patterns",
+        "Keys whose readings are kept for patterns and window functions",
         ("edge", "stream"),
         "edge",
     ),
     Metric(
         "tamis_edge_series_bytes",
         "gauge",
-        "Memory of the readings that are compared with patterns",
+        "Memory of the readings that are kept for patterns and window functions",
         ("edge", "stream"),
         "edge",
     ),
     Metric(
         "tamis_edge_read_again",
         "gauge",
-        "Readings that a restart would read again, for streams whose readings are compared with patterns",
+        "Readings that a restart would read again, for streams with patterns or window functions",
         ("edge", "stream"),
         "edge",
     ),

@@ -1,4 +1,4 @@
-"""Check the columns of watches against direct computation of every window.
+"""Check the columns of watches against direct computation of every window and frame.
 
 Rounding can decide whether a window matches, and which of two patterns is nearer. A reading has the columns
 that Tamis computed if they are those of direct computation up to rounding, and else those of direct
@@ -13,7 +13,7 @@ import numpy as np
 
 from tamis.expressions.nodes import Expr
 from tamis.expressions.vectors import Vector
-from tamis.query.watches import Watch
+from tamis.query.watches import Watch, pattern_watches, window_functions
 from tamis.recordings.typed import Recording
 from tamis.verification.watched_series import Floats, Series, series_of
 from tamis.verification.window_matches import (
@@ -23,6 +23,7 @@ from tamis.verification.window_matches import (
     WindowMatches,
     window_matches,
 )
+from tamis.verification.window_values import same_values, window_values
 
 
 def checked_recording(recording: Recording) -> Recording:
@@ -35,7 +36,12 @@ def checked_recording(recording: Recording) -> Recording:
     columns = dict(recording.columns)
     uncertain = np.zeros(len(recording), np.bool_)
     series: dict[Expr, Series] = {}
-    for watch in recording.stream.watches:
+    for function in window_functions(recording.stream.watches):
+        own = recording.columns[function.column.name]
+        values, error = window_values(recording, function)
+        alike = same_values(function, own, values, error)
+        columns[function.column.name] = _chosen(alike, own, values)
+    for watch in pattern_watches(recording.stream.watches):
         if watch.value not in series:
             series[watch.value] = series_of(recording, watch.value)
         ours = [columns[column.name] for column in watch.columns]

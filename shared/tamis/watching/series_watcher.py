@@ -9,33 +9,36 @@ import numpy as np
 from tamis.expressions.nodes import Expr
 from tamis.expressions.python_functions import FunctionError
 from tamis.expressions.vectorized.evaluate import evaluate
-from tamis.expressions.vectors import Columns
-from tamis.query.watches import Watch
+from tamis.expressions.vectors import Columns, Vector
+from tamis.query.watches import AnyWatch, pattern_watches, window_functions
+from tamis.query.window_functions import WindowFunction
 from tamis.similarity.sliding_transform import Floats, Int64s
 from tamis.watching.latest_times import START, exchange
 from tamis.watching.pattern_group import PatternGroup
-from tamis.watching.watched_columns import WatchedColumns
+from tamis.watching.watched_columns import AddedColumns, WatchedColumns, WindowValues
+from tamis.watching.window_group import WindowGroup
 
 
 class SeriesWatcher:
-    """The nearest patterns of each watch for each reading, in the series of the reading's key.
+    """The columns of each watch for each reading, in the series of the reading's key: the nearest patterns,
+    and the values of window functions.
 
-    Watches that compare the same value share an index of all their patterns with the same `max_gap`. Keys are
-    whole numbers from 0, which the caller assigns densely, since memory grows with the greatest key.
+    Watches that compare the same value share an index of all their patterns with the same `max_gap`. Window
+    functions of the same value share its history. Keys are whole numbers from 0, which the caller assigns
+    densely, since memory grows with the greatest key.
     """
 
     def __init__(
-        self, watches: Sequence[Watch], failed: Callable[[FunctionError], None] | None = None
+        self, watches: Sequence[AnyWatch], failed: Callable[[FunctionError], None] | None = None
     ) -> None:
         """Raises `InputError` for a pattern that `tamis.similarity.Pattern` refuses.
 
-        `failed` is called if a Python function fails in the value of a watch; its readings are gaps then.
-        Without `failed`, `push` raises the error.
+        `failed` is called if a Python function fails in the value of a watch. Its readings are gaps then, and
+        NULL for window functions. Without `failed`, `push` raises the error.
         """
         self._failed = failed
-        known = list(dict.fromkeys(watches))
-        numbers = {watch: number for number, watch in enumerate(known)}
-        self._numbers = [numbers[watch] for watch in watches]
+        self._asked = tuple(watches)
+        known = list(dict.fromkeys(pattern_watches(watches)))
         self._watches = known
         self._epsilons = np.array([watch.epsilon for watch in known], np.float64)
         members: dict[tuple[Expr, int], list[tuple[int, int]]] = {}
@@ -44,26 +47,40 @@ class SeriesWatcher:
                 members.setdefault((watch.value, pattern.max_gap), []).append((number, place))
         self._groups = [PatternGroup(known, *group, of) for group, of in members.items()]
         self.most_needed = max((group.longest for group in self._groups), default=1) - 1
+        by_value: dict[Expr, dict[WindowFunction, None]] = {}
+        for function in window_functions(watches):
+            by_value.setdefault(function.value, {})[function] = None
+        self.windows = [WindowGroup(list(functions)) for functions in by_value.values()]
         self._last = np.empty(0, np.int64)
 
     def continue_from(self, before: SeriesWatcher) -> None:
         """Continue the series of a watcher of other watches.
 
         Where a pattern is longer than those of `before` with the same value and `max_gap`, its first windows
-        need new readings. A value that `before` did not watch begins without readings.
+        need new readings. Where a frame is longer, it lacks older readings at first. A value that `before`
+        did not watch begins without readings.
         """
         known = {(group.value, int(group.max_gap)): group for group in before._groups}
         for group in self._groups:
             if (group.value, int(group.max_gap)) in known:
                 group.continue_from(known[group.value, int(group.max_gap)])
+        histories = {group.value: group for group in before.windows}
+        for window in self.windows:
+            if window.value in histories:
+                window.continue_from(histories[window.value])
         self._last = before._last.copy()
 
     @property
     def bytes_per_key(self) -> int:
-        """The memory of one series."""
+        """The memory of one series, without the readings of window functions."""
         return 8 + sum(group.bytes_per_key for group in self._groups)
 
-    def push(self, keys: Int64s, times: Int64s, columns: Columns, count: int) -> tuple[WatchedColumns, ...]:
+    @property
+    def history_bytes(self) -> int:
+        """The memory of the readings of window functions, of all keys."""
+        return sum(group.history.bytes for group in self.windows)
+
+    def push(self, keys: Int64s, times: Int64s, columns: Columns, count: int) -> tuple[AddedColumns, ...]:
         """Append `count` readings to their series; returns the columns of each watch, in the order in which
         the watches were given.
 
@@ -82,8 +99,18 @@ class SeriesWatcher:
             matches = group.push(keys, values[group.value], spans)
             watch, place = group.watch[matches.pattern], group.place[matches.pattern]
             found.append((watch, matches.row, place, matches.distance, matches.scale, matches.shift))
-        nearest = list(self._nearest(found, count))
-        return tuple(nearest[number] for number in self._numbers)
+        added: dict[AnyWatch, AddedColumns] = {one.watch: one for one in self._nearest(found, count)}
+        for window in self.windows:
+            given = self._vector(window.value, columns, count)
+            defaults = [
+                None if one.default is None else self._vector(one.default, columns, count)
+                for one in window.functions
+            ]
+            of_group = window.push(keys, times, given, defaults)
+            added |= {
+                one: WindowValues(one, values) for one, values in zip(window.functions, of_group, strict=True)
+            }
+        return tuple(added[watch] for watch in self._asked)
 
     def needed(self, watermark: int) -> Int64s:
         """By key, the number of latest readings that windows of readings at `watermark` or later can have.
@@ -98,10 +125,23 @@ class SeriesWatcher:
             np.maximum(found, within, out=found)
         return found
 
+    def forget_history(self, watermark: int) -> Int64s:
+        """Forget the readings that no frame of a reading at `watermark` or later can have. Returns by key the
+        event time of the oldest reading that is left, 2^63 - 1 for a key without one.
+        """
+        found = np.full(len(self._last), np.iinfo(np.int64).max)
+        for window in self.windows:
+            known = window.history.keys
+            window.history.forget(np.arange(known), watermark)
+            found[:known] = np.minimum(found[:known], window.history.oldest_times()[: len(found)])
+        return found
+
     def forget(self, keys: Int64s) -> None:
         """Start the series of these keys anew, as if they had no readings so far."""
         for group in self._groups:
             group.forget(keys)
+        for window in self.windows:
+            window.history.clear(keys)
 
     def _make_room(self, keys: int) -> None:
         more = keys - len(self._last)
@@ -110,17 +150,21 @@ class SeriesWatcher:
 
     def _readings(self, value: Expr, columns: Columns, count: int) -> Floats:
         """The values as doubles, NaN for NULL."""
-        try:
-            vector = evaluate(value, columns, count)
-        except FunctionError as error:
-            if self._failed is None:
-                raise
-            self._failed(error)
-            return np.full(count, np.nan)
+        vector = self._vector(value, columns, count)
         readings = vector.data.astype(np.float64)
         if vector.null is not None:
             readings[vector.null] = np.nan
         return readings
+
+    def _vector(self, value: Expr, columns: Columns, count: int) -> Vector:
+        """The values; NULL if a Python function fails."""
+        try:
+            return evaluate(value, columns, count)
+        except FunctionError as error:
+            if self._failed is None:
+                raise
+            self._failed(error)
+            return Vector.nulls(value.type, count)
 
     def _nearest(
         self, found: Sequence[tuple[Int64s, Int64s, Int64s, Floats, Floats, Floats]], count: int

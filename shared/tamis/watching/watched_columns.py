@@ -1,4 +1,4 @@
-"""The columns of one watch over a batch of readings."""
+"""The columns of watches over a batch of readings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.expressions.vectors import Mask, Vector
-from tamis.query.watches import Watch
+from tamis.query.watches import AnyWatch, Watch
+from tamis.query.window_functions import WindowFunction
 from tamis.similarity.sliding_transform import Floats, Int64s
 
 # A scale or shift of greater magnitude is NULL. Then the result of any arithmetic with it is finite.
@@ -57,6 +58,29 @@ class WatchedColumns:
         null = none.copy()
         null[self.rows] = ~(np.abs(values) <= GREATEST_FIT)
         return self._spread(values, null)
+
+
+@dataclass(frozen=True)
+class WindowValues:
+    """The values of a window function in a batch of readings."""
+
+    watch: WindowFunction
+    values: Vector
+
+    def vectors(self) -> tuple[Vector]:
+        """The column, as `WindowFunction.columns` has it."""
+        return (self.values,)
+
+
+AddedColumns = WatchedColumns | WindowValues
+
+
+def no_values(watch: AnyWatch, count: int) -> AddedColumns:
+    """The columns of `count` late readings: they match no pattern, and their window functions are NULL."""
+    if isinstance(watch, WindowFunction):
+        return WindowValues(watch, Vector.nulls(watch.type, count))
+    none, nothing = np.empty(0, np.int64), np.empty(0)
+    return WatchedColumns(watch, count, none, none, nothing, nothing, nothing)
 
 
 def _vector(data: NDArray[Any], null: Mask) -> Vector:

@@ -14,6 +14,7 @@ from tests.oracle.watching.test_watched_recordings import agrees, columns_of
 from tamis.cli._recordings import read_recordings
 from tamis.cli.verify import verify
 from tamis.query.parse import catalog_of
+from tamis.query.watches import pattern_watches
 
 READINGS = Path(__file__).parents[3] / "demo" / "data" / "suthaharan-single-hop.csv"
 START = 1_700_000_000
@@ -84,7 +85,7 @@ def test_alarms_are_those_of_direct_computation(times: int, tmp_path: Path) -> N
             assert verdict.same, verdict
             alarms += verdict.reference_alarms
         (watched,) = catalog.alerts["steam"].query.watched
-        (watch,) = watched.watches
+        (watch,) = pattern_watches(watched.watches)
         # Exact arithmetic takes a while: some hours of one mote.
         part = [n for n, row in enumerate(rows) if row[0] == 1][: 600 * times]
         series = [Reading(0, 1, rows[n][1] * SECOND, rows[n][2]) for n in part]

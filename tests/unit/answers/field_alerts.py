@@ -30,6 +30,7 @@ from typing import Any
 from tamis.analysis.domains import declared_ends
 from tamis.cli.verify import verify
 from tamis.errors import InputError
+from tamis.evaluation.watched_recording import watched_recording
 from tamis.expressions.nodes import Expr, Literal, Type
 from tamis.planning.explain import explain
 from tamis.query.model import Catalog, ColumnDef, StreamDef
@@ -71,6 +72,8 @@ def outcome_of(field: str, streams: str, sql: str, directory: Path) -> str:
         stream: read_recording(catalog.streams[stream], [_recorded(field, catalog, stream, directory)])
         for stream in read
     }
+    for stream in catalog.alerts[name].query.watched:
+        recordings[stream.name] = watched_recording(recordings[stream.shown_name], stream)
     (found,) = verify(catalog, recordings)
     same = "the same as the plain join" if found.same else f"{found.missed} missed, {found.extra} extra"
     return (

@@ -15,6 +15,7 @@ from tamis.planning.self_contained import self_contained
 from tamis.query.catalog import apply
 from tamis.query.model import AlertDef, Catalog, Explain
 from tamis.query.parse import catalog_of, parse
+from tamis.query.watches import pattern_watches
 from tamis.watching.series_watcher import SeriesWatcher
 
 STREAMS = """
@@ -117,7 +118,10 @@ def test_self_contained_sql_means_the_same() -> None:
     alert = made(catalog, "q")
     assert alert.query.watched == catalog.alerts["q"].query.watched
     assert alert.query.sources == catalog.alerts["q"].query.sources
-    assert {watch.asked for stream in alert.query.watched for watch in stream.watches} == {"ANY", "later"}
+    assert {watch.asked for stream in alert.query.watched for watch in pattern_watches(stream.watches)} == {
+        "ANY",
+        "later",
+    }
 
 
 def test_plans_with_watched_streams_are_read_as_they_were_written() -> None:

@@ -16,7 +16,7 @@ from tamis.query.catalog import apply, dependents
 from tamis.query.model import AlertDef, Catalog, Drop, Explain, PatternDef, Query
 from tamis.query.parse import catalog_of, parse
 from tamis.query.patterns.inline_text import inline_text
-from tamis.query.watches import NamedPattern
+from tamis.query.watches import NamedPattern, pattern_watches
 
 STREAM = """
 CREATE STREAM vib (machine VARCHAR KEY, ts TIMESTAMP, value DOUBLE, load INT,
@@ -40,7 +40,7 @@ def test_a_query_with_similar_reads_a_watched_stream() -> None:
     assert [source.stream for source in query.sources] == [watched.name]
     assert catalog.streams == {"vib": catalog.streams["vib"], watched.name: watched}
     assert watched.base == "vib" and watched.shown_name == "vib"
-    every, fault = watched.watches
+    every, fault = pattern_watches(watched.watches)
     assert (every.asked, fault.asked) == ("ANY", "fault")
     assert [one.name for one in every.patterns] == ["fault", "days/mo", "days/tu"]
     assert (every.epsilon, every.scale, every.shift) == (0.1, (0.5, None), None)
@@ -95,7 +95,7 @@ def test_a_short_call_means_the_only_similar_with_its_value_and_pattern() -> Non
         " AND similar(a.load, 'fault', 0.125)"
     )
     asked = {
-        source.alias: [(to_sql(w.value), w.epsilon) for w in stream.watches]
+        source.alias: [(to_sql(w.value), w.epsilon) for w in pattern_watches(stream.watches)]
         for source in query.sources
         for stream in query.watched
         if stream.name == source.stream
@@ -105,7 +105,9 @@ def test_a_short_call_means_the_only_similar_with_its_value_and_pattern() -> Non
         "b": [("value + 1", 0.5)],
     }
     assert query.sources[2].stream == "vib"
-    shift = next(w.shift_column for s in query.watched for w in s.watches if w.epsilon == 0.5)
+    shift = next(
+        w.shift_column for s in query.watched for w in pattern_watches(s.watches) if w.epsilon == 0.5
+    )
     assert query.select[0].expr == replace(shift, alias="b")
 
 
@@ -126,7 +128,10 @@ def test_the_order_of_calls_makes_no_difference() -> None:
 
 def test_a_member_of_a_folder_and_all_of_them() -> None:
     query = made("SELECT ts FROM vib WHERE similar(value, 'days/tu', 0.5) AND similar(value, 'days', 0.25)")
-    names = {watch.asked: [one.name for one in watch.patterns] for watch in query.watched[0].watches}
+    names = {
+        watch.asked: [one.name for one in watch.patterns]
+        for watch in pattern_watches(query.watched[0].watches)
+    }
     assert names == {"days/tu": ["days/tu"], "days": ["days/mo", "days/tu"]}
 
 
@@ -139,7 +144,7 @@ def test_queries_over_derived_streams_and_subqueries_read_their_watched_streams(
     both = made("SELECT d.machine FROM d, vib v WHERE d.ts = v.ts AND similar(v.load, ANY, 0.1)", derived)
     assert one.watched == other.watched == both.watched[:1]
     assert one.sources[0].via == ("d",) and other.sources[0].via == ()
-    assert [stream.watches[0].asked for stream in both.watched] == ["fault", "ANY"]
+    assert [pattern_watches(stream.watches)[0].asked for stream in both.watched] == ["fault", "ANY"]
 
 
 def test_a_star_has_no_further_columns() -> None:

@@ -17,6 +17,7 @@ from tamis.expressions.python_functions import calls, missing
 from tamis.identity_cache import IdentityCache
 from tamis.plan.model import Entry, Plan, TopicPlan
 from tamis.plan.wire import MOST_CACHED
+from tamis.query.watches import window_functions
 
 
 def lacking(plan: Plan) -> tuple[str, ...]:
@@ -35,10 +36,12 @@ def _calls(entry: Entry) -> tuple[Call, ...]:
 
 def needed(plan: Plan) -> tuple[str, ...]:
     """The missing functions without which the edge can't use a plan: those that compute columns of derived
-    streams, or values that are compared with patterns.
+    streams, or values of patterns and window functions.
     """
     topics = [topic for stream in plan.streams for topic in stream.topics]
-    values = [watch.value for stream in plan.streams for watch in stream.watches]
+    watches = [watch for stream in plan.streams for watch in stream.all_watches]
+    values = [watch.value for watch in watches]
+    values += [one.default for one in window_functions(watches) if one.default is not None]
     return missing(*(expr for topic in topics for _, expr in topic.select), *values)
 
 

@@ -1,4 +1,4 @@
-"""Compilation of the kernels for omission, filters and patterns, before the first tuple needs them."""
+"""Compilation of the kernels for omission, filters, patterns and window functions, before the first tuple."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tamis.expressions.vectors import Vector
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_extremes.stream import WindowState
 from tamis.query.watches import NamedPattern, Watch
+from tamis.query.window_functions import Frame, WindowFunction
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.watched.key_series import KeySeries
 
@@ -25,7 +26,8 @@ def warm_up() -> None:
     columns = {"a": Vector(np.zeros(2))}
     Dispatch(filters).over(columns, 2)
     series = KeySeries(("a",))
-    series.watch([Watch(a, "p", (NamedPattern("p", (0.0, 1.0)),), 0.1)])
+    average = WindowFunction("avg", a, Frame(1, 0, 1), Type.DOUBLE)
+    series.watch([Watch(a, "p", (NamedPattern("p", (0.0, 1.0)),), 0.1), average])
     series.push(Batch(columns, np.arange(2), np.arange(2), np.arange(2)))
     series.watch([])
 

@@ -119,7 +119,7 @@ class SourceExplanation:
                 "certificate": self.certificate,
                 "reason": self.reason + (f". {_IMPLIED.format(implied)}" if implied else ""),
             },
-            **({"similar": WatchedSource.of(self.watched).document()} if self.watched else {}),
+            **(WatchedSource.of(self.watched).document() if self.watched else {}),
             **({"window": _lengths(self.window)} if self.window else {}),
             **({"session": asdict(self.session)} if self.session else {}),
             **({"selectivity": asdict(self.selectivity)} if self.selectivity else {}),

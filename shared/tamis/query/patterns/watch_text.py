@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tamis.expressions.nodes import substitute
-from tamis.expressions.sql_text import to_sql
+from tamis.expressions.nodes import Expr, Literal, substitute
+from tamis.expressions.sql_text import interval, to_sql
 from tamis.query.model import StreamDef
 from tamis.query.patterns.inline_text import number_text, string_text
-from tamis.query.watches import Range, Watch
+from tamis.query.watches import AnyWatch, Range, Watch
+from tamis.query.window_functions import Frame, WindowFunction
 
 
 def call_text(watch: Watch, function: str = "similar", alias: str = "") -> str:
@@ -20,11 +21,49 @@ def call_text(watch: Watch, function: str = "similar", alias: str = "") -> str:
     >>> call_text(Watch(Column("", "value", Type.DOUBLE), "fault", (), 0.5, (0.5, None)), alias="v")
     "similar(v.value, 'fault', 0.5, scale => (0.5, NULL))"
     """
-    value = to_sql(substitute(watch.value, lambda column: replace(column, alias=alias)))
+    value = _of_alias(watch.value, alias)
     asked = watch.asked if watch.asked == "ANY" else string_text(watch.asked)
     ranges = ((name, ends) for name, ends in (("scale", watch.scale), ("shift", watch.shift)) if ends)
     named = "".join(f", {name} => {_range_text(ends)}" for name, ends in ranges)
     return f"{function}({value}, {asked}, {number_text(watch.epsilon)}{named})"
+
+
+def window_text(watch: WindowFunction, alias: str = "") -> str:
+    """The call of a window function, with a sign for its PARTITION BY and ORDER BY.
+
+    >>> from tamis.expressions.nodes import Column, Type
+    >>> from tamis.query.window_functions import Frame
+    >>> window_text(WindowFunction("lag", Column("", "x", Type.INT), Frame(1, 1, 60), Type.INT), "a")
+    'lag(a.x) OVER (…)'
+    >>> window_text(WindowFunction("max", Column("", "x", Type.INT), Frame(5, 1, 60), Type.INT))
+    'max(x) OVER (… ROWS BETWEEN 5 PRECEDING AND 1 PRECEDING)'
+    """
+    value, frame = _of_alias(watch.value, alias), watch.frame
+    if watch.function == "count" and isinstance(watch.value, Literal):
+        value = "*"
+    if watch.function != "lag":
+        return f"{watch.function}({value}) OVER (… {frame_text(frame)})"
+    if frame.first != 1 or watch.default is not None:
+        value += f", {frame.first}"
+    if watch.default is not None:
+        value += f", {_of_alias(watch.default, alias)}"
+    return f"lag({value}) OVER (…)"
+
+
+def frame_text(frame: Frame) -> str:
+    """A frame as SQL has it.
+
+    >>> frame_text(Frame(None, 0, 90_000_000))
+    "RANGE BETWEEN INTERVAL '90 seconds' PRECEDING AND CURRENT ROW"
+    """
+    if frame.first is None:
+        return f"RANGE BETWEEN {interval(frame.span)} PRECEDING AND CURRENT ROW"
+    begin, end = ("CURRENT ROW" if rows == 0 else f"{rows} PRECEDING" for rows in (frame.first, frame.last))
+    return f"ROWS BETWEEN {begin} AND {end}"
+
+
+def _of_alias(expr: Expr, alias: str) -> str:
+    return to_sql(substitute(expr, lambda column: replace(column, alias=alias)))
 
 
 def _range_text(ends: Range) -> str:
@@ -38,9 +77,11 @@ class WatchText:
     def __init__(self, watched: Sequence[StreamDef]) -> None:
         self._streams = {stream.name: stream.shown_name for stream in watched}
         watches = {watch for stream in watched for watch in stream.watches}
-        self._columns: dict[str, tuple[Watch, str]] = {}
+        self._columns: dict[str, tuple[AnyWatch, str]] = {}
         for watch in watches:
-            functions = ("similarity", "scale", "shift", "pattern")
+            functions: tuple[str, ...] = ("similarity", "scale", "shift", "pattern")
+            if isinstance(watch, WindowFunction):
+                functions = (watch.function,)
             self._columns |= {
                 column.name: (watch, function)
                 for column, function in zip(watch.columns, functions, strict=True)
@@ -61,6 +102,8 @@ class WatchText:
         bare = alias or ""
         if bare.startswith('"'):
             bare = bare[1:-1].replace('""', '"')
+        if isinstance(watch, WindowFunction):
+            return window_text(watch, bare) + (test or "")
         if test is None or function != "similarity":
             return call_text(watch, function, bare) + (test or "")
         return ("" if "NOT" in test else "NOT ") + call_text(watch, "similar", bare)

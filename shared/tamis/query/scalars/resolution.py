@@ -25,10 +25,12 @@ from tamis.query.scalars.literals import (
     time_text,
 )
 from tamis.query.scalars.reporting import checked
-from tamis.query.scalars.scopes import AggregateCalls, Scope, SimilarityCalls
+from tamis.query.scalars.scopes import AggregateCalls, Scope, SeriesCalls
 from tamis.query.syntax.identifiers import name_of
 from tamis.query.syntax.limits import DEEPEST, LARGEST, oversize, too_deep
 from tamis.query.unsupported import unsupported_expression
+
+_WINDOW_FUNCTION = "write lag(x) OVER (PARTITION BY key ORDER BY time) in the WHERE or SELECT of a query"
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -74,16 +76,16 @@ class ExpressionResolver:
         scope: Scope,
         aggregates: AggregateCalls | None = None,
         largest: int = LARGEST,
-        similarities: SimilarityCalls | None = None,
+        series: SeriesCalls | None = None,
     ) -> None:
-        """`aggregates` is given where calls of aggregates are allowed, `similarities` where calls of similar
-        are; `largest` is the most parts of an expression.
+        """`aggregates` is given where calls of aggregates are allowed, `series` where calls of similar
+        and window functions are; `largest` is the most parts of an expression.
         """
         self.context = context
         self.scope = scope
         self.aggregates = aggregates
         self.largest = largest
-        self.similarities = similarities
+        self.series = series
 
     def resolve(self, node: exp.Expr) -> Expr | None:
         """The typed expression of a syntax tree; None if a mistake was reported."""
@@ -109,7 +111,7 @@ class ExpressionResolver:
         """The same for an expression over single tuples: the argument of an aggregate, or an item of GROUP
         BY.
         """
-        inner = ExpressionResolver(self.context, self.scope, similarities=self.similarities)
+        inner = ExpressionResolver(self.context, self.scope, series=self.series)
         return inner.resolve(node)
 
     def condition(self, node: exp.Expr, what: str) -> Expr | None:
@@ -326,8 +328,8 @@ class ExpressionResolver:
         name = called_name(node)
         users = self.context.catalog.functions.keys() | self.context.later_functions
         if name in SIMILARITY_FUNCTIONS and name not in users | self.context.broken_functions:
-            if self.similarities is not None:
-                return self.similarities.call(self.context, node, name)
+            if self.series is not None:
+                return self.series.call(self.context, node, name)
             hint = "write it in the WHERE or SELECT of a query over the stream"
             self.context.error(f"{name} is allowed only in queries", node, hint)
             return None
@@ -336,6 +338,13 @@ class ExpressionResolver:
         if name in AGGREGATE_FUNCTIONS and name not in self.context.catalog.functions:
             return self.aggregates.call(self.context, node, name, self.without_aggregates, None)
         return resolve_call(self.context, node, self._all, AGGREGATE_FUNCTIONS)
+
+    def _window(self, node: exp.Expr) -> Expr | None:
+        """A window function."""
+        if self.series is not None:
+            return self.series.window(self.context, node)
+        self.context.error_once("window functions are allowed only in queries", node, _WINDOW_FUNCTION)
+        return None
 
     def _within_group(self, node: exp.Expr) -> Expr | None:
         """A call of an aggregate with WITHIN GROUP (ORDER BY …)."""
@@ -360,7 +369,7 @@ class ExpressionResolver:
                 hint = "write it after an aggregate, such as count(*) FILTER (WHERE x > 5)"
                 self.context.error("FILTER is only for aggregates", node, hint)
             return None
-        rows = ExpressionResolver(self.context, self.scope, similarities=self.similarities)
+        rows = ExpressionResolver(self.context, self.scope, series=self.series)
         only = rows.condition(node.expression.this, "FILTER")
         value = self.aggregates.call(self.context, call, name, rows.resolve, only)
         return None if only is None else value
@@ -399,4 +408,5 @@ _METHODS: dict[type[exp.Expr], Callable[[ExpressionResolver, exp.Expr], Expr | N
     exp.Anonymous: ExpressionResolver._call,
     exp.Filter: ExpressionResolver._filtered,
     exp.WithinGroup: ExpressionResolver._within_group,
+    exp.Window: ExpressionResolver._window,
 }

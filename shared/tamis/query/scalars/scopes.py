@@ -38,9 +38,15 @@ class AggregateCalls(Protocol):
         ...
 
 
-class SimilarityCalls(Protocol):
-    """Resolves calls of similar, similarity, scale, shift and pattern, in queries."""
+class SeriesCalls(Protocol):
+    """Resolves calls over the readings of a key, in queries."""
 
     def call(self, context: Context, node: exp.Expr, name: str) -> Expr | None:
-        """The expression for the value of a call; None if a mistake was reported."""
+        """The expression for a call of similar, similarity, scale, shift or pattern; None if a mistake was
+        reported.
+        """
+        ...
+
+    def window(self, context: Context, node: exp.Expr) -> Expr | None:
+        """The expression for a window function, function(…) OVER (…); None if a mistake was reported."""
         ...

@@ -11,7 +11,7 @@ from tamis.query.context import Context
 from tamis.query.linear_times import difference_limits, is_time
 from tamis.query.model import AsOfJoin, Conjunct
 from tamis.query.scalars.resolution import ExpressionResolver
-from tamis.query.scalars.scopes import SimilarityCalls
+from tamis.query.scalars.scopes import SeriesCalls
 from tamis.query.selects.scope import AsOfClause, FromItem, FromScope
 from tamis.query.syntax.dialect import span
 
@@ -74,14 +74,14 @@ class AsOf:
 NO_ASOF = AsOf()
 
 
-def resolve_asof(context: Context, scope: FromScope, similarities: SimilarityCalls) -> AsOf | None:
+def resolve_asof(context: Context, scope: FromScope, series: SeriesCalls) -> AsOf | None:
     """The ASOF JOINs of FROM; None if a mistake was reported."""
     complete = all([_check_item(context, scope, number) for number in range(len(scope.items))])
     if not complete:
         return None
     found, conjuncts = [], []
     for clause in scope.asof:
-        parts = _classified(context, scope, clause, similarities)
+        parts = _classified(context, scope, clause, series)
         if parts is None:
             complete = False
             continue
@@ -138,13 +138,11 @@ def _check_item(context: Context, scope: FromScope, number: int) -> bool:
     return False
 
 
-def _classified(
-    context: Context, scope: FromScope, clause: AsOfClause, similarities: SimilarityCalls
-) -> _Parts | None:
+def _classified(context: Context, scope: FromScope, clause: AsOfClause, series: SeriesCalls) -> _Parts | None:
     """The conditions of an ASOF JOIN; None if a mistake was reported."""
     parts = _Parts()
     scope.visible = clause.item + 1
-    resolver = ExpressionResolver(context, scope, similarities=similarities)
+    resolver = ExpressionResolver(context, scope, series=series)
     before = len(context.errors)
     if clause.as_of is not None:
         _as_of(context, scope, resolver, clause.as_of, parts)

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tamis.expressions.nodes import Expr
 from tamis.query.context import Context
-from tamis.query.model import WINDOW_COLUMNS, Conjunct, Source
+from tamis.query.model import WINDOW_COLUMNS, Conjunct, Output, Source
 from tamis.query.names import suggest
 from tamis.query.scalars.resolution import operands
 from tamis.query.syntax.identifiers import Name
@@ -154,3 +154,19 @@ class FromScope:
         what = f"'{name}' is a column of windows, and FROM has no windows"
         context.error_once(what, node, USE_WINDOWS, USE_WINDOWS)
         return True
+
+
+@dataclass(frozen=True)
+class WithOutputs:
+    """The scope of QUALIFY: the columns of FROM, and then those of SELECT."""
+
+    scope: FromScope
+    outputs: tuple[Output, ...]
+
+    def column(self, context: Context, node: exp.Expr, table: Name | None, name: Name) -> Expr | None:
+        """See `tamis.query.scalars.scopes.Scope`."""
+        if table is None and not self.scope.has(name.text):
+            for output in self.outputs:
+                if output.name == name.text:
+                    return output.expr
+        return self.scope.column(context, node, table, name)

@@ -15,15 +15,16 @@ from tamis.query.selects.aggregates import Aggregates
 from tamis.query.selects.asof import NO_ASOF, refused_beside_asof, resolve_asof
 from tamis.query.selects.from_clause import Condition, resolve_from
 from tamis.query.selects.grouping import Grouped, resolve_grouping
-from tamis.query.selects.scope import FromScope
+from tamis.query.selects.scope import FromScope, WithOutputs
 from tamis.query.selects.select_list import resolve_outputs
-from tamis.query.selects.similarity import Similarities
 from tamis.query.selects.subqueries import ResolveQuery, named_subqueries
+from tamis.query.selects.watched_calls import WatchedCalls
 from tamis.query.syntax.dialect import span
 from tamis.query.syntax.identifiers import name_of
 from tamis.query.unsupported import CLAUSES, DISTINCT_ON, DISTINCT_WINDOWS, USE_WINDOWS
 
 _ALWAYS_SUPPORTED = ("expressions", "from_", "joins", "where", "with_")
+_OVER = ("windows", "qualify")  # of window functions
 _AGGREGATING = ("group", "having")  # supported over streams without event time, and over windows
 
 
@@ -51,31 +52,35 @@ def resolve_select(context: Context, node: exp.Expr, offset: int, resolve: Resol
         return None
     before = len(context.errors)
     scope = FromScope()
-    similarities = Similarities(scope, node)
+    series = WatchedCalls(scope, node)
     with named_subqueries(context, node, resolve):
-        query = _resolved(context, node, offset, resolve, similarities)
-    similarities.reword(context, before)
+        query = _resolved(context, node, offset, resolve, series)
+    series.reword(context, before)
     return query
 
 
 def _resolved(
-    context: Context, node: exp.Select, offset: int, resolve: ResolveQuery, similarities: Similarities
+    context: Context, node: exp.Select, offset: int, resolve: ResolveQuery, series: WatchedCalls
 ) -> Query | None:
     complete = _check_clauses(context, node, offset)
-    scope = similarities.scope
+    scope = series.scope
     conditions = resolve_from(context, node, scope, offset, resolve)
     aliases = [item.args["alias"] for item in node.expressions if isinstance(item, exp.Alias)]
     output_names = frozenset(name_of(alias).text for alias in aliases)
     scope.output_names = output_names
-    asof = resolve_asof(context, scope, similarities) if scope.asof else NO_ASOF
-    conjuncts = _conjuncts(context, scope, conditions, similarities)
+    series.windows.clause = "ON"
+    asof = resolve_asof(context, scope, series) if scope.asof else NO_ASOF
+    conjuncts = _conjuncts(context, scope, conditions, series)
+    series.windows.clause = "SELECT"
     scope.visible, scope.output_names = len(scope.items), frozenset()
     known = all(item.sources for item in scope.items)
     offsets = [offset for _, offset in scope.sources]
     evaluation = _evaluation(context, scope, node) if known else _Evaluation()
     aggregates = Aggregates(scope)
-    resolver = ExpressionResolver(context, scope, aggregates, similarities=similarities)
+    resolver = ExpressionResolver(context, scope, aggregates, series=series)
     outputs = resolve_outputs(context, resolver, scope, node)
+    qualified = _qualify(context, scope, node, series, outputs)
+    conjuncts = None if conjuncts is None or qualified is None else (*conjuncts, *qualified)
     scope.output_names = output_names
     aggregated = bool(aggregates.first_call or any(node.args.get(key) for key in _AGGREGATING))
     if scope.asof and refused_beside_asof(context, node, aggregates.first_call):
@@ -97,7 +102,9 @@ def _resolved(
         if grouped is None:
             return None
         grouping, outputs = grouped.grouping, grouped.outputs
-    sources, watched = similarities.sources(context, [source for source, _ in scope.sources])
+    if not series.windows.see_all_rows(context):
+        return None
+    sources, watched = series.sources(context, [source for source, _ in scope.sources])
     query = Query(
         sources,
         (*asof.conjuncts, *conjuncts),
@@ -118,7 +125,7 @@ def _check_clauses(context: Context, node: exp.Select, offset: int) -> bool:
     """Report each clause that is not supported; returns True if there is none."""
     supported = True
     for key, clause in node.args.items():
-        if not clause or key in (*_ALWAYS_SUPPORTED, *_AGGREGATING, "distinct"):
+        if not clause or key in (*_ALWAYS_SUPPORTED, *_AGGREGATING, *_OVER, "distinct"):
             continue
         default = (f"{key.strip('_').upper()} is not supported", "leave it out")
         what, hint = CLAUSES.get(key, default)
@@ -131,7 +138,7 @@ def _check_clauses(context: Context, node: exp.Select, offset: int) -> bool:
 
 
 def _conjuncts(
-    context: Context, scope: FromScope, conditions: list[Condition], similarities: Similarities
+    context: Context, scope: FromScope, conditions: list[Condition], series: WatchedCalls
 ) -> tuple[Conjunct, ...] | None:
     """The conjuncts of ON and WHERE, after those of the derived streams; None if a mistake was reported.
 
@@ -140,10 +147,10 @@ def _conjuncts(
     chosen = {clause.item for clause in scope.asof}
     items = (item for number, item in enumerate(scope.items) if number not in chosen)
     conjuncts = [conjunct for item in items for conjunct in item.conjuncts]
-    resolver = ExpressionResolver(context, scope, similarities=similarities)
+    resolver = ExpressionResolver(context, scope, series=series)
     complete = True
     for condition in conditions:
-        scope.visible = condition.visible
+        scope.visible, series.windows.clause = condition.visible, condition.clause
         for part in operands(condition.node, exp.And):
             expr = resolver.condition(part, f"each part of {condition.clause}")
             if expr is None:
@@ -151,7 +158,36 @@ def _conjuncts(
             else:
                 position = context.text.position(span(part)[0])
                 conjuncts.append(Conjunct(expr, context.source(part), position))
+                series.windows.narrowing.append(expr)
     return tuple(conjuncts) if complete else None
+
+
+def _qualify(
+    context: Context,
+    scope: FromScope,
+    node: exp.Select,
+    series: WatchedCalls,
+    outputs: tuple[Output, ...] | None,
+) -> tuple[Conjunct, ...] | None:
+    """The conjuncts of QUALIFY, which may also name columns of SELECT; None if a mistake was reported."""
+    clause = node.args.get("qualify")
+    if clause is None:
+        return ()
+    if outputs is None:
+        return None
+    resolver = ExpressionResolver(context, WithOutputs(scope, outputs), series=series)
+    found: list[Conjunct] = []
+    parts = operands(clause.this, exp.And)
+    for part in parts:
+        expr = resolver.condition(part, "each part of QUALIFY")
+        if expr is not None:
+            position = context.text.position(span(part)[0])
+            found.append(Conjunct(expr, context.source(part), position))
+    if len(found) == len(parts) and not series.windows.clauses:
+        hint = "put the condition into WHERE"
+        context.error("QUALIFY needs a window function, such as lag(x) OVER (…)", clause, hint)
+        return None
+    return tuple(found) if len(found) == len(parts) else None
 
 
 def _evaluation(context: Context, scope: FromScope, node: exp.Select) -> _Evaluation:

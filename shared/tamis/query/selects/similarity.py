@@ -1,25 +1,21 @@
-"""Calls of similar, similarity, scale, shift and pattern: the watches that a SELECT adds to its streams.
-
-A call stands for a column, which edges add to the stream of its values (`tamis.query.watches`). Therefore a
-source with such calls reads a watched stream.
-"""
+"""Calls of similar, similarity, scale, shift and pattern: watches that a SELECT adds to its streams."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from tamis.errors import InputError, SqlError
+from tamis.errors import InputError
 from tamis.expressions.nodes import Call, Column, Expr, Type, columns, substitute
 from tamis.query.context import Context
 from tamis.query.functions import SIMILARITY_FUNCTIONS
-from tamis.query.model import WINDOW_COLUMNS, Source, StreamDef, watched_stream
+from tamis.query.model import WINDOW_COLUMNS, StreamDef
 from tamis.query.names import suggest
-from tamis.query.patterns.watch_text import WatchText
 from tamis.query.scalars.calls import called_name
 from tamis.query.scalars.resolution import ExpressionResolver
+from tamis.query.selects.raw_streams import raw_stream
 from tamis.query.selects.scope import FromScope
 from tamis.query.watches import NamedPattern, Range, Watch
 from tamis.similarity.pattern import Pattern, epsilon_limit
@@ -31,7 +27,6 @@ _SHORT_USAGE = (
     "write {0}(value, 'pattern'), or {0}(value, 'pattern', epsilon, …) with the arguments of similar"
 )
 _RANGE = "write a range such as {} => (0.5, 2); NULL is no limit"
-_WATERMARK = "add WATERMARK FOR column AS column - INTERVAL '5' SECOND to its CREATE STREAM"
 
 
 @dataclass(frozen=True)
@@ -45,21 +40,19 @@ class _Value:
 
 @dataclass
 class Similarities:
-    """The watches of one SELECT, by the alias of their source. `tree` is the SELECT's syntax tree."""
+    """The calls in one SELECT. `tree` is its syntax tree. `add` adds a watch to the source of an alias."""
 
     scope: FromScope
     tree: exp.Expr
-    watches: dict[str, list[Watch]] = field(default_factory=dict)
+    add: Callable[[str, Watch], None]
 
     def call(self, context: Context, node: exp.Expr, name: str) -> Expr | None:
-        """See `tamis.query.scalars.scopes.SimilarityCalls`."""
+        """See `tamis.query.scalars.scopes.SeriesCalls`."""
         found = self._watch(context, node, name)
         if found is None:
             return None
         alias, watch = found
-        known = self.watches.setdefault(alias, [])
-        if watch not in known:
-            known.append(watch)
+        self.add(alias, watch)
         column = {
             "scale": watch.scale_column,
             "shift": watch.shift_column,
@@ -69,38 +62,6 @@ class Similarities:
         if name != SIMILAR:
             return shown
         return Call("not", (Call("is_null", (shown,), Type.BOOLEAN),), Type.BOOLEAN)
-
-    def sources(
-        self, context: Context, sources: Sequence[Source]
-    ) -> tuple[tuple[Source, ...], tuple[StreamDef, ...]]:
-        """The sources with their watched streams, and all watched streams that they read."""
-        streams = context.catalog.streams
-        found: list[Source] = []
-        watched: dict[str, StreamDef] = {}
-        for source in sources:
-            stream = streams.get(source.stream)
-            if stream is None:  # a table
-                found.append(source)
-                continue
-            if source.alias in self.watches:
-                stream = watched_stream(stream, tuple(self.watches[source.alias]))
-                # The object of an earlier query, so that results that were cached for it are found.
-                same = streams.get(stream.name)
-                stream = same if same == stream else stream
-            if stream.base is not None:
-                watched[stream.name] = stream
-            found.append(replace(source, stream=stream.name))
-        return tuple(found), tuple(watched.values())
-
-    def reword(self, context: Context, since: int) -> None:
-        """Write the errors from number `since` on in the words of the query: calls in place of columns."""
-        _, watched = self.sources(context, [source for source, _ in self.scope.sources])
-        words = WatchText(watched)
-        if watched:
-            context.errors[since:] = [
-                SqlError(words(error.what), error.position, words(error.hint or ""))
-                for error in context.errors[since:]
-            ]
 
     def _watch(self, context: Context, node: exp.Expr, name: str) -> tuple[str, Watch] | None:
         """The watch that a call means, and the alias of its source; None if a mistake was reported."""
@@ -149,35 +110,10 @@ class Similarities:
             context.error(f"the value of {name} is a time of windows", node, "compare a column of the stream")
             return None
         (alias,) = named
-        stream = self._stream(context, node, alias, name)
+        stream = raw_stream(context, self.scope, node, alias, f"{name} compares readings")
         if stream is None:
             return None
         return _Value(alias, stream, substitute(expr, lambda column: Column("", column.name, column.type)))
-
-    def _stream(self, context: Context, node: exp.Expr, alias: str, name: str) -> StreamDef | None:
-        """The raw stream of a source, if its readings can be compared; else that is reported."""
-        items = (item for item in self.scope.items if any(one.alias == alias for one in item.sources))
-        item = next(items, None)
-        if item is None:  # its windows have a mistake
-            return None
-        catalog = context.catalog
-        if item.inlined:
-            hint = f"write {name}(…) in the SELECT of '{item.stream}', or read the raw stream"
-            what = f"{name} compares readings of a raw stream, and '{item.stream}' is the result of a SELECT"
-            context.error_once(what, node, hint)
-            return None
-        if item.stream in catalog.tables:
-            what = f"{name} compares readings of a stream, and '{item.stream}' is a table"
-            context.error_once(what, node, "compare a column of a stream")
-            return None
-        stream = catalog.streams[item.stream]
-        if stream.time is None:
-            if stream.name not in context.missing_watermarks:
-                context.missing_watermarks.add(stream.name)
-                what = f"{name} needs event time, and stream '{stream.name}' has no WATERMARK"
-                context.error(what, node, _WATERMARK)
-            return None
-        return stream
 
     def _meant(
         self, context: Context, node: exp.Expr, name: str, value: _Value, asked: str

@@ -22,7 +22,8 @@ from tamis.query.syntax.identifiers import name_of
 ResolveQuery = Callable[[Context, exp.Expr, int], Query | None]
 """Resolves a SELECT or UNION, which begins at an offset; None if a mistake was reported."""
 
-_UNNAMED = "write FROM (SELECT …) AS name"
+UNNAMED = "subquery"  # the name of a subquery in FROM without one
+_USAGE = "write FROM (SELECT …) AS name"
 
 
 @contextmanager
@@ -56,17 +57,14 @@ def subquery_in_from(context: Context, table: exp.Expr, resolve: ResolveQuery) -
         context.error("nested joins are not supported", table, "write one JOIN … ON after the other")
         return None
     alias = table.args.get("alias")
-    if alias is None or alias.this is None:
-        context.error("a subquery in FROM needs a name", table, _UNNAMED)
     others = [key for key, value in table.args.items() if value and key not in ("this", "alias", "joins")]
     if others:
         what = f"'{context.source(table)[:60]}' isn't a subquery"
-        context.error(what, table, _UNNAMED)
+        context.error(what, table, _USAGE)
         return None
-    name = "" if alias is None or alias.this is None else name_of(alias.this).text
+    name = UNNAMED if alias is None or alias.this is None else name_of(alias.this).text
     columns = () if alias is None else alias.args.get("columns") or ()
-    found = subquery(context, table.this, name, columns, resolve)
-    return found if name else None
+    return subquery(context, table.this, name, columns, resolve)
 
 
 def subquery(
@@ -120,6 +118,8 @@ def _aggregate(context: Context, node: exp.Expr) -> exp.Expr | None:
             calls: Iterator[exp.Expr] = output.find_all(exp.Anonymous)
             for call in calls:
                 name = called_name(call)
+                if call.find_ancestor(exp.Window, exp.Select) not in (None, select):
+                    continue  # an aggregate over a frame
                 if name in AGGREGATE_FUNCTIONS and name not in context.catalog.functions:
                     return call
     return None

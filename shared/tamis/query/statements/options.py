@@ -151,6 +151,7 @@ STREAM: Mapping[str, Option] = {
     "until": _until,
     "value_format": _value_format,
     "time_unit": _time_unit,
+    "history": _span,
 }
 ALERT: Mapping[str, Option] = {
     "max_delay": _duration,

@@ -19,18 +19,19 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 T = TypeVar("T")
 
-# The keywords of SELECT. All other words, such as temp, row, format or range, are ordinary names.
+# The keywords of SELECT. All other words, such as temp, row or format, are ordinary names.
 _WORDS = """
     ALL, AND, ANTI, ANY, AS, ASC, ASOF, BETWEEN, CASE, CROSS, CURRENT_DATE, CURRENT_TIME,
     CURRENT_TIMESTAMP, DESC, DISTINCT, ELSE, END, ESCAPE, EXCEPT, EXISTS, FALSE, FETCH, FILTER, FROM, FULL,
     GROUP BY, HAVING, ILIKE, IN, INNER, INTERSECT, INTERVAL, INTO, IS, JOIN, LATERAL, LEFT, LIKE, LIMIT,
-    NATURAL, NOT, NULL, OFFSET, ON, OR, ORDER BY, OUTER, OVER, PARTITION BY, QUALIFY, RIGHT, SELECT,
-    SEMI, SOME, THEN, TIMESTAMP, TRUE, UNION, USING, VALUES, WHEN, WHERE, WINDOW, WITH"""
+    NATURAL, NOT, NULL, OFFSET, ON, OR, ORDER BY, OUTER, OVER, PARTITION BY, QUALIFY, RANGE, RIGHT,
+    ROWS, SELECT, SEMI, SOME, THEN, TIMESTAMP, TRUE, UNION, USING, VALUES, WHEN, WHERE, WINDOW, WITH"""
 WORDS = frozenset(" ".join(word.split()) for word in _WORDS.split(","))
 
 
 # Words that can be names only in quotes. `timestamp` isn't among them, since many columns have that name.
-RESERVED = frozenset(word for word in WORDS if " " not in word) - {"TIMESTAMP", "WINDOW", "FILTER", "ESCAPE"}
+RESERVED = frozenset(word for word in WORDS if " " not in word)
+RESERVED -= {"ESCAPE", "FILTER", "RANGE", "ROWS", "TIMESTAMP", "WINDOW"}
 RESERVED |= {"GROUP", "ORDER"}
 _WORD = re.compile(r"[^\W\d]\w*")
 
@@ -89,6 +90,7 @@ def _closed(parser: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 class _Parser(RisingWaveParser):
+    FUNC_TOKENS: ClassVar[set[TokenType]] = {*RisingWaveParser.FUNC_TOKENS, TokenType.ROWS}
     TABLE_ALIAS_TOKENS: ClassVar[set[TokenType]] = set(RisingWaveParser.TABLE_ALIAS_TOKENS) - {
         TokenType.MATCH_CONDITION
     }

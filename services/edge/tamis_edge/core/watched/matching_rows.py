@@ -8,16 +8,21 @@ import numpy as np
 
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr
 from tamis.plan.model import StreamPlan
-from tamis.query.watches import Watch
-from tamis.watching.watched_columns import WatchedColumns
+from tamis.query.watches import AnyWatch, Watch
+from tamis.watching.watched_columns import AddedColumns, WatchedColumns
 from tamis_edge.core.messages.keys import Int64s
 
 
-def needed_matches(filter_: Expr | None, watches: Sequence[Watch]) -> frozenset[int] | None:
+def needed_matches(filter_: Expr | None, watches: Sequence[AnyWatch]) -> frozenset[int] | None:
     """Watches of which one matches at each reading that passes the filter, as places in `watches`; None if a
     reading may pass at which no pattern matches.
     """
-    places = {column: place for place, watch in enumerate(watches) for column in watch.columns}
+    places = {
+        column: place
+        for place, watch in enumerate(watches)
+        if isinstance(watch, Watch)
+        for column in watch.columns
+    }
     return None if filter_ is None else _needed(filter_, places)
 
 
@@ -43,13 +48,16 @@ class MatchingRows:
 
     def __init__(self, stream: StreamPlan) -> None:
         filters = [entry.filter for topic in stream.topics for entry in topic.entries]
-        found = [needed_matches(one, stream.watches) for one in filters]
+        found = [needed_matches(one, stream.all_watches) for one in filters]
         self._all = None in found
         self._watches = sorted(frozenset().union(*filter(None, found)))
 
-    def of(self, columns: Sequence[WatchedColumns], count: int) -> Int64s:
+    def of(self, columns: Sequence[AddedColumns], count: int) -> Int64s:
         """The rows, ascending. `columns`: of the stream's watches, in a batch of `count` readings."""
-        return np.arange(count) if self._all else _union(columns[place].rows for place in self._watches)
+        if self._all:
+            return np.arange(count)
+        matching = (columns[place] for place in self._watches)
+        return _union(one.rows for one in matching if isinstance(one, WatchedColumns))
 
 
 def _union(rows: Iterable[Int64s]) -> Int64s:

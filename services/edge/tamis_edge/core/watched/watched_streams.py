@@ -18,8 +18,8 @@ import numpy as np
 
 from tamis.omission.ticks import NEVER
 from tamis.plan.model import Plan, StreamPlan
-from tamis.query.watches import Watch
-from tamis.watching.watched_columns import WatchedColumns
+from tamis.query.watches import AnyWatch
+from tamis.watching.watched_columns import AddedColumns, WatchedColumns, no_values
 from tamis_edge.core.commit import Commit, WatchedCommit
 from tamis_edge.core.messages.keys import Int64s
 from tamis_edge.core.outbox import Ledger
@@ -113,7 +113,7 @@ class WatchedStreams:
         self._resume = Start.of(commit)
         self._streams: dict[str, _Watched] = {}
         self._columns: object = None  # by which the readings are told apart from those of another stream
-        self._watches: tuple[Watch, ...] = ()
+        self._watches: tuple[AnyWatch, ...] = ()
         self._matches: Counter[str] = Counter()
         self._now = self._next = 0
         self._begin(Start(START_OF_TIME, 0, START_OF_TIME, 0), ())
@@ -150,10 +150,10 @@ class WatchedStreams:
             self._streams[name] = _Watched(served, MatchingRows(stream))
 
     def _watch(self, streams: Sequence[StreamPlan]) -> None:
-        watches = tuple(dict.fromkeys(watch for stream in streams for watch in stream.watches))
+        watches = tuple(dict.fromkeys(watch for stream in streams for watch in stream.all_watches))
         places = {watch: place for place, watch in enumerate(watches)}
         for stream in streams:
-            self._streams[stream.name].watches = [places[watch] for watch in stream.watches]
+            self._streams[stream.name].watches = [places[watch] for watch in stream.all_watches]
         if watches != self._watches:
             self._watches = watches
             self._series.watch(watches)
@@ -179,8 +179,8 @@ class WatchedStreams:
     def take(self, batch: Batch, delay: int) -> None:
         """Take readings in the order of their offsets.
 
-        A late reading has no matches. If a filter lets it pass nevertheless, it is published at once, unless
-        its tuple is counted.
+        A late reading matches no pattern, and window functions are NULL for it. If a filter lets it pass
+        nevertheless, it is published at once, unless its tuple is counted.
         """
         reached = np.maximum.accumulate(np.append(self.watermark, batch.times - delay))
         in_series = (batch.times >= reached[:-1]) & (batch.times >= self._start.floor)
@@ -222,10 +222,10 @@ class WatchedStreams:
                 self._publish(one.served, topic, topic.release())
 
     def _forward(self, late: Batch) -> None:
-        """Publish late readings without any match."""
+        """Publish late readings, whose columns are NULL."""
         if not len(late):
             return
-        none = [_no_match(watch, len(late)) for watch in self._watches]
+        none = [no_values(watch, len(late)) for watch in self._watches]
         ids, published = np.arange(len(late)), np.zeros(len(late), np.bool_)
         for one in self._streams.values():
             if not len(one.rows.of([none[place] for place in one.watches], len(late))):
@@ -254,8 +254,9 @@ class WatchedStreams:
         numbers = np.full(len(batch), -1)
         numbers[new] = np.arange(self._number, self._number + len(new))
         self._number += len(new)
-        for watch, columns in zip(self._watches, found, strict=True):
-            self._matches[watch.asked] += int(np.count_nonzero(numbers[columns.rows] >= 0))
+        for columns in found:
+            if isinstance(columns, WatchedColumns):
+                self._matches[columns.watch.asked] += int(np.count_nonzero(numbers[columns.rows] >= 0))
         for one in self._streams.values():
             mine = [found[place] for place in one.watches]
             rows = one.rows.of(mine, len(batch))
@@ -288,10 +289,13 @@ class WatchedStreams:
         undecided = self._undecided()
         while self._releases and (undecided is None or self._next_release <= undecided):
             self._releases.popleft()
-        self._series.forget_ended(self.watermark)
-        needed = self._series.oldest_needed(self.watermark)
-        self._needed = self.watermark if needed is None else needed
-        windows = [self._order.oldest]
+        oldest = self._order.oldest
+        # The next reading of a series comes at this time or later.
+        next_time = self.watermark if oldest is None else min(self.watermark, oldest)
+        self._series.forget_ended(next_time)
+        needed = self._series.oldest_needed(next_time)
+        self._needed = next_time if needed is None else needed
+        windows = [oldest]
         if keep_series:
             windows.append(needed)
         if self._releases:
@@ -367,7 +371,7 @@ def _plan(served: ServedTopics) -> StreamPlan:
     return served.stream
 
 
-def _with_columns(batch: Batch, rows: Int64s, found: Sequence[WatchedColumns]) -> Batch:
+def _with_columns(batch: Batch, rows: Int64s, found: Sequence[AddedColumns]) -> Batch:
     """The given rows with the columns of watches."""
     part = batch.take(rows)
     columns = dict(part.columns)
@@ -375,8 +379,3 @@ def _with_columns(batch: Batch, rows: Int64s, found: Sequence[WatchedColumns]) -
         for column, vector in zip(one.watch.columns, one.vectors(), strict=True):
             columns[column.name] = vector.take(rows)
     return replace(part, columns=columns)
-
-
-def _no_match(watch: Watch, count: int) -> WatchedColumns:
-    none, nothing = np.empty(0, np.int64), np.empty(0)
-    return WatchedColumns(watch, count, none, none, nothing, nothing, nothing)

@@ -1,0 +1,78 @@
+"""The watches that the calls of a SELECT add to its streams.
+
+A call of `similar` or of a window function stands for a column, which edges add to the stream of its values
+(`tamis.query.watches`). Therefore a source with such calls reads a watched stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from tamis.errors import SqlError
+from tamis.expressions.nodes import Expr
+from tamis.query.context import Context
+from tamis.query.model import Source, StreamDef, watched_stream
+from tamis.query.patterns.watch_text import WatchText
+from tamis.query.selects.scope import FromScope
+from tamis.query.selects.similarity import Similarities
+from tamis.query.selects.window_calls import WindowCalls
+from tamis.query.watches import AnyWatch
+
+
+class WatchedCalls:
+    """The watches of one SELECT, by the alias of their source. `tree` is the SELECT's syntax tree."""
+
+    def __init__(self, scope: FromScope, tree: exp.Expr) -> None:
+        self.scope = scope
+        self.watches: dict[str, list[AnyWatch]] = {}
+        self.windows = WindowCalls(scope, tree, self._add)
+        self._similarities = Similarities(scope, tree, self._add)
+
+    def _add(self, alias: str, watch: AnyWatch) -> None:
+        known = self.watches.setdefault(alias, [])
+        if watch not in known:
+            known.append(watch)
+
+    def call(self, context: Context, node: exp.Expr, name: str) -> Expr | None:
+        """See `tamis.query.scalars.scopes.SeriesCalls`."""
+        return self._similarities.call(context, node, name)
+
+    def window(self, context: Context, node: exp.Expr) -> Expr | None:
+        """See `tamis.query.scalars.scopes.SeriesCalls`."""
+        return self.windows.call(context, node)
+
+    def sources(
+        self, context: Context, sources: Sequence[Source]
+    ) -> tuple[tuple[Source, ...], tuple[StreamDef, ...]]:
+        """The sources with their watched streams, and all watched streams that they read."""
+        streams = context.catalog.streams
+        found: list[Source] = []
+        watched: dict[str, StreamDef] = {}
+        for source in sources:
+            stream = streams.get(source.stream)
+            if stream is None:  # a table
+                found.append(source)
+                continue
+            if source.alias in self.watches:
+                base = stream if stream.base is None else streams[stream.base]
+                stream = watched_stream(base, (*stream.watches, *self.watches[source.alias]))
+                # The object of an earlier query, so that results that were cached for it are found.
+                same = streams.get(stream.name)
+                stream = same if same == stream else stream
+            if stream.base is not None:
+                watched[stream.name] = stream
+            found.append(replace(source, stream=stream.name))
+        return tuple(found), tuple(watched.values())
+
+    def reword(self, context: Context, since: int) -> None:
+        """Write the errors from number `since` on in the words of the query: calls in place of columns."""
+        _, watched = self.sources(context, [source for source, _ in self.scope.sources])
+        words = WatchText(watched)
+        if watched:
+            context.errors[since:] = [
+                SqlError(words(error.what), error.position, words(error.hint or ""))
+                for error in context.errors[since:]
+            ]
