@@ -79,6 +79,7 @@ def test_the_examples_of_the_documentation_parse() -> None:
         "condensation",
         "muggy",
         "warmer_than_planned",
+        "outbreak",
         "jumps",
         "climbs",
         "heats",
