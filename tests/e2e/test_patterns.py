@@ -25,6 +25,7 @@ from tamis.evaluation.watched_recording import watched_recording
 from tamis.expressions.python_functions import SETTING, clear_caches
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
 from tamis.local.ports import free_ports
+from tamis.local.scrape import Scrape
 from tamis.messaging.records import Frontier
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import ALARMS, FRONTIERS
@@ -229,6 +230,8 @@ batch: {{rows: 50}}
             assert (verdict.missed, verdict.extra) == (0, 0), verdict
             assert verdict.reference_alarms > 100, verdict
             assert verdict.late == 0, verdict
+        saved = Scrape.of(fleet.telemetry["edge"]).total("tamis_edge_saved_calls_total", stream="vibration")
+        assert saved > 0
         assert verdicts["loud"].alarms < verdicts["loud"].reference_alarms
     finally:
         clear_caches()
