@@ -36,6 +36,9 @@ CREATE STREAM asks (item INT KEY, price BIGINT);
 CREATE STREAM quotes (
   item INT KEY, v BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
 ) WITH (keys = 11, rate = '1000/s', max_stall = '1 hour');
+CREATE STREAM levels (
+  item INT KEY, level BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH (keys = 11, rate = '1000/s', max_stall = '1 hour');
 CREATE TABLE lots (id INT, grade BIGINT) WITH (path = '{lots}');
 """
 QUERIES = {
@@ -60,6 +63,11 @@ QUERIES = {
         bool_or(v = 100) FILTER (WHERE v > 20) AS top,
         1000000 * var_pop(v) > 70000000 AS wide
         FROM TUMBLE(few, ts, INTERVAL '{WINDOW} MICROSECONDS') GROUP BY item, window_start, high""",
+    # The latest tuple of another stream, and the one before in the same stream.
+    "levelled": """SELECT q.item, q.v, l.level, p.v AS before FROM quotes q
+        LEFT ASOF JOIN levels l ON q.item = l.item AND q.ts >= l.ts AND l.ts >= q.ts - INTERVAL '20' SECOND
+        ASOF JOIN quotes p ON q.item = p.item AND q.ts > p.ts AND p.v > 2
+        WHERE q.v > 90 OR q.v > 10 * l.level""",
     # Nothing bounds its times, and the keys its memory.
     "followed": """SELECT x.v, y.v AS before FROM quotes x, quotes y
         WHERE x.item = y.item AND x.ts > y.ts AND x.v > 98 AND y.v < 2 AND y.v >= 0""",
@@ -80,7 +88,15 @@ REFERENCE = QUERIES | {
         percentile_disc(0.9) WITHIN GROUP (ORDER BY v) AS ninth,
         bool_or(v = 100) FILTER (WHERE v > 20) AS top,
         1000000 * var_pop(v) > 70000000 AS wide
-        FROM quotes WHERE item BETWEEN 1 AND 5 GROUP BY ALL"""
+        FROM quotes WHERE item BETWEEN 1 AND 5 GROUP BY ALL""",
+    # Of equal times, the greatest value is the latest.
+    "levelled": """SELECT q.item, q.v, CASE WHEN l.ts >= q.ts - 20000000 THEN l.level END AS near, p.v
+        FROM quotes q
+        ASOF LEFT JOIN (SELECT item, ts, max(level) AS level FROM levels GROUP BY ALL) l
+        ON q.item = l.item AND q.ts >= l.ts
+        ASOF JOIN (SELECT item, ts, max(v) AS v FROM quotes WHERE v > 2 GROUP BY ALL) p
+        ON q.item = p.item AND q.ts > p.ts
+        WHERE q.v > 90 OR coalesce(q.v > 10 * near, FALSE)""",
 }
 Row = tuple[Any, ...]
 
@@ -91,6 +107,7 @@ def expected(tables: Mapping[str, Sequence[Row]]) -> dict[str, Counter[Row]]:
         base.execute("CREATE TABLE bids (item INT, price BIGINT, lot BIGINT)")
         base.execute("CREATE TABLE asks (item INT, price BIGINT)")
         base.execute("CREATE TABLE quotes (item INT, v BIGINT, ts BIGINT)")
+        base.execute("CREATE TABLE levels (item INT, level BIGINT, ts BIGINT)")
         base.execute("CREATE TABLE lots (id INT, grade BIGINT)")
         for name, rows in tables.items():
             base.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
@@ -98,7 +115,7 @@ def expected(tables: Mapping[str, Sequence[Row]]) -> dict[str, Counter[Row]]:
 
 
 class Readings:
-    """Bids come by a Kafka topic; asks are in a file, and so are quotes, which take half a minute."""
+    """Bids come by a Kafka topic; the others are in files. Quotes and levels take half a minute."""
 
     def __init__(self, directory: Path, seed: int, size: int = 6_000) -> None:
         self._random = random.Random(seed)
@@ -115,6 +132,11 @@ class Readings:
             for at in range(size)
         ]
         _write(directory / "quotes.csv", ("item", "v", "ts"), self.quotes)
+        self.levels = [
+            (self._random.randint(0, 10), self._random.randint(0, 30), START + at * 500_000)
+            for at in range(size // 20)
+        ]
+        _write(directory / "levels.csv", ("item", "level", "ts"), self.levels)
         self.lots = [(self._random.randint(0, 10), grade) for grade in range(12)]
         _write(directory / "lots.csv", ("id", "grade"), self.lots)
 
@@ -166,6 +188,7 @@ sources:
   - {{name: bids, kind: kafka, topic: {READINGS}, stream: bids}}
   - {{name: asks, kind: file, path: asks.csv, stream: asks}}
   - {{name: quotes, kind: file, path: quotes.csv, stream: quotes, speed: 5}}
+  - {{name: levels, kind: file, path: levels.csv, stream: levels, speed: 5}}
 batch: {{rows: 200}}
 """
     )
@@ -190,7 +213,7 @@ batch: {{rows: 200}}
             readings.send(bootstrap, 500)
             killed.start()
         readings.send(bootstrap, 500)
-        tables = {name: getattr(readings, name) for name in ("bids", "asks", "quotes", "lots")}
+        tables = {name: getattr(readings, name) for name in ("bids", "asks", "quotes", "levels", "lots")}
         wanted = expected(tables)
         deadline = time.monotonic() + SECONDS
         found, records = alarms(bootstrap)

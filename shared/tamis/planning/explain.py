@@ -20,6 +20,7 @@ from tamis.planning.candidate_filters import candidate_filters
 from tamis.planning.explanations.explanation import Explanation, SourceExplanation
 from tamis.planning.explanations.greatest_share import most_omitted
 from tamis.planning.explanations.missing_keys import warnings
+from tamis.planning.explanations.row_growth import growth_warnings, open_ended_warnings
 from tamis.planning.missing_watermarks import lacking
 from tamis.planning.verdict import Verdict, in_words, judge
 from tamis.query.model import AlertDef, Catalog, DerivedDef
@@ -39,7 +40,9 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
         named: dict[str, AlertDef | DerivedDef] = {**catalog.derived, **catalog.alerts}
         definition = named[definition]
     reading = catalog.reading(definition)
-    found = replace(_explain(reading, definition), warnings=warnings(definition.query, reading))
+    found = _explain(reading, definition)
+    # A missing equality of keys is the reason for many rows, too.
+    found = replace(found, warnings=warnings(definition.query, reading) or found.warnings)
     if not definition.query.watched:
         return found
     watched = definition.query.watched
@@ -71,7 +74,8 @@ def _explain(catalog: Catalog, definition: AlertDef | DerivedDef) -> Explanation
         return _in_time(definition, catalog, kind, lacking(definition.query, catalog, decided))
     found = classification.decided(definition, catalog)
     if found is not None and found.verdict == "bounded":
-        return _in_time(definition, catalog, kind, found)
+        grows = open_ended_warnings(definition.query, catalog)
+        return replace(_in_time(definition, catalog, kind, found), warnings=grows)
     verdict = judge(definition, catalog)
     if found is not None:
         # The join by time keeps all tuples; whether any evaluator must, an example says where one was run.
@@ -87,7 +91,10 @@ def _explain(catalog: Catalog, definition: AlertDef | DerivedDef) -> Explanation
     if verdict.refusal is None and not any(verdict.keys.partition.values()):
         reason = verdict.keys.reason
     sources = tuple(_explained(omission, verdict) for omission in verdict.omissions)
-    return Explanation(definition.name, kind, verdict.refusal is None, reason, sources, verdict.memory)
+    grows = growth_warnings(verdict) if verdict.refusal is None else ()
+    return Explanation(
+        definition.name, kind, verdict.refusal is None, reason, sources, verdict.memory, warnings=grows
+    )
 
 
 def estimated(
