@@ -18,6 +18,7 @@ from tamis.errors import InputError
 from tamis.evaluation.replay import replay
 from tamis.evaluation.standing.recording_runs import run_recordings
 from tamis.planning.build import first_plan
+from tamis.planning.explanations.measured import measured
 from tamis.planning.standing_queries import is_standing, judged
 from tamis.query.model import AlertDef, Catalog
 from tamis.recordings.files import Format
@@ -148,9 +149,10 @@ def _standing(
         rows = run_recordings(query, catalog, read).rows
     with _progress(f"{alert.name}: comparing {len(rows)} rows"):
         given = {**query_inputs(alert.query, catalog).relations, **reference}
-        if query.windowed:
-            return compare_windowed_groups(alert.name, alert.query, given, rows.columns)
-        return compare_standing(alert.name, alert.query, given, rows.columns)
+        compare_rows = compare_windowed_groups if query.windowed else compare_standing
+        verdict = compare_rows(alert.name, alert.query, given, rows.columns)
+    dropped = sum(one.dropped for one in measured(alert, catalog, recordings).values())
+    return replace(verdict, retained=verdict.tuples - dropped)
 
 
 def _progress(what: str) -> AbstractContextManager[object]:

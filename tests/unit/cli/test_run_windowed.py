@@ -199,3 +199,22 @@ def test_a_table_without_rows_gives_no_rows(directory: Path) -> None:
     assert (code, out) == (0, "region,window_end,n,above,target\n")
     _, out, _ = _run("explain", "tables.sql")
     assert "warning: table sites has no rows, so the query never has a row" in " ".join(out.split())
+
+
+def test_verify_and_explain_count_what_the_edge_drops_also_with_tables(directory: Path) -> None:
+    (directory / "sites.csv").write_text("station,target\np,30\n")
+    stream = SQL[: SQL.index("CREATE STREAM warm")]
+    (directory / "t.sql").write_text(f"""{stream}
+CREATE TABLE sites (station VARCHAR, target DOUBLE) WITH (path = 'sites.csv');
+CREATE ALERT above AS
+SELECT s.station, window_end, avg(a.temp - s.target) AS above
+FROM TUMBLE(air, ts, INTERVAL '1' MINUTE) a JOIN sites s ON a.station = s.station
+WHERE a.temp > 30
+GROUP BY s.station, window_end;
+""")
+    code, out, _ = _run("verify", "t.sql", "--input", "air=air.csv")
+    assert code == 0
+    assert "8 tuples, 4 retained (50.0 %)" in out
+    code, out, _ = _run("explain", "t.sql", "--input", "air=air.csv")
+    assert code == 0
+    assert "dropped at the edge: 4 of the 8 tuples of the recording (50 %)" in out

@@ -13,6 +13,7 @@ from tamis.expressions.vectors import Mask
 from tamis.plan.late_calls import filters_before_calls
 from tamis.planning.build import first_plan
 from tamis.planning.explanations.explanation import Measured
+from tamis.planning.standing_queries import is_standing, judged
 from tamis.query.model import AlertDef, Catalog
 from tamis.recordings.typed import Recording
 
@@ -20,6 +21,9 @@ from tamis.recordings.typed import Recording
 def measured(alert: AlertDef, catalog: Catalog, recordings: Mapping[str, Recording]) -> dict[str, Measured]:
     """The dropped tuples of each recorded stream, by stream. `alert` must be accepted."""
     catalog = catalog.reading(alert)
+    if is_standing(alert, catalog):
+        # `results` keeps it: the catalogue of the plan has neither tables nor derived streams.
+        judged(alert, catalog)
     plan = first_plan(
         Catalog(catalog.streams, {}, catalog.functions, {alert.name: alert}, results=catalog.results)
     )
