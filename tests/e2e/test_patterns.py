@@ -1,4 +1,4 @@
-"""A pattern in a join, and an alert with `within`, in a fleet whose edge is killed: as verify expects them.
+"""A pattern and a rise in joins, and an alert with `within`, in a fleet whose edge is killed, against verify.
 
 The alert with `within` calls a function of Python. The vibrations of machines come from a Kafka topic with
 two partitions, their loads over HTTP.
@@ -57,6 +57,11 @@ CREATE ALERT failing AS
 SELECT v.machine, v.ts, similarity(v.value, 'fault') AS distance, l.percent
 FROM vibration v JOIN load l ON v.machine = l.machine AND ABS(v.ts - l.ts) <= INTERVAL '60' SECOND
 WHERE similar(v.value, 'fault', 0.8) AND l.percent > 80;
+CREATE ALERT jumping AS
+SELECT v.machine, v.ts, v.value - v.before AS rise, l.percent
+FROM (SELECT *, lag(value) OVER (PARTITION BY machine ORDER BY ts) AS before FROM vibration) v
+JOIN load l ON v.machine = l.machine AND ABS(v.ts - l.ts) <= INTERVAL '60' SECOND
+WHERE v.value - v.before > 5 AND l.percent > 80;
 CREATE FUNCTION bowl(x DOUBLE) RETURNS DOUBLE LANGUAGE PYTHON AS 'bowl' QUASICONVEX;
 CREATE ALERT loud WITH (within = '20 seconds') AS SELECT machine, ts FROM vibration WHERE bowl(value) >= 7;
 """

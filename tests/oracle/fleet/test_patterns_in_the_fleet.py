@@ -1,4 +1,4 @@
-"""Alerts with similar() through the cores of edge and joiner, against the reference of `tamis verify`.
+"""Alerts with similar() and window functions through the cores of edge and joiner, against `tamis verify`.
 
 Readings come out of order. Tuples are omitted where the planner proves that they may be. Edges restart from
 their commits, and the joiner from its state.
@@ -53,6 +53,14 @@ ALERTS = {
     " WHERE similar(v.value, ANY, {epsilon}) AND 100 * similarity(v.value, ANY) + l.percent < {least}",
     "unlike": "SELECT v.ts, l.percent FROM vib v JOIN load l ON {near}"
     " WHERE NOT similar(v.value, 'rise', {epsilon}) AND v.value - l.percent > 4 - {least}",
+    "rising": "SELECT v.ts, l.percent FROM vib v JOIN load l ON {near} WHERE v.value - lag(v.value) OVER"
+    " (PARTITION BY v.machine ORDER BY v.ts) > {least} - 2 AND l.percent > {least}",
+    # The mean of the readings before is compared with the partner's value.
+    "higher": "SELECT v.ts, l.percent FROM (SELECT *, avg(value) OVER (PARTITION BY machine ORDER BY ts ROWS"
+    " BETWEEN 3 PRECEDING AND 1 PRECEDING) AS mean FROM vib) v JOIN load l ON {near}"
+    " WHERE l.percent - v.mean > 4 - {epsilon}",
+    "many": "SELECT v.ts, v.value, count(*) OVER w AS n FROM vib v WINDOW w AS (PARTITION BY v.machine"
+    " ORDER BY v.ts RANGE BETWEEN INTERVAL '10' SECOND PRECEDING AND CURRENT ROW) QUALIFY n > {least}",
     "alone": "SELECT v.ts, pattern(v.value, ANY) AS p FROM vib v WHERE similar(v.value, ANY, {epsilon})",
 }
 

@@ -1,4 +1,4 @@
-"""Random files of SQL whose alerts compare readings with patterns, and recordings for them."""
+"""Random files of SQL whose alerts call similar or window functions, and recordings for them."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ class RandomQueries:
             ]
         )
         self.of = {"distinct": "DISTINCT" in alert, "grouped": "GROUP BY" in alert, "join": "b.ts" in alert}
+        self.of["over"] = "OVER" in alert
         self.random = random
 
     def write(self, folder: Path) -> dict[str, list[str]]:
@@ -72,9 +73,32 @@ class RandomQueries:
                 return f"{alias}.value, 'p0', {distance!r}"
         return f"{alias}.{value}{factor}, {asked}, {epsilon!r}{scale}{shift}"
 
+    def _over(self, alias: str) -> str:
+        """A condition with a window function."""
+        over = f"OVER ({f'PARTITION BY {alias}.k ' if self.keyed else ''}ORDER BY {alias}.ts"
+        rows = self.random.choice(["3 PRECEDING AND 1 PRECEDING", "4 PRECEDING AND CURRENT ROW"])
+        recent = f"RANGE BETWEEN INTERVAL '{self.random.integers(1, 20)}' SECOND PRECEDING AND CURRENT ROW"
+        return str(
+            self.random.choice(
+                [
+                    f"{alias}.value - lag({alias}.value) {over}) > 1",
+                    f"({alias}.value - lag({alias}.value, 2) {over}))"
+                    f" / extract(epoch FROM {alias}.ts - lag({alias}.ts, 2) {over})) > 0.2",
+                    f"avg({alias}.value) {over} ROWS BETWEEN {rows}) < {alias}.value",
+                    f"stddev({alias}.value) {over} ROWS BETWEEN {rows}) < 1",
+                    f"count(*) FILTER (WHERE {alias}.level > 1) {over} {recent}) > 3",
+                    f"{alias}.value - min({alias}.value) {over} {recent}) > 2",
+                    f"sum({alias}.level) {over} {recent}) > 5",
+                    f"lag({alias}.k, 1, 'none') {over}) <> {alias}.k OR {alias}.level > 2",
+                ]
+            )
+        )
+
     def _condition(self, alias: str) -> str:
-        """A condition over the columns of `similar`."""
+        """A condition over the columns of `similar` or of window functions."""
         random = self.random
+        if random.random() < 0.3:
+            return f"({self._over(alias)})"
         arguments = self._arguments(alias)
         less = self.most * float(random.choice([0.05, 0.2]))
         more = random.choice(
@@ -87,6 +111,7 @@ class RandomQueries:
                 f" AND pattern({arguments}) <> 'p1'",
                 f" AND {alias}.level < 3",
                 f" AND similar({self._arguments(alias)})",
+                f" AND ({self._over(alias)})",
             ]
         )
         if random.random() < 0.1:

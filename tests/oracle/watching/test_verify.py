@@ -1,4 +1,4 @@
-"""`tamis verify` over random queries with similar(…)."""
+"""`tamis verify` over random queries with similar(…) and window functions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_nothing_is_missed_and_nothing_extra(times: int, tmp_path: Path) -> None
         seen["omitted"] += verdict.retained < verdict.tuples
         seen["at_threshold"] += verdict.at_threshold > 0
     few = [what for what in ("alarms", "omitted") if seen[what] < seen["cases"] // 4]
-    few += [what for what in ("distinct", "grouped", "join") if seen[what] == 0]
+    few += [what for what in ("distinct", "grouped", "join", "over") if seen[what] == 0]
     assert not few, seen
     assert seen["at_threshold"] or seen["cases"] < 500, seen
 
@@ -63,6 +63,9 @@ def test_wrong_columns_make_a_difference(times: int, tmp_path: Path) -> None:
     for seed in range(SEED, SEED + cases(0.001) * times):
         case = RandomQueries(seed)
         catalog, recordings = loaded(case, tmp_path)
+        drop_contradictory(catalog, recordings)
+        if not catalog.alerts:
+            continue
         (right,) = verify(catalog, recordings)
         if right.reference_alarms < 3:
             continue
