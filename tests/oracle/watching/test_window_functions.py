@@ -16,6 +16,7 @@ from tests.oracle.watching.random_recordings import RandomRecording
 
 from tamis.evaluation.watched_recording import watched_recording
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
+from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.query.model import watched_stream
 from tamis.query.window_functions import Frame, Function, WindowFunction
@@ -94,9 +95,31 @@ def test_columns_are_those_of_brute_force_and_of_duckdb(times: int, tmp_path: Pa
             assert column(reference, function) == right, f"seed {seed}: {function}"
             seen[function.function] += sum(one is not None for one in right)
             seen["null"] += sum(one is None for one in right)
+            seen["domains"] += _check_domain(function, ours)
         seen["late"] += int(recording.late.sum())
-    few = [name for name in (*VALUES, *NUMBERS, "count", "min", "max", "null", "late") if seen[name] < 20]
+    few = [
+        name
+        for name in (*VALUES, *NUMBERS, "count", "min", "max", "null", "late", "domains")
+        if seen[name] < 20
+    ]
     assert not few or times * cases(0.001) < 20, seen
+
+
+def _check_domain(function: WindowFunction, ours: Recording) -> bool:
+    """Check that no value is outside of the domain that follows from the tightest CHECKs of the columns."""
+    checks: dict[str, Expr] = {}
+    for of in (VALUE, LEVEL, TIME):
+        known = [one for one in ours.columns[of.name].to_list() if one is not None]
+        tests: list[Expr] = []
+        for op, end in ((">=", min(known)), ("<=", max(known))):
+            tests.append(Call(op, (of, Literal(end, of.type)), Type.BOOLEAN))
+        checks[of.name] = Call("and", tuple(tests), Type.BOOLEAN)
+    domain = function.domain(checks)
+    if domain is None:
+        return False
+    holds = evaluate(domain, {("", function.column.name): ours.columns[function.column.name]}, len(ours))
+    assert False not in holds.to_list(), function
+    return True
 
 
 @pytest.mark.parametrize("times", also_long(200))
