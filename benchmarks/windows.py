@@ -29,11 +29,18 @@ STREAM = (
 )
 TUMBLE = "TUMBLE(s, ts, INTERVAL '1' MINUTE)"
 HOP = "HOP(s, ts, INTERVAL '10' SECOND, INTERVAL '1' MINUTE)"
+CUMULATE = "CUMULATE(s, ts, INTERVAL '10' SECOND, INTERVAL '1' MINUTE)"
+SESSION = "SESSION(s PARTITION BY k, ts, INTERVAL '2' SECOND)"
+GAP = 2_000_000
+KINDS = {TUMBLE: "tumbling", HOP: "hopping", CUMULATE: "cumulative", SESSION: "sessions"}
 ASKED = (
     ("count(*), sum(x), avg(x), min(x), max(x)", TUMBLE),
     ("count(*), sum(n), max(n)", TUMBLE),
     ("median(x), count(DISTINCT n)", TUMBLE),
     ("count(*), sum(x), avg(x), min(x), max(x)", HOP),
+    ("count(*), sum(x), avg(x), min(x), max(x)", CUMULATE),
+    ("count(*), sum(x), avg(x), min(x), max(x)", SESSION),
+    ("count(*), sum(n), max(n)", SESSION),
 )
 
 
@@ -71,7 +78,8 @@ def run(quick: bool, say: Say) -> Result:
             f"rates are for CPU time on one core, median of {repeats} runs; Tamis and DuckDB alternate",
             f"the stream has {len(tuples.reached):,} tuples of {STATIONS:,} stations, about {RATE:,} a"
             f" second; tuples are up to {DELAY // 1_000_000} s late",
-            "a window is one minute long; hopping windows start every 10 s; a group is one station",
+            "a window is one minute long; hopping windows start every 10 s, cumulative windows have a row"
+            " every 10 s; a session has no gap of more than 2 s; a group is one station",
             f"Tamis gets batches of {BATCH:,} tuples, each followed by a watermark, gives rows when windows"
             " end, and computes exact sums",
             "DuckDB has all tuples in its own table and runs on one thread; its sums of DOUBLE depend on the"
@@ -96,7 +104,7 @@ def _row(
     count = len(tuples.reached)
     return {
         "aggregates": select,
-        "windows": "tumbling" if window == TUMBLE else "hopping",
+        "windows": KINDS[window],
         "tuples/s": count / mine,
         "most entries": most,
         "rows": rows,
@@ -108,7 +116,7 @@ def _row(
 def _ours(select: str, window: str, tuples: _Tuples) -> tuple[int, int]:
     """The number of rows, and the most entries after a batch."""
     query = standing_evaluator(
-        f"{STREAM} CREATE ALERT q AS SELECT window_start, k, {select} FROM {window} GROUP BY window_start, k",
+        f"{STREAM} CREATE ALERT q AS SELECT window_end, k, {select} FROM {window} GROUP BY window_end, k",
         "q",
     )
     rows = most = 0
@@ -124,11 +132,22 @@ def _ours(select: str, window: str, tuples: _Tuples) -> tuple[int, int]:
 
 def _theirs(select: str, window: str, base: duckdb.DuckDBPyConnection) -> tuple[int, int]:
     """The number of rows, and all tuples."""
+    if window == SESSION:
+        # Gaps and islands.
+        timed = "SELECT *, lag(ts) OVER (PARTITION BY k ORDER BY ts) AS before FROM s"
+        begins = f"CASE WHEN before IS NULL OR ts - before > {GAP} THEN ts END"
+        runs = f"SELECT *, max({begins}) OVER (PARTITION BY k ORDER BY ts) AS first FROM ({timed})"
+        found = base.sql(f"SELECT first, max(ts) + {GAP}, k, {select} FROM ({runs}) GROUP BY first, k")
+        return len(found.fetchnumpy()["k"]), TUPLES
     start = f"ts // {MINUTE} * {MINUTE} AS window_start"
     if window == HOP:
         slide = MINUTE // 6
         first = f"ts // {slide} * {slide}"
         start = f"unnest(range({first} - {MINUTE - slide}, {first} + 1, {slide})) AS window_start"
+    if window == CUMULATE:
+        step = MINUTE // 6
+        ends = f"(ts % {MINUTE} // {step} + 1) * {step}, {MINUTE} + 1, {step}"
+        start = f"ts // {MINUTE} * {MINUTE} + unnest(range({ends})) AS window_start"
     found = base.sql(
         f"SELECT window_start, k, {select} FROM (SELECT *, {start} FROM s) GROUP BY window_start, k"
     )

@@ -29,6 +29,7 @@ from tamis.settings import KafkaSettings
 SECONDS = 120.0
 READINGS = "readings.bids"
 WINDOW = 10_000_000
+GAP = 1_000_000
 START = 1_700_000_000_000_000
 STREAMS = """
 CREATE STREAM bids (item INT KEY, price BIGINT, lot BIGINT);
@@ -68,6 +69,10 @@ QUERIES = {
         LEFT ASOF JOIN levels l ON q.item = l.item AND q.ts >= l.ts AND l.ts >= q.ts - INTERVAL '20' SECOND
         ASOF JOIN quotes p ON q.item = p.item AND q.ts > p.ts AND p.v > 2
         WHERE q.v > 90 OR q.v > 10 * l.level""",
+    # Aggregates of sessions, which are cut if they are too long.
+    "visits": f"""SELECT item, window_start, window_end, count(*) AS n, max(v) AS most, median(v) AS middle
+        FROM SESSION(quotes, ts, INTERVAL '{GAP} MICROSECONDS', INTERVAL '{WINDOW} MICROSECONDS')
+        GROUP BY item, window_start, window_end""",
     # Nothing bounds its times, and the keys its memory.
     "followed": """SELECT x.v, y.v AS before FROM quotes x, quotes y
         WHERE x.item = y.item AND x.ts > y.ts AND x.v > 98 AND y.v < 2 AND y.v >= 0""",
@@ -97,6 +102,13 @@ REFERENCE = QUERIES | {
         ASOF JOIN (SELECT item, ts, max(v) AS v FROM quotes WHERE v > 2 GROUP BY ALL) p
         ON q.item = p.item AND q.ts > p.ts
         WHERE q.v > 90 OR coalesce(q.v > 10 * near, FALSE)""",
+    "visits": f"""WITH timed AS (
+            SELECT *, lag(ts) OVER (PARTITION BY item ORDER BY ts) AS before FROM quotes),
+        runs AS (SELECT *, max(CASE WHEN before IS NULL OR ts - before > {GAP} THEN ts END)
+            OVER (PARTITION BY item ORDER BY ts) AS first FROM timed),
+        cut AS (SELECT *, first + (ts - first) // {WINDOW} * {WINDOW} AS window_start FROM runs)
+        SELECT item, window_start, least(max(ts) + {GAP}, window_start + {WINDOW}) AS window_end,
+        count(*) AS n, max(v) AS most, median(v) AS middle FROM cut GROUP BY item, window_start""",
 }
 Row = tuple[Any, ...]
 

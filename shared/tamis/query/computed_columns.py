@@ -8,8 +8,8 @@ nothing of its own: all aggregates except `count(*)` ignore NULL, so `sum(x) FIL
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, columns, substitute
 from tamis.expressions.sql_text import to_sql
@@ -21,20 +21,31 @@ from tamis.query.model import Catalog, ColumnDef, Query
 _MOST_RESULTS = 64
 
 
-def computed_column(expr: Expr, taken: Mapping[str, Expr | None]) -> ColumnDef:
+@dataclass(frozen=True)
+class KnownValues:
+    """The name of a computed column, and the condition on it that all of its values meet."""
+
+    name: str
+    limits: Callable[[Expr], Expr]
+
+
+def computed_column(
+    expr: Expr, taken: Mapping[str, Expr | None], known: KnownValues | None = None
+) -> ColumnDef:
     """The column for an expression over the columns of one stream, which have any alias, or over those of
     several sources.
 
     Its name is the SQL of the expression in parentheses, as in messages. `taken` has the names of all columns
-    of the stream that gets the column, and for those that the query computes their expressions.
+    of the stream that gets the column, and for those that the query computes their expressions. `known`: what
+    is known of the column's values.
     """
     several = len(aliases(expr)) > 1
     own = expr if several else substitute(expr, lambda column: Column("", column.name, column.type))
-    name = f"({to_sql(own, qualify=several)})"
+    name = f"({to_sql(own, qualify=several)})" if known is None else known.name
     while taken.get(name, own) != own:
         name = f"({name})"
     results = _results(own)
-    check = None
+    check = None if known is None else known.limits(Column("", name, own.type))
     if results and _few(results):
         column = Column("", name, own.type)
         equal = tuple(Call("=", (column, one), Type.BOOLEAN) for one in results)

@@ -31,12 +31,14 @@ SCALAR_FUNCTIONS = {
     "to_timestamp": (1, 1),
 }
 PERCENTILES = ("percentile_cont", "percentile_disc")
+# Two names of one aggregate; users may have functions with these names, which then come first.
+APPROXIMATE_PERCENTILES = ("approx_quantile", "approx_percentile")
 # Users may have functions with these names, which then come first.
 VALUES_AT_EXTREMES = ("first", "last", "arg_min", "arg_max")
 AGGREGATE_FUNCTIONS = (
     *("count", "sum", "avg", "min", "max", "median"),
     *("stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"),
-    *("bool_and", "bool_or", *PERCENTILES, *VALUES_AT_EXTREMES),
+    *("bool_and", "bool_or", *PERCENTILES, *APPROXIMATE_PERCENTILES, *VALUES_AT_EXTREMES),
 )
 # Over the windows of readings that look like a pattern; a user's function of the same name goes before.
 SIMILARITY_FUNCTIONS = ("similar", "similarity", "scale", "shift", "pattern")

@@ -8,10 +8,17 @@ from fractions import Fraction
 from sqlglot import exp
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, columns
-from tamis.query.computed_columns import computed_column
+from tamis.expressions.sql_text import to_sql
+from tamis.query.computed_columns import KnownValues, computed_column
 from tamis.query.context import Context
-from tamis.query.functions import AGGREGATE_FUNCTIONS, PERCENTILES, VALUES_AT_EXTREMES
+from tamis.query.functions import (
+    AGGREGATE_FUNCTIONS,
+    APPROXIMATE_PERCENTILES,
+    PERCENTILES,
+    VALUES_AT_EXTREMES,
+)
 from tamis.query.model import WINDOW_COLUMNS, Aggregate, ColumnDef
+from tamis.query.selects import approximate
 from tamis.query.selects.scope import FromScope
 from tamis.query.unsupported import AGGREGATES_USAGE
 
@@ -23,6 +30,9 @@ _SPREADS = ("stddev_pop", "stddev_samp", "var_pop", "var_samp")
 _NUMERIC = ("sum", "avg", "median", *_SPREADS)  # the aggregates that need numbers
 # Other names of aggregates. FALSE comes before TRUE.
 _SAME = {"stddev": "stddev_samp", "variance": "var_samp", "bool_and": "min", "bool_or": "max"}
+
+# The least error of an approximate percentile that a query can ask for.
+_LEAST_ERROR = 0.008
 
 Resolve = Callable[[exp.Expr], Expr | None]
 
@@ -49,6 +59,8 @@ class Aggregates:
             if own and inner is not node and inner is not node.this:
                 context.error("nested aggregates are not supported", inner, "aggregate a column instead")
                 return None
+        if name in APPROXIMATE_PERCENTILES:
+            return self._approximate(context, node, name, argument, only)
         if name in PERCENTILES:
             return self._percentile(context, node, name, argument, only)
         if isinstance(node, exp.WithinGroup):
@@ -102,9 +114,45 @@ class Aggregates:
         self, context: Context, node: exp.Expr, value: Expr, only: Expr | None, name: str
     ) -> Column | None:
         """The column for the argument of an aggregate, NULL where the condition `only` isn't met."""
-        if only is not None:
-            value = Call("case", (only, value, Literal(None, value.type)), value.type)
-        return self.column(context, node, value, f"the argument of {name}")
+        return self.column(context, node, _only(value, only), f"the argument of {name}")
+
+    def _approximate(
+        self, context: Context, node: exp.Expr, name: str, argument: Resolve, only: Expr | None
+    ) -> Expr | None:
+        """APPROX_QUANTILE: the percentile of numbers that stand for values (`approximate`)."""
+        usage = f"write {name}(value, 0.95)"
+        if isinstance(node, exp.WithinGroup):
+            # As in RisingWave: the fraction, and the error that is allowed.
+            given, order = list(node.this.expressions), node.expression.expressions
+            if len(order) != 1 or len(given) not in (1, 2) or order[0].args.get("desc"):
+                context.error(f"{name} takes a fraction, an error, and one value after ORDER BY", node, usage)
+                return None
+            if len(given) == 2 and not _is_coarse(given[1]):
+                hint = f"write at least {_LEAST_ERROR}, or percentile_disc for the exact value"
+                context.error(f"the error of {name} is up to {100 * approximate.ERROR:.2g} %", given[1], hint)
+                return None
+            nodes = [order[0].this, given[0]]
+        else:
+            nodes = list(node.expressions)
+        if len(nodes) != 2:
+            context.error(f"{name} takes a value and a fraction", node, usage)
+            return None
+        fraction = _fraction(nodes[1])
+        if fraction is None:
+            context.error(f"the fraction of {name} must be a number from 0 to 1", nodes[1], _FRACTION)
+        value = argument(nodes[0])
+        if value is None or fraction is None:
+            return None
+        if not value.type.numeric:
+            context.error(f"{name} needs numbers, not {value.type}", nodes[0], usage)
+            return None
+        bins = KnownValues(f"bins of {to_sql(_only(value, only), qualify=False)}", approximate.limits)
+        numbers = _only(approximate.code(value), only)
+        column = self.column(context, node, numbers, f"the argument of {name}", bins)
+        if column is None:
+            return None
+        found = Aggregate("percentile_disc", column, False, column.type, fraction=fraction)
+        return approximate.of_code(self._value(found))
 
     def _percentile(
         self, context: Context, node: exp.Expr, name: str, argument: Resolve, only: Expr | None
@@ -185,9 +233,12 @@ class Aggregates:
             return None
         return Column(source.alias, stream.time, Type.TIMESTAMP)
 
-    def column(self, context: Context, node: exp.Expr, value: Expr, what: str) -> Column | None:
+    def column(
+        self, context: Context, node: exp.Expr, value: Expr, what: str, known: KnownValues | None = None
+    ) -> Column | None:
         """The column for an expression over single tuples, which messages call `what`: one of a stream, or
-        one that the query computes. None if a mistake was reported.
+        one that the query computes. None if a mistake was reported. `known`: what is known of the
+        expression's values.
         """
         windowed = {source.alias for source, _ in self.scope.sources if source.windowed}
         window = next((c for c in columns(value) if c.alias in windowed and c.name in WINDOW_COLUMNS), None)
@@ -218,7 +269,7 @@ class Aggregates:
         stream = catalog.streams.get(name) or catalog.tables[name]
         taken: dict[str, Expr | None] = {one.name: None for one in stream.columns}
         taken |= {one.name: one.computed for other, one in self.computed if streams[other] == name}
-        made = computed_column(value, taken)
+        made = computed_column(value, taken, known)
         if (alias, made) not in self.computed:
             self.computed.append((alias, made))
         return Column(alias, made.name, made.type)
@@ -235,6 +286,11 @@ class Aggregates:
         if aggregate not in self.found:
             self.found.append(aggregate)
         return Column("", str(self.found.index(aggregate)), aggregate.type)
+
+
+def _only(value: Expr, only: Expr | None) -> Expr:
+    """A value, NULL where a condition isn't met."""
+    return value if only is None else Call("case", (only, value, Literal(None, value.type)), value.type)
 
 
 def _type(name: str, of: Type) -> Type:
@@ -255,3 +311,11 @@ def _fraction(node: exp.Expr) -> Fraction | None:
         return None
     fits = 10**_DECIMALS % found.denominator == 0
     return found if fits and 0 <= found <= 1 else None
+
+
+def _is_coarse(node: exp.Expr) -> bool:
+    """True for a number from the least error on."""
+    try:
+        return isinstance(node, exp.Literal) and Fraction(str(node.this)) >= Fraction(str(_LEAST_ERROR))
+    except ValueError:
+        return False

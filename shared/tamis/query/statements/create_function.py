@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tamis.errors import SqlError
 from tamis.expressions.nodes import Expr, Type
-from tamis.query.functions import SCALAR_FUNCTIONS, VALUES_AT_EXTREMES
+from tamis.query.functions import APPROXIMATE_PERCENTILES, SCALAR_FUNCTIONS, VALUES_AT_EXTREMES
 from tamis.query.model import FunctionDef
 from tamis.query.scalars.unqualified import UnqualifiedNames, resolve_expression
 from tamis.query.statements.columns import parse_type
@@ -20,7 +20,10 @@ def parse_function(given: StatementInput) -> FunctionDef | None:
     context, cursor = given.context, given.cursor
     before = len(context.errors)
     name = cursor.name("the name of a function", _EXAMPLE)
-    known = unsupported_function(name.text) is not None and name.text not in VALUES_AT_EXTREMES
+    known = unsupported_function(name.text) is not None and name.text not in (
+        *VALUES_AT_EXTREMES,
+        *APPROXIMATE_PERCENTILES,
+    )
     if name.text in (*SCALAR_FUNCTIONS, "similar") or known:
         context.incomplete.add("function")  # other statements may use the right name, which isn't known
         context.error(f"'{name.text}' is already a function of SQL", name.offset, "choose another name")
