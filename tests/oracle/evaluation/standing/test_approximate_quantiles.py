@@ -13,7 +13,7 @@ import numpy as np
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.evaluation.standing.compilation import compile_query
-from tamis.evaluation.standing.contract import StandingEvaluator
+from tamis.evaluation.standing.contract import Rows, StandingEvaluator
 from tamis.evaluation.standing.window_aggregates.recording_run import run_windowed
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
@@ -80,15 +80,16 @@ def test_they_are_the_percentiles_rounded_to_seven_digits() -> None:
 
 def _played(
     r: random.Random, catalog: Catalog, rows: list[tuple[int, float | None]]
-) -> dict[int, list[float | None]]:
+) -> dict[int, list[object]]:
     """The last row of each key."""
     query = _fresh(catalog)
-    found: dict[int, list[float | None]] = {}
+    found: dict[int, list[object]] = {}
     timed = catalog.streams["s"].time is not None
 
-    def note(columns: dict[str, list[float | None]]) -> None:
-        for k, *values in zip(*columns.values(), strict=True):
-            found[int(k or 0)] = values
+    def note(rows: Rows) -> None:
+        for k, *values in zip(*(one.to_list() for one in rows.columns.values()), strict=True):
+            assert isinstance(k, int)
+            found[k] = values
 
     at = 0
     while at < len(rows):
@@ -100,12 +101,12 @@ def _played(
         }
         if timed:
             batch["ts"] = Vector(np.arange(at, at + len(part), dtype=np.int64))
-        note({name: one.to_list() for name, one in query.take("s", batch, len(part)).columns.items()})
+        note(query.take("s", batch, len(part)))
         if r.random() < 0.3:
             state, query = query.dump(), _fresh(catalog)
             query.load(state)
     if timed:
-        note({name: one.to_list() for name, one in query.advance("s", 2**62).columns.items()})
+        note(query.advance("s", 2**62))
     return found
 
 
