@@ -70,7 +70,7 @@ def command(
     )  # a mistake here must be found before the work
     catalog, _ = statements_of(source)
     chosen = _chosen(catalog, query, source)
-    if isinstance(chosen, DerivedDef) and chosen.joins:
+    if isinstance(chosen, DerivedDef) and chosen.inlined:
         chosen = AlertDef(chosen.name, chosen.query)  # run as an alert
     recordings = read_recordings(catalog, [chosen], files_of(inputs, source, catalog), form, unit)
     if is_standing(chosen, catalog):
@@ -134,10 +134,9 @@ def _played(query: Query, catalog: Catalog, recordings: dict[str, Recording]) ->
     found = run_recordings(query, catalog, recordings)
     if found.late:
         what = "tuple is" if found.late == 1 else "tuples are"
-        (recording,) = recordings.values()
-        stream = recording.stream.shown_name
+        streams = " and ".join(one.stream.shown_name for one in recordings.values())
         click.echo(
-            f"stream {stream}: {found.late} {what} missing in a window that had already ended", err=True
+            f"stream {streams}: {found.late} {what} missing in a window that had already ended", err=True
         )
     return found.rows
 
@@ -146,6 +145,10 @@ def _written(query: Query, expr: Expr, recordings: dict[str, Recording]) -> tupl
     """The type and the unit in which the recordings have the times of an expression; a number of microseconds
     if it has no times.
     """
+    if query.nested is not None:
+        # Times of rows of aggregates are written as the event times of the first stream.
+        first = next(one for one in recordings.values() if one.stream.time is not None)
+        return first.given[str(first.stream.time)].type, first.unit
     streams = {source.alias: source.stream for source in query.sources}
     read = (c for column in columns(expr) for c in columns(_aggregated(query, column)))
     times = [c for c in read if c.type is Type.TIMESTAMP]

@@ -27,6 +27,7 @@ from tamis.recordings.time_units import TimeUnit
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import compare_windowed_groups, with_group_keys
 from tamis.verification.compare import Alarms, Lateness, Verdict, compare
+from tamis.verification.nested_queries import compare_nested
 from tamis.verification.reference import plain_join
 from tamis.verification.standing import compare_standing
 from tamis.verification.watched_columns import checked_recording
@@ -60,7 +61,8 @@ def command(
     For aggregates of windows, Tamis compares all rows over tuples that are not late. Rows in which rounding
     decides HAVING or a value, such as round(avg(x), 2), are at the threshold. For queries without
     time or in application time, it compares all rows and how often each occurs. For aggregates of these
-    queries, it compares the last row of each group.
+    queries, it compares the last row of each group. Of queries over rows of aggregates, it compares each
+    query over the rows that the queries before it gave.
 
     The exit code is 0 if nothing is missed or extra, 1 if something is or an alert is refused, and 2 if the
     input is wrong.
@@ -144,6 +146,9 @@ def _standing(
     streams = [source.stream for source in alert.query.sources if source.stream in recordings]
     read = {stream: recordings[stream] for stream in streams}
     reference = {stream: checked[stream] for stream in streams}
+    if alert.query.nested is not None:
+        with _progress(f"{alert.name}: Tamis and DuckDB, one query after the other"):
+            return compare_nested(alert.name, alert.query, catalog, read, reference)
     query = alert.query if alert.query.grouping is None else with_group_keys(alert.query)
     with _progress(f"{alert.name}: Tamis"):
         rows = run_recordings(query, catalog, read).rows

@@ -62,7 +62,7 @@ def may_serve_alerts(definition: DerivedDef, catalog: Catalog) -> bool:
     Without a condition the topic would be a second copy of the whole stream for the joiner.
     """
     query = definition.query
-    if definition.joins or query.timeless or query.in_time or query.windowed or not query.conjuncts:
+    if definition.inlined or query.timeless or query.in_time or query.windowed or not query.conjuncts:
         return False
     stream = catalog.streams[query.sources[0].stream]
     plain = {output.expr.name for output in query.select if isinstance(output.expr, Column)}
@@ -76,7 +76,7 @@ def derived_topics(
     """The topics of all derived streams except joins, by name. Raises NotAcceptedError."""
     found = {}
     for name, definition in catalog.derived.items():
-        if definition.joins:
+        if definition.inlined:
             continue
         known, number = before.get(name), numbers.get(name)
         if (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tamis.bounded import latest_values, sessions, windows
+from tamis.bounded import latest_values, nested_queries, sessions, windows
 from tamis.bounded.application_time import classification
 from tamis.bounded.application_time import verdict as application_time
 from tamis.bounded.application_time.static_relations import query_inputs
@@ -23,7 +23,7 @@ from tamis.planning.explanations.missing_keys import warnings
 from tamis.planning.explanations.row_growth import growth_warnings, open_ended_warnings
 from tamis.planning.missing_watermarks import lacking
 from tamis.planning.verdict import Verdict, in_words, judge
-from tamis.query.model import AlertDef, Catalog, DerivedDef
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
 from tamis.query.patterns.watch_text import WatchText
 from tamis.sharing.selectivity import SelectivityEstimator, StreamStatistics
 
@@ -40,9 +40,11 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
         named: dict[str, AlertDef | DerivedDef] = {**catalog.derived, **catalog.alerts}
         definition = named[definition]
     reading = catalog.reading(definition)
+    nested = definition.query.nested
+    joined = reading if nested is None else nested.catalog(reading)
     found = _explain(reading, definition)
     # A missing equality of keys is the reason for many rows, too.
-    found = replace(found, warnings=warnings(definition.query, reading) or found.warnings)
+    found = replace(found, warnings=warnings(definition.query.last, joined) or found.warnings)
     if not definition.query.watched:
         return found
     watched = definition.query.watched
@@ -59,10 +61,13 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
 
 def _explain(catalog: Catalog, definition: AlertDef | DerivedDef) -> Explanation:
     kind = "alert" if isinstance(definition, AlertDef) else "stream"
-    if isinstance(definition, DerivedDef) and definition.joins:
+    query = definition.query
+    if isinstance(definition, DerivedDef) and definition.inlined and query.last.grouping is None:
         kept = Memory("bounded", 0, "0", INLINED, "nothing is kept for the stream itself")
         reason = "a join, which is put in where it is read: each alert that reads it is decided with it"
         return Explanation(definition.name, kind, True, reason, (), kept)
+    if query.nested is not None:
+        return _nested(definition, catalog, kind)
     if definition.query.timeless:
         return _timeless(definition, catalog, kind)
     if definition.query.asof:
@@ -153,8 +158,14 @@ def _in_time(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str, fou
     accepted = found.verdict == "bounded" or allowed
     in_time = "evaluated in application time: a row appears when event time has passed its last tuple"
     reason = in_time if accepted else found.reason
+    return Explanation(
+        definition.name, kind, accepted, reason, tuple(_sources_in_time(definition.query, catalog)), found
+    )
+
+
+def _sources_in_time(query: Query, catalog: Catalog) -> list[SourceExplanation]:
     sources = []
-    for one in definition.query.members or (definition.query,):
+    for one in query.members or (query,):
         filters = translated(one, query_inputs(one, catalog)).filters
         for source in one.sources:
             filter_ = bare(conjunction(filters[source.alias]))
@@ -164,13 +175,68 @@ def _in_time(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str, fou
                 else "no omission: every tuple counts, however long ago it came"
             )
             sources.append(SourceExplanation.without_omission(source, filter_, why))
-    return Explanation(definition.name, kind, accepted, reason, tuple(sources), found)
+    return sources
 
 
 def _windowed(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> Explanation:
     """Aggregates over windows or sessions: every tuple counts."""
     query = definition.query
     found = (sessions if query.session is not None else windows).memory_verdict(query, catalog)
+    allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
+    accepted = found.verdict == "bounded" or allowed
+    reason = found.reason
+    if accepted and query.session is None:
+        reason = "a row for each window and group, once the watermark has passed the window's end"
+    elif accepted:
+        reason = "a row for each session and group, once the watermark is later than the session's end"
+    return Explanation(
+        definition.name, kind, accepted, reason, _windowed_sources(query, catalog), found
+    )
+
+
+def _nested(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> Explanation:
+    """A query over rows of aggregates: all of its queries together."""
+    query = definition.query
+    assert query.nested is not None
+    found = nested_queries.memory_verdict(query, catalog, _memory)
+    allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
+    accepted = found.verdict == "bounded" or allowed
+    in_order = "rows of aggregates come when their windows have ended, and are taken in order of event time"
+    sources: list[SourceExplanation] = []
+    for source in _nested_sources(query, catalog):
+        if source not in sources:
+            sources.append(source)
+    return Explanation(
+        definition.name, kind, accepted, in_order if accepted else found.reason, tuple(sources), found
+    )
+
+
+def _memory(query: Query, catalog: Catalog) -> Memory:
+    """The verdict on a nested query, or on one of its queries."""
+    if query.nested is not None:
+        return nested_queries.memory_verdict(query, catalog, _memory)
+    if query.grouping is not None:
+        return windows.memory_verdict(query, catalog)
+    return application_time.memory_verdict(query, catalog)
+
+
+def _nested_sources(query: Query, catalog: Catalog) -> Iterator[SourceExplanation]:
+    """The raw streams and tables of a nested query, those of inner queries first."""
+    nested = query.nested
+    if nested is None:
+        found = _windowed_sources if query.grouping is not None else _sources_in_time
+        yield from found(query, catalog)
+        return
+    for stream in nested.streams:
+        if stream.aggregates is not None:
+            yield from _nested_sources(stream.aggregates, catalog)
+    names = {stream.name for stream in nested.streams}
+    for source in _nested_sources(nested.query, nested.catalog(catalog)):
+        if source.stream not in names:
+            yield source
+
+
+def _windowed_sources(query: Query, catalog: Catalog) -> tuple[SourceExplanation, ...]:
     filters = translate(replace(query, grouping=None), query_inputs(query, catalog).catalog).filters
     explained = []
     for source in query.sources:
@@ -181,14 +247,7 @@ def _windowed(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) ->
             why = "a table: it is read as it is"
         one = SourceExplanation.without_omission(source, filter_, why)
         explained.append(replace(one, window=source.window, session=source.session))
-    allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
-    accepted = found.verdict == "bounded" or allowed
-    reason = found.reason
-    if accepted and query.session is None:
-        reason = "a row for each window and group, once the watermark has passed the window's end"
-    elif accepted:
-        reason = "a row for each session and group, once the watermark is later than the session's end"
-    return Explanation(definition.name, kind, accepted, reason, tuple(explained), found)
+    return tuple(explained)
 
 
 def _latest_values(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> Explanation:

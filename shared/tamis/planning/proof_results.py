@@ -66,7 +66,7 @@ def learn(definition: AlertDef | DerivedDef, catalog: Catalog, found: WorkedOut)
 
 
 def _inlined(definition: AlertDef | DerivedDef) -> bool:
-    return isinstance(definition, DerivedDef) and definition.joins
+    return isinstance(definition, DerivedDef) and definition.inlined
 
 
 def _file_versions(definition: AlertDef | DerivedDef, catalog: Catalog) -> Hashable:

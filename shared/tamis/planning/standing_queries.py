@@ -35,7 +35,7 @@ _NOTHING = "no omission: a standing query counts every tuple"
 def is_standing(definition: AlertDef | DerivedDef, catalog: Catalog) -> bool:
     """True if a query keeps synopses in place of tuples."""
     query = definition.query
-    if query.timeless or query.grouping is not None or query.asof:
+    if query.timeless or query.grouping is not None or query.asof or query.nested is not None:
         return True
     return runs_in_time(definition, catalog)
 
@@ -112,6 +112,8 @@ def layout(query: Query, catalog: Catalog) -> Layout:
     the rows: with DISTINCT they must be selected, with aggregates they must be in GROUP BY. If there are no
     such columns, the query is evaluated in one partition.
     """
+    if query.nested is not None:
+        return _nested_layout(query, catalog)
     members = query.members or (query,)
     chosen = () if query.members else _partition(query, catalog)
     partition: dict[str, tuple[str, ...]] = {}
@@ -120,9 +122,58 @@ def layout(query: Query, catalog: Catalog) -> Layout:
             names = tuple(c.name for group in chosen for c in group if c.alias == source.alias)
             partition.setdefault(source.stream, names)
     feeds = tuple(_feed(catalog.streams[stream], key, members, catalog) for stream, key in partition.items())
+    return Layout(feeds, _key(query, chosen), _reason(chosen))
+
+
+def _reason(chosen: Iterable[tuple[Column, ...]]) -> str:
     named = " and ".join(" = ".join(f"{c.alias}.{c.name}" for c in group) for group in chosen)
-    reason = f"partitioned by {named}" if chosen else "evaluated in a single partition"
-    return Layout(feeds, _key(query, chosen), reason)
+    return f"partitioned by {named}" if named else "evaluated in a single partition"
+
+
+def _nested_layout(query: Query, catalog: Catalog) -> Layout:
+    """The layout of nested queries: a KEY column must partition each of them."""
+    found = _nested_partition(query, catalog)
+    streams = dict.fromkeys(source.stream for source in _streamed(query, catalog))
+    keys = {stream: tuple(names[stream] for names, _ in found) for stream in streams}
+    feeds = tuple(_feed(catalog.streams[stream], key, query.queries, catalog) for stream, key in keys.items())
+    chosen = tuple(group for _, group in found)
+    return Layout(feeds, _key(query.last, chosen), _reason(chosen))
+
+
+def _nested_partition(query: Query, catalog: Catalog) -> list[tuple[dict[str, str], tuple[Column, ...]]]:
+    """The classes of equal columns by which a query and all queries within it are partitioned. For each class
+    the column of every raw stream, and the columns of the last query.
+    """
+    nested = query.nested
+    if nested is None:
+        source_of = {source.alias: source.stream for source in query.sources}
+        return [
+            ({source_of[column.alias]: column.name for column in group}, group)
+            for group in _partition(query, catalog)
+        ]
+    inner = {
+        stream.name: (stream.aggregates.last, _nested_partition(stream.aggregates, catalog))
+        for stream in nested.streams
+        if stream.aggregates is not None
+    }
+    found = []
+    sources = {source.alias: source.stream for source in nested.query.sources}
+    for group in _partition(nested.query, nested.catalog(catalog)):
+        names: dict[str, set[str]] = {}
+        complete = True
+        for column in group:
+            if (stream := sources[column.alias]) not in inner:
+                names.setdefault(stream, set()).add(column.name)
+                continue
+            made, classes_ = inner[stream]
+            expr = next((output.expr for output in made.select if output.name == column.name), None)
+            below = next((one for one, own in classes_ if expr in own), None)
+            complete &= below is not None
+            for raw, name in (below or {}).items():
+                names.setdefault(raw, set()).add(name)
+        if complete and all(len(one) == 1 for one in names.values()):
+            found.append(({raw: one.pop() for raw, one in names.items()}, group))
+    return found
 
 
 def standing_query(

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from tamis.errors import Position, SqlError
-from tamis.query.model import Catalog, DerivedDef
+from tamis.query.model import Catalog, DerivedDef, Source, StreamDef
 from tamis.query.syntax.dialect import span
 from tamis.query.syntax.text import Text
 
@@ -45,6 +45,10 @@ class Context:
     anonymous_names: set[str] = field(default_factory=set)  # given to queries without a name
     # The subqueries of WITH that the current SELECT can name; None for one with a mistake.
     subqueries: dict[str, DerivedDef | None] = field(default_factory=dict)
+
+    def stream(self, source: Source) -> StreamDef | None:
+        """The stream of a source; None for a table."""
+        return source.aggregated or self.catalog.streams.get(source.stream)
 
     def error(self, what: str, place: int | exp.Expr, hint: str) -> None:
         """Report a mistake at an offset or at an expression."""

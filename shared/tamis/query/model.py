@@ -71,6 +71,8 @@ class StreamDef:
     # Of a watched stream: the raw stream, and the watches whose columns it adds (`tamis.query.watches`).
     base: str | None = None
     watches: tuple[AnyWatch, ...] = ()
+    # Of a stream of aggregates: the query whose rows are its tuples (`query.selects.aggregated_streams`).
+    aggregates: Query | None = None
     sql: str = ""
     position: Position = field(default=Position(1, 1), compare=False)
 
@@ -196,7 +198,8 @@ class Source:
     """One occurrence of a stream, or of a table, in FROM. `via` has the names of the derived streams
     between it and the base `stream`. With a `window` it has a row for each pair of a tuple and a window that
     contains it, and the additional columns `window_start` and `window_end`. With a `session` it has a row for
-    each tuple, and these columns of its session.
+    each tuple, and these columns of its session. `aggregated` is the stream itself if its tuples are rows of
+    aggregates; no catalogue has it.
     """
 
     alias: str
@@ -204,6 +207,7 @@ class Source:
     via: tuple[str, ...] = ()
     window: Window | None = None
     session: Session | None = None
+    aggregated: StreamDef | None = None
 
     @property
     def windowed(self) -> bool:
@@ -318,6 +322,9 @@ class Query:
     member. A timeless query with a `grouping` has a row for each change of a group's row. A grouping over
     the windows of one stream, which may be joined with tables, has a row for each window and group.
 
+    A query that reads rows of aggregates is `nested`. Its sources are then the raw streams and tables of all
+    of its queries, without windows, its SELECT is that of the last query, and it has no conjuncts.
+
     A query with `asof` has one such join for each source but the first, in their order. All of its streams
     have event time. It has no windows, grouping or members, and isn't distinct. Its conjuncts apply to the
     joined tuples.
@@ -333,6 +340,22 @@ class Query:
     in_time: bool = False
     watched: tuple[StreamDef, ...] = ()  # the watched streams among its sources' streams
     asof: tuple[AsOfJoin, ...] = ()
+    nested: NestedQuery | None = None
+
+    @property
+    def last(self) -> Query:
+        """The query that gives the rows: itself, or the last one of nested queries."""
+        return self if self.nested is None else self.nested.query
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """The query, or all nested queries in the order in which their rows pass through them. A union is one
+        query.
+        """
+        if self.nested is None:
+            return (self,)
+        inner = (stream.aggregates for stream in self.nested.streams)
+        return (*(one for query in inner if query is not None for one in query.queries), self.nested.query)
 
     @property
     def window(self) -> Window | None:
@@ -347,7 +370,21 @@ class Query:
     @property
     def session(self) -> Session | None:
         """The sessions whose tuples are aggregated; None if the query has none."""
-        return self.sources[0].session
+        return next((source.session for source in self.sources if source.session is not None), None)
+
+
+@dataclass(frozen=True)
+class NestedQuery:
+    """A query over streams of aggregates: these streams, and the query that reads them."""
+
+    streams: tuple[StreamDef, ...]
+    query: Query
+
+    def catalog(self, catalog: Catalog) -> Catalog:
+        """The catalogue that also has the streams of aggregates."""
+        found = catalog.copy()
+        found.streams |= {stream.name: stream for stream in self.streams}
+        return found
 
 
 @dataclass(frozen=True)
@@ -382,7 +419,7 @@ class AlertDef:
 @dataclass(frozen=True)
 class DerivedDef:
     """CREATE STREAM s AS SELECT … FROM … WHERE …: a filter and projection of one stream, which is a stream
-    of its own; or a join, which is only inlined into the queries that read it.
+    of its own; or a join or aggregates of windows, which only exist in the queries that read them.
     """
 
     name: str
@@ -392,9 +429,15 @@ class DerivedDef:
     position: Position = field(default=Position(1, 1), compare=False)
 
     @property
-    def joins(self) -> bool:
-        """Tell if it is a join."""
-        return len(self.query.sources) > 1
+    def inlined(self) -> bool:
+        """True for a join and for aggregates: it has no topic, and is put in where it is read."""
+        return len(self.query.sources) > 1 or self.aggregates or self.query.nested is not None
+
+    @property
+    def aggregates(self) -> bool:
+        """True if its tuples are rows of aggregates of windows."""
+        last = self.query.last
+        return last.grouping is not None and last.window is not None
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,9 @@ def new_lease(stream: str, predicate: str, consumer: str, seconds: int, catalog:
     """
     if catalog.raw_stream(stream) is None and stream not in catalog.derived:
         raise MissingError(f"there is no stream '{stream}'", hint="GET /v1/streams lists what there is")
-    if stream in catalog.derived and catalog.derived[stream].joins:
+    if stream in catalog.derived and catalog.derived[stream].inlined:
         raise RefusedError(
-            f"stream '{stream}' is a join, and has no topic of its own",
+            f"stream '{stream}' is a join or aggregates, and has no topic of its own",
             where="stream",
             hint="create an alert that reads it, and follow its rows",
         )

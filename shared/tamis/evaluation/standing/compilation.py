@@ -11,6 +11,7 @@ from tamis.evaluation.standing.application_time.query import ApplicationTimeQuer
 from tamis.evaluation.standing.contract import StandingEvaluator
 from tamis.evaluation.standing.distinct_rows import DistinctRows
 from tamis.evaluation.standing.latest_values.query import LatestValues
+from tamis.evaluation.standing.nested_query import NestedEvaluator
 from tamis.evaluation.standing.timeless.groups import Groups
 from tamis.evaluation.standing.timeless.rows import SelectProjectJoin
 from tamis.evaluation.standing.timeless.unions import Union
@@ -46,6 +47,8 @@ def _catalog(sql: str, file_access: FileAccess) -> Catalog:
 
 def compile_query(query: Query, catalog: Catalog) -> StandingEvaluator | None:
     """The standing query of a query, with empty state; None for a join by time."""
+    if query.nested is not None:
+        return NestedEvaluator(query, catalog, _standing)
     if query.timeless:
         return _timeless(query, catalog)
     if query.asof:
@@ -57,6 +60,13 @@ def compile_query(query: Query, catalog: Catalog) -> StandingEvaluator | None:
     if query.in_time or open_ended(query, catalog):
         return ApplicationTimeQuery(query, catalog)
     return None
+
+
+def _standing(query: Query, catalog: Catalog) -> StandingEvaluator:
+    """One of the queries of a nested query, which are all standing queries."""
+    found = compile_query(query, catalog)
+    assert found is not None, "rows of aggregates are taken in application time or in windows"
+    return found
 
 
 def _timeless(query: Query, catalog: Catalog) -> StandingEvaluator:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from tamis.evaluation.standing.application_time.recording_run import run_in_application_time
 from tamis.evaluation.standing.compilation import compile_query
-from tamis.evaluation.standing.contract import RecordedRun
+from tamis.evaluation.standing.contract import RecordedRun, Rows
+from tamis.evaluation.standing.nested_query import tuples_of
 from tamis.evaluation.standing.timeless.recording_run import run_timeless
 from tamis.evaluation.standing.window_aggregates.recording_run import run_windowed
-from tamis.query.model import Catalog, Query
+from tamis.query.model import Catalog, NestedQuery, Query, StreamDef
 from tamis.recordings.typed import Recording
 
 # Columns are joined by compiled code, which is fast only over many tuples at once.
@@ -18,6 +21,8 @@ _LARGE_BATCH = 65_536
 
 def run_recordings(query: Query, catalog: Catalog, recordings: Mapping[str, Recording]) -> RecordedRun:
     """All rows of a query that keeps synopses. `recordings` must be those of its streams."""
+    if query.nested is not None:
+        return _run_nested(query, query.nested, catalog, recordings)
     if query.windowed:
         (source,) = query.windowed
         return run_windowed(query, catalog, recordings[source.stream])
@@ -28,3 +33,32 @@ def run_recordings(query: Query, catalog: Catalog, recordings: Mapping[str, Reco
     if query.asof:
         return run_in_application_time(standing, recordings, _LARGE_BATCH)
     return run_in_application_time(standing, recordings)
+
+
+def _run_nested(
+    query: Query, nested: NestedQuery, catalog: Catalog, recordings: Mapping[str, Recording]
+) -> RecordedRun:
+    """A query over rows of aggregates: first all of these rows, then the query over them. In a fleet rows are
+    passed on when they arise; the result is the same, because they arise in order of event time.
+    """
+    inner = {
+        stream.name: run_recordings(stream.aggregates, catalog, recordings_of(stream.aggregates, recordings))
+        for stream in nested.streams
+        if stream.aggregates is not None
+    }
+    made = {stream.name: recorded(stream, inner[stream.name].rows) for stream in nested.streams}
+    read = recordings_of(nested.query, {**recordings, **made})
+    last = run_recordings(nested.query, nested.catalog(catalog), read)
+    every = [*inner.values(), last]
+    return RecordedRun(last.rows, sum(one.entries for one in every), sum(one.late for one in every))
+
+
+def recordings_of(query: Query, recordings: Mapping[str, Recording]) -> dict[str, Recording]:
+    """The recordings of the streams that a query reads."""
+    streams = dict.fromkeys(source.stream for source in query.sources)
+    return {stream: recordings[stream] for stream in streams if stream in recordings}
+
+
+def recorded(stream: StreamDef, rows: Rows) -> Recording:
+    """Rows of aggregates as the recording of their stream."""
+    return Recording(stream, tuples_of(stream, rows), np.zeros(len(rows), np.bool_), {}, 0)

@@ -239,7 +239,7 @@ def _time_of(name: str, catalog: Catalog) -> str | None:
     if name in catalog.streams:
         return catalog.streams[name].time
     derived = catalog.derived.get(name)
-    if derived is None or derived.joins:
+    if derived is None or derived.inlined:
         return None
     time = _time_of(derived.query.sources[0].stream, catalog)
     for output in derived.query.select:

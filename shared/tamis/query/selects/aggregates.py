@@ -228,7 +228,7 @@ class Aggregates:
         """
         windowed = [source for source, _ in self.scope.sources if source.windowed]
         source = next((one for one in windowed if one.alias == alias), windowed[0])
-        stream = context.catalog.streams.get(source.stream)
+        stream = context.stream(source)
         if stream is None or stream.time is None:
             return None
         return Column(source.alias, stream.time, Type.TIMESTAMP)
@@ -265,8 +265,9 @@ class Aggregates:
         if not read or not read <= streams.keys():
             return None  # a mistake in FROM, which is reported
         (alias,) = read
-        catalog, name = context.catalog, streams[alias]
-        stream = catalog.streams.get(name) or catalog.tables[name]
+        name = streams[alias]
+        source = next(source for source, _ in self.scope.sources if source.alias == alias)
+        stream = context.stream(source) or context.catalog.tables[name]
         taken: dict[str, Expr | None] = {one.name: None for one in stream.columns}
         taken |= {one.name: one.computed for other, one in self.computed if streams[other] == name}
         made = computed_column(value, taken, known)

@@ -16,6 +16,7 @@ from tamis.query.context import Context
 from tamis.query.model import Conjunct, DerivedDef, Source, StreamDef, TableDef
 from tamis.query.names import suggest
 from tamis.query.selects import windows
+from tamis.query.selects.aggregated_streams import aggregated_item
 from tamis.query.selects.asof import asof_clause
 from tamis.query.selects.scope import FromItem, FromScope
 from tamis.query.selects.subqueries import ResolveQuery, subquery_in_from
@@ -136,7 +137,7 @@ def _item(context: Context, table: exp.Expr, resolve: ResolveQuery) -> FromItem 
     """The stream, table or subquery of one item of FROM; None if it is none of them, which is reported."""
     if isinstance(table, exp.Subquery):
         found = subquery_in_from(context, table, resolve)
-        return None if found is None else _inlined(found.name, found)
+        return None if found is None else _derived(found.name, found)
     if not isinstance(table, exp.Table):
         refused = unsupported_expression(table)
         what, hint = refused or ("this isn't a stream", "write the name of a stream")
@@ -172,7 +173,7 @@ def _defined(context: Context, table: exp.Expr, alias: str, name: Name) -> FromI
     catalog = context.catalog
     if name.text in context.subqueries:
         subquery = context.subqueries[name.text]
-        return FromItem(alias, name.text, None) if subquery is None else _inlined(alias, subquery)
+        return FromItem(alias, name.text, None) if subquery is None else _derived(alias, subquery)
     if name.text in context.broken_streams:
         return FromItem(alias, name.text, None)
     stream = catalog.raw_stream(name.text)
@@ -181,7 +182,7 @@ def _defined(context: Context, table: exp.Expr, alias: str, name: Name) -> FromI
     if name.text in catalog.tables:
         return _base(alias, catalog.tables[name.text])
     if name.text in catalog.derived:
-        return _inlined(alias, catalog.derived[name.text], context.text.position(span(table)[0]))
+        return _derived(alias, catalog.derived[name.text], context.text.position(span(table)[0]))
     if "stream" not in context.incomplete:
         known = [*context.subqueries, *catalog.raw_streams, *catalog.derived, *catalog.tables]
         context.error(f"there is no stream '{name.text}'", name.offset, suggest(name.text, known))
@@ -201,7 +202,8 @@ def _windowed(context: Context, table: exp.Expr, item: FromItem, window: windows
         return FromItem(item.alias, item.stream, None)
     if item.sources:
         (source,) = item.sources
-        base = context.catalog.streams[source.stream]
+        base = context.stream(source)
+        assert base is not None, "tables are refused above"
         columns = item.columns or {}
         windowed = windows.windowed_source(context, window, source, columns, base)
         item.sources = () if windowed is None else (windowed,)
@@ -214,11 +216,14 @@ def _base(alias: str, stream: StreamDef | TableDef) -> FromItem:
     return FromItem(alias, stream.name, columns, (Source(alias, stream.name),))
 
 
-def _inlined(alias: str, derived: DerivedDef, position: Position | None = None) -> FromItem:
+def _derived(alias: str, derived: DerivedDef, position: Position | None = None) -> FromItem:
     """A derived stream, whose conditions are shown at `position`, or a subquery, which has no position: its
     conditions are shown where they are.
     """
-    inner = derived.query.sources
+    if derived.aggregates:
+        return aggregated_item(alias, derived, named=position is not None)
+    query = derived.query.last
+    inner = query.sources
     name = () if position is None else (derived.name,)
 
     def compound(inner_alias: str) -> str:
@@ -230,11 +235,11 @@ def _inlined(alias: str, derived: DerivedDef, position: Position | None = None) 
     return FromItem(
         alias,
         derived.name,
-        {output.name: renamed(output.expr) for output in derived.query.select},
+        {output.name: renamed(output.expr) for output in query.select},
         tuple(replace(one, alias=compound(one.alias), via=(*name, *one.via)) for one in inner),
         tuple(
             Conjunct(renamed(c.expr), c.text, c.position if position is None else position)
-            for c in derived.query.conjuncts
+            for c in query.conjuncts
         ),
         inlined=True,
     )

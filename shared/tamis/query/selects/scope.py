@@ -147,7 +147,7 @@ class FromScope:
         False for any other name.
         """
         sources = [source for source, _ in self.sources]
-        streams = (context.catalog.streams.get(source.stream) for source in sources)
+        streams = (context.stream(source) for source in sources)
         timed = any(stream is not None and stream.time is not None for stream in streams)
         if name not in WINDOW_COLUMNS or not timed or any(source.windowed for source in sources):
             return False

@@ -11,6 +11,7 @@ from tamis.query.model import Conjunct, Output, Query
 from tamis.query.other_systems.rewriting import in_windows
 from tamis.query.scalars.resolution import ExpressionResolver, operands
 from tamis.query.selects import windows
+from tamis.query.selects.aggregated_streams import nested
 from tamis.query.selects.aggregates import Aggregates
 from tamis.query.selects.asof import NO_ASOF, refused_beside_asof, resolve_asof
 from tamis.query.selects.from_clause import Condition, resolve_from
@@ -118,7 +119,7 @@ def _resolved(
     )
     inlined = sum(len(item.conjuncts) for item in scope.items)
     valid = windows.check_windows(context, query, offsets, conjuncts[inlined:])
-    return query if valid else None
+    return nested(context, query, offsets) if valid else None
 
 
 def _check_clauses(context: Context, node: exp.Select, offset: int) -> bool:
@@ -192,14 +193,16 @@ def _qualify(
 
 def _evaluation(context: Context, scope: FromScope, node: exp.Select) -> _Evaluation:
     """The kind of evaluation of the query. A query that reads only tables is reported."""
-    streams = [context.catalog.streams.get(source.stream) for source, _ in scope.sources]
+    streams = [context.stream(source) for source, _ in scope.sources]
     windowed = any(source.windowed for source, _ in scope.sources)
     if streams and not any(streams):
         hint = "join a stream with the table, or read its file directly"
         context.error("this query reads only tables, and no stream", scope.sources[0][1], hint)
         return _Evaluation(windowed=windowed)
     timed = [stream.time is not None for stream in streams if stream is not None]
-    mixed = None in streams or len(set(timed)) > 1
+    # Rows of aggregates come when their windows end, and are taken in order of event time.
+    aggregated = any(source.aggregated is not None for source, _ in scope.sources)
+    mixed = None in streams or len(set(timed)) > 1 or aggregated
     if windowed:
         return _Evaluation(windowed=True)
     if not any(timed) and not mixed:

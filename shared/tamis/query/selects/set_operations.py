@@ -76,7 +76,7 @@ def _operands(context: Context, node: exp.Union, offset: int) -> tuple[list[exp.
 
 
 def _check_member(context: Context, member: Query, first: Query, offset: int) -> None:
-    if member.windowed:
+    if member.windowed or member.nested is not None:
         context.error("UNION over windows is not supported", offset, _SEPARATE_ALERTS)
     elif member.asof:
         context.error("UNION of queries with ASOF JOIN is not supported", offset, _SEPARATE_ALERTS)

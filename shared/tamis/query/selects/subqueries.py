@@ -13,9 +13,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from tamis.query.context import Context
-from tamis.query.functions import AGGREGATE_FUNCTIONS
 from tamis.query.model import DerivedDef, Output, Query
-from tamis.query.scalars.calls import called_name
 from tamis.query.syntax.dialect import span
 from tamis.query.syntax.identifiers import name_of
 
@@ -72,12 +70,6 @@ def subquery(
 ) -> DerivedDef | None:
     """A subquery as a derived stream; None if a mistake was reported. `columns` are names for its columns."""
     offset = span(node)[0]
-    aggregate = _aggregate(context, node)
-    if aggregate is not None:
-        # Nothing else is said: the aggregate may also lack windows.
-        hint = "write the aggregates in the query itself, and conditions on them in HAVING"
-        context.error("a subquery with aggregates is not supported yet", aggregate, hint)
-        return None
     query = resolve(context, node, offset)
     if query is None:
         return None
@@ -107,37 +99,17 @@ def subquery(
     return DerivedDef(name, query, position=context.text.position(offset))
 
 
-def _aggregate(context: Context, node: exp.Expr) -> exp.Expr | None:
-    """The first clause or call that aggregates; None without any."""
-    for select in _selects(node):
-        for key in ("group", "having"):
-            clause: exp.Expr | None = select.args.get(key)
-            if clause is not None:
-                return clause
-        for output in select.expressions:
-            calls: Iterator[exp.Expr] = output.find_all(exp.Anonymous)
-            for call in calls:
-                name = called_name(call)
-                if call.find_ancestor(exp.Window, exp.Select) not in (None, select):
-                    continue  # an aggregate over a frame
-                if name in AGGREGATE_FUNCTIONS and name not in context.catalog.functions:
-                    return call
-    return None
-
-
-def _selects(node: exp.Expr) -> Iterator[exp.Expr]:
-    if isinstance(node, exp.SetOperation):
-        yield from _selects(node.this)
-        yield from _selects(node.expression)
-    elif isinstance(node, exp.Select):
-        yield node
-
-
 def _unsupported(query: Query) -> tuple[str, str] | None:
     """The refusal of a query that a subquery can't be, and a hint; None if the query is supported."""
     if query.members:
         return "a subquery with a UNION is not supported yet", "write an alert of its own for each SELECT"
-    if query.windowed:
+    query = query.last
+    if query.grouping is not None and not query.windowed:
+        hint = "write the aggregates in the query itself: their rows change, and a stream's tuples can't"
+        return "a subquery with aggregates over streams without time is not supported yet", hint
+    if query.session is not None:
+        return "a subquery with SESSION is not supported yet", "write SESSION in the FROM of the query itself"
+    if query.windowed and query.grouping is None:
         hint = (
             "write the windows in the FROM of the query itself: TUMBLE takes the name of a subquery in WITH"
         )

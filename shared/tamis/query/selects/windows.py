@@ -25,6 +25,7 @@ from tamis.query.model import (
 )
 from tamis.query.other_systems.table_functions import PARTITION
 from tamis.query.scalars.resolution import ExpressionResolver
+from tamis.query.selects.aggregated_streams import is_end
 from tamis.query.selects.grouping import group_items
 from tamis.query.syntax.identifiers import name_of
 from tamis.query.units import parse_duration
@@ -175,7 +176,9 @@ def windowed_source(
 
     `known` are the columns of the item of FROM, and `base` is the stream that it reads.
     """
+    # The windows of aggregates hide those of the rows.
     clash = [name for name in WINDOW_COLUMNS if name in known or base.column(name) is not None]
+    clash = [] if base.aggregates is not None else clash
     stream = call.stream
     if clash and stream is not None:
         hint = f"rename this column of the stream: windows add a column {clash[0]}"
@@ -189,8 +192,8 @@ def windowed_source(
         return None
     name = name_of(call.time)
     meant = known.get(name.text)
-    if not isinstance(meant, Column) or meant.name != base.time:
-        fitting = [n for n, expr in known.items() if isinstance(expr, Column) and expr.name == base.time]
+    if meant is None or not _is_event_time(meant, base):
+        fitting = [n for n, expr in known.items() if _is_event_time(expr, base)]
         hint = (
             f"write {fitting[0]}" if fitting else "select the event time in the stream that this query reads"
         )
@@ -225,6 +228,11 @@ def _session_key(
             return None
         found.append(meant.name)
     return tuple(dict.fromkeys(found))
+
+
+def _is_event_time(expr: Expr, stream: StreamDef) -> bool:
+    """True for the event time, and for the end of the window of a row of aggregates."""
+    return is_end(expr, stream) or (isinstance(expr, Column) and expr.name == stream.time)
 
 
 def with_window_columns(known: Mapping[str, Expr], alias: str) -> dict[str, Expr]:

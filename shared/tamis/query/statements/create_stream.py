@@ -83,10 +83,13 @@ def _derived(given: StatementInput, name: Name) -> DerivedDef | None:
 
 def _unsupported(query: Query) -> tuple[str, str] | None:
     """The refusal of a query that a derived stream can't have, and a hint; None if the query is supported."""
+    query = query.last
     if query.members:
         hint = "write the UNION in each alert that needs it"
         return "CREATE STREAM … AS with a UNION is not supported yet", hint
-    if query.windowed:
+    if query.session is not None:
+        return "CREATE STREAM … AS with SESSION is not supported yet", "write SESSION in the alerts"
+    if query.windowed and query.grouping is None:
         stream = query.sources[0].stream
         hint = f"select from {stream} in this stream, and write the windows in the alerts"
         return "CREATE STREAM … AS with windows is not supported yet", hint
@@ -96,7 +99,7 @@ def _unsupported(query: Query) -> tuple[str, str] | None:
     if query.distinct:
         hint = "write DISTINCT in the alert that reads the stream"
         return "CREATE STREAM … AS SELECT DISTINCT is not supported yet", hint
-    if query.grouping is not None:
+    if query.grouping is not None and not query.windowed:
         hint = "write the aggregates in an alert: their rows change, and a stream's tuples can't"
         return "CREATE STREAM … AS with aggregates is not supported yet", hint
     if any(output.name == "_" for output in query.select):

@@ -25,7 +25,7 @@ Tuple = tuple[int, str | None, int | None, float | None]  # ts, k, n, x
 Row = tuple[object, ...]
 
 NAMES = ("ts", "k", "n", "x")
-_ARROW = (pa.int64(), pa.string(), pa.int64(), pa.float64(), pa.int64())
+_ARROW = (pa.int64(), pa.string(), pa.int64(), pa.float64(), pa.int64(), pa.int64())
 _END = 2**62
 _TABLE = "key,region,low,factor\np,north,0,1.5\nq,north,1,\nq,south,2,0.5\n,west,0,1\nother,west,2,-2\n"
 
@@ -66,17 +66,22 @@ def in_windows(rows: str, time: str, slide: int, size: int, condition: str = "")
 @dataclass
 class Run:
     """The rows of a random run, and its input: the tuples of each stream, and the watermark of its stream
-    when each of them came.
+    when each of them came. `clocks`: the time that a query in application time had reached then.
     """
 
     rows: list[Row] = field(default_factory=list)
     tuples: dict[str, list[Tuple]] = field(default_factory=lambda: {"s": [], "t": []})
     marks: dict[str, list[int]] = field(default_factory=lambda: {"s": [], "t": []})
+    clocks: dict[str, list[int]] = field(default_factory=lambda: {"s": [], "t": []})
     late: int = 0
 
 
-def play(r: random.Random, catalog: Catalog, *, rate: bool) -> Run:
-    """Run the alert q of a catalogue over random tuples. The entries never exceed its bound."""
+def play(r: random.Random, catalog: Catalog, *, rate: bool, slides: Sequence[tuple[str, int]] = ()) -> Run:
+    """Run the alert q of a catalogue over random tuples. The entries never exceed its bound.
+
+    `slides` has what a query in application time reads: a stream, and the slide of the windows whose rows it
+    reads, or 0 for the tuples themselves.
+    """
     alert = catalog.alerts["q"]
     memory = explain(catalog, "q").memory
     assert memory.verdict == "bounded"
@@ -93,6 +98,8 @@ def play(r: random.Random, catalog: Catalog, *, rate: bool) -> Run:
                 continue
             run.tuples[name] += batch
             run.marks[name] += [mark[name]] * len(batch)
+            clock = min((_reached(mark[of], slide) for of, slide in slides), default=-_END)
+            run.clocks[name] += [clock] * len(batch)
             run.rows += listed(query.take(name, _columns(catalog, name, batch), len(batch)))
         if r.random() < 0.9:
             for name in r.sample("st", 2):
@@ -108,6 +115,11 @@ def play(r: random.Random, catalog: Catalog, *, rate: bool) -> Run:
         run.rows += listed(query.advance(name, _END))
     run.late = query.late if isinstance(query, CountsLate) else 0
     return run
+
+
+def _reached(mark: int, slide: int) -> int:
+    """The watermark of the rows of windows: the last moment of the next window that ends."""
+    return (mark // slide + 1) * slide - 1 if slide else mark
 
 
 def fresh(catalog: Catalog) -> StandingEvaluator:
@@ -157,8 +169,11 @@ def expected(reference: duckdb.DuckDBPyConnection, directory: Path, run: Run, sq
     for name in "st":
         columns = [*map(list, zip(*run.tuples[name], strict=True))] or [[] for _ in NAMES]
         table = pa.table(
-            [pa.array(one, kind) for one, kind in zip([*columns, run.marks[name]], _ARROW, strict=True)],
-            [*NAMES, "mark"],
+            [
+                pa.array(one, kind)
+                for one, kind in zip([*columns, run.marks[name], run.clocks[name]], _ARROW, strict=True)
+            ],
+            [*NAMES, "mark", "clock"],
         )
         reference.register(f"given_{name}", table)
         reference.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM given_{name}")

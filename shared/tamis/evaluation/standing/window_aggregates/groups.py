@@ -78,6 +78,13 @@ class WindowedGroups:
         self._ended = last
         return self._groups.close(first, last)
 
+    @property
+    def passed(self) -> int | None:
+        """See `RowsInOrder`: the last microsecond of the next window that ends."""
+        if self._ended is None:
+            return None
+        return int(self._panes.ends(np.array([self._ended + 1]))[0]) - 1
+
     def entries(self) -> int:
         """See `StandingEvaluator`: groups of panes, and each value that `median` or `count(DISTINCT)` needs.
         The rows of tables aren't counted.

@@ -1,0 +1,143 @@
+"""Derived streams of aggregates in FROM: the rows of a query over windows, as the tuples of a stream.
+
+The event time of a row is the last microsecond of its window, as in Flink. So windows of an hour over windows
+of a minute contain the sixty minutes of the hour. `window_end` is the event time and a microsecond; under
+this name, or another one that SELECT gives it, it stands for the event time in bounds on times and in TUMBLE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, columns
+from tamis.query.context import Context
+from tamis.query.model import (
+    WINDOW_COLUMNS,
+    WINDOW_END,
+    ColumnDef,
+    DerivedDef,
+    NestedQuery,
+    Output,
+    Query,
+    Source,
+    StreamDef,
+)
+from tamis.query.selects.scope import FromItem
+
+_MOMENT = Literal(1, Type.INTERVAL)
+
+
+def aggregated_item(alias: str, derived: DerivedDef, *, named: bool) -> FromItem:
+    """A derived stream of aggregates as an item of FROM. `named`: it has a statement of its own; otherwise it
+    is a subquery.
+    """
+    query = derived.query.last
+    taken = {output.name for output in query.select}
+    time = next(name for name in ("window_time", "_window_time", "__window_time") if name not in taken)
+    shown: dict[str, Expr] = {}
+    made: list[ColumnDef] = []
+    for output in query.select:
+        expr = _of_event_time(output.expr, query, Column(alias, time, Type.TIMESTAMP))
+        if expr is None:
+            made.append(_column(output, query))
+            expr = Column(alias, output.name, output.expr.type)
+        shown[output.name] = expr
+    made.append(ColumnDef(time, Type.TIMESTAMP, not_null=True))
+    # No stream has a name in parentheses, so that a subquery may have the name of a stream.
+    name = derived.name if named else f"({derived.name})"
+    stream = StreamDef(name, tuple(made), time, 0, aggregates=derived.query)
+    via = (derived.name,) if named else ()
+    source = Source(alias, name, via, aggregated=stream)
+    return FromItem(alias, derived.name, shown, (source,), inlined=True)
+
+
+def _of_event_time(expr: Expr, query: Query, time: Column) -> Expr | None:
+    """An expression over the columns of windows as one over the event time of the row; None for any other
+    expression.
+    """
+    window = query.window
+    assert window is not None
+    read = list(columns(expr))
+    fixed = (WINDOW_END,) if window.cumulative else WINDOW_COLUMNS
+    if not read or any(column.name not in fixed for column in read):
+        return None
+    end = Call("+", (time, _MOMENT), Type.TIMESTAMP)
+    start = Call("-", (time, Literal(window.size - 1, Type.INTERVAL)), Type.TIMESTAMP)
+
+    def replaced(part: Expr) -> Expr:
+        if isinstance(part, Column):
+            return end if part.name == WINDOW_END else start
+        if isinstance(part, Call):
+            return Call(part.op, tuple(map(replaced, part.args)), part.type)
+        return part
+
+    return replaced(expr)
+
+
+def _column(output: Output, query: Query) -> ColumnDef:
+    """A column of the rows. A column of the group is a KEY column."""
+    expr, grouping = output.expr, query.grouping
+    assert grouping is not None
+    if expr not in grouping.by or not isinstance(expr, Column):
+        return ColumnDef(output.name, expr.type)
+    return ColumnDef(output.name, expr.type, key=True)
+
+
+def is_end(expr: Expr, stream: StreamDef) -> bool:
+    """True for the end of the window of a row of aggregates."""
+    if not isinstance(expr, Call) or expr.op != "+" or stream.aggregates is None:
+        return False
+    time, moment = expr.args
+    return isinstance(time, Column) and time.name == stream.time and moment == _MOMENT
+
+
+def nested(context: Context, query: Query, offsets: Sequence[int]) -> Query | None:
+    """The query, with the queries of the aggregates that it reads if it reads any; None if it can't read
+    them, which is reported. `offsets` has the offset in the text of each source.
+    """
+    found = [one.aggregated for one in query.sources if one.aggregated is not None]
+    if not found:
+        return query
+    streams = {stream.name: stream for stream in found}
+    at = next(o for one, o in zip(query.sources, offsets, strict=True) if one.aggregated is not None)
+    if any(streams[stream.name] != stream for stream in found):
+        context.error("two subqueries with aggregates have the same name", at, "rename one of them")
+        return None
+    if query.asof:
+        hint = "bound the times of both: s.ts BETWEEN m.window_end - INTERVAL '1' MINUTE AND m.window_end"
+        context.error("ASOF JOIN with a stream of aggregates is not supported yet", at, hint)
+        return None
+    if query.session is not None:
+        hint = "write TUMBLE or HOP, or SESSION over the stream itself"
+        context.error("SESSION over rows of aggregates is not supported yet", at, hint)
+        return None
+    if any(stream.time is None for stream in _timed(context, query)):
+        hint = "declare the stream with WATERMARK FOR"
+        context.error("aggregates of windows can't be joined with streams without time yet", at, hint)
+        return None
+    watched = {one.name: one for stream in found for one in (stream.aggregates or query).watched}
+    return Query(
+        tuple(_sources(query)),
+        (),
+        query.select,
+        watched=(*watched.values(), *(one for one in query.watched if one.name not in watched)),
+        nested=NestedQuery(tuple(streams.values()), query),
+    )
+
+
+def _timed(context: Context, query: Query) -> Iterator[StreamDef]:
+    known = (context.catalog.streams.get(source.stream) for source in query.sources)
+    yield from (stream for stream in known if stream is not None)
+
+
+def _sources(query: Query) -> Iterator[Source]:
+    """The raw streams and tables that a query reads, also through aggregates, without their windows."""
+    for source in query.sources:
+        if source.aggregated is None:
+            yield replace(source, window=None, session=None)
+            continue
+        inner = source.aggregated.aggregates
+        assert inner is not None
+        for one in _sources(inner.last if inner.nested is not None else inner):
+            yield replace(one, alias=f"{source.alias}.{one.alias}", via=(*source.via, *one.via))
