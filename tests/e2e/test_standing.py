@@ -73,6 +73,16 @@ QUERIES = {
     "visits": f"""SELECT item, window_start, window_end, count(*) AS n, max(v) AS most, median(v) AS middle
         FROM SESSION(quotes, ts, INTERVAL '{GAP} MICROSECONDS', INTERVAL '{WINDOW} MICROSECONDS')
         GROUP BY item, window_start, window_end""",
+    # A threshold that is an average, and windows of a stream with a table, whose rows are put in windows.
+    "above": f"""WITH means AS (SELECT item, window_end, avg(v) AS mean
+        FROM TUMBLE(quotes, ts, INTERVAL '{WINDOW} MICROSECONDS') WHERE item < 6 GROUP BY item, window_end)
+        SELECT q.item, q.v, m.mean FROM quotes q JOIN means m ON q.item = m.item
+        AND q.ts BETWEEN m.window_end AND m.window_end + INTERVAL '1' SECOND WHERE q.v > m.mean + 40""",
+    "steady": f"""WITH grades AS (SELECT l.grade, window_end, max(q.v - l.grade) AS most
+        FROM TUMBLE(quotes, ts, INTERVAL '{WINDOW} MICROSECONDS') q JOIN lots l ON q.item = l.id
+        GROUP BY l.grade, window_end)
+        SELECT grade, window_end, min(most) AS least, count(*) AS n
+        FROM TUMBLE(grades, window_end, INTERVAL '{3 * WINDOW} MICROSECONDS') GROUP BY grade, window_end""",
     # Nothing bounds its times, and the keys its memory.
     "followed": """SELECT x.v, y.v AS before FROM quotes x, quotes y
         WHERE x.item = y.item AND x.ts > y.ts AND x.v > 98 AND y.v < 2 AND y.v >= 0""",
@@ -109,6 +119,15 @@ REFERENCE = QUERIES | {
         cut AS (SELECT *, first + (ts - first) // {WINDOW} * {WINDOW} AS window_start FROM runs)
         SELECT item, window_start, least(max(ts) + {GAP}, window_start + {WINDOW}) AS window_end,
         count(*) AS n, max(v) AS most, median(v) AS middle FROM cut GROUP BY item, window_start""",
+    "above": f"""WITH means AS (
+        SELECT item, ts // {WINDOW} * {WINDOW} + {WINDOW} AS window_end, avg(v) AS mean
+        FROM quotes WHERE item < 6 GROUP BY ALL)
+        SELECT q.item, q.v, m.mean FROM quotes q JOIN means m ON q.item = m.item
+        AND q.ts BETWEEN m.window_end AND m.window_end + 1000000 WHERE q.v > m.mean + 40""",
+    "steady": f"""WITH grades AS (SELECT l.grade, ts // {WINDOW} AS pane, max(q.v - l.grade) AS most
+        FROM quotes q JOIN lots l ON q.item = l.id GROUP BY ALL)
+        SELECT grade, (pane // 3 + 1) * {3 * WINDOW} AS window_end, min(most) AS least, count(*) AS n
+        FROM grades GROUP BY ALL""",
 }
 Row = tuple[Any, ...]
 

@@ -189,9 +189,7 @@ def _windowed(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) ->
         reason = "a row for each window and group, once the watermark has passed the window's end"
     elif accepted:
         reason = "a row for each session and group, once the watermark is later than the session's end"
-    return Explanation(
-        definition.name, kind, accepted, reason, _windowed_sources(query, catalog), found
-    )
+    return Explanation(definition.name, kind, accepted, reason, _windowed_sources(query, catalog), found)
 
 
 def _nested(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> Explanation:

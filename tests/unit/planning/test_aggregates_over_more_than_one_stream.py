@@ -1,4 +1,4 @@
-"""Plans and states of aggregates over windows of a stream that is joined with tables."""
+"""Plans and states of aggregates over windows with tables, and of queries over rows of aggregates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from tamis.errors import RefusedError
 from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.planning.build import first_plan
 from tamis.planning.standing_queries import judged
+from tamis.query.catalog import dependents
 from tamis.query.parse import catalog_of
 
 _ROWS = "station,region,target\np,north,1.5\nq,south,2\n"
@@ -61,3 +63,99 @@ def test_a_state_belongs_to_the_rows_of_the_table(tmp_path: Path) -> None:
     (tmp_path / "sites.csv").write_text(_ROWS.replace("1.5", "1.25"))
     with pytest.raises(RefusedError, match="another query"):
         standing_evaluator(sql, "above").load(query.dump())
+
+
+MEANS = """
+    CREATE STREAM air (station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE, WATERMARK FOR ts AS ts)
+      WITH (keys = 10, rate = '1/s', max_stall = '1 s', max_ahead = '0');
+    CREATE STREAM surface (station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE, WATERMARK FOR ts AS ts)
+      WITH (keys = 10, rate = '1/s', max_stall = '1 s', max_ahead = '0');
+    CREATE STREAM means AS SELECT {by}, window_end, avg(temp) AS mean
+      FROM TUMBLE(air, ts, INTERVAL '10 s') GROUP BY {by}, window_end;
+"""
+_JOIN = (
+    "JOIN means m ON s.station = m.station AND s.ts BETWEEN m.window_end AND m.window_end + INTERVAL '5 s'"
+)
+
+
+@pytest.mark.parametrize(
+    ("by", "sql", "partition", "bound"),
+    [
+        # Two panes of ten groups, and the rows of a second that wait for the watermark.
+        ("station", "SELECT station, mean FROM means WHERE mean > 3", ("station",), 20 + 10),
+        # In addition two panes of windows of a minute.
+        (
+            "station",
+            "SELECT station, max(mean) AS m FROM TUMBLE(means, window_end, INTERVAL '1' MINUTE)"
+            " GROUP BY station, window_end",
+            ("station",),
+            20 + 20,
+        ),
+        (
+            "station",
+            "SELECT max(mean) AS m FROM TUMBLE(means, window_end, INTERVAL '1' MINUTE) GROUP BY window_end",
+            (),
+            20 + 2,
+        ),
+        ("station", f"SELECT s.station, s.temp, m.mean FROM surface s {_JOIN}", ("station",), None),
+        ("temp", "SELECT temp, mean FROM means WHERE mean > 3", (), None),
+    ],
+)
+def test_plans_over_rows_of_aggregates(
+    by: str, sql: str, partition: tuple[str, ...], bound: int | None
+) -> None:
+    catalog = catalog_of(f"{MEANS.format(by=by)} CREATE ALERT q AS {sql};")
+    found = judged(catalog.alerts["q"], catalog)
+    assert found.memory.bound is not None
+    assert bound is None or found.memory.bound == bound
+    assert {feed.stream.name for feed in found.layout.feeds} == (
+        {"air", "surface"} if "surface" in sql else {"air"}
+    )
+    for feed in found.layout.feeds:
+        assert feed.partition_key == partition
+        assert {*feed.partition_key, *feed.read} == {"station", "temp"} - (
+            {"station"} if by == "temp" else set()
+        )
+    # A joiner has only the statements of the plan.
+    assert standing_evaluator(found.sql, "q").streams == {feed.stream.name for feed in found.layout.feeds}
+
+
+def test_a_stream_of_aggregates_has_users_and_no_topic() -> None:
+    catalog = catalog_of(
+        f"{MEANS.format(by='station')} CREATE STREAM warm AS SELECT * FROM means WHERE mean > 3;"
+        " CREATE ALERT q AS SELECT station FROM warm;"
+    )
+    assert list(dependents(catalog, "stream", "means")) == ["stream 'warm'", "alert 'q'"]
+    assert "stream 'means'" in list(dependents(catalog, "stream", "air"))
+    plan = first_plan(catalog)
+    (topic,) = plan.streams[0].topics
+    assert topic.name.startswith("tamis.stream.air")
+    assert [query.alert for query in plan.standing] == ["q"]
+    assert catalog_of(
+        f"{MEANS.format(by='station')} CREATE STREAM m2 AS SELECT * FROM means;"
+    ).raw_streams.keys() == {
+        "air",
+        "surface",
+    }
+
+
+def test_the_state_of_nested_queries_belongs_to_them() -> None:
+    sql = f"{MEANS.format(by='station')} CREATE ALERT q AS SELECT station FROM means WHERE mean > {{}};"
+    query = standing_evaluator(sql.format(3), "q")
+    batch = {
+        "station": Vector.from_list(["p", "q"], Type.VARCHAR),
+        "ts": Vector.from_list([1, 2], Type.TIMESTAMP),
+        "temp": Vector.from_list([2.0, 4.0], Type.DOUBLE),
+    }
+    query.take("air", batch, 2)
+    again = standing_evaluator(sql.format(3), "q")
+    again.load(query.dump())
+    assert again.entries() == 2
+    rows = again.advance("air", 10_000_000)
+    assert rows.columns["station"].to_list() == ["q"]
+    assert rows.times is not None and rows.times.tolist() == [9_999_999]
+    with pytest.raises(RefusedError, match="another query"):
+        standing_evaluator(_MAXIMA, "q").load(query.dump())
+
+
+_MAXIMA = MEANS.format(by="temp") + " CREATE ALERT q AS SELECT temp FROM means;"

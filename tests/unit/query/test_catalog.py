@@ -69,7 +69,7 @@ def test_the_examples_of_the_documentation_parse() -> None:
     blocks = re.findall(r"```sql\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     catalog = catalog_of(*blocks)  # each sees those before it
     assert list(catalog.raw_streams) == ["air", "surface", "orders", "rates", "boiler", "vibration", "load"]
-    assert list(catalog.derived) == ["warm"] and list(catalog.patterns) == ["fault", "starts"]
+    assert list(catalog.derived) == ["warm", "means"] and list(catalog.patterns) == ["fault", "starts"]
     assert list(catalog.alerts) == [
         "hot",
         "condensing",
@@ -80,6 +80,8 @@ def test_the_examples_of_the_documentation_parse() -> None:
         "muggy",
         "warmer_than_planned",
         "outbreak",
+        "jump",
+        "peak",
         "jumps",
         "climbs",
         "heats",

@@ -23,7 +23,7 @@ from tamis.query.model import (
     Source,
     StreamDef,
 )
-from tamis.query.selects.scope import FromItem
+from tamis.query.selects.scope import FromItem, FromScope
 
 _MOMENT = Literal(1, Type.INTERVAL)
 
@@ -92,6 +92,16 @@ def is_end(expr: Expr, stream: StreamDef) -> bool:
     return isinstance(time, Column) and time.name == stream.time and moment == _MOMENT
 
 
+def refused_in_asof_join(context: Context, scope: FromScope) -> bool:
+    """Report an ASOF JOIN with rows of aggregates; False if there is none."""
+    at = next((offset for source, offset in scope.sources if source.aggregated is not None), None)
+    if at is None or not scope.asof:
+        return False
+    hint = "bound the times of both: s.ts BETWEEN m.window_end - INTERVAL '1' MINUTE AND m.window_end"
+    context.error("ASOF JOIN with a stream of aggregates is not supported yet", at, hint)
+    return True
+
+
 def nested(context: Context, query: Query, offsets: Sequence[int]) -> Query | None:
     """The query, with the queries of the aggregates that it reads if it reads any; None if it can't read
     them, which is reported. `offsets` has the offset in the text of each source.
@@ -103,10 +113,6 @@ def nested(context: Context, query: Query, offsets: Sequence[int]) -> Query | No
     at = next(o for one, o in zip(query.sources, offsets, strict=True) if one.aggregated is not None)
     if any(streams[stream.name] != stream for stream in found):
         context.error("two subqueries with aggregates have the same name", at, "rename one of them")
-        return None
-    if query.asof:
-        hint = "bound the times of both: s.ts BETWEEN m.window_end - INTERVAL '1' MINUTE AND m.window_end"
-        context.error("ASOF JOIN with a stream of aggregates is not supported yet", at, hint)
         return None
     if query.session is not None:
         hint = "write TUMBLE or HOP, or SESSION over the stream itself"

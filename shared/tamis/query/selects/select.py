@@ -11,7 +11,7 @@ from tamis.query.model import Conjunct, Output, Query
 from tamis.query.other_systems.rewriting import in_windows
 from tamis.query.scalars.resolution import ExpressionResolver, operands
 from tamis.query.selects import windows
-from tamis.query.selects.aggregated_streams import nested
+from tamis.query.selects.aggregated_streams import nested, refused_in_asof_join
 from tamis.query.selects.aggregates import Aggregates
 from tamis.query.selects.asof import NO_ASOF, refused_beside_asof, resolve_asof
 from tamis.query.selects.from_clause import Condition, resolve_from
@@ -70,6 +70,8 @@ def _resolved(
     output_names = frozenset(name_of(alias).text for alias in aliases)
     scope.output_names = output_names
     series.windows.clause = "ON"
+    if refused_in_asof_join(context, scope):
+        return None
     asof = resolve_asof(context, scope, series) if scope.asof else NO_ASOF
     conjuncts = _conjuncts(context, scope, conditions, series)
     series.windows.clause = "SELECT"

@@ -185,6 +185,12 @@ class WindowCalls:
             context.error(f"{name} OVER {what}", node, usage)
             return None
         time = resolver.resolve(order[0].this)
+        if any(source.aggregated is not None for source, _ in self.scope.sources):
+            hint = (
+                "join the rows with earlier ones: m JOIN means n ON m.key = n.key AND n.window_end BETWEEN …"
+            )
+            context.error(f"{name} OVER rows of aggregates is not supported yet", node, hint)
+            return None
         partition = [resolver.resolve(one) for one in over.partition]
         if time is None or None in partition:
             return None
