@@ -90,15 +90,16 @@ def _watched_bytes(fleet: Fleet, base: str) -> float:
     watches = [watch for one in fleet.plan.streams if one.shards_of == base for watch in one.all_watches]
     if not watches:
         return 0
-    what = "comparing readings with patterns, and for window functions,"
-    fleet.notes.append(f"stream {base}: the time for {what} is not part of the edge's cores")
     load = fleet.sources[base]
     keys = load.keys.value if load.keys else 1.0
-    patterns = SeriesWatcher(pattern_watches(watches)).bytes_per_key
-    # Another reading at each end of the span.
-    of_key = bytes_per_key(window_functions(watches), lambda span: load.rate.value / keys * span / SECOND + 1)
-    assert of_key is not None
-    return (patterns + of_key) * keys
+    patterns, functions = pattern_watches(watches), window_functions(watches)
+    for some, what in ((patterns, "comparing readings with patterns"), (functions, "window functions")):
+        if some:
+            fleet.notes.append(f"stream {base}: the time for {what} is not part of the edge's cores")
+    # Another reading at one end of the span.
+    history = bytes_per_key(functions, lambda span: load.rate.value / keys * span / SECOND + 1)
+    assert history is not None
+    return (SeriesWatcher(patterns).bytes_per_key + history) * keys
 
 
 def _held(fleet: Fleet, stream: StreamPlan, topic: TopicPlan) -> float:

@@ -138,3 +138,21 @@ def test_watched_streams_are_sized_as_one_stream(tmp_path: Path) -> None:
     note = "stream vib: the time for comparing readings with patterns is not part of the edge's cores"
     assert found["notes"].count(note) == 1
     assert size(*given[:-3], "--input", f"vib_similar_0={recording}").exit_code == 2
+
+
+def test_the_readings_of_window_functions_are_part_of_the_memory(tmp_path: Path) -> None:
+    stream = "CREATE STREAM vib (machine VARCHAR KEY, ts TIMESTAMP, value DOUBLE, WATERMARK FOR ts AS ts);"
+    over = "OVER (PARTITION BY machine ORDER BY ts RANGE INTERVAL '{} seconds' PRECEDING)"
+    memory = {}
+    for seconds in (100, 300):
+        file = tmp_path / "a.sql"
+        window = f"max(value) {over.format(seconds)}"
+        file.write_text(f"{stream} CREATE ALERT q AS SELECT machine FROM vib QUALIFY {window} > 3;")
+        result = size(str(file), "--rate", "vib=1000/s", "--keys", "vib=50", "--json")
+        assert result.exit_code == 0, result.output
+        found = orjson.loads(result.output)
+        parts = {(one["part"], one["name"]): one["figures"] for one in found["parts"]}
+        memory[seconds] = parts["edge", None]["memory"]["value"]
+        assert "stream vib: the time for window functions is not part of the edge's cores" in found["notes"]
+    # 20 readings a second of each key, with value, time, two places and the mark of NULL.
+    assert memory[300] - memory[100] == pytest.approx(50 * 20 * 200 * 33)
