@@ -17,7 +17,7 @@ for KEY columns. Other columns may always have a new value. Without an age bound
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tamis.bounded.application_time.arrivals import Arrival
@@ -61,12 +61,26 @@ def memory_verdict(query: Query, catalog: Catalog) -> Memory:
         f"the last tuple of {source.alias} of each {_named(join)}" if join.keys else f"one of {source.alias}"
         for source, join in pairs
     )
-    reason = f"kept: {kept}, and the tuples that wait for the watermarks"
+    reason = sentences(f"kept: {kept}, and the tuples that wait for the watermarks", _longest(streams))
     total = sum(one.count for one in summands)
     if total == math.inf:
         missing = [lack for one in dict.fromkeys(streams) if (lack := undeclared(one))]
         return Memory("bounded", None, formula, LATEST, sentences(no_number(missing), reason))
     return Memory("bounded", int(total), formula, LATEST, reason)
+
+
+def _longest(streams: Sequence[StreamDef]) -> str:
+    """The longest wait of a tuple, and what it consists of."""
+    slow = max(streams, key=lambda one: one.delay + one.max_stall)
+    ahead = max(streams, key=lambda one: one.max_ahead or 0)
+    parts = (
+        (ahead.max_ahead or 0, f"max_ahead of {ahead.shown_name}"),
+        (slow.max_stall, f"max_stall of {slow.shown_name}"),
+        (slow.delay, f"delay of the WATERMARK of {slow.shown_name}"),
+    )
+    total = sum(length for length, _ in parts)
+    said = " + ".join(f"{seconds(length)} {what}" for length, what in parts if length)
+    return f"a tuple waits for at most {seconds(total)}: {said}"
 
 
 def _waiting(source: Source, stream: StreamDef, wait: int) -> _Term:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tamis.bounded import latest_values, nested_queries, sessions, windows
+from tamis.bounded import nested_queries, sessions, windows
 from tamis.bounded.application_time import classification
 from tamis.bounded.application_time import verdict as application_time
 from tamis.bounded.application_time.static_relations import query_inputs
@@ -13,10 +13,10 @@ from tamis.bounded.application_time.translate import translated
 from tamis.bounded.memory import Memory, sentences
 from tamis.bounded.timeless.translate import translate
 from tamis.bounded.timeless.verdict import memory_verdict, proof_of
-from tamis.expressions.nodes import Literal, aliases, conjunction
+from tamis.expressions.nodes import Literal, conjunction
 from tamis.expressions.sql_text import to_sql
 from tamis.plan.omission import Omission, bare
-from tamis.planning.candidate_filters import candidate_filters
+from tamis.planning.explanations import latest_values
 from tamis.planning.explanations.explanation import Explanation, SourceExplanation
 from tamis.planning.explanations.greatest_share import most_omitted
 from tamis.planning.explanations.missing_keys import warnings
@@ -71,7 +71,7 @@ def _explain(catalog: Catalog, definition: AlertDef | DerivedDef) -> Explanation
     if definition.query.timeless:
         return _timeless(definition, catalog, kind)
     if definition.query.asof:
-        return _latest_values(definition, catalog, kind)
+        return latest_values.explained(definition, catalog, kind)
     if definition.query.grouping is not None:
         return _windowed(definition, catalog, kind)
     if definition.query.in_time:
@@ -246,25 +246,6 @@ def _windowed_sources(query: Query, catalog: Catalog) -> tuple[SourceExplanation
         one = SourceExplanation.without_omission(source, filter_, why)
         explained.append(replace(one, window=source.window, session=source.session))
     return tuple(explained)
-
-
-def _latest_values(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> Explanation:
-    """A query with ASOF JOIN: nothing is omitted, and its memory decides."""
-    query = definition.query
-    found = latest_values.memory_verdict(query, catalog)
-    allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
-    accepted = found.verdict == "bounded" or allowed
-    first = query.sources[0]
-    own = tuple(c.expr for c in query.conjuncts if aliases(c.expr) == {first.alias})
-    joined = " and ".join(join.alias for join in query.asof)
-    why = f"no omission: a tuple at another time may have another latest tuple of {joined}"
-    sources = [SourceExplanation.without_omission(first, bare(conjunction(own)), why)]
-    for source, join in zip(query.sources[1:], query.asof, strict=True):
-        why = "no omission: each tuple may be the latest, and hides the ones before it even if WHERE drops it"
-        filter_ = bare(conjunction(candidate_filters(query, join)))
-        sources.append(SourceExplanation.without_omission(source, filter_, why))
-    reason = f"a row for each tuple of {first.alias}, when the watermarks have passed it" if accepted else ""
-    return Explanation(definition.name, kind, accepted, reason or found.reason, tuple(sources), found)
 
 
 def _explained(omission: Omission, verdict: Verdict) -> SourceExplanation:

@@ -113,3 +113,20 @@ def test_conditions_that_choose_go_to_the_edge_and_where_does_not() -> None:
 def test_a_missing_equality_of_keys_is_a_warning() -> None:
     found = explain(catalog("SELECT a.ts FROM a ASOF JOIN b ON a.ts >= b.ts"), "q")
     assert len(found.warnings) == 1 and "no condition equates keys of a and b" in found.warnings[0]
+
+
+def test_the_longest_wait_is_explained() -> None:
+    found = memory("SELECT a.ts FROM a ASOF JOIN b ON a.k = b.k AND a.ts >= b.ts")
+    assert found.reason == (
+        "kept: the last tuple of b of each b.k, and the tuples that wait for the watermarks. A tuple waits"
+        " for at most 30 s: 10 s max_ahead of a + 15 s max_stall of b + 5 s delay of the WATERMARK of b"
+    )
+
+
+def test_conditions_that_contradict_each_other_are_refused() -> None:
+    on = "ASOF JOIN b ON a.k = b.k AND a.ts >= b.ts"
+    refused = explain(catalog(f"SELECT a.ts FROM a {on} WHERE a.x > 3 AND b.y > 2 AND a.x < 1"), "q")
+    assert not refused.accepted and refused.reason.endswith("so the query never has a row")
+    # Without a partner the columns are NULL.
+    kept = explain(catalog(f"SELECT a.ts FROM a LEFT {on} WHERE b.ts IS NULL"), "q")
+    assert kept.accepted

@@ -8,5 +8,6 @@
 | `measured` | the tuples of a recording that edges drop for one query |
 | `advice` | changes of declarations and bounds that allow more omission, each tried |
 | `missing_keys` | joins without an equality of keys, and the equality that is probably meant |
+| `latest_values` | the explanation of a query with ASOF JOIN |
 | `row_growth` | joins whose rows can grow much faster than the readings |
 """
