@@ -258,7 +258,9 @@ batch: {{rows: 200}}
         marked = Scrape.of(fleet.telemetry["registry"]).by("tamis_registry_unproven_queries", "query")
         assert marked == dict.fromkeys(ALLOWED, 1.0)
         joined = Scrape.of(fleet.telemetry["joiner"])
-        assert ALLOWED & joined.by("tamis_query_bound_tuples", "query").keys() == set()
+        bounds = joined.by("tamis_query_bound_tuples", "query")
+        assert ALLOWED & bounds.keys() == set()
+        assert 0 < joined.by("tamis_query_state_tuples", "query")["levelled"] <= bounds["levelled"]
         # What queries keep is reported with the frontiers, one batch behind the alarms.
         deadline = time.monotonic() + SECONDS
         while not Scrape.of(fleet.telemetry["joiner"]).by("tamis_query_state_tuples", "query").get("stocked"):
