@@ -49,6 +49,10 @@ def computed(op: str, args: Sequence[str]) -> str:
             return _once(
                 args[0], f"CASE WHEN regexp_full_match(t, '{_NUMBER}') THEN TRY_CAST(t AS DOUBLE) END"
             )
+        case "to_whole":
+            return _once(
+                args[0], f"CASE WHEN regexp_full_match(t, '{_NUMBER}') THEN TRY_CAST(t AS BIGINT) END"
+            )
         case "time_to_varchar":
             return _of_time(args[0], "CAST(make_timestamp(t) AS VARCHAR)")
         case "date_part":
@@ -62,7 +66,7 @@ def computed(op: str, args: Sequence[str]) -> str:
             return _once(
                 f"CAST({args[0]} AS DOUBLE)", f"CASE WHEN {inside} THEN epoch_us(to_timestamp(t)) END"
             )
-    return f"{op}({args[0]})"
+    return f"{op}({', '.join(args)})"
 
 
 def _once(operand: str, result: str) -> str:

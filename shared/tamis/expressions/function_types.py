@@ -14,7 +14,8 @@ _NAMED_TIME = (_TEXT, (Type.TIMESTAMP,))
 
 # The types that each argument may have, how many arguments may be left out, and the type of the result.
 _SIGNATURES: dict[str, tuple[tuple[tuple[Type, ...], ...], int, Type]] = {
-    **dict.fromkeys(("lower", "upper", "trim", "ltrim", "rtrim"), ((_TEXT,), 0, Type.VARCHAR)),
+    **dict.fromkeys(("lower", "upper"), ((_TEXT,), 0, Type.VARCHAR)),
+    **dict.fromkeys(("trim", "ltrim", "rtrim"), ((_TEXT, _TEXT), 1, Type.VARCHAR)),
     "length": ((_TEXT,), 0, Type.BIGINT),
     "substring": ((_TEXT, _WHOLE, _WHOLE), 1, Type.VARCHAR),
     "||": ((_TEXT, _TEXT), 0, Type.VARCHAR),
@@ -22,6 +23,7 @@ _SIGNATURES: dict[str, tuple[tuple[tuple[Type, ...], ...], int, Type]] = {
     "to_varchar": (((Type.BOOLEAN, *_NUMBERS),), 0, Type.VARCHAR),
     "time_to_varchar": (((Type.TIMESTAMP,),), 0, Type.VARCHAR),
     "to_double": ((_TEXT,), 0, Type.DOUBLE),
+    "to_whole": ((_TEXT,), 0, Type.BIGINT),
     "date_part": (_NAMED_TIME, 0, Type.BIGINT),
     "date_trunc": (_NAMED_TIME, 0, Type.TIMESTAMP),
     "epoch": (((Type.TIMESTAMP, Type.INTERVAL),), 0, Type.DOUBLE),

@@ -63,7 +63,7 @@ ARITHMETIC = ("+", "-", "*", "/", "power", "neg", "abs", "sqrt", "exp", "ln", "l
 STEPS = ("floor", "ceil", "trunc", "round", "sign", "to_int", "to_bigint")
 TEXTS = (
     *("lower", "upper", "length", "trim", "ltrim", "rtrim", "substring", "||", "like"),
-    *("to_varchar", "time_to_varchar", "to_double"),  # the CASTs from and to VARCHAR
+    *("to_varchar", "time_to_varchar", "to_double", "to_whole"),  # the CASTs from and to VARCHAR
 )
 TIMES = ("date_part", "date_trunc", "epoch", "to_timestamp")  # `epoch`: a time or an interval in seconds
 # Functions of which nothing is proved, and whose results are exact by definition.

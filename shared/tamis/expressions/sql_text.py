@@ -26,6 +26,7 @@ _CASTS = {
     "to_int": "INT",
     "to_bigint": "BIGINT",
     "to_double": "DOUBLE",
+    "to_whole": "BIGINT",
     "to_varchar": "VARCHAR",
     "time_to_varchar": "VARCHAR",
 }

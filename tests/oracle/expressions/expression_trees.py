@@ -216,6 +216,8 @@ def tree(choose: Choices, type_: Type, depth: int) -> Expr:
     if type_ is Type.VARCHAR:
         return _text(choose, sub)
     if type_ is Type.BIGINT and choose.one_of(range(4)) == 0:
+        if choose.one_of(range(4)) == 0:
+            return Call("to_whole", (sub(Type.VARCHAR),), type_)
         if choose.one_of((0, 1)):
             return Call("length", (sub(Type.VARCHAR),), type_)
         return Call("date_part", (Literal(choose.one_of(FIELDS), Type.VARCHAR), sub(Type.TIMESTAMP)), type_)
@@ -242,7 +244,8 @@ def _text(choose: Choices, sub: Callable[[Type], Expr]) -> Expr:
     if op == "cast":
         of = choose.one_of((Type.DOUBLE, Type.BIGINT, Type.BOOLEAN, Type.TIMESTAMP))
         return Call("time_to_varchar" if of is Type.TIMESTAMP else "to_varchar", (sub(of),), Type.VARCHAR)
-    return Call(op, (sub(Type.VARCHAR),), Type.VARCHAR)
+    characters = (sub(Type.VARCHAR),) if "trim" in op and choose.one_of((0, 1)) else ()
+    return Call(op, (sub(Type.VARCHAR), *characters), Type.VARCHAR)
 
 
 def _step(choose: Choices, sub: Callable[[Type], Expr]) -> Expr:

@@ -89,6 +89,14 @@ EXPRESSIONS = (
     *("lower(s)", "upper(s)", "length(s)", "trim(s)", "ltrim(s)", "rtrim(s)", "s || u", "s || n", "ok || s"),
     *("concat(s, u)", "concat(s, n, x, ok)", "substring(s, 2)", "substr(s, n, 2)", "substring(s, -2, n)"),
     *(
+        "substring(s FROM 2 FOR 3)",
+        "SUBSTRING(s FROM n)",
+        "substring(s FOR 2)",
+        "trim(s, 'a ')",
+        "ltrim(s, u)",
+    ),
+    *("TRIM(BOTH 'a' FROM s)", "trim(LEADING FROM s)", "trim(TRAILING u FROM s)", "trim('bA' FROM s)"),
+    *(
         "s LIKE 'a%'",
         "s NOT LIKE '%b'",
         "s LIKE '_'",
@@ -191,6 +199,42 @@ def test_every_character(duck: duckdb.DuckDBPyConnection) -> None:
     padded = [f"{letter}x{letter}" for letter in letters]
     compared(duck, ("lower(s)", "upper(s)", "length(s)"), letters, Type.VARCHAR)
     compared(duck, ("trim(s)", "ltrim(s)", "rtrim(s)"), padded, Type.VARCHAR)
+
+
+def test_texts_to_whole_numbers(duck: duckdb.DuckDBPyConnection) -> None:
+    """Halves, exponents, and numbers next to the ends of 32 and 64 bits."""
+    r = random.Random(f"{SEED} whole numbers")
+    given: list[str | None] = [
+        "",
+        "x",
+        "1e",
+        ".",
+        "+.5",
+        "-.5",
+        "5.",
+        "1.e2",
+        "1e400",
+        "1e-400",
+        "00012",
+        None,
+    ]
+    given += ["1e-32767", "1e-32769", "0e32768", "0e40000", f"1e-{'9' * 20}", "1" * 5_000, "0e400"]
+    for _ in range(5_000):
+        whole = r.choice(
+            (r.randint(-30, 30), r.choice((2**31, -(2**31), 2**63, -(2**63))) + r.randint(-2, 2))
+        )
+        digits = "".join(r.choice("0459") for _ in range(r.randint(0, 4)))
+        point = r.choice(("", ".", f".{digits}", f".{digits}"))
+        exponent = r.choice(("", "", "", f"e{r.randint(-3, 4)}", f"E+{r.randint(0, 20)}"))
+        given.append(f"{r.choice(('', '', '+')) if whole >= 0 else ''}{whole}{point}{exponent}")
+    duck.register("r", pa.table({"row": range(len(given)), "s": pa.array(given, pa.string())}))
+    columns = {("r", "s"): Vector.from_list(given, Type.VARCHAR)}
+    for text in ("CAST(s AS BIGINT)", "CAST(s AS INT)"):
+        expr = resolved(text)
+        found = evaluate(expr, columns, len(given)).to_list()
+        expected = in_duckdb(duck, text.replace("CAST", "TRY_CAST"), expr.type)
+        wrong = [(s, x, y) for s, x, y in zip(given, found, expected, strict=True) if x != y]
+        assert not wrong, wrong[:5]
 
 
 def test_days_around_the_ends_of_years(duck: duckdb.DuckDBPyConnection) -> None:

@@ -6,6 +6,7 @@ import math
 import re
 import unicodedata
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from typing import Any
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -22,7 +23,7 @@ def computed(op: str, args: list[Any]) -> Any:
         case "length":
             return len(args[0])
         case "trim" | "ltrim" | "rtrim":
-            return _trimmed(args[0], op)
+            return _trimmed(args[0], op, *args[1:])
         case "substring":
             return _substring(*args)
         case "||":
@@ -34,6 +35,8 @@ def computed(op: str, args: list[Any]) -> Any:
         case "to_double":
             value = float(args[0]) if FLOAT.fullmatch(args[0]) else math.nan
             return value if math.isfinite(value) else None
+        case "to_whole":
+            return _whole(args[0])
         case "epoch":
             return args[0] / 1e6
         case "to_timestamp":
@@ -49,6 +52,18 @@ def computed(op: str, args: list[Any]) -> Any:
     return _part(args[0], moment) if op == "date_part" else _start(args[0], moment)
 
 
+def _whole(text: str) -> int | None:
+    """The nearest whole number, a half away from zero."""
+    if not FLOAT.fullmatch(text):
+        return None
+    value = Fraction(text.rstrip(".").replace(".e", "e").replace(".E", "E"))
+    before = re.split("[.eE]", text.lstrip("+-"))[0]
+    if int(before or 0) > 2**63 - (not text.startswith("-")):
+        return None
+    whole = math.floor(abs(value) + Fraction(1, 2)) * (1 if value > 0 else -1)
+    return whole if -(2**63) <= whole < 2**63 else None
+
+
 def _case(letter: str, op: str) -> str:
     """The simple case mapping of Unicode, which maps a letter to one letter."""
     special = {("lower", "İ"): "i", ("upper", "ß"): "ẞ"}
@@ -61,11 +76,14 @@ def _case(letter: str, op: str) -> str:
     return title if len(title) == 1 else letter
 
 
-def _trimmed(text: str, op: str) -> str:
+def _trimmed(text: str, op: str, characters: str | None = None) -> str:
+    def removed(letter: str) -> bool:
+        return unicodedata.category(letter) == "Zs" if characters is None else letter in characters
+
     start, end = 0, len(text)
-    while op != "rtrim" and start < end and unicodedata.category(text[start]) == "Zs":
+    while op != "rtrim" and start < end and removed(text[start]):
         start += 1
-    while op != "ltrim" and end > start and unicodedata.category(text[end - 1]) == "Zs":
+    while op != "ltrim" and end > start and removed(text[end - 1]):
         end -= 1
     return text[start:end]
 

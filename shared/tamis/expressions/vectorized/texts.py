@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from operator import methodcaller
 from typing import Any, TypeAlias
@@ -26,6 +27,9 @@ _Operation: TypeAlias = Callable[[Sequence[Operand], Type], Operand]
 # The characters that TRIM removes: those of the Unicode category Zs.
 _SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _LONGEST = 2**32 - 1  # characters of a text: as in DuckDB, SUBSTRING takes larger numbers for this one
+_MOST_EXPONENT = "32767"  # in DuckDB's casts to integers
+_MOST_DIGITS = 20  # of a whole number that may have 64 bits
+_DIGITS = re.compile("[.eE]")  # what follows the digits before the point
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -224,12 +228,42 @@ def _number(text: str) -> float:
     return float(text) if _NUMBER.fullmatch(text) else math.nan
 
 
+def _to_whole(args: Sequence[Operand], _: Type) -> Operand:
+    found, _null = _each(_whole, args)
+    values = np.array([0 if one is None else one for one in found], np.int64)
+    return Operand(values, np.array([one is None for one in found], np.bool_))
+
+
+def _whole(text: str) -> int | None:
+    """The whole number nearest to a decimal number, a half away from zero; None beyond 64 bits. As in
+    DuckDB, the digits before the point have at most 64 bits, too, and the exponent has 16 bits.
+    """
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return None
+    digits = _DIGITS.split(text.lstrip("+-"), maxsplit=1)[0].lstrip("0")
+    if len(digits) > _MOST_DIGITS or not _fits(int(f"{'-' * text.startswith('-')}{digits or 0}")):
+        return None
+    exponent = (found[3] or "e0")[1:].lstrip("+-").lstrip("0")
+    if len(exponent) > len(_MOST_EXPONENT) or exponent.zfill(len(_MOST_EXPONENT)) > _MOST_EXPONENT:
+        return None
+    number = Decimal(text)
+    if number and number.adjusted() > _MOST_DIGITS:
+        return None
+    whole = int(number.to_integral_value(ROUND_HALF_UP))
+    return whole if _fits(whole) else None
+
+
+def _fits(whole: int) -> bool:
+    return -(2**63) <= whole < 2**63
+
+
 OPERATIONS: dict[str, _Operation] = {
     "lower": _to_text(lower),
     "upper": _to_text(upper),
-    "trim": _to_text(lambda text: text.strip(_SPACES)),
-    "ltrim": _to_text(lambda text: text.lstrip(_SPACES)),
-    "rtrim": _to_text(lambda text: text.rstrip(_SPACES)),
+    "trim": _to_text(lambda text, characters=_SPACES: text.strip(characters)),
+    "ltrim": _to_text(lambda text, characters=_SPACES: text.lstrip(characters)),
+    "rtrim": _to_text(lambda text, characters=_SPACES: text.rstrip(characters)),
     "substring": _to_text(substring),
     "||": _to_text(str.__add__),
     "length": _length,
@@ -237,4 +271,5 @@ OPERATIONS: dict[str, _Operation] = {
     "to_varchar": _to_varchar,
     "time_to_varchar": _time_to_varchar,
     "to_double": _to_double,
+    "to_whole": _to_whole,
 }

@@ -21,7 +21,6 @@ _TYPES = {
     "bigint": Type.BIGINT,
     "int8": Type.BIGINT,
     "double": Type.DOUBLE,
-    "double precision": Type.DOUBLE,
     "float8": Type.DOUBLE,
     "varchar": Type.VARCHAR,
     "text": Type.VARCHAR,
@@ -31,7 +30,7 @@ _TYPES = {
 _WRITE = "write CAST(x AS INT), BIGINT, DOUBLE, BOOLEAN or VARCHAR"
 _OTHER = {
     **dict.fromkeys(("decimal", "numeric", "dec"), "write round(x, 2) for a number with two digits"),
-    **dict.fromkeys(("float", "real", "float4"), "write DOUBLE"),
+    **dict.fromkeys(("float", "real", "float4"), "write DOUBLE, which has 64 bits"),
     **dict.fromkeys(("smallint", "tinyint", "int2"), "write INT"),
 }
 
@@ -72,14 +71,15 @@ def cast(expr: Expr, wanted: Type) -> Expr:
             return converted(expr, Type.TIMESTAMP)
         case (Type.VARCHAR, Type.DOUBLE):
             return Call("to_double", (expr,), Type.DOUBLE)
+        case (Type.VARCHAR, Type.BIGINT):
+            return Call("to_whole", (expr,), Type.BIGINT)
+        case (Type.VARCHAR, Type.INT):
+            return Call("to_int", (Call("to_whole", (expr,), Type.BIGINT),), Type.INT)
         case (Type.TIMESTAMP, Type.VARCHAR):
             return Call("time_to_varchar", (expr,), Type.VARCHAR)
         case (Type.BOOLEAN | Type.INT | Type.BIGINT | Type.DOUBLE, Type.VARCHAR):
             return Call("to_varchar", (expr,), Type.VARCHAR)
-    hint = {
-        (Type.VARCHAR, Type.INT): "write CAST(CAST(x AS DOUBLE) AS INT)",
-        (Type.VARCHAR, Type.BIGINT): "write CAST(CAST(x AS DOUBLE) AS BIGINT)",
-    }.get((expr.type, wanted), _WRITE)
+    hint = _WRITE
     if expr.type in (Type.TIMESTAMP, Type.INTERVAL) and wanted.numeric:
         hint = "write EXTRACT(EPOCH FROM x) for seconds"
     if wanted is Type.TIMESTAMP and expr.type.numeric:

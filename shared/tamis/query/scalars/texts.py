@@ -17,7 +17,8 @@ TEXT_FUNCTIONS = ("lower", "upper", "length", "trim", "ltrim", "rtrim", "substri
 def function(name: str, args: Sequence[Expr]) -> Expr:
     """A call of one of `TEXT_FUNCTIONS`."""
     name = _NAMES.get(name, name)
-    wanted = (Type.VARCHAR, Type.BIGINT, Type.BIGINT)
+    second = Type.VARCHAR if name in ("trim", "ltrim", "rtrim") else Type.BIGINT
+    wanted = (Type.VARCHAR, second, Type.BIGINT)
     values = [converted(arg, kind) if is_null(arg) else arg for arg, kind in zip(args, wanted, strict=False)]
     types = [value.type for value in values]
     result = function_type(name, types)

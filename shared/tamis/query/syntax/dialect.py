@@ -19,6 +19,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 T = TypeVar("T")
 
+# After one of these, `both` in TRIM(both) is the name of a column.
+_ENDS_NAME = (TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT)
+
 # The keywords of SELECT. All other words, such as temp, row or format, are ordinary names.
 _WORDS = """
     ALL, AND, ANTI, ANY, AS, ASC, ASOF, BETWEEN, CASE, CROSS, CURRENT_DATE, CURRENT_TIME,
@@ -97,11 +100,56 @@ class _Parser(RisingWaveParser):
     # Only the functions with a syntax of their own; all others are name(arguments).
     FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
-        name: _closed(RisingWaveParser.FUNCTION_PARSERS[name]) for name in ("CAST", "TRY_CAST", "EXTRACT")
+        **{
+            name: _closed(RisingWaveParser.FUNCTION_PARSERS[name]) for name in ("CAST", "TRY_CAST", "EXTRACT")
+        },
+        "SUBSTRING": _closed(lambda self: self._parse_substring_of()),
+        "TRIM": _closed(lambda self: self._parse_trim_of()),
     }
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
         "CASE": RisingWaveParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
     }
+
+    def _parse_substring_of(self) -> exp.Expr:
+        """`SUBSTRING(text, start, length)`, or the words FROM and FOR in place of the commas."""
+        args = self._parse_csv(self._parse_disjunction)
+        if len(args) == 1:
+            start = self._parse_needed() if self._match(TokenType.FROM) else None
+            length = self._parse_needed() if self._match_text_seq("FOR") else None
+            if length is not None and start is None:
+                start = exp.Literal.number(1)
+            args += [arg for arg in (start, length) if arg]
+        return exp.Anonymous(this="substring", expressions=args)
+
+    def _parse_trim_of(self) -> exp.Expr:
+        """`TRIM(text, characters)`, or `TRIM([BOTH | LEADING | TRAILING] [characters] FROM text)`."""
+        name, sided = "trim", False
+        for word, one in (("BOTH", "trim"), ("LEADING", "ltrim"), ("TRAILING", "rtrim")):
+            follows = self._next is not None and self._next.token_type not in _ENDS_NAME
+            if follows and self._match_text_seq(word):
+                name, sided = one, True
+                break
+        empty = self._match(TokenType.FROM, advance=False)
+        args: list[exp.Expr | None] = [] if empty else [*self._parse_csv(self._parse_disjunction)]
+        if len(args) <= 1 and self._match(TokenType.FROM):
+            args = [self._parse_needed(), *args]
+        elif sided:
+            self.raise_error("Expecting FROM")
+        return exp.Anonymous(this=name, expressions=args)
+
+    def _parse_needed(self) -> exp.Expr | None:
+        value = self._parse_disjunction()
+        if value is None:
+            self.raise_error("Required argument")
+        return value
+
+    def _parse_types(self, *args: Any, **options: Any) -> exp.Expr | None:
+        # Other words are single ones: DOUBLE PRECISION is the only type of two.
+        found = super()._parse_types(*args, **options)
+        kind = None if found is None else found.args.get("kind")
+        if isinstance(kind, exp.Identifier) and kind.name.lower() == "double":
+            self._match_text_seq("PRECISION")
+        return found
 
     def raise_error(self, message: str, token: Token | None = None) -> None:
         # For a missing END, sqlglot passes the token before the place.
