@@ -125,7 +125,7 @@ class _Parser(RisingWaveParser):
         """`TRIM(text, characters)`, or `TRIM([BOTH | LEADING | TRAILING] [characters] FROM text)`."""
         name, sided = "trim", False
         for word, one in (("BOTH", "trim"), ("LEADING", "ltrim"), ("TRAILING", "rtrim")):
-            follows = self._next is not None and self._next.token_type not in _ENDS_NAME
+            follows = self._next.token_type not in _ENDS_NAME
             if follows and self._match_text_seq(word):
                 name, sided = one, True
                 break
