@@ -8,7 +8,7 @@ sources. Any other conjunct is refused, with its text and its position.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tamis.analysis.contradictions import contradictory_filters, contradictory_values, fewest, message
 from tamis.analysis.equality_classes import Equality
@@ -88,13 +88,14 @@ def analyse(
     filters = {alias: tuple(own) for alias, own in parts.filters.items()}
     implied = Implied({})
     if contradiction is None and not parts.refused:
-        conflict = contradictory_filters(streams, filters)
+        declared = _with_nulls(streams, query)
+        conflict = contradictory_filters(declared, filters)
         if not conflict:
             implied = implied_predicates(streams, filters, tuple(parts.conditions), parts.equalities)
             conflict = implied.contradiction
         if not conflict:
-            conflict = contradictory_values(streams, parts.joined)
-        contradiction = message(conflict, streams, parts.said)
+            conflict = contradictory_values(declared, parts.joined)
+        contradiction = message(conflict, declared, parts.said)
     return Analysis(
         aliases=order,
         streams=streams,
@@ -110,6 +111,19 @@ def analyse(
         within=within,
         refused=(*_not_joins_by_time(query, streams, position), *parts.refused),
     )
+
+
+def _with_nulls(streams: Mapping[str, StreamDef], query: Query) -> dict[str, StreamDef]:
+    """The streams as the rows of a query have them: without a partner in a LEFT ASOF JOIN, all columns of its
+    stream are NULL.
+    """
+    outer = {join.alias for join in query.asof if join.outer}
+    return {
+        alias: replace(stream, columns=tuple(replace(column, not_null=False) for column in stream.columns))
+        if alias in outer
+        else stream
+        for alias, stream in streams.items()
+    }
 
 
 def time_distances(query: Query, catalog: Catalog) -> Closure:

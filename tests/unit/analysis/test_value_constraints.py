@@ -86,3 +86,14 @@ def test_the_scale_of_a_match_lies_in_its_range() -> None:
 )
 def test_what_some_tuples_meet(where: str) -> None:
     assert _contradiction(where) is None
+
+
+def test_columns_of_a_stream_without_partner_are_null() -> None:
+    """LEFT ASOF JOIN gives NULL also in columns that are NOT NULL."""
+    for where, refused in (("b.v IS NULL", False), ("coalesce(b.v, 7) > 5", False), ("b.v > 5", True)):
+        catalog = catalog_of(
+            f"{_STREAMS} CREATE STREAM sc (k VARCHAR KEY, ts TIMESTAMP, v DOUBLE NOT NULL CHECK (v < 3),"
+            " WATERMARK FOR ts AS ts); CREATE ALERT q AS SELECT a.k FROM sa a LEFT ASOF JOIN sc b"
+            f" ON a.k = b.k AND a.ts >= b.ts WHERE {where};"
+        )
+        assert (analyse(catalog.alerts["q"].query, catalog).contradiction is not None) is refused
