@@ -64,7 +64,8 @@ def _explain(catalog: Catalog, definition: AlertDef | DerivedDef) -> Explanation
     query = definition.query
     if isinstance(definition, DerivedDef) and definition.inlined and query.last.grouping is None:
         kept = Memory("bounded", 0, "0", INLINED, "nothing is kept for the stream itself")
-        reason = "a join, which is put in where it is read: each alert that reads it is decided with it"
+        what = "a join, which is" if query.nested is None else "rows of aggregates, which are"
+        reason = f"{what} put in where it is read: each alert that reads it is decided with it"
         return Explanation(definition.name, kind, True, reason, (), kept)
     if query.nested is not None:
         return _nested(definition, catalog, kind)

@@ -42,9 +42,12 @@ def new_lease(stream: str, predicate: str, consumer: str, seconds: int, catalog:
     """
     if catalog.raw_stream(stream) is None and stream not in catalog.derived:
         raise MissingError(f"there is no stream '{stream}'", hint="GET /v1/streams lists what there is")
-    if stream in catalog.derived and catalog.derived[stream].inlined:
+    derived = catalog.derived.get(stream)
+    if derived is not None and derived.inlined:
+        rows = derived.aggregates or derived.query.nested is not None
+        what = "has rows of aggregates" if rows else "is a join"
         raise RefusedError(
-            f"stream '{stream}' is a join or aggregates, and has no topic of its own",
+            f"stream '{stream}' {what}, and has no topic of its own",
             where="stream",
             hint="create an alert that reads it, and follow its rows",
         )
