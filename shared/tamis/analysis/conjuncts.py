@@ -7,7 +7,7 @@ sources. Any other conjunct is refused, with its text and its position.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tamis.analysis.contradictions import contradictory_filters, contradictory_values, fewest, message
@@ -19,22 +19,39 @@ from tamis.analysis.time_conditions import (
     mentions_time,
     window_bounds,
 )
-from tamis.analysis.topology import Closure, closure
+from tamis.analysis.topology import Closure, Joined, closure, joined
 from tamis.errors import Position, RefusedError, SqlError
 from tamis.expressions.nodes import OPPOSITE, Call, Column, Expr, Type, aliases
 from tamis.expressions.python_functions import UNKNOWN, calls, shapes_of
-from tamis.expressions.sql_text import to_sql
+from tamis.expressions.sql_text import identifier, to_sql
 from tamis.expressions.vectorized.evaluate import holds
 from tamis.plan.model import TimeBound
 from tamis.query.linear_times import is_time
-from tamis.query.model import Catalog, Conjunct, Query, StreamDef, Window, same_window
+from tamis.query.model import Absence, Catalog, Conjunct, Query, StreamDef, Window, same_window
+
+
+@dataclass(frozen=True)
+class AbsentPart:
+    """The parts of a NOT EXISTS, without the filters of its sources. `bounds` and `equalities` are its own;
+    `conditions` may also be over sources of the query alone.
+    """
+
+    aliases: tuple[str, ...]
+    equalities: tuple[Equality, ...]
+    bounds: tuple[TimeBound, ...]
+    conditions: tuple[Expr, ...]
+
 
 _LONGEST = 200  # characters of a condition in a message
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """The parts of a query, in the order of its text; expressions keep their aliases."""
+    """The parts of a query, in the order of its text; expressions keep their aliases.
+
+    Sources under NOT EXISTS are among `aliases`, `streams`, `times`, `filters` and `implied`. The other
+    fields are those of the query without its `absences`.
+    """
 
     aliases: tuple[str, ...]
     streams: Mapping[str, StreamDef]  # by alias
@@ -49,6 +66,31 @@ class Analysis:
     contradiction: str | None  # the reason, if no tuples can ever join
     refused: tuple[SqlError, ...]
     within: int | None = None  # one alarm of each key in any span of this length is enough
+    exists: tuple[str, ...] = ()  # the aliases of sources under EXISTS
+    absences: tuple[AbsentPart, ...] = ()
+
+    @property
+    def absent(self) -> dict[str, AbsentPart]:
+        """The absence of each source under NOT EXISTS, by alias."""
+        return {alias: part for part in self.absences for alias in part.aliases}
+
+    @property
+    def joined(self) -> Joined:
+        """The time bounds, apart for each absence."""
+        absent = self.absent
+        names = [alias for alias in self.aliases if alias not in absent]
+        parts = [(part.aliases, part.bounds) for part in self.absences]
+        return joined(names, self.exists, self.bounds, parts)
+
+    def reach(self, later: str, earlier: str) -> int | None:
+        """The greatest t_later - t_earlier of tuples that concern the same row (`Joined.reach`)."""
+        if not self.exists and not self.absences:
+            return self.closure.upper.get((later, earlier))
+        return self.joined.reach(later, earlier)
+
+    def waits_for_itself(self, alias: str) -> bool:
+        """Tell if the tuples of a source are also kept for later tuples of the same source."""
+        return alias in self.exists or alias in self.absent
 
     @property
     def predicates(self) -> dict[str, tuple[Expr, ...]]:
@@ -77,7 +119,7 @@ def analyse(
     stream without windows.
     """
     streams, times = _streams(query, catalog)
-    order = tuple(streams)
+    order = _base(query)
     omits = len(order) > 1 or query.window is not None or within is not None
     parts = _Parts(query, times, late=omits and not early)
     bounds = intersect(parts.bounds, order)
@@ -96,8 +138,18 @@ def analyse(
         if not conflict:
             conflict = contradictory_values(declared, parts.joined)
         contradiction = message(conflict, declared, parts.said)
+    refused = [*_not_joins_by_time(query, streams, position), *parts.refused]
+    own_implied = dict(implied.predicates)
+    absences = []
+    if contradiction is None and not refused:
+        for absence in query.absences:
+            found = _absence(absence, query, parts, times, streams)
+            absences.append(found.part)
+            filters |= found.filters
+            own_implied |= found.implied
+            refused += found.refused
     return Analysis(
-        aliases=order,
+        aliases=tuple(streams),
         streams=streams,
         times=times,
         equalities=tuple(parts.equalities),
@@ -105,11 +157,13 @@ def analyse(
         window=query.window,
         closure=distances,
         filters=filters,
-        implied=implied.predicates,
+        implied=own_implied,
         conditions=tuple(parts.conditions),
         contradiction=contradiction,
         within=within,
-        refused=(*_not_joins_by_time(query, streams, position), *parts.refused),
+        refused=tuple(refused),
+        exists=query.exists,
+        absences=tuple(absences),
     )
 
 
@@ -128,8 +182,8 @@ def _with_nulls(streams: Mapping[str, StreamDef], query: Query) -> dict[str, Str
 
 def time_distances(query: Query, catalog: Catalog) -> Closure:
     """The `closure` of the analysis of `query`, without the rest of it, which takes much longer."""
-    streams, times = _streams(query, catalog)
-    order = tuple(streams)
+    _, times = _streams(query, catalog)
+    order = _base(query)
     bounds = intersect(_Parts(query, times, late=False).bounds, order)
     return closure(order, (*bounds, *window_bounds(query.window, order)))
 
@@ -138,6 +192,81 @@ def _streams(query: Query, catalog: Catalog) -> tuple[dict[str, StreamDef], dict
     """The streams of a query and the columns of their event times, by alias."""
     streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
     return streams, {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
+
+
+def _base(query: Query) -> tuple[str, ...]:
+    """The aliases of the sources that are not under NOT EXISTS."""
+    absent = {alias for absence in query.absences for alias in absence.aliases}
+    return tuple(source.alias for source in query.sources if source.alias not in absent)
+
+
+@dataclass(frozen=True)
+class _FoundAbsence:
+    part: AbsentPart
+    filters: dict[str, tuple[Expr, ...]]
+    implied: dict[str, tuple[Expr, ...]]
+    refused: list[SqlError]
+
+
+def _absence(
+    absence: Absence,
+    query: Query,
+    base: _Parts,
+    times: Mapping[str, str],
+    streams: Mapping[str, StreamDef],
+) -> _FoundAbsence:
+    """The parts of a NOT EXISTS. `base` has the parts of the query."""
+    parts = _Parts(query, times, late=False, absence=absence)
+    outer = _base(query)
+    order = (*outer, *absence.aliases)
+    bounds = intersect(parts.bounds, order)
+    base_bounds = intersect(base.bounds, order)
+    distances = closure(order, (*base_bounds, *bounds))
+    rows = [alias for alias in outer if alias not in query.exists]
+    refused = list(parts.refused)
+    contradiction = parts.contradiction
+    if contradiction is None and distances.contradictory:
+        contradiction = base.contradictory_bounds(order, parts)
+    filters = {alias: tuple(parts.filters[alias]) for alias in absence.aliases}
+    implied: dict[str, tuple[Expr, ...]] = {}
+    if contradiction is None and not refused:
+        all_filters = {alias: tuple(base.filters[alias]) for alias in outer} | filters
+        of_these = {alias: streams[alias] for alias in order}
+        conditions = (*base.conditions, *parts.conditions)
+        found = implied_predicates(of_these, all_filters, conditions, [*base.equalities, *parts.equalities])
+        conflict = contradictory_filters(of_these, all_filters) or found.contradiction
+        conflict = conflict or contradictory_values(of_these, (*base.joined, *parts.joined))
+        contradiction = message(conflict, of_these, base.said | parts.said)
+        implied = {alias: own for alias, own in found.predicates.items() if alias in absence.aliases}
+    if contradiction is not None:
+        hint = "leave it out, or correct the conditions of its WHERE"
+        refused.append(SqlError(f"this NOT EXISTS always holds: {contradiction}", absence.position, hint))
+    elif not refused:
+        refused += _unbounded(absence, rows, times, distances)
+    part = AbsentPart(absence.aliases, tuple(parts.equalities), bounds, tuple(parts.conditions))
+    return _FoundAbsence(part, filters, implied, refused)
+
+
+def _unbounded(
+    absence: Absence, rows: Sequence[str], times: Mapping[str, str], distances: Closure
+) -> Iterator[SqlError]:
+    """The refusal of a NOT EXISTS without time bounds on both ends."""
+    for alias in absence.aliases:
+        for row in rows:
+            if (alias, row) in distances.upper and (row, alias) in distances.upper:
+                continue
+            late = (alias, row) not in distances.upper
+            what = (
+                f"NOT EXISTS can't be decided: a tuple of {alias} may come any time after that of {row}"
+                if late
+                else f"NOT EXISTS needs every earlier tuple of {alias}, however long ago it came"
+            )
+            own, other = (f"{identifier(one)}.{identifier(times[one])}" for one in (alias, row))
+            hint = (
+                f"bound the times on both ends: AND {own} BETWEEN {other} AND {other} + INTERVAL '1' MINUTE"
+            )
+            yield SqlError(what, absence.position, hint)
+            return
 
 
 def _not_joins_by_time(
@@ -160,11 +289,13 @@ def _not_joins_by_time(
 
 
 class _Parts:
-    """The conjuncts of a query by kind."""
+    """The conjuncts of a query, or of one of its absences, by kind."""
 
-    def __init__(self, query: Query, times: Mapping[str, str], *, late: bool) -> None:
+    def __init__(
+        self, query: Query, times: Mapping[str, str], *, late: bool, absence: Absence | None = None
+    ) -> None:
         """`late`: predicates that call Python functions with a declared shape are part of the condition."""
-        self._query, self._times, self._late = query, times, late
+        self._query, self._times, self._late, self._absence = query, times, late, absence
         self._windowed = frozenset(source.alias for source in query.sources if source.window is not None)
         self.equalities: list[Equality] = []
         self.bounds: list[TimeBound] = []
@@ -175,7 +306,7 @@ class _Parts:
         self.said: dict[Expr, str] = {}  # the user's text of each part, with its place
         self._bounding: dict[Expr, list[TimeBound]] = {}  # the conditions from which the bounds are
         self.refused: list[SqlError] = []
-        for conjunct in query.conjuncts:
+        for conjunct in (query if absence is None else absence).conjuncts:
             for part in flatten_and(conjunct.expr):
                 self._add(part, conjunct)
 
@@ -190,7 +321,7 @@ class _Parts:
                 self.contradiction = f"{conjunct.text} ({conjunct.position}) is never true"
                 for filters in self.filters.values():
                     filters[part] = None
-        elif len(sources) == 1 and not (self._late and _expensive(part)):
+        elif len(sources) == 1 and self._filters(part, *sources):
             (alias,) = sources
             self.filters[alias][part] = None
         elif same_window(part, self._windowed):
@@ -215,16 +346,24 @@ class _Parts:
         equal = (Call("=", equality, Type.BOOLEAN) for equality in self.equalities)
         return tuple(dict.fromkeys((*filters, *equal, *self.conditions)))
 
-    def contradictory_bounds(self, order: tuple[str, ...]) -> str:
-        """The message about time bounds that contradict each other."""
+    def _filters(self, part: Expr, alias: str) -> bool:
+        """Tell if a predicate of one source is a filter of that source."""
+        if self._absence is not None and alias not in self._absence.aliases:
+            return False  # it says when NOT EXISTS counts, and not which tuples of the row's source do
+        return not (self._late and _expensive(part))
+
+    def contradictory_bounds(self, order: tuple[str, ...], more: _Parts | None = None) -> str:
+        """The message about time bounds that contradict each other, also those of `more`."""
         windows = window_bounds(self._query.window, order)
+        bounding = self._bounding | ({} if more is None else more._bounding)
+        said = self.said | ({} if more is None else more.said)
 
         def contradict(some: Sequence[Expr]) -> bool:
-            bounds = [bound for part in some for bound in self._bounding[part]]
+            bounds = [bound for part in some for bound in bounding[part]]
             return closure(order, (*intersect(bounds, order), *windows)).contradictory
 
-        parts = fewest(list(self._bounding), contradict)
-        named = ", ".join(dict.fromkeys(self.said[part] for part in parts))
+        parts = fewest(list(bounding), contradict)
+        named = ", ".join(dict.fromkeys(said[part] for part in parts))
         within = "" if self._query.window is None else " within a window"
         return f"no event times{within} meet all of {named}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tamis.analysis.conjuncts import Analysis
@@ -12,12 +13,13 @@ from tamis.expressions.nodes import Column
 @dataclass(frozen=True)
 class Keys:
     """`partition[alias]`: names of columns, in the same order for all sources; `rest`: the other equalities;
-    `reason`: why these columns.
+    `reason`: why these columns; `absent_rest`: the other equalities of each absence.
     """
 
     partition: dict[str, tuple[str, ...]]
     rest: tuple[Equality, ...]
     reason: str
+    absent_rest: tuple[tuple[Equality, ...], ...] = ()
 
 
 def partition_keys(analysis: Analysis) -> Keys:
@@ -36,7 +38,7 @@ def partition_keys(analysis: Analysis) -> Keys:
         return Keys({alias: key}, (), reason)
     chosen = [
         members
-        for group in classes(analysis.equalities)
+        for group in _classes(analysis)
         if (members := _attribute_per_source(group, analysis)) is not None
     ]
     ranks = [sum(_is_key(c, analysis) for c in members.values()) for members in chosen]
@@ -45,11 +47,39 @@ def partition_keys(analysis: Analysis) -> Keys:
         full = [chosen[ranks.index(max(ranks))]]
     partition = {alias: tuple(members[alias].name for members in full) for alias in analysis.aliases}
     pairs = [set(members.values()) for members in full]
-    rest = tuple(eq for eq in analysis.equalities if not any(set(eq) <= members for members in pairs))
+
+    def others(equalities: Sequence[Equality]) -> tuple[Equality, ...]:
+        return tuple(eq for eq in equalities if not any(set(eq) <= members for members in pairs))
+
+    rest = others(analysis.equalities)
+    absent_rest = tuple(others(part.equalities) for part in analysis.absences)
     if full:
         named = " and ".join(" = ".join(f"{c.alias}.{c.name}" for c in m.values()) for m in full)
-        return Keys(partition, rest, named)
-    return Keys(partition, rest, _single("no attribute is equal in all of its streams"))
+        return Keys(partition, rest, named, absent_rest)
+    return Keys(partition, rest, _single("no attribute is equal in all of its streams"), absent_rest)
+
+
+def _classes(analysis: Analysis) -> list[list[Column]]:
+    """The equivalence classes of attributes, each with those that absences equate with it.
+
+    The equalities of an absence hold for its own tuples only: they don't connect two attributes of the rows,
+    nor those of two absences.
+    """
+    found = classes(analysis.equalities)
+    absent = analysis.absent
+    base = [alias for alias in analysis.aliases if alias not in absent]
+    if len(base) == 1:
+        equal = [c for part in analysis.absences for pair in part.equalities for c in pair]
+        found += [[column] for column in dict.fromkeys(equal) if column.alias == base[0]]
+    extended = []
+    for group in found:
+        members = list(group)
+        for part in analysis.absences:
+            for other in classes((*analysis.equalities, *part.equalities)):
+                if group[0] in other:
+                    members += [c for c in other if c.alias in part.aliases]
+        extended.append(members)
+    return extended
 
 
 def _single(why: str) -> str:

@@ -15,7 +15,7 @@ centre of a star, as in cai-2021 section 4; for topologies that the paper leaves
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tamis.plan.model import TimeBound
@@ -84,3 +84,52 @@ def omission_interval(alias: str, aliases: Iterable[str], bounds: Iterable[TimeB
             length = high - low - without[k, j]
             least = length if least is None else min(least, length)
     return least
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The time bounds of a query with EXISTS or NOT EXISTS.
+
+    `rows`: the aliases of which rows consist. `hidden`: for each other alias, the closure over the bounds of
+    its subquery and of the rows. `base`: the closure over the bounds of rows and EXISTS. A subquery of NOT
+    EXISTS has a closure of its own: its bounds limit no row.
+    """
+
+    rows: tuple[str, ...]
+    base: Closure
+    hidden: Mapping[str, Closure]
+
+    def reach(self, later: str, earlier: str) -> int | None:
+        """The greatest t_later - t_earlier for which a new tuple of `later` and a tuple of `earlier` can
+        concern the same row; None if the bounds don't limit it.
+
+        Two hidden tuples are connected only through the rows. They may be of one input: the next tuple under
+        EXISTS gives no second row, and under NOT EXISTS a row is not decided before the end of its bound.
+        """
+        if earlier not in self.hidden:
+            return self.hidden.get(later, self.base).upper.get((later, earlier))
+        if later not in self.hidden:
+            return self.hidden[earlier].upper.get((later, earlier))
+        sums = [
+            first + second
+            for row in self.rows
+            if (first := self.hidden[later].upper.get((later, row))) is not None
+            and (second := self.hidden[earlier].upper.get((row, earlier))) is not None
+        ]
+        return min(sums, default=None)
+
+
+def joined(
+    names: Sequence[str],
+    exists: Sequence[str],
+    bounds: Sequence[TimeBound],
+    absences: Iterable[tuple[Sequence[str], Sequence[TimeBound]]],
+) -> Joined:
+    """The bounds of the sources `names`, of which those in `exists` are under EXISTS, and of absences with
+    aliases and bounds of their own.
+    """
+    base = closure(names, bounds)
+    hidden = dict.fromkeys(exists, base)
+    for aliases, own in absences:
+        hidden |= dict.fromkeys(aliases, closure([*names, *aliases], [*bounds, *own]))
+    return Joined(tuple(name for name in names if name not in exists), base, hidden)

@@ -17,18 +17,20 @@ from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
 from tamis.evaluation.replay import replay
 from tamis.evaluation.standing.recording_runs import run_recordings
+from tamis.plan.model import Definition
 from tamis.planning.build import first_plan
 from tamis.planning.explanations.measured import measured
 from tamis.planning.standing_queries import is_standing, judged
-from tamis.query.model import AlertDef, Catalog
+from tamis.query.model import AlertDef, Catalog, Query
 from tamis.recordings.files import Format
 from tamis.recordings.implausible_times import date
 from tamis.recordings.time_units import TimeUnit
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import compare_windowed_groups, with_group_keys
 from tamis.verification.compare import Alarms, Lateness, Verdict, compare
+from tamis.verification.existence import existing_rows
 from tamis.verification.nested_queries import compare_nested
-from tamis.verification.reference import plain_join
+from tamis.verification.reference import Reference, plain_join
 from tamis.verification.standing import compare_standing
 from tamis.verification.watched_columns import checked_recording
 
@@ -106,7 +108,7 @@ def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdi
             continue
         definition = definitions[alert.name]
         with _progress(f"{alert.name}: the plain join"):
-            reference = plain_join(alert.query, checked)
+            reference = _reference(alert.query, definition, checked)
         with _progress(f"{alert.name}: Tamis"):
             ours = replay(definition, plan.streams, recordings)
         with _progress(f"{alert.name}: comparing {len(reference)} and {len(ours)} alarms"):
@@ -123,6 +125,14 @@ def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdi
         # If no alarm of the join has late tuples, lateness has cost no alarm.
         verdicts.append(with_lateness(verdict, alert, recordings) if verdict.late else verdict)
     return verdicts
+
+
+def _reference(query: Query, definition: Definition, checked: Mapping[str, Recording]) -> Reference:
+    """The alarms of the plain join. Under EXISTS, rounding of values that edges compare can decide, too."""
+    if not query.exists and not query.absences:
+        return plain_join(query, checked)
+    margins = (*definition.margins, *(one for absence in definition.absences for one in absence.margins))
+    return existing_rows(query, checked, margins)
 
 
 def with_lateness(verdict: Verdict, alert: AlertDef, recordings: Mapping[str, Recording]) -> Verdict:

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.evaluation.decided_rows import all_passed, ends, times_of, waits
 from tamis.evaluation.entries.key_table import KeyTable
 from tamis.evaluation.entries.matches import matches
 from tamis.evaluation.entries.omission_order import Offer, compared
 from tamis.evaluation.entries.rule import OmissionRule
+from tamis.evaluation.existence import existing_rows, row_inputs, tests_existence
 from tamis.evaluation.filter_dispatch import Dispatch
 from tamis.evaluation.key_codes import KeyCodes
 from tamis.evaluation.temporal_join import JoinedColumns, Tuples, combinations
@@ -33,7 +35,8 @@ _AT_ONCE = 16  # entries whose filters are evaluated at once: a byte for each an
 
 @dataclass(frozen=True)
 class Replay:
-    """The alarms of one definition: for each, the row of every input's recording, in order of event time.
+    """The alarms of one definition: for each, the row of the recording of each input that rows consist of, in
+    order of event time.
 
     `tuples` and `retained` count the usable and the retained rows over the streams that the alert reads.
     `exact_only` counts the alarms whose condition is false as computed, and may be true in exact arithmetic.
@@ -87,29 +90,30 @@ def replay(
         for source in definition.inputs
     }
     tuples, order = _inputs(definition, recordings, kept)
-    found = list(combinations(definition, tuples))
-    chosen = [
-        np.concatenate([block[i] for block in found] or [_none()]) for i in range(len(definition.inputs))
-    ]
+    shown = row_inputs(definition)
+    if tests_existence(definition):
+        chosen = list(existing_rows(definition, tuples, all_passed(definition)).rows)
+    else:
+        found = list(combinations(definition, tuples))
+        chosen = [np.concatenate([block[i] for block in found] or [_none()]) for i in range(len(shown))]
     starts = None
     if definition.window is not None:
         stacked = [tuples[s.alias].times[rows] for s, rows in zip(definition.inputs, chosen, strict=True)]
         which, starts = window_rows(definition.window, stacked)
         chosen = [rows[which] for rows in chosen]
-    when = np.max(
-        [tuples[s.alias].times[rows] for s, rows in zip(definition.inputs, chosen, strict=True)], axis=0
-    )
+    times = times_of(tuples, {s.alias: rows for s, rows in zip(shown, chosen, strict=True)})
+    when = np.max([*times.values(), *(ends(wait, times) for wait in waits(definition))], axis=0)
     arrived = np.argsort(when, kind="stable")
     chosen = [rows[arrived] for rows in chosen]
     starts = None if starts is None else starts[arrived]
-    joined = JoinedColumns(definition.inputs, tuples, chosen, definition.window, starts)
+    joined = JoinedColumns(shown, tuples, chosen, definition.window, starts)
     used = {source.stream for source in definition.inputs}
     condition, exact_only = definition.condition, 0
     if condition is not None:
         exact_only = len(arrived) - int(np.count_nonzero(holds(condition, joined, len(arrived))))
     return Replay(
         definition=definition,
-        rows={s.alias: order[s.alias][rows] for s, rows in zip(definition.inputs, chosen, strict=True)},
+        rows={s.alias: order[s.alias][rows] for s, rows in zip(shown, chosen, strict=True)},
         selected={name: evaluate(expr, joined, len(arrived)) for name, expr in definition.select},
         tuples=sum(len(recordings[name]) for name in used),
         retained=sum(len(_union(definition, name, kept)) for name in used),

@@ -27,7 +27,7 @@ from tamis.expressions.nodes import Call, Expr, Type, conjunction
 from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Mask, Vector
 from tamis.identity_cache import IdentityCache
-from tamis.plan.model import Definition, Input
+from tamis.plan.model import Absence, Definition, Input
 from tamis.query.model import WINDOW_END, WINDOW_START, Window
 
 Rows = NDArray[np.int64]
@@ -90,9 +90,9 @@ def combinations(
     ):
         return
     new = [mine.new[picked] for mine, picked in zip(inputs, rows_of, strict=True)]
-    every = [_SortedRows.of(mine, picked) for mine, picked in zip(inputs, rows_of, strict=True)]
-    old = [_SortedRows.of(mine, p[~n]) for mine, p, n in zip(inputs, rows_of, new, strict=True)]
-    check = _cached_check(definition)
+    every = [SortedRows.of(mine, picked) for mine, picked in zip(inputs, rows_of, strict=True)]
+    old = [SortedRows.of(mine, p[~n]) for mine, p, n in zip(inputs, rows_of, new, strict=True)]
+    check = cached_check(definition)
     # Each combination is found once, by its first input with a new tuple: those before it take old tuples
     # only.
     for i in range(len(inputs)):
@@ -172,7 +172,7 @@ def _may_join(definition: Definition, tuples: Tuples) -> Mask:
 
 
 @dataclass(frozen=True)
-class _SortedRows:
+class SortedRows:
     """Rows of one input that may take part, in the order of (key, time), with their keys and times."""
 
     rows: Rows
@@ -180,19 +180,21 @@ class _SortedRows:
     times: NDArray[np.int64]
 
     @staticmethod
-    def of(tuples: Tuples, rows: Rows) -> _SortedRows:
-        return _SortedRows(rows, tuples.keys[rows], tuples.times[rows])
+    def of(tuples: Tuples, rows: Rows) -> SortedRows:
+        """The tuples with these row numbers, which are ascending."""
+        return SortedRows(rows, tuples.keys[rows], tuples.times[rows])
 
 
-def _cached_check(definition: Definition) -> ExactCheck | None:
+def cached_check(definition: Definition) -> ExactCheck | None:
     """The residual condition of combinations whose keys and times match, always the same object."""
-    return _CHECKS.one(definition, partial(_residual_check, definition))
+    return _CHECKS.one(definition, partial(residual_check, definition))
 
 
 _CHECKS = IdentityCache[ExactCheck | None]()
 
 
-def _residual_check(definition: Definition) -> ExactCheck | None:
+def residual_check(definition: Definition | Absence) -> ExactCheck | None:
+    """The condition of combinations whose keys and times match; None if there is none."""
     equal: list[Expr] = [Call("=", pair, Type.BOOLEAN) for pair in definition.equalities]
     condition = conjunction((*equal, *((definition.condition,) if definition.condition is not None else ())))
     return None if condition is None else ExactCheck(condition, definition.margins)
@@ -216,7 +218,7 @@ class _JoinChain:
     """Extends combinations by one input after the other, with about `block` of them at each step."""
 
     tuples: Sequence[Tuples]
-    sides: Sequence[_SortedRows]
+    sides: Sequence[SortedRows]
     most: Matrix
     window: Window | None
     block: int
@@ -230,7 +232,7 @@ class _JoinChain:
         first = next(iter(chosen))
         keys = self.tuples[first].keys[chosen[first]]
         start, stop = windows(side.keys, side.times, keys, *self._window(chosen, j))
-        for which, begin, end in _blocks(start, stop, self.block):
+        for which, begin, end in blocks(start, stop, self.block):
             left, right = expand(begin, end)
             longer = {k: picked[which][left] for k, picked in chosen.items()}
             longer[j] = side.rows[right]
@@ -255,7 +257,7 @@ class _JoinChain:
         return lo, hi
 
 
-def _blocks(start: Rows, stop: Rows, block: int) -> Iterator[tuple[Rows, Rows, Rows]]:
+def blocks(start: Rows, stop: Rows, block: int) -> Iterator[tuple[Rows, Rows, Rows]]:
     """Cut ranges into groups of about `block` combinations: (which probes, their starts, their stops)."""
     which = np.flatnonzero(stop > start)
     start, stop = start[which], stop[which]

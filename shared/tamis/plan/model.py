@@ -187,6 +187,17 @@ class TimeBound:
 
 
 @dataclass(frozen=True)
+class Absence:
+    """Inputs of a definition under NOT EXISTS: no tuples of theirs may meet these conditions with a row."""
+
+    aliases: tuple[str, ...]
+    equalities: tuple[tuple[Column, Column], ...]  # beyond the partition key
+    bounds: tuple[TimeBound, ...]
+    condition: Expr | None
+    margins: tuple[Margin, ...] = ()
+
+
+@dataclass(frozen=True)
 class Definition:
     """An alert's query as the joiner runs it. `version`: the plan version that made it (`n` in the model)."""
 
@@ -208,6 +219,10 @@ class Definition:
     window: Window | None = None
     # Values that edges compare in another order than exact numbers have, and by how much they may err.
     margins: tuple[Margin, ...] = ()
+    # Inputs under EXISTS: there is one row for the tuples of the other inputs, however many tuples of these
+    # join them. The fields above hold for them as for all inputs that are not in `absences`.
+    exists: tuple[str, ...] = ()
+    absences: tuple[Absence, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,8 @@ _LATER = frozenset(
         "besides",
         "null_keys",
         "window_functions",
+        "exists",
+        "absences",
     )
 )
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tamis.expressions.exact.rounding import Margin
 from tamis.expressions.nodes import Expr, columns, conjunction
-from tamis.plan.model import GREATEST, Definition, Input, sayable
+from tamis.plan.model import GREATEST, Absence, Definition, Input, sayable
 from tamis.plan.omission import Omission
 from tamis.planning.join_bounds import kept
 from tamis.planning.verdict import Verdict
@@ -43,8 +44,24 @@ def define(alert: AlertDef, version: int, verdict: Verdict, topics: Mapping[str,
         for_=alert.options.for_,
         bound=sayable(verdict.memory.bound),
         window=analysis.window,
-        margins=tuple(o.margin for o in verdict.omissions if o.margin is not None),
+        margins=_margins(verdict, [a for a in analysis.aliases if a not in analysis.absent]),
+        exists=analysis.exists,
+        absences=tuple(
+            Absence(
+                part.aliases,
+                rest,
+                part.bounds,
+                conjunction(part.conditions),
+                _margins(verdict, part.aliases),
+            )
+            for part, rest in zip(analysis.absences, verdict.keys.absent_rest, strict=True)
+        ),
     )
+
+
+def _margins(verdict: Verdict, aliases: Sequence[str]) -> tuple[Margin, ...]:
+    """The margins of sources whose edges compare values in another order than exact numbers have."""
+    return tuple(o.margin for o in verdict.omissions if o.margin is not None and o.alias in aliases)
 
 
 def _input(omission: Omission, alert: AlertDef, verdict: Verdict, topic: str) -> Input:
@@ -74,6 +91,8 @@ def read_columns(alert: AlertDef, verdict: Verdict, omission: Omission) -> tuple
     alias, analysis = omission.alias, verdict.analysis
     parts: list[Expr] = [output.expr for output in alert.query.select]
     parts += [*analysis.conditions, *analysis.predicates[alias]]
+    for part in analysis.absences:
+        parts += [*part.conditions, *(c for pair in part.equalities for c in pair)]
     parts += [c for pair in verdict.keys.rest for c in pair]
     named = {c.name for part in parts for c in columns(part) if c.alias == alias}
     named |= set(omission.key) | set(analysis.streams[alias].key)

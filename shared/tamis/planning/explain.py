@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from tamis.analysis.conjuncts import Analysis
 from tamis.bounded import nested_queries, sessions, windows
 from tamis.bounded.application_time import classification
 from tamis.bounded.application_time import verdict as application_time
@@ -13,6 +14,7 @@ from tamis.bounded.application_time.translate import translated
 from tamis.bounded.memory import Memory, sentences
 from tamis.bounded.timeless.translate import translate
 from tamis.bounded.timeless.verdict import memory_verdict, proof_of
+from tamis.durations import seconds
 from tamis.expressions.nodes import Literal, conjunction
 from tamis.expressions.sql_text import to_sql
 from tamis.plan.omission import Omission, bare
@@ -21,6 +23,7 @@ from tamis.planning.explanations.explanation import Explanation, SourceExplanati
 from tamis.planning.explanations.greatest_share import most_omitted
 from tamis.planning.explanations.missing_keys import warnings
 from tamis.planning.explanations.row_growth import growth_warnings, open_ended_warnings
+from tamis.planning.explanations.silent_sources import silence_warnings
 from tamis.planning.missing_watermarks import lacking
 from tamis.planning.verdict import Verdict, in_words, judge
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
@@ -44,7 +47,8 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
     joined = reading if nested is None else nested.catalog(reading)
     found = _explain(reading, definition)
     # A missing equality of keys is the reason for many rows, too.
-    found = replace(found, warnings=warnings(definition.query.last, joined) or found.warnings)
+    warned = warnings(definition.query.last, joined) or found.warnings
+    found = replace(found, warnings=(*warned, *silence_warnings(definition.query, reading)))
     if not definition.query.watched:
         return found
     watched = definition.query.watched
@@ -96,11 +100,22 @@ def _explain(catalog: Catalog, definition: AlertDef | DerivedDef) -> Explanation
     reason = verdict.refusal or f"partitioned by {verdict.keys.reason}"
     if verdict.refusal is None and not any(verdict.keys.partition.values()):
         reason = verdict.keys.reason
+    if verdict.refusal is None and verdict.analysis.absences:
+        reason = sentences(reason, _decision_time(verdict.analysis))
     sources = tuple(_explained(omission, verdict) for omission in verdict.omissions)
     grows = growth_warnings(verdict) if verdict.refusal is None else ()
     return Explanation(
         definition.name, kind, verdict.refusal is None, reason, sources, verdict.memory, warnings=grows
     )
+
+
+def _decision_time(analysis: Analysis) -> str:
+    """The event time at which a row of NOT EXISTS is certain."""
+    absent = analysis.absent
+    rows = analysis.joined.rows
+    latest = max(analysis.reach(alias, row) or 0 for alias in absent for row in rows)
+    after = f"{seconds(latest)} past" if latest > 0 else "past"
+    return f"an alarm is raised when event time is {after} its reading: no reading can exclude it any more"
 
 
 def estimated(

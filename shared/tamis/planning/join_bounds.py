@@ -12,7 +12,7 @@ decides at most L later. A shard that is silent for `max_stall` is declared gone
 read is at most that far behind the present. No tuple of S is ahead of the present by more than `max_ahead`,
 because edges refuse it. If `max_ahead` is 'unlimited', there is no number. A closed span of W microseconds is
 covered by W div per + 1 spans of length `per`, so it holds at most count * (W div per + 1) tuples of one key.
-Over all keys and sources:
+Over all keys and sources (a source under EXISTS or NOT EXISTS is its own partner, too; see `Joined.reach`):
 
     bound = sum over S of keys(S) * count(S) * ( W(S) div per(S) + 1 ).
 
@@ -109,9 +109,9 @@ class _Wait:
 def _waits(alias: str, analysis: Analysis, omissions: Sequence[Omission]) -> list[_Wait]:
     held = {omission.alias: omission.interval for omission in omissions}
     return [
-        _Wait(p, analysis.closure.upper[p, alias], stream.delay, held[p], stream.max_stall)
+        _Wait(p, reach, stream.delay, held[p], stream.max_stall)
         for p, stream in analysis.streams.items()
-        if p != alias
+        if (p != alias or analysis.waits_for_itself(p)) and (reach := analysis.reach(p, alias)) is not None
     ]
 
 

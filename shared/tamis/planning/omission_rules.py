@@ -14,6 +14,7 @@ from tamis.durations import seconds
 from tamis.expressions.nodes import Literal, conjunction
 from tamis.expressions.signatures import call
 from tamis.plan.omission import Omission
+from tamis.planning.silences import silence_of
 from tamis.query.model import StreamDef, Window
 
 
@@ -38,6 +39,10 @@ def _decide(alias: str, analysis: Analysis, keys: Keys, heuristic: bool, work: Q
         return nothing("no omission: every tuple that passes is a result of its own")
     if analysis.contradiction:
         return nothing(f"no omission: {analysis.contradiction}")
+    absence = analysis.absent.get(alias)
+    silence = silence_of(alias, analysis)
+    if analysis.absences and absence is None and alias not in analysis.exists and silence is None:
+        return nothing("no omission: each of its tuples may be the one without a partner")
     if analysis.window is not None and analysis.bounds:
         return nothing("no omission: its times are bounded besides its windows")
     if analysis.window is not None:
@@ -46,8 +51,13 @@ def _decide(alias: str, analysis: Analysis, keys: Keys, heuristic: bool, work: Q
     elif analysis.within is not None:
         # Each span of this length that has an alarm keeps one: that of its greatest or its least value.
         interval = analysis.within
+    elif silence is not None:
+        interval = silence - 1
+    elif absence is None:
+        interval = omission_interval(alias, _base(analysis), analysis.bounds)
     else:
-        interval = omission_interval(alias, analysis.aliases, analysis.bounds)
+        bounds = (*analysis.bounds, *absence.bounds)
+        interval = omission_interval(alias, (*_base(analysis), *absence.aliases), bounds)
     if interval is None:
         return nothing("no omission: no partner bounds the times at which it joins from both sides")
     if interval <= 0:
@@ -56,16 +66,20 @@ def _decide(alias: str, analysis: Analysis, keys: Keys, heuristic: bool, work: Q
             " join the same partners"
         )
     effort = work.certificate()
-    found = certify(
-        analysis.conditions, alias, analysis.streams, predicates, heuristic=heuristic, work=effort
-    )
+    conditions = analysis.conditions if absence is None else absence.conditions
+    # Without a proof, an omitted tuple could be the one that excludes a row: the row would be false.
+    heuristic = heuristic and absence is None
+    found = certify(conditions, alias, analysis.streams, predicates, heuristic=heuristic, work=effort)
     work.spent(effort)
-    box = box_of(analysis.conditions, analysis.streams, predicates)
-    rounding = rounding_note(analysis.conditions, alias, box)
+    box = box_of(conditions, analysis.streams, predicates)
+    rounding = rounding_note(conditions, alias, box)
     told = "" if rounding is None else f". {rounding}"
     if not isinstance(found, Certificate):
         return nothing(f"no omission: {found.reason}{told}")
-    compared = [c for pair in keys.rest for c in pair if c.alias == alias]
+    if silence is not None:
+        absence = analysis.absences[0]  # the key of a row is that of the tuples which end its silence
+    rest = keys.rest if absence is None else keys.absent_rest[analysis.absences.index(absence)]
+    compared = [c for pair in rest for c in pair if c.alias == alias]
     key = tuple(dict.fromkeys((*partition, *(c.name for c in (*compared, *found.fixed)))))
     present = (call("not", call("is_null", found.present)),) if found.drop_null else ()
     return Omission(
@@ -87,6 +101,11 @@ def _decide(alias: str, analysis: Analysis, keys: Keys, heuristic: bool, work: Q
 
 def _may_be_null(stream: StreamDef, key: tuple[str, ...]) -> bool:
     return any((column := stream.column(name)) is None or not column.not_null for name in key)
+
+
+def _base(analysis: Analysis) -> list[str]:
+    """The sources that are not under NOT EXISTS."""
+    return [alias for alias in analysis.aliases if alias not in analysis.absent]
 
 
 def _said(found: Certificate, interval: int, window: Window | None) -> str:

@@ -304,6 +304,18 @@ class AsOfJoin:
 
 
 @dataclass(frozen=True)
+class Absence:
+    """NOT EXISTS: the sources of its subquery, and the conjuncts of its WHERE.
+
+    A combination of the other sources is a row only if no tuples of these sources meet the conjuncts with it.
+    """
+
+    aliases: tuple[str, ...]
+    conjuncts: tuple[Conjunct, ...]
+    position: Position = field(default=Position(1, 1), compare=False)
+
+
+@dataclass(frozen=True)
 class Query:
     """A conjunctive query over sources. The parser refuses what Tamis doesn't support.
 
@@ -328,6 +340,10 @@ class Query:
     A query with `asof` has one such join for each source but the first, in their order. All of its streams
     have event time. It has no windows, grouping or members, and isn't distinct. Its conjuncts apply to the
     joined tuples.
+
+    Only a join by time without windows has sources under EXISTS or NOT EXISTS, which aren't part of its rows.
+    `exists`: the aliases of those under EXISTS. Their conjuncts are among those of the query. Those under NOT
+    EXISTS are in `absences`, with conjuncts of their own.
     """
 
     sources: tuple[Source, ...]
@@ -341,6 +357,8 @@ class Query:
     watched: tuple[StreamDef, ...] = ()  # the watched streams among its sources' streams
     asof: tuple[AsOfJoin, ...] = ()
     nested: NestedQuery | None = None
+    exists: tuple[str, ...] = ()
+    absences: tuple[Absence, ...] = ()
 
     @property
     def last(self) -> Query:
@@ -356,6 +374,19 @@ class Query:
             return (self,)
         inner = (stream.aggregates for stream in self.nested.streams)
         return (*(one for query in inner if query is not None for one in query.queries), self.nested.query)
+
+    @property
+    def row_sources(self) -> tuple[Source, ...]:
+        """The sources that rows consist of: all but those under EXISTS and NOT EXISTS."""
+        if not self.exists and not self.absences:
+            return self.sources
+        hidden = {*self.exists, *(alias for absence in self.absences for alias in absence.aliases)}
+        return tuple(source for source in self.sources if source.alias not in hidden)
+
+    @property
+    def all_conjuncts(self) -> tuple[Conjunct, ...]:
+        """The conjuncts of the query and of its absences."""
+        return (*self.conjuncts, *(one for absence in self.absences for one in absence.conjuncts))
 
     @property
     def window(self) -> Window | None:

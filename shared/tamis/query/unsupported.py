@@ -43,8 +43,8 @@ _CURRENT_TIME = (
     _USE_EVENT_TIMES,
 )
 _SUBQUERY = (
-    "subqueries are supported only in FROM and WITH",
-    "write FROM (SELECT …) AS name, or WITH name AS (SELECT …) in front of the query",
+    "subqueries are supported only in FROM, WITH and EXISTS",
+    "write FROM (SELECT …) AS name, WITH name AS (SELECT …) in front of the query, or EXISTS (SELECT …)",
 )
 _AGGREGATING_SUBQUERY = (
     "subqueries with aggregates are not supported",
@@ -80,8 +80,8 @@ EXPRESSIONS: dict[type[exp.Expr], Refusal] = {
     exp.Unnest: ("UNNEST is not supported", _SEND_TUPLES),
     exp.Values: ("VALUES is not supported", _SEND_TUPLES),
     exp.Exists: (
-        "EXISTS is not supported yet",
-        "join the two streams; alarms about readings that are missing are not supported yet",
+        "EXISTS is supported only as a condition of its own",
+        "join it to the other conditions by AND; in place of OR, write an alert for each side",
     ),
     exp.Any: ("ANY is not supported", "write IN (…), or conditions joined by OR"),
     exp.All: ("ALL is not supported", "write conditions joined by AND"),

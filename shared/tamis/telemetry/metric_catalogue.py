@@ -374,7 +374,7 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric(
         "tamis_query_late_total",
         "counter",
-        "Tuples that arrived too late for a query in application time or for a window that had ended",
+        "Tuples too late for a query in application time, a window that had ended, or a row of NOT EXISTS",
         ("query",),
         "joiner",
     ),

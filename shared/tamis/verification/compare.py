@@ -6,7 +6,7 @@ The promise is the section "No missed alarm" of the product page.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,7 @@ def used_columns(query: Query, alias: str, time: str | None) -> list[str]:
     """The columns by which the tuples of a source differ: its time and those that the query reads, in order
     of their names.
     """
-    exprs: list[Expr] = [c.expr for c in query.conjuncts] + [o.expr for o in query.select]
+    exprs: list[Expr] = [c.expr for c in query.all_conjuncts] + [o.expr for o in query.select]
     read = {c.name for expr in exprs for c in columns(expr) if c.alias == alias}
     read.difference_update(WINDOW_COLUMNS if query.window is not None else ())
     return sorted(read if time is None else read | {time})
@@ -108,7 +108,7 @@ def alarms_of(
     their windows, where the query has windows.
     """
     found: dict[str, list[int]] = {}
-    for source in query.sources:
+    for source in query.row_sources:
         recording = recordings[source.stream]
         names = used_columns(query, source.alias, recording.stream.time)
         known, _ = _first_rows(recording, names)
@@ -142,21 +142,25 @@ def compare(
     same key (and window) in which every tuple lies within its stream's omission interval of the reference's.
     *Extra*: alarms that neither the plain join nor exact arithmetic has.
     """
-    tables, others = _tables(query, definition, recordings, checked or recordings)
+    shown = tuple(s for s in definition.inputs if s.alias in alarms.rows)
+    of_rows = definition if len(shown) == len(definition.inputs) else replace(definition, inputs=shown)
+    tables, others = _tables(query, of_rows, recordings, checked or recordings)
     parts = [reference] if reference.exact_only is None else [reference, reference.exact_only]
     expected = pa.concat_tables(
         others.table(part.rows, part.starts).append_column("apart", pa.array(part.late | part.near))
         for part in parts
     )
-    late = np.any([recordings[s.stream].late[alarms.rows[s.alias]] for s in query.sources], axis=0)
+    late = np.any([recordings[s.stream].late[alarms.rows[s.alias]] for s in query.row_sources], axis=0)
     raised = (
         tables.table(alarms.rows, alarms.starts)
         .append_column("late", pa.array(late))
         .append_column("n", pa.array(np.arange(len(alarms))))
     )
-    missed, unmatched = _differences(definition, expected, raised)
+    missed, unmatched = _differences(of_rows, expected, raised)
     doubtful = {alias: rows[unmatched] for alias, rows in alarms.rows.items()}
-    near = int(np.count_nonzero(near_threshold(query, recordings, doubtful, definition.margins)))
+    near = 0
+    if of_rows is definition:  # the reference of EXISTS has every row for which rounding decides
+        near = int(np.count_nonzero(near_threshold(query, recordings, doubtful, definition.margins)))
     rounded_off = 0 if reference.exact_only is None else int((~reference.exact_only.late).sum())
     return Verdict(
         query=name,
@@ -239,7 +243,7 @@ def _tables(
 ) -> tuple[_Tables, _Tables]:
     """Tables over two versions of the recordings; equal tuples have the same class in both."""
     classes: tuple[dict[str, NDArray[np.int64]], ...] = {}, {}
-    for source in query.sources:
+    for source in query.row_sources:
         recording, other = recordings[source.stream], others[source.stream]
         names = used_columns(query, source.alias, recording.stream.time)
         first, numbers = _first_rows(recording, names)

@@ -158,12 +158,12 @@ def windowed_sql(stream: str, time: str, window: Window) -> str:
 def _possibly_sql(condition: Expr, margins: tuple[Margin, ...] = ()) -> str:
     """SQL that is true where a conjunct holds, or may hold in exact arithmetic."""
     near = near_threshold_sql([condition] if len(aliases(condition)) > 1 else [], margins)
-    return f"({_sql(condition)})" if near == "FALSE" else f"({_sql(condition)} OR {near})"
+    return f"({sql_of(condition)})" if near == "FALSE" else f"({sql_of(condition)} OR {near})"
 
 
 def _computed_sql(query: Query) -> str:
     """SQL that is true where the conjuncts hold for which the WHERE also admits rounding."""
-    doubtful = [f"({_sql(c)})" for c in _join_conditions(query) if certain(c) is not None]
+    doubtful = [f"({sql_of(c)})" for c in _join_conditions(query) if certain(c) is not None]
     return f"coalesce({' AND '.join(doubtful)}, FALSE)" if doubtful else "TRUE"
 
 
@@ -200,11 +200,12 @@ def near_threshold(
 
 def near_threshold_sql(conditions: Sequence[Expr], margins: tuple[Margin, ...] = ()) -> str:
     """SQL that is true where exact arithmetic might decide some conditions differently."""
-    tests = [_sql(test) for c in conditions if (test := certain(c, margins)) is not None]
+    tests = [sql_of(test) for c in conditions if (test := certain(c, margins)) is not None]
     return f"(NOT coalesce({' AND '.join(tests)}, FALSE))" if tests else "FALSE"
 
 
-def _sql(expr: Expr) -> str:
+def sql_of(expr: Expr) -> str:
+    """SQL of an expression over the columns of sources."""
     return to_duckdb(expr, column_sql)
 
 
@@ -226,7 +227,7 @@ def quote(name: str) -> str:
 def connect(query: Query, recordings: Mapping[str, Recording]) -> duckdb.DuckDBPyConnection:
     """A session with the streams of a query as tables; `_row` is the number of each row."""
     connection = session()
-    for called in calls(*(conjunct.expr for conjunct in query.conjuncts)):
+    for called in calls(*(conjunct.expr for conjunct in query.all_conjuncts)):
         register(called)
     # Division of integers, rounded down also below zero. Times are within 2^53, so nothing overflows.
     connection.execute("CREATE TEMP MACRO floor_div(a, b) AS (a - ((a % b) + b) % b) // b")

@@ -41,6 +41,10 @@ class Frontiers:
         """The frontier of `topic`: the least event time of tuples that can still arrive."""
         return self._reached.get(topic, BEGINNING_OF_TIME)
 
+    def reached(self) -> dict[str, int]:
+        """The frontier of each topic that has one."""
+        return dict(self._reached)
+
     def listed(self, topic: str) -> tuple[str, ...]:
         """The shards of `topic` that have not left."""
         return tuple(name for name, shard in self._shards.get(topic, {}).items() if shard.listed)
@@ -60,6 +64,12 @@ class Frontiers:
     def left(self, topic: str) -> int:
         """The greatest event time that tuples of shards that have left `topic` may have."""
         return self._left.get(topic, NOTHING_LEFT)
+
+    def greatest(self, topic: str, shard: str) -> int:
+        """The greatest event time that a shard is known to have reached, or that a tuple of its topic has."""
+        listing = self._shards.get(topic, {}).get(shard)
+        progress = BEGINNING_OF_TIME if listing is None else listing.progress
+        return max(progress, self._greatest.get(topic, NOTHING_LEFT))
 
     def note_tuples(self, topic: str, event_time: int) -> None:
         """Note the greatest event time of tuples that have arrived."""

@@ -18,9 +18,10 @@ from tamis.plan.model import Definition, Plan
 from tamis.query.file_access import NO_ACCESS, FileAccess
 from tamis_joiner.core.alarms.alarm_record import KeyValue
 from tamis_joiner.core.alarms.shed_spans import ShedSpans
+from tamis_joiner.core.completeness import Completeness
 from tamis_joiner.core.frontier_report import frontier_report
 from tamis_joiner.core.frontiers import Frontiers
-from tamis_joiner.core.join_evaluation import evaluate_joins
+from tamis_joiner.core.join_evaluation import Moved, evaluate_existence, evaluate_joins
 from tamis_joiner.core.output import Counters, Output
 from tamis_joiner.core.plan.compiled_plan import CompiledPlan, Topic, compile_plan
 from tamis_joiner.core.plan.missing_functions import missing_functions
@@ -54,6 +55,8 @@ class Group:
         self._retry_plans = False  # this process hasn't tried to read the newer plans yet
         self._missing: frozenset[str] = frozenset()  # alerts that call functions which aren't installed here
         self._errors: dict[str, str] = {}  # by alert, why a join isn't evaluated
+        self._completeness = Completeness()
+        self._evaluated: dict[str, int] = {}  # frontiers at the last evaluation of what frontiers decide
         self._shed = ShedSpans()
         self._counters = Counters()
         self._delayed_report: bytes | None = None  # it waits until the alarms before it are in Kafka
@@ -106,6 +109,7 @@ class Group:
             )
         if cached is not None and cached.token == meta["token"]:
             cached._store.begin_batch(cached._frontiers)
+            cached._evaluated = cached._frontiers.reached()
             return cached
         self = Group(partition, partitions, file_access)
         self._read(meta, state)
@@ -131,7 +135,10 @@ class Group:
             before = {alert: why for alert, why in meta.get("unable", {}).items() if alert in alerts}
             self._errors = before | self._errors
         self._frontiers = Frontiers.from_json(meta["frontiers"])
+        self._evaluated = self._frontiers.reached()
+        self._completeness = Completeness(meta.get("complete"))  # state of an older version has none
         if self._compiled:
+            self._completeness.obey(self._compiled.plan)
             self._standing.load(self._compiled.plan, meta.get("standing", {}), state)
         self._pending = PendingRecords(meta["parked"])
         self._newer_plans = PendingRecords(meta.get("newer"), NEWER)  # state of an older version has none
@@ -148,6 +155,7 @@ class Group:
             "partitions": self.partitions,
             "plan": self.plan_version,
             "frontiers": self._frontiers.to_json(),
+            "complete": self._completeness.to_json(),
             "slices": self._store.to_json(),
             "standing": self._standing.to_json(),
             "parked": self._pending.to_json(),
@@ -233,6 +241,7 @@ class Group:
         state.put(f"plan/{plan.version}", plans.values[row])
         self._set_plan(compiled)
         self._frontiers.obey(plan)
+        self._completeness.obey(plan)
         self._store.obey(compiled.topics, state)
         self._standing.obey(plan, state)
         # Those of them that can't be read became dead letters when they came.
@@ -266,11 +275,13 @@ class Group:
                 self._shed.add(topic, record.shed)
         self._take_tuples(found, out)
         for topic, record in progress:
+            self._completeness.take(topic, record, self._frontiers)
             self._frontiers.take(topic, record, self._partners)
             self._standing.take_progress(topic, record)
         if progress:
             self._frontiers.advance(self._partners)
             self._add_alarms(self._standing.advance(self._frontiers, self.plan_version), out)
+        self._evaluate_existence(out)
 
     def _take_tuples(self, found: Sequence[Envelopes], out: Output) -> None:
         joined: list[tuple[str, TupleColumns]] = []
@@ -304,6 +315,25 @@ class Group:
             )
             for alert, raised in alarms:
                 self._add_alarms({alert: raised}, out)
+
+    def _evaluate_existence(self, out: Output) -> None:
+        """Raise the alarms of EXISTS and NOT EXISTS, over the new tuples and frontiers. Then no tuple is new
+        any more.
+        """
+        if self._compiled and self._compiled.tests_existence:
+            alarms = evaluate_existence(
+                self._compiled,
+                self._store,
+                Moved(self._evaluated, self._frontiers, self._completeness),
+                shed=self._shed,
+                missing=self._missing,
+                errors=self._errors,
+                late=self._counters.missed,
+            )
+            for alert, raised in alarms:
+                self._add_alarms({alert: raised}, out)
+            self._store.settle()
+        self._evaluated = self._frontiers.reached()
 
     def _add_alarms(self, alarms: Mapping[str, list[KeyValue]], out: Output) -> None:
         for alert, raised in alarms.items():

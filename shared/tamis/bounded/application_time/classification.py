@@ -20,7 +20,7 @@ def open_ended(query: Query, catalog: Catalog) -> bool:
         or query.asof
     ):
         return False
-    if len(query.sources) < 2:
+    if len(query.sources) < 2 or query.exists or query.absences:
         return False
     if not time_distances(query, catalog).unconnected():
         return False

@@ -72,7 +72,7 @@ def _fewer_calls(
 
 def _bounds(alias: str, analysis: Analysis) -> Iterator[str]:
     """A bound between two partners of a stream that gives it an omission interval."""
-    if (omission_interval(alias, analysis.aliases, analysis.bounds) or 0) > 0:
+    if analysis.absences or (omission_interval(alias, analysis.aliases, analysis.bounds) or 0) > 0:
         return
     partners = [other for other in analysis.aliases if other != alias]
     for first, second in combinations(partners, 2):
@@ -97,7 +97,9 @@ def _declarations(
     alias: str, definition: AlertDef | DerivedDef, catalog: Catalog, verdict: Verdict
 ) -> Iterator[str]:
     """Domains and NOT NULL of the fewest columns that the condition reads, if they allow omission."""
-    read = {(c.alias, c.name) for part in verdict.analysis.conditions for c in columns(part)}
+    absence = verdict.analysis.absent.get(alias)
+    conditions = verdict.analysis.conditions if absence is None else absence.conditions
+    read = {(c.alias, c.name) for part in conditions for c in columns(part)}
     of = {one: verdict.analysis.streams[one].name for one in verdict.analysis.aliases}
     named = sorted({(of[one], name) for one, name in read})
     for null, domain in ((True, False), (False, True), (True, True)):

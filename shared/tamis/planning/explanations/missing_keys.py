@@ -36,7 +36,7 @@ def _warnings(query: Query, catalog: Catalog) -> Iterator[str]:
     for join in query.asof:
         for left, right in join.keys:
             _connect(group, left.alias, right.alias)
-    for conjunct in query.conjuncts:
+    for conjunct in query.all_conjuncts:
         for part in flatten_and(conjunct.expr):
             pair = key_equality(part, times)
             if pair is not None:

@@ -37,12 +37,13 @@ _MINUTE = 60 * _SECOND
 def growth_warnings(verdict: Verdict) -> tuple[str, ...]:
     """A warning if one tuple of the first source can have many rows; else nothing."""
     analysis = verdict.analysis
-    if len(analysis.aliases) < 3 or analysis.refused or analysis.contradiction is not None:
+    names = analysis.joined.rows  # a tuple under EXISTS gives no row of its own
+    if len(names) < 3 or analysis.refused or analysis.contradiction is not None:
         return ()
     if analysis.closure.unconnected():
         return ()
     omissions = {omission.alias: omission for omission in verdict.omissions}
-    first, *others = analysis.aliases
+    first, *others = names
     most = {other: _partners(first, omissions[other], analysis) for other in others}
     rows = math.prod(most.values())
     if rows < _MANY:
@@ -75,7 +76,7 @@ def _sentences(first: str, most: dict[str, int], rows: int, verdict: Verdict) ->
     analysis = verdict.analysis
     product = " * ".join(f"{count:,}" for count in most.values())
     total = f"{product} = {rows:,}"
-    undeclared = [name for name in analysis.aliases[1:] if analysis.streams[name].rate is None]
+    undeclared = [name for name in most if analysis.streams[name].rate is None]
     rate = "at the declared rate"
     if undeclared:
         rate = f"at one reading a second of each key of {' and '.join(undeclared)}"

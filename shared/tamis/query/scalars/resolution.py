@@ -26,6 +26,7 @@ from tamis.query.scalars.literals import (
 )
 from tamis.query.scalars.reporting import checked
 from tamis.query.scalars.scopes import AggregateCalls, Scope, SeriesCalls
+from tamis.query.syntax.dialect import NoReading
 from tamis.query.syntax.identifiers import name_of
 from tamis.query.syntax.limits import DEEPEST, LARGEST, oversize, too_deep
 from tamis.query.unsupported import unsupported_expression
@@ -141,6 +142,10 @@ class ExpressionResolver:
             "use comparisons, AND, OR, NOT, arithmetic and CASE",
         )
         self.context.error_once(what, node, hint, f"{what}: {self.context.source(node)}")
+
+    def _no_reading(self, node: exp.Expr) -> None:
+        hint = "join it to the other conditions by AND; in place of OR, write an alert for each side"
+        self.context.error_once("NO READING is supported only as a condition of its own", node, hint)
 
     def _binary(self, node: exp.Expr) -> Expr | None:
         if type(node) in _COMPARISONS and {type(node.this), type(node.expression)} & _COMPARISONS.keys():
@@ -409,4 +414,5 @@ _METHODS: dict[type[exp.Expr], Callable[[ExpressionResolver, exp.Expr], Expr | N
     exp.Filter: ExpressionResolver._filtered,
     exp.WithinGroup: ExpressionResolver._within_group,
     exp.Window: ExpressionResolver._window,
+    NoReading: ExpressionResolver._no_reading,
 }

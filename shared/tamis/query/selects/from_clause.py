@@ -6,6 +6,7 @@ expressions of its SELECT. If it joins, its streams get the aliases `alias.inner
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -41,10 +42,16 @@ class Condition:
 
 
 def resolve_from(
-    context: Context, node: exp.Select, scope: FromScope, offset: int, resolve: ResolveQuery
+    context: Context,
+    node: exp.Select,
+    scope: FromScope,
+    offset: int,
+    resolve: ResolveQuery,
+    *,
+    apart: Callable[[exp.Expr], bool] = lambda join: False,
 ) -> list[Condition]:
     """Add the items and the ASOF JOINs of FROM to `scope`; returns the conditions of WHERE and of ON of other
-    joins. `resolve` is for its subqueries.
+    joins. `resolve` is for its subqueries. A join that `apart` takes is left out.
     """
     conditions: list[Condition] = []
     clause = node.args.get("from_")
@@ -53,12 +60,14 @@ def resolve_from(
             context.error("this SELECT has no FROM", offset, "write SELECT … FROM stream")
         scope.items.append(FromItem("", "", None))
     else:
-        _add_item(context, clause.this, scope, resolve)
+        add_item(context, clause.this, scope, resolve)
     for join in node.args.get("joins") or []:
         asof = asof_clause(context, join, len(scope.items))
+        if asof is None and apart(join):
+            continue
         if asof is None:
             _check_join(context, join, scope)
-        _add_item(context, join.this, scope, resolve)
+        add_item(context, join.this, scope, resolve)
         if asof is not None:
             scope.asof.append(asof)
         elif join.args.get("on") is not None:
@@ -71,11 +80,9 @@ def resolve_from(
 def _check_join(context: Context, join: exp.Expr, scope: FromScope) -> None:
     """Refuse all joins except inner joins with ON, cross joins and commas."""
     method, side, kind = (str(join.args.get(key) or "") for key in ("method", "side", "kind"))
-    if kind in ("SEMI", "ANTI"):
-        context.error(f"{kind} JOIN is not supported", join, "write JOIN … ON")
-    elif side or kind == "OUTER":
+    if side or kind == "OUTER":
         what = f"outer joins ({side or kind} JOIN) are not supported"
-        hint = "write JOIN … ON, which is an inner join; alarms about missing readings are not supported yet"
+        hint = "write JOIN … ON, which is an inner join; for missing readings, write NOT EXISTS (SELECT …)"
         context.error(what, join, hint)
     elif method:
         context.error(f"{method} JOIN is not supported", join, "write JOIN … ON with each condition")
@@ -98,7 +105,7 @@ def _equalities(join: exp.Expr, scope: FromScope) -> str:
     return " AND ".join(found)
 
 
-def _add_item(context: Context, table: exp.Expr, scope: FromScope, resolve: ResolveQuery) -> None:
+def add_item(context: Context, table: exp.Expr, scope: FromScope, resolve: ResolveQuery) -> None:
     """Add one item of FROM to the scope."""
     item = _item(context, table, resolve)
     if item is None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from tamis.expressions.nodes import Expr
+from tamis.expressions.nodes import Expr, substitute
 from tamis.query.context import Context
 from tamis.query.model import WINDOW_COLUMNS, Conjunct, Output, Source
 from tamis.query.names import suggest
@@ -67,6 +67,7 @@ class FromScope:
     visible: int = 0
     asof: list[AsOfClause] = field(default_factory=list)
     output_names: frozenset[str] = frozenset()  # given by AS in SELECT, which this clause can't use
+    hidden_aliases: set[str] = field(default_factory=set)  # of SEMI and ANTI joins, which rows don't contain
     duplicate_alias: bool = False  # two items have one alias, so that an unknown one may be meant for either
 
     @property
@@ -136,7 +137,9 @@ class FromScope:
     def report_unknown_alias(self, context: Context, node: exp.Expr, alias: str) -> None:
         """Report an alias that no item of FROM has."""
         renamed = [item.alias for item in self.items if item.stream == alias]
-        if renamed:
+        if alias in self.hidden_aliases:
+            hint = "no row has its columns: use them only in its ON, and one of them in IS NULL"
+        elif renamed:
             hint = f"in this query its name is '{renamed[0]}'"
         else:
             hint = suggest(alias, [item.alias for item in self.items])
@@ -170,3 +173,26 @@ class WithOutputs:
                 if output.name == name.text:
                     return output.expr
         return self.scope.column(context, node, table, name)
+
+
+def with_free_names(item: FromItem, taken: set[str]) -> FromItem:
+    """The item with names of its sources that are not among `taken`. It keeps its own name for messages and
+    conditions.
+    """
+    names: dict[str, str] = {}
+    for source in item.sources:
+        name, number = source.alias, 2
+        while name in taken or name in names.values():
+            name, number = f"{source.alias}_{number}", number + 1
+        names[source.alias] = name
+
+    def fresh(expr: Expr) -> Expr:
+        return substitute(expr, lambda column: replace(column, alias=names.get(column.alias, column.alias)))
+
+    known = None if item.columns is None else {name: fresh(expr) for name, expr in item.columns.items()}
+    return replace(
+        item,
+        columns=known,
+        sources=tuple(replace(source, alias=names[source.alias]) for source in item.sources),
+        conjuncts=tuple(replace(one, expr=fresh(one.expr)) for one in item.conjuncts),
+    )

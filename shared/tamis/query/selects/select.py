@@ -14,6 +14,7 @@ from tamis.query.selects import windows
 from tamis.query.selects.aggregated_streams import nested, refused_in_asof_join
 from tamis.query.selects.aggregates import Aggregates
 from tamis.query.selects.asof import NO_ASOF, refused_beside_asof, resolve_asof
+from tamis.query.selects.existence import ExistenceTests
 from tamis.query.selects.from_clause import Condition, resolve_from
 from tamis.query.selects.grouping import Grouped, resolve_grouping
 from tamis.query.selects.scope import FromScope, WithOutputs
@@ -65,7 +66,8 @@ def _resolved(
 ) -> Query | None:
     complete = _check_clauses(context, node, offset)
     scope = series.scope
-    conditions = resolve_from(context, node, scope, offset, resolve)
+    tests = ExistenceTests(context, node, scope, resolve)
+    conditions = resolve_from(context, node, scope, offset, resolve, apart=tests.takes_join)
     aliases = [item.args["alias"] for item in node.expressions if isinstance(item, exp.Alias)]
     output_names = frozenset(name_of(alias).text for alias in aliases)
     scope.output_names = output_names
@@ -73,7 +75,7 @@ def _resolved(
     if refused_in_asof_join(context, scope):
         return None
     asof = resolve_asof(context, scope, series) if scope.asof else NO_ASOF
-    conjuncts = _conjuncts(context, scope, conditions, series)
+    conjuncts = _conjuncts(context, scope, conditions, series, tests)
     series.windows.clause = "SELECT"
     scope.visible, scope.output_names = len(scope.items), frozenset()
     known = all(item.sources for item in scope.items)
@@ -108,9 +110,14 @@ def _resolved(
     if not series.windows.see_all_rows(context):
         return None
     sources, watched = series.sources(context, [source for source, _ in scope.sources])
+    joined = not (
+        asof.joins or evaluation.timeless or evaluation.in_time or evaluation.windowed or aggregated
+    )
+    if not tests.check(joined=joined, distinct=distinct is not None):
+        return None
     query = Query(
-        sources,
-        (*asof.conjuncts, *conjuncts),
+        (*sources, *tests.hidden.sources),
+        (*asof.conjuncts, *conjuncts, *tests.hidden.conjuncts),
         outputs,
         distinct=distinct is not None,
         timeless=evaluation.timeless,
@@ -118,6 +125,8 @@ def _resolved(
         in_time=evaluation.in_time,
         watched=watched,
         asof=asof.joins,
+        exists=tuple(tests.hidden.exists),
+        absences=tuple(tests.hidden.absences),
     )
     inlined = sum(len(item.conjuncts) for item in scope.items)
     valid = windows.check_windows(context, query, offsets, conjuncts[inlined:])
@@ -141,9 +150,14 @@ def _check_clauses(context: Context, node: exp.Select, offset: int) -> bool:
 
 
 def _conjuncts(
-    context: Context, scope: FromScope, conditions: list[Condition], series: WatchedCalls
+    context: Context,
+    scope: FromScope,
+    conditions: list[Condition],
+    series: WatchedCalls,
+    tests: ExistenceTests,
 ) -> tuple[Conjunct, ...] | None:
     """The conjuncts of ON and WHERE, after those of the derived streams; None if a mistake was reported.
+    Those that test existence are put into `tests`.
 
     The conditions of derived streams behind ASOF JOIN are not among them: they choose its candidates.
     """
@@ -155,6 +169,8 @@ def _conjuncts(
     for condition in conditions:
         scope.visible, series.windows.clause = condition.visible, condition.clause
         for part in operands(condition.node, exp.And):
+            if tests.takes(part):
+                continue
             expr = resolver.condition(part, f"each part of {condition.clause}")
             if expr is None:
                 complete = False

@@ -80,6 +80,8 @@ def _check_member(context: Context, member: Query, first: Query, offset: int) ->
         context.error("UNION over windows is not supported", offset, _SEPARATE_ALERTS)
     elif member.asof:
         context.error("UNION of queries with ASOF JOIN is not supported", offset, _SEPARATE_ALERTS)
+    elif member.exists or member.absences:
+        context.error("UNION with EXISTS or NO READING is not supported", offset, _SEPARATE_ALERTS)
     elif member.grouping is not None:
         context.error("UNION of aggregates is not supported", offset, _SEPARATE_ALERTS)
     elif _column_types(member) != _column_types(first):

@@ -119,4 +119,7 @@ def _unsupported(query: Query) -> tuple[str, str] | None:
         return "a subquery with ASOF JOIN is not supported yet", hint
     if query.distinct:
         return "a subquery with DISTINCT is not supported yet", "write DISTINCT in the query itself"
+    if query.exists or query.absences:
+        hint = "write EXISTS or NO READING in the WHERE of the query itself"
+        return "a subquery with EXISTS or NO READING is not supported yet", hint
     return None

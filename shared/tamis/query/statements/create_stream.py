@@ -99,6 +99,9 @@ def _unsupported(query: Query) -> tuple[str, str] | None:
     if query.distinct:
         hint = "write DISTINCT in the alert that reads the stream"
         return "CREATE STREAM … AS SELECT DISTINCT is not supported yet", hint
+    if query.exists or query.absences:
+        hint = "write EXISTS or NO READING in the alert that reads the stream"
+        return "CREATE STREAM … AS with EXISTS or NO READING is not supported yet", hint
     if query.grouping is not None and not query.windowed:
         hint = "write the aggregates in an alert: their rows change, and a stream's tuples can't"
         return "CREATE STREAM … AS with aggregates is not supported yet", hint

@@ -39,6 +39,12 @@ RESERVED |= {"GROUP", "ORDER"}
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
+class NoReading(exp.Expression, exp.Condition):
+    """NO READING FOR length: `this` is the length."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}
+
+
 def is_word(token: Token) -> bool:
     """Tell if a token is a keyword or an unquoted name."""
     plain = token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER, TokenType.NUMBER)
@@ -172,7 +178,18 @@ class _Parser(RisingWaveParser):
         return node
 
     def _parse_unary(self) -> exp.Expr | None:
-        return self._placed(super()._parse_unary)
+        return self._placed(self._parse_no_reading)
+
+    def _parse_no_reading(self) -> exp.Expr | None:
+        words = [token.text.upper() for token in self._tokens[self._index : self._index + 3]]
+        if words == ["NO", "READING", "FOR"]:
+            self._advance(3)
+            length = super()._parse_unary()
+            if length is None:
+                self.raise_error("Expecting INTERVAL")
+            return NoReading(this=length)
+        node: exp.Expr | None = super()._parse_unary()
+        return node
 
     def _parse_bitwise(self) -> exp.Expr | None:
         return self._placed(super()._parse_bitwise)

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.evaluation.decided_rows import ends, waits
+from tamis.evaluation.existence import row_inputs
 from tamis.evaluation.temporal_join import JoinedColumns, Rows
 from tamis.evaluation.window_rows import rows as window_rows
 from tamis.expressions.nodes import columns
@@ -42,8 +44,8 @@ def join_alarms(
 ) -> list[KeyValue]:
     """Key and value of an alarm for each combination; over windows, for each window that it lies in.
 
-    `stored` is by alias. `rows` has one array for each input, all of one length: their items
-    with index i are combination i. An alarm over a span in `shed` is marked `incomplete`.
+    `stored` is by alias. `rows` has one array for each input of the definition's rows, all of one length:
+    their items with index i are combination i. An alarm over a span in `shed` is marked `incomplete`.
     """
     starts = None
     if definition.window is not None:
@@ -55,7 +57,8 @@ def join_alarms(
     found = _combinations(definition, stored, rows, starts, read)
     incomplete = shed.overlapped(definition, found.times).tolist()
     # An `id` doesn't depend on the order in which the definition names its inputs.
-    by_alias = sorted((source.alias, at) for at, source in enumerate(definition.inputs))
+    shown = row_inputs(definition)
+    by_alias = sorted((source.alias, at) for at, source in enumerate(shown))
     alarms = []
     for at in range(len(incomplete)):
         identity: list[Any] = [
@@ -68,7 +71,8 @@ def join_alarms(
                 for alias, number in by_alias
             ]
         ]
-        more: dict[str, Any] = {"arrived": found.arrived[at]}
+        # A row that had to wait for frontiers would make the latency of alarms look like the wait.
+        more: dict[str, Any] = {} if definition.absences else {"arrived": found.arrived[at]}
         if definition.window is not None and starts is not None:
             start = int(starts[at])
             identity.append(start)
@@ -84,9 +88,7 @@ def join_alarms(
                 key=found.keys[at],
                 event_time=found.latest[at],
                 row={name: values[at] for name, values in found.selected},
-                tuples={
-                    source.alias: found.tuples[number][at] for number, source in enumerate(definition.inputs)
-                },
+                tuples={source.alias: found.tuples[number][at] for number, source in enumerate(shown)},
                 plan=plan,
                 more=more,
             )
@@ -117,21 +119,25 @@ def _combinations(
     read: Mapping[str, Sequence[str]],
 ) -> _Combinations:
     size = len(rows[0])
-    joined = JoinedColumns(definition.inputs, stored, rows, definition.window, starts)
-    sides = [(stored[source.alias], picked) for source, picked in zip(definition.inputs, rows, strict=True)]
+    shown = row_inputs(definition)
+    joined = JoinedColumns(shown, stored, rows, definition.window, starts)
+    sides = [(stored[source.alias], picked) for source, picked in zip(shown, rows, strict=True)]
     times = np.array([tuples.times[picked] for tuples, picked in sides])
-    key_of = definition.inputs[0]
+    key_of = shown[0]
+    by_alias = {source.alias: own for source, own in zip(shown, times, strict=True)}
+    # The event time of an alarm is the time from which on it is certain.
+    latest = np.max([*times, *(ends(wait, by_alias) for wait in waits(definition))], axis=0)
     keys = [joined[key_of.alias, name].to_list() for name in key_of.partition_key]
     return _Combinations(
         times=times,
-        latest=times.max(axis=0).tolist(),
+        latest=latest.tolist(),
         late=np.logical_or.reduce([tuples.late[picked] for tuples, picked in sides]).tolist(),
         arrived=np.max([tuples.arrived[picked] for tuples, picked in sides], axis=0).tolist(),
         keys=list(zip(*keys, strict=True)) if keys else [()] * size,
         selected=[(name, evaluate(expr, joined, size).to_list()) for name, expr in definition.select],
         tuples=[
             _dicts(joined, source, sorted({source.time, *read[source.alias], *source.columns}))
-            for source in definition.inputs
+            for source in shown
         ],
     )
 
@@ -149,6 +155,8 @@ def _columns_read(definition: Definition) -> dict[str, list[str]]:
     read: dict[str, set[str]] = {source.alias: set(source.partition_key) for source in definition.inputs}
     parts = [source.filter for source in definition.inputs] + [definition.condition]
     parts += [expr for _, expr in definition.select] + [c for pair in definition.equalities for c in pair]
+    for absence in definition.absences:
+        parts += [absence.condition, *(c for pair in absence.equalities for c in pair)]
     for part in parts:
         for column in columns(part) if part is not None else ():
             read[column.alias].add(column.name)

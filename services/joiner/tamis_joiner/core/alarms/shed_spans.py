@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.evaluation.existence import row_inputs
 from tamis.evaluation.time_bounds import UNBOUNDED, closure
 from tamis.expressions.vectors import Mask
 from tamis.plan.model import Definition
@@ -52,18 +53,21 @@ class ShedSpans:
             spans[at : at + 2] = [(spans[at][0], spans[at + 1][1])]
 
     def overlapped(self, definition: Definition, times: NDArray[np.int64]) -> Mask:
-        """A mask of the combinations that are over a span; `times` is of shape (inputs, combinations)."""
+        """A mask of the combinations that are over a span; `times` has the event times of the inputs of rows,
+        of shape (inputs, combinations).
+        """
         found: Mask = np.zeros(times.shape[1], np.bool_)
         if not any(source.topic in self._spans for source in definition.inputs):
             return found
         most = closure(definition)
         if most is None:
             return found
+        rows = [definition.inputs.index(source) for source in row_inputs(definition)]
         for i, source in enumerate(definition.inputs):
             if source.topic in self._spans:
                 spans = np.array(self._spans[source.topic], np.int64)
-                first = (times - most[:, i, None]).min(axis=0) - source.interval
-                last = (times + most[i, :, None]).max(axis=0) + source.interval
+                first = (times - most[rows, i, None]).min(axis=0) - source.interval
+                last = (times + most[i, rows, None]).max(axis=0) + source.interval
                 at = np.searchsorted(spans[:, 1], first)
                 near = at < len(spans)
                 near[near] = spans[at[near], 0] <= last[near]

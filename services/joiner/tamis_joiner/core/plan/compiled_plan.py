@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 
 from tamis.errors import InputError
+from tamis.evaluation.existence import tests_existence
 from tamis.evaluation.filter_dispatch import Dispatch
 from tamis.expressions.nodes import Expr, Type
 from tamis.identity_cache import IdentityCache
@@ -72,6 +73,11 @@ class CompiledPlan:
     joins: tuple[CompiledJoin, ...]
     partners: Mapping[str, frozenset[str]]
     functions: Mapping[str, tuple[str, ...]]
+
+    @cached_property
+    def tests_existence(self) -> bool:
+        """True if some join has EXISTS or NOT EXISTS."""
+        return any(tests_existence(join.definition) for join in self.joins)
 
 
 # All partitions of a process use the same plan or the previous one. Three are enough, and a plan of thousands

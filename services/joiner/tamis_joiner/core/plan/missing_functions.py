@@ -40,4 +40,5 @@ def _functions(definition: Definition) -> tuple[str, ...]:
 def _find(definition: Definition) -> tuple[str, ...]:
     selected = [expr for _, expr in definition.select]
     filters = [source.filter for source in definition.inputs]
-    return tuple(sorted({name_of(call) for call in calls(definition.condition, *filters, *selected)}))
+    conditions = [definition.condition, *(absence.condition for absence in definition.absences)]
+    return tuple(sorted({name_of(call) for call in calls(*conditions, *filters, *selected)}))

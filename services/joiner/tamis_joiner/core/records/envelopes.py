@@ -24,7 +24,8 @@ BEGINNING_OF_TIME = -(2**62)
 @dataclass(frozen=True)
 class ProgressRecord:
     """A progress or a final record of a shard. `position` (`place` in JSON): all tuples of the shard before
-    this position of its source were published before this record.
+    this position of its source were published before this record. `activation`: the event time from which
+    on all tuples of the shard are under this plan version or a later one.
     """
 
     kind: Literal["progress", "final"]
@@ -33,6 +34,7 @@ class ProgressRecord:
     event_time: int  # 0 in a final record, BEGINNING_OF_TIME where the record has none
     shed: tuple[int, int] | None = None  # first and last microsecond of a span whose tuples were shed
     position: int | None = None
+    activation: int = END_OF_TIME
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,11 @@ def _progress(kind: Any, envelope: Mapping[str, Any], plan: int) -> ProgressReco
         raise TypeError("kind")
     if position is not None and type(position) is not int:
         raise TypeError("place")
-    return ProgressRecord(kind, shard, plan, time, None if shed is None else _span(shed), position)
+    activation = envelope.get("activation", END_OF_TIME)
+    if type(activation) is not int:
+        raise TypeError("activation")
+    span = None if shed is None else _span(shed)
+    return ProgressRecord(kind, shard, plan, time, span, position, activation)
 
 
 def _span(shed: Any) -> tuple[int, int]:

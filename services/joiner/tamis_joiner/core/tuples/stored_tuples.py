@@ -44,6 +44,14 @@ class StoredTuples(Tuples):
         return replace(self, new=np.zeros(len(self), np.bool_))
 
 
+def no_tuples(schema: Schema) -> StoredTuples:
+    """An empty table with the columns of `schema`."""
+    numbers = np.empty(0, np.int64)
+    flags = np.empty(0, np.bool_)
+    columns = {name: Vector.nulls(type_, 0) for name, type_ in schema.items()}
+    return StoredTuples(numbers, numbers, numbers, flags, columns, flags, numbers)
+
+
 def with_schema(tuples: StoredTuples, schema: Schema) -> StoredTuples:
     """The tuples with the columns of `schema`. A column is NULL if a tuple has no value of that name and
     type.

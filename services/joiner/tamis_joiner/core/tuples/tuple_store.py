@@ -23,7 +23,12 @@ from tamis_joiner.core.state.state_map import StateMap
 from tamis_joiner.core.tuples.filter_bitmaps import FilterBitmaps
 from tamis_joiner.core.tuples.merge import merge
 from tamis_joiner.core.tuples.retention import NOTHING_RETIRES, needed
-from tamis_joiner.core.tuples.stored_tuples import StoredTuples, with_key_codes, with_schema
+from tamis_joiner.core.tuples.stored_tuples import (
+    StoredTuples,
+    no_tuples,
+    with_key_codes,
+    with_schema,
+)
 
 # Key codes are assigned anew once there are this many more codes than twice the tuples: most of their keys
 # then have no tuples any more.
@@ -158,6 +163,16 @@ class TupleStore:
             for name in self.tuples.keys() - found:
                 self.tuples[name] = self.tuples[name].as_old()
         return found
+
+    def settle(self) -> None:
+        """No tuple is new any more: all queries have been evaluated over the new ones."""
+        for name, stored in self.tuples.items():
+            if stored.new.any():
+                self.tuples[name] = stored.as_old()
+
+    def held(self, name: str) -> StoredTuples:
+        """The stored tuples of a topic, none if no tuple has arrived yet."""
+        return self.tuples[name] if name in self.tuples else no_tuples(self._topics[name].schema)
 
     def filters(self, name: str) -> FilterBitmaps:
         """The results of a topic's filters for its stored tuples."""

@@ -1,0 +1,316 @@
+"""EXISTS, NOT EXISTS and NO READING in WHERE and ON, and the joins that mean the same.
+
+| syntax | meaning |
+|---|---|
+| `EXISTS (SELECT … FROM c WHERE …)`, `a SEMI JOIN c ON …` | a row for each combination with a partner |
+| `NOT EXISTS (SELECT …)`, `a ANTI JOIN c ON …`, `a LEFT JOIN c ON … WHERE c.x IS NULL` | without one |
+| `NO READING FOR INTERVAL '5' MINUTE` | no later reading of the same key within this time |
+
+The sources of the subquery get names that no other source of the query has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from tamis.expressions.nodes import Expr
+from tamis.query.context import Context
+from tamis.query.model import Absence, Conjunct, Source
+from tamis.query.scalars.resolution import ExpressionResolver, operands
+from tamis.query.selects import from_clause
+from tamis.query.selects.anti_joins import is_anti_join, item_name, not_null_columns, null_test, unwrapped
+from tamis.query.selects.scope import FromScope, with_free_names
+from tamis.query.selects.silence import silence, silence_length
+from tamis.query.selects.subqueries import ResolveQuery, named_subqueries
+from tamis.query.syntax.dialect import NoReading, span
+from tamis.query.syntax.identifiers import Name
+from tamis.query.unsupported import CLAUSES
+
+_SUPPORTED = ("expressions", "from_", "joins", "where", "with_")
+
+
+@dataclass
+class InnerScope(FromScope):
+    """The scope of a subquery of EXISTS: its own FROM hides the names of the query around it. `joined`: its
+    streams are joined with ON, where a name that both have is ambiguous.
+    """
+
+    outer: FromScope = field(default_factory=FromScope)
+    joined: bool = False
+
+    def column(self, context: Context, node: exp.Expr, table: Name | None, name: Name) -> Expr | None:
+        """See `tamis.query.scalars.scopes.Scope`."""
+        if any(item.columns is None for item in self.items):
+            return None
+        if table is not None and table.text not in {item.alias for item in self.items}:
+            return self.outer.column(context, node, table, name)
+        if table is not None:
+            return super().column(context, node, table, name)
+        if not self.has(name.text) and self.outer.has(name.text):
+            return self.outer.column(context, node, table, name)
+        if self.joined and self.has(name.text) and self.outer.has(name.text):
+            what = f"'{name.text}' is ambiguous: several streams have this column"
+            choices = [
+                item.alias for item in (*self.outer.items, *self.items) if name.text in (item.columns or ())
+            ]
+            context.error(what, node, "write " + " or ".join(f"{one}.{name.text}" for one in choices))
+            return None
+        return super().column(context, node, table, name)
+
+
+@dataclass
+class Hidden:
+    """The sources under EXISTS and NOT EXISTS of one SELECT, as of `tamis.query.model.Query`.
+
+    `place`: the offset of the first test. `anti_joined`: the items of LEFT JOINs whose columns must be tested
+    by IS NULL, by their name, with the columns that can't be NULL in a tuple that joins.
+    """
+
+    sources: list[Source] = field(default_factory=list)
+    exists: list[str] = field(default_factory=list)
+    conjuncts: list[Conjunct] = field(default_factory=list)
+    absences: list[Absence] = field(default_factory=list)
+    place: int | None = None
+    anti_joined: dict[str, set[str]] = field(default_factory=dict)
+    broken: bool = False  # a mistake was reported
+
+    def add(
+        self,
+        context: Context,
+        sources: Sequence[Source],
+        conjuncts: Sequence[Conjunct],
+        *,
+        negated: bool,
+        at: int,
+    ) -> None:
+        """Add the sources of one test at offset `at`."""
+        if self.place is None:
+            self.place = at
+        for source in sources:
+            if not _is_timed(context, source, at):
+                self.broken = True
+        self.sources += sources
+        names = tuple(source.alias for source in sources)
+        if negated:
+            self.absences.append(Absence(names, tuple(conjuncts), context.text.position(at)))
+        else:
+            self.exists += names
+            self.conjuncts += conjuncts
+
+    def named(self, outer: FromScope) -> set[str]:
+        """The names that sources have already."""
+        return outer.aliases | {source.alias for source in self.sources}
+
+
+@dataclass
+class ExistenceTests:
+    """The tests of existence in one SELECT. `scope` is that of the SELECT, `resolve` is for subqueries."""
+
+    context: Context
+    select: exp.Select
+    scope: FromScope
+    resolve: ResolveQuery
+    hidden: Hidden = field(default_factory=Hidden)
+
+    def takes_join(self, join: exp.Expr) -> bool:
+        """Take a SEMI or ANTI JOIN, or a LEFT JOIN that is meant as one; returns False for other joins."""
+        kind = join.args.get("kind")
+        if join.args.get("side") in ("RIGHT", "FULL"):
+            return False
+        anti = kind == "ANTI" or is_anti_join(join, self.select)
+        if not anti and kind != "SEMI":
+            return False
+        at = span(join)[0]
+        on = join.args.get("on")
+        if on is None:
+            self.context.error("this JOIN has no ON", join, "write the condition after ON")
+            self.hidden.broken = True
+            return True
+        inner = InnerScope(outer=self.scope, joined=True)
+        from_clause.add_item(self.context, join.this, inner, self.resolve)
+        conjuncts = self._finish(inner, [("ON", part) for part in operands(on, exp.And)])
+        if conjuncts is not None:
+            sources = [source for source, _ in inner.sources]
+            self.hidden.add(self.context, sources, conjuncts, negated=anti, at=at)
+            name = item_name(join.this)
+            self.scope.hidden_aliases.add(name)
+            if kind != "ANTI" and anti:
+                self.hidden.anti_joined[name] = not_null_columns(self.context, inner.items[0], conjuncts)
+        return True
+
+    def takes(self, part: exp.Expr) -> bool:
+        """Take a conjunct that tests existence; returns False for other conjuncts."""
+        null = null_test(part, self.hidden.anti_joined)
+        if null is not None:
+            name, column = null
+            if column not in self.hidden.anti_joined[name]:
+                what = f"{name}.{column} IS NULL doesn't say that {name} has no reading"
+                known = sorted(self.hidden.anti_joined[name])
+                hint = f"test a column that a reading can't lack: {name}.{known[0]} IS NULL" if known else ""
+                self.context.error(what, part, hint or "write NOT EXISTS (SELECT …)")
+                self.hidden.broken = True
+            return True
+        test = existence_test(part)
+        if test is None:
+            return False
+        node, negated = test
+        at = span(part)[0]
+        if isinstance(node, NoReading):
+            if negated:
+                self.context.error("NOT NO READING is not supported", at, "leave both out")
+                self.hidden.broken = True
+            else:
+                self._add_silence(node, at)
+            return True
+        inner = InnerScope(outer=self.scope)
+        if not check_select(self.context, node.this, at):
+            self.hidden.broken = True
+            return True
+        with named_subqueries(self.context, node.this, self.resolve):
+            conditions = from_clause.resolve_from(self.context, node.this, inner, at, self.resolve)
+        if inner.asof:
+            hint = "write ASOF JOIN in a query without EXISTS"
+            self.context.error("ASOF JOIN is not supported under EXISTS", inner.asof[0].join, hint)
+            self.hidden.broken = True
+            return True
+        parts = [(one.clause, p) for one in conditions for p in operands(one.node, exp.And)]
+        conjuncts = self._finish(inner, parts)
+        check_outputs(self.context, node.this, inner)
+        if conjuncts is not None:
+            sources = [source for source, _ in inner.sources]
+            self.hidden.add(self.context, sources, conjuncts, negated=negated, at=at)
+        return True
+
+    def _add_silence(self, node: NoReading, at: int) -> None:
+        length = silence_length(self.context, node, at)
+        if length is None or not all(item.sources for item in self.scope.items):
+            self.hidden.broken = True
+            return
+        found = silence(self.context, self.scope, node, length, self.hidden.named(self.scope))
+        if found is None:
+            hint = "write NOT EXISTS (SELECT 1 FROM … WHERE …) with a bound on the times"
+            self.context.error("NO READING is only for queries over one stream", at, hint)
+            self.hidden.broken = True
+        else:
+            self.hidden.add(self.context, found.sources, found.conjuncts, negated=True, at=at)
+
+    def _finish(
+        self, inner: InnerScope, parts: Sequence[tuple[str, exp.Expr]]
+    ) -> tuple[Conjunct, ...] | None:
+        """The conjuncts of a subquery, whose sources get free names."""
+        taken = self.hidden.named(self.scope)
+        for at, item in enumerate(inner.items):
+            inner.items[at] = with_free_names(item, taken)
+            taken |= {source.alias for source in inner.items[at].sources}
+        found = inner_conjuncts(self.context, inner, parts)
+        self.hidden.broken |= found is None
+        return found
+
+    def check(self, *, joined: bool, distinct: bool) -> bool:
+        """Report tests that the query can't have; returns True if there is no mistake. `joined`: the query is
+        a join by time without windows, or reads one stream.
+        """
+        if self.hidden.broken:
+            return False
+        aggregated = any(source.aggregated is not None for source, _ in self.scope.sources)
+        if self.hidden.place is None or (joined and not distinct and not aggregated):
+            return True
+        if distinct:
+            what, hint = (
+                "DISTINCT beside EXISTS is not supported",
+                "leave DISTINCT out: each row is given once",
+            )
+        else:
+            what = "EXISTS is supported only in joins by time"
+            hint = "leave out windows, aggregates, ASOF JOIN, tables and streams without WATERMARK"
+        self.context.error(what, self.hidden.place, hint)
+        return False
+
+
+def existence_test(part: exp.Expr) -> tuple[exp.Expr, bool] | None:
+    """The EXISTS or NO READING that a conjunct consists of, and True if it is negated; None for any other."""
+    node, negated = unwrapped(part), False
+    while isinstance(node, exp.Not):
+        node, negated = unwrapped(node.this), not negated
+    return (node, negated) if isinstance(node, exp.Exists | NoReading) else None
+
+
+def check_select(context: Context, select: exp.Expr, at: int) -> bool:
+    """Report what the SELECT of an EXISTS can't have; returns True if there is nothing."""
+    if not isinstance(select, exp.Select):
+        context.error("EXISTS needs a SELECT", at, "write EXISTS (SELECT 1 FROM … WHERE …)")
+        return False
+    before = len(context.errors)
+    for key, clause in select.args.items():
+        if clause and key not in _SUPPORTED:
+            called = key.strip("_").upper()
+            hint = CLAUSES[key][1] if key in ("order", "limit", "offset") else "leave it out"
+            place = clause[0] if isinstance(clause, list) else clause
+            context.error(
+                f"{called} is not supported under EXISTS", place if isinstance(place, exp.Expr) else at, hint
+            )
+    return len(context.errors) == before
+
+
+def check_outputs(context: Context, select: exp.Select, inner: InnerScope) -> None:
+    """Resolve the columns of the SELECT of an EXISTS, whose values don't count, to find mistakes in them."""
+    resolver = ExpressionResolver(context, inner)
+    for item in select.expressions:
+        expr = item.this if isinstance(item, exp.Alias) else item
+        star = isinstance(expr, exp.Star) or (
+            isinstance(expr, exp.Column) and isinstance(expr.this, exp.Star)
+        )
+        if not star:
+            resolver.resolve(expr)
+
+
+def inner_conjuncts(
+    context: Context, inner: InnerScope, parts: Sequence[tuple[str, exp.Expr]]
+) -> tuple[Conjunct, ...] | None:
+    """The conjuncts of a subquery: those of its derived streams, and `parts` with the name of their clause;
+    None if a mistake was reported.
+    """
+    found = [conjunct for item in inner.items for conjunct in item.conjuncts]
+    resolver = ExpressionResolver(context, inner)
+    complete = all(item.sources for item in inner.items)
+    for clause, part in parts:
+        if existence_test(part) is not None:
+            context.error(
+                "EXISTS inside of EXISTS is not supported yet",
+                part,
+                "join the streams in one subquery instead",
+            )
+            complete = False
+            continue
+        expr = resolver.condition(part, f"each part of {clause}")
+        if expr is None:
+            complete = False
+        else:
+            position = context.text.position(span(part)[0])
+            found.append(Conjunct(expr, context.source(part), position))
+    return tuple(found) if complete else None
+
+
+def _is_timed(context: Context, source: Source, at: int) -> bool:
+    """Tell if a source can stand under EXISTS; if not, that is reported."""
+    stream = context.catalog.streams.get(source.stream)
+    if source.aggregated is not None:
+        hint = "read the stream itself under EXISTS"
+        context.error("EXISTS over rows of aggregates is not supported yet", at, hint)
+    elif stream is None:
+        context.error("EXISTS over a table is not supported", at, "join the table in the FROM of the query")
+    elif stream.base is not None:
+        hint = f"read {stream.shown_name} itself under EXISTS"
+        context.error("EXISTS over a stream with similar() is not supported yet", at, hint)
+    elif source.window is not None:
+        hint = "read the stream itself under EXISTS, and bound its times"
+        context.error("EXISTS over windows is not supported", at, hint)
+    elif stream.time is None:
+        hint = f"add WATERMARK FOR column AS column - INTERVAL '5' SECOND to stream {stream.name}"
+        context.error(f"EXISTS needs event time, and stream {stream.name} has no WATERMARK", at, hint)
+    else:
+        return True
+    return False
