@@ -29,6 +29,8 @@ from tamis.plan.model import TimeBound
 from tamis.query.linear_times import is_time
 from tamis.query.model import Absence, Catalog, Conjunct, Query, StreamDef, Window, same_window
 
+_LONGEST = 200  # characters of a condition in a message
+
 
 @dataclass(frozen=True)
 class AbsentPart:
@@ -40,9 +42,6 @@ class AbsentPart:
     equalities: tuple[Equality, ...]
     bounds: tuple[TimeBound, ...]
     conditions: tuple[Expr, ...]
-
-
-_LONGEST = 200  # characters of a condition in a message
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def replay(
     joined = JoinedColumns(shown, tuples, chosen, definition.window, starts)
     used = {source.stream for source in definition.inputs}
     condition, exact_only = definition.condition, 0
-    if condition is not None:
+    if condition is not None and not definition.exists:  # under EXISTS, no single combination decides
         exact_only = len(arrived) - int(np.count_nonzero(holds(condition, joined, len(arrived))))
     return Replay(
         definition=definition,
