@@ -86,9 +86,10 @@ def _sentences(first: str, most: dict[str, int], rows: int, verdict: Verdict) ->
         f" many combinations of {' and '.join(most)} within {seconds(span)}"
     )
     shown = {column.alias for output in verdict.query.select for column in columns(output.expr)}
-    hidden = [alias for alias in analysis.aliases if alias not in shown]
-    if hidden and len(hidden) < len(analysis.aliases):
-        left = [alias for alias in analysis.aliases if alias not in hidden]
+    names = analysis.joined.rows
+    hidden = [alias for alias in names if alias not in shown]
+    if hidden and len(hidden) < len(names):
+        left = [alias for alias in names if alias not in hidden]
         named = " and ".join(hidden)
         yield (
             f"SELECT has no column of {named}: if one alarm for each tuple of {' and '.join(left)} is enough,"
