@@ -127,7 +127,10 @@ def unsupported_function(name: str) -> Refusal | None:
             "write FROM TUMBLE(stream, time, size) or HOP(stream, time, slide, size)",
         )
     if name in WINDOW_FUNCTIONS:
-        return f"{name}() needs OVER", _OVER.format(name)
+        over = _OVER.format(name)
+        if name in ("first_value", "last_value"):
+            over += f", or {name.removesuffix('_value')}(x) over the tuples of a window"
+        return f"{name}() needs OVER", over
     if name in _RANKS or name == "lead":
         return unsupported_window_function(name, ())
     if name in ("now", "current_timestamp", "proctime"):

@@ -47,6 +47,7 @@ def test_meaning(text: str, meaning: str) -> None:
         ("trim(t FROM)", "unexpected ')'"),
         ("substring(t FROM 1 2)", "unexpected '2'; write ) here"),
         ("trim(3 FROM t)", "trim can't be applied to VARCHAR, INT"),
+        ("first_value(t)", "or first(x) over the tuples of a window"),
         ("CAST(t AS REAL)", "CAST to REAL is not supported; write DOUBLE, which has 64 bits"),
     ],
 )
