@@ -73,7 +73,7 @@ class Promises:
     def kept(self, alert: Alert, reading: Reading) -> bool:
         """True if the definition may count on the reading."""
         key = getattr(reading, alert.by)
-        if key is None or reading.late:
+        if key is None or reading.late or not self._world.accepts(reading):
             return False
         # Where the stream began anew, what was read before is lost; all of the rest counts for definitions
         # that began with it, since their activation can only be a guess.

@@ -17,6 +17,7 @@ from tests.model.readings import Reading, Shard
 
 from tamis.errors import UnavailableError
 from tamis.expressions.nodes import Type
+from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.plan.json_form import decode_plan
@@ -218,10 +219,19 @@ class Ready:
 
     def decode(self, decoder: Decoder, now: int) -> Decoded:
         far = max_ahead.too_far(self.columns["ts"].data, now, max_ahead.limit(decoder.stream, self.replayed))
-        good = np.flatnonzero(~far)
-        columns = {name: vector.take(good) for name, vector in self.columns.items()}
+        refused = np.zeros(len(far), np.bool_)
+        for column in decoder.stream.columns:
+            if column.check is not None:
+                found = evaluate(column.check, {("", n): v for n, v in self.columns.items()}, len(far))
+                refused |= ~found.data.astype(np.bool_)  # no reading has NULL here
+        good = np.flatnonzero(~far & ~refused)
+        names = [column.name for column in decoder.stream.columns]
+        columns = {name: self.columns[name].take(good) for name in names}
         offences = [Offence(row, Reason.AHEAD_OF_CLOCK, "") for row in np.flatnonzero(far).tolist()]
-        return Decoded(good, columns, columns["ts"].data, offences)
+        offences += [
+            Offence(row, Reason.OUT_OF_DOMAIN, "") for row in np.flatnonzero(refused & ~far).tolist()
+        ]
+        return Decoded(good, columns, self.columns["ts"].take(good).data, offences)
 
     def payload(self, row: int) -> bytes:
         return b"{}"
@@ -237,8 +247,9 @@ _COLUMNS = {
     "g": Type.BIGINT,
     "n": Type.BIGINT,
     "w": Type.BIGINT,
+    "added": Type.BIGINT,
 }
-_FIELDS = {"ts": "t", "n": "number"}
+_FIELDS = {"ts": "t", "n": "number", "added": "g"}
 
 
 def columns_of(rows: Sequence[Reading]) -> dict[str, Vector]:
@@ -274,6 +285,9 @@ class Source:
 
     def start(self, offset: int, decoder: Decoder) -> None:
         self._next = offset
+
+    def decode_by(self, decoder: Decoder) -> None:
+        """Deliveries are decoded when they are taken."""
 
     def stop(self) -> None:
         self._next = None

@@ -115,6 +115,9 @@ class FarSource(Source):
     def start(self, offset: int, decoder: Decoder) -> None:
         self._part.start(offset, decoder)
 
+    def decode_by(self, decoder: Decoder) -> None:
+        self._part.decode_by(decoder)
+
     def stop(self) -> None:
         self._part.stop()
 

@@ -15,7 +15,8 @@ from tests.model.kafka import Spool
 
 from tamis.messaging.records import progress_record
 from tamis.omission.stream import OmissionState
-from tamis.plan.model import Plan
+from tamis.plan.model import Plan, StreamPlan
+from tamis.planning import topic_readers
 from tamis_edge.core import max_ahead, shard_run
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.messages.records import Record
@@ -387,6 +388,16 @@ def ends_on_a_full_disk() -> Patches:
     return [(Spooling, "delete_delivered", mutant)]
 
 
+def domains_forgotten() -> Patches:
+    """An old definition takes readings that only the altered stream accepts (`former_domains`)."""
+    return [(topic_readers, "former_domains", lambda *_: None)]
+
+
+def columns_forgotten() -> Patches:
+    """Readings that a restart reads again are checked as the altered stream says (`former_columns`)."""
+    return [(StreamPlan, "columns_under", lambda self, version: self.columns)]
+
+
 MUTATIONS: dict[str, Callable[[], Patches]] = {
     make.__name__: make
     for make in (
@@ -426,6 +437,8 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         fetched_again,
         taken_though_the_disk_is_full,
         ends_on_a_full_disk,
+        domains_forgotten,
+        columns_forgotten,
     )
 }
 

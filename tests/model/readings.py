@@ -6,6 +6,7 @@ The alerts are also written as SQL. Times are microseconds. This module uses no 
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 # Two keys for each of two partitions: what Kafka's partitioner makes of `["a"]` and so on.
@@ -13,6 +14,9 @@ PARTITION_OF_TWO = {"a": 1, "b": 1, "e": 0, "f": 0}
 
 # The event time of a reading from the future, which no clock allows: the year 2100.
 FAR = 4_102_444_800_000_000
+
+# The CHECK of `v` and `u` at first: from 0 to this.
+WIDEST = 9
 
 UNITS = {1: "MICROSECOND", 1_000_000: "SECOND"}
 
@@ -75,6 +79,7 @@ class Alert:
     by: str
     max_delay: int | None
     unit: int
+    limits: tuple[tuple[str, int], ...] = ()  # the greatest `v` of its streams, by stream
 
     @property
     def interval(self) -> int:
@@ -93,8 +98,17 @@ class Alert:
             return False
         if (self.filtered[0] and not a.f) or (self.filtered[1] and not b.f):
             return False
+        if a.v > self.limit(0) or b.v > self.limit(1):
+            return False
         x, y = getattr(a, self.values[0]), getattr(b, self.values[1])
         return bool(x + y > self.theta if self.kind == "sum" else abs(x - y) > self.theta)
+
+    def limit(self, side: int) -> int:
+        """The greatest `v` of one side: the definition ignores readings outside of the CHECK that was in
+        force when it was made, if it reads the column.
+        """
+        known = dict(self.limits).get(self.streams[side], WIDEST)
+        return known if self.values[side] == "v" else WIDEST
 
     def sql(self, replace: bool) -> str:
         """The statement that makes it."""
@@ -214,11 +228,12 @@ class Inputs:
             self.unit,
         )
 
-    def streams_sql(self, max_stall: int) -> str:
-        """The statements that declare the streams."""
+    def streams_sql(self, max_stall: int, limits: Mapping[str, int]) -> str:
+        """The statements that declare the streams. `limits`: the greatest `v` of each."""
         return "".join(
             f"CREATE STREAM {name} (k VARCHAR KEY, ts TIMESTAMP, h VARCHAR,"
-            " v DOUBLE CHECK (v BETWEEN 0 AND 9), u DOUBLE CHECK (u BETWEEN 0 AND 9), f BOOLEAN, g BIGINT,"
+            f" v DOUBLE CHECK (v BETWEEN 0 AND {limits[name]}), u DOUBLE CHECK (u BETWEEN 0 AND 9),"
+            " f BOOLEAN, g BIGINT,"
             f" n BIGINT, WATERMARK FOR ts AS ts - INTERVAL '{self.delay}' MICROSECOND)"
             f" WITH (keys = 10, rate = '1000/s', max_stall = '{max_stall} us');"
             for name in self.streams

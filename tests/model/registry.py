@@ -70,7 +70,8 @@ def _explain(
     if is_standing(made, catalog):
         return explain(catalog, made).document()
     judged = verdict.judge(made, catalog)
-    memory = {"verdict": judged.memory.verdict, "reason": judged.memory.reason, "repairs": []}
+    memory: dict[str, Any] = {"verdict": judged.memory.verdict, "reason": judged.memory.reason, "repairs": []}
+    memory["bound"] = judged.memory.bound
     return {"name": made.name, "kind": "alert", "accepted": judged.refusal is None, "memory": memory}
 
 

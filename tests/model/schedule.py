@@ -12,7 +12,6 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from traceback import format_exception
 from unittest.mock import patch
@@ -24,15 +23,16 @@ from tests.model.edge import Edge
 from tests.model.judge import Broken, judge
 from tests.model.kafka import decode_once
 from tests.model.link import FarSource
-from tests.model.readings import FAR, Alert, Shard
+from tests.model.readings import FAR, WIDEST, Alert, Shard
 from tests.model.registry import certify_once, parse_once
 from tests.model.world import World
 
+from tamis.errors import TamisError
 from tamis.messaging.topics import stream_of
 from tamis.planning import omission_rules
 from tamis_edge.shards.worker import Worker
 from tamis_joiner.core.plan import compiled_plan
-from tamis_registry.core import registry as core
+from tamis_registry.core.statements import recovery
 
 # Weights of the steps.
 ACTIONS = {
@@ -68,7 +68,7 @@ class Schedule:
         self.world = World(seed, trace)
         self.r = self.world.r
         self.left = 6  # operations of the users that are still to come
-        self.pace = self.r.choice((0.1, 0.3, 0.8))
+        self.pace = 0.8 if self.world.alters else self.r.choice((0.1, 0.3, 0.8))
         self.readings: dict[str, int] = {}  # of each shard, before the end
 
     def play(self) -> list[Broken]:
@@ -100,7 +100,8 @@ class Schedule:
         office.start()
         self.perform()
         counted = counts.STREAM_SQL % world.stall if world.counted else ""
-        office.say(world.inputs.streams_sql(world.stall) + counted, lambda version: None)
+        limits = {stream: world.limit(stream, 0) for stream in world.inputs.streams}
+        office.say(world.inputs.streams_sql(world.stall, limits) + counted, lambda version: None)
         self.perform()
         if world.counted:
             self.count()
@@ -223,7 +224,26 @@ class Schedule:
         version = office.next_version
         name = old.name if old else f"q{len({alert.name for alert in world.every.values()})}"
         made = world.inputs.alert(name, version, old)
-        office.say(made.sql(old is not None), partial(world.define, made, old))
+        try:
+            office.say(made.sql(old is not None), partial(world.define, made, old))
+        except TamisError:
+            # With the CHECKs of its streams it can never hold.
+            world.seen["refused"] += 1
+
+    def alter(self) -> None:
+        """ALTER STREAM: another CHECK of `v`, wider or narrower, and sometimes a new column."""
+        world, r = self.world, self.world.r
+        stream, top = r.choice(r.choice(list(world.current.values())).streams), world.inputs.top
+        wide = world.limit(stream, world.office.next_version) > top - 2
+        limit = r.choice((top - 2, top - 1) if wide else (top, WIDEST))
+        changes = [f"ALTER COLUMN v SET CHECK (v BETWEEN 0 AND {limit})"]
+        changes += ["ADD COLUMN added BIGINT"] if r.random() < 0.4 else []
+        try:
+            world.office.say(
+                f"ALTER STREAM {stream} {', '.join(changes)};", partial(world.alter, stream, limit)
+            )
+        except TamisError:
+            world.seen["refused"] += 1
 
     def count(self, old: counts.Count | None = None) -> None:
         """CREATE ALERT of a standing query, or CREATE OR REPLACE ALERT."""
@@ -250,6 +270,9 @@ class Schedule:
         if world.counted and r.random() < 0.5:
             self.recount()
             return
+        if world.alters and world.current and r.random() < 0.8:
+            self.alter()
+            return
         if world.current and x < 0.6:
             self.define(r.choice(list(world.current.values())))
             what = "replaced"
@@ -260,7 +283,7 @@ class Schedule:
             what = "dropped or paused"
         elif world.paused and x < 0.85:
             name, alert = r.choice(list(world.paused.items()))
-            made = replace(alert, version=world.office.next_version)
+            made = world.made(alert, world.office.next_version)
             world.office.say(f"RESUME ALERT {name};", partial(world.define, made, None))
             what = "resumed"
         elif len(world.current) < 4:
@@ -387,6 +410,7 @@ class Schedule:
         for shard in world.shards.values():
             if shard.kind != "file":
                 later = world.inputs.reading(shard.name, len(shard.log), turn * END * self.unit, None)
+                later.v = 0  # which every CHECK accepts
                 shard.log.append(later)
             shard.available = len(shard.log)
         self.perform()
@@ -469,7 +493,7 @@ def play(seed: int, trace: list[str] | None = None) -> tuple[list[Broken], Count
     """What broke in a schedule, and what happened in it; the steps are added to `trace`."""
     with (
         patch.object(omission_rules, "certify", certify_once),
-        patch.object(core, "parse", parse_once),
+        patch.object(recovery, "parse", parse_once),
         patch.object(compiled_plan, "decode_plan", decode_once),
     ):
         schedule = Schedule(seed, trace is not None)

@@ -14,6 +14,7 @@ from tests.model.schedule import play, quiet
         ("activation_at_once", 3, "MISS"),
         ("counted_from_before", 25, "EXTRA"),
         ("counted_on", 3, "OLD"),
+        ("domains_forgotten", 80, "EXTRA"),
         ("doubles_counted", 89, "DOUBLED"),
         ("ended_at_acknowledgement", 3, "MISS"),
         ("ends_on_a_full_disk", 136, "ERROR"),

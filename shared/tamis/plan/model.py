@@ -87,6 +87,14 @@ class StreamColumn:
 
 
 @dataclass(frozen=True)
+class FormerColumns:
+    """The columns that a stream had until plan version `until`."""
+
+    until: Positive
+    columns: tuple[StreamColumn, ...]
+
+
+@dataclass(frozen=True)
 class StreamPlan:
     """A raw stream as an edge serves it. Durations are microseconds."""
 
@@ -112,6 +120,9 @@ class StreamPlan:
     series_key: tuple[str, ...] = ()
     watches: tuple[Watch, ...] = ()
     window_functions: tuple[WindowFunction, ...] = ()
+    # Its columns before changes, in the order of the versions: for readings that a shard reads again under
+    # an older plan, as long as a definition from before a change still runs.
+    former: tuple[FormerColumns, ...] = ()
 
     @property
     def all_watches(self) -> tuple[AnyWatch, ...]:
@@ -122,6 +133,10 @@ class StreamPlan:
     def shards_of(self) -> str:
         """The raw stream whose shards serve this stream."""
         return self.base or self.name
+
+    def columns_under(self, version: int) -> tuple[StreamColumn, ...]:
+        """The columns that the stream had under an older plan version."""
+        return next((one.columns for one in self.former if one.until > version), self.columns)
 
 
 # The greatest number that a plan can say, as JSON writes them.

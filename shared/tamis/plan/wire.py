@@ -69,6 +69,7 @@ _LATER = frozenset(
         "window_functions",
         "exists",
         "absences",
+        "former",
     )
 )
 

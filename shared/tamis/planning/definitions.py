@@ -93,6 +93,7 @@ def read_columns(alert: AlertDef, verdict: Verdict, omission: Omission) -> tuple
     parts += [*analysis.conditions, *analysis.predicates[alias]]
     for part in analysis.absences:
         parts += [*part.conditions, *(c for pair in part.equalities for c in pair)]
+    parts += [] if omission.filter is None else [omission.filter]
     parts += [c for pair in verdict.keys.rest for c in pair]
     named = {c.name for part in parts for c in columns(part) if c.alias == alias}
     named |= set(omission.key) | set(analysis.streams[alias].key)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from tamis.identity_diff import Splice, identity_diff
 from tamis.plan.model import Definition, Plan, StandingQuery
 from tamis.planning.derived_topics import DerivedNumber, DerivedTopic, derived_sources, derived_topics
+from tamis.planning.former_definitions import former_columns
 from tamis.planning.stream_plans import stream_plans
 from tamis.planning.topic_readers import (
     AssignedReader,
@@ -122,7 +123,12 @@ def plan_for(
     plan = Plan(
         version=version,
         partitions=partitions,
-        streams=stream_plans(catalog, {topic: shared.plan for topic, shared in topics.items()}, derived),
+        streams=stream_plans(
+            catalog,
+            {topic: shared.plan for topic, shared in topics.items()},
+            derived,
+            former_columns(catalog, (one.reader.former for one in readers.values() if one.reader.former)),
+        ),
         definitions=tuple([one for one in definitions if isinstance(one, Definition)]),
         since=dict(since),
         shard_streams=dict(shard_streams),

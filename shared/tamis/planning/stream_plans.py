@@ -5,19 +5,23 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 
-from tamis.analysis.domains import domain_check
-from tamis.plan.model import StreamColumn, StreamPlan, TopicPlan
+from tamis.plan.model import FormerColumns, StreamPlan, TopicPlan
 from tamis.planning.derived_topics import DerivedTopic
+from tamis.planning.former_definitions import stream_columns
 from tamis.query.model import Catalog, StreamDef
 from tamis.query.watches import pattern_watches, window_functions
 from tamis.sharing.topic_assignment import Topic
 
 
 def stream_plans(
-    catalog: Catalog, topics: Mapping[Topic, TopicPlan], derived: Mapping[str, DerivedTopic]
+    catalog: Catalog,
+    topics: Mapping[Topic, TopicPlan],
+    derived: Mapping[str, DerivedTopic],
+    former: Mapping[str, tuple[FormerColumns, ...]],
 ) -> tuple[StreamPlan, ...]:
     """The streams, each with its shared topics in the order of their numbers, and then its derived topics.
     Watched streams come last, by name: their order in the catalogue depends on when they were first read.
+    `former`: the former columns of streams.
     """
     of: dict[str, list[TopicPlan]] = {name: [] for name in catalog.streams}
     numbered = [(number, key) for key, number in topics if isinstance(number, int)]
@@ -27,16 +31,15 @@ def stream_plans(
         of[one.stream.name].append(one.plan_with(topics.get((one.key, name))))
     watched = sorted(name for name, stream in catalog.streams.items() if stream.base is not None)
     ordered = (*catalog.raw_streams.values(), *(catalog.streams[name] for name in watched))
-    return tuple(_stream(stream, tuple(of[stream.name])) for stream in ordered)
+    return tuple(_stream(stream, tuple(of[stream.name]), former.get(stream.name, ())) for stream in ordered)
 
 
-def _stream(stream: StreamDef, topics: tuple[TopicPlan, ...]) -> StreamPlan:
+def _stream(
+    stream: StreamDef, topics: tuple[TopicPlan, ...], former: tuple[FormerColumns, ...]
+) -> StreamPlan:
     return StreamPlan(
         name=stream.name,
-        columns=tuple(
-            StreamColumn(column.name, column.type, column.not_null, domain_check(column))
-            for column in stream.columns
-        ),
+        columns=stream_columns(stream),
         time=stream.time,
         delay=stream.delay,
         idle_timeout=stream.idle_timeout,
@@ -50,4 +53,5 @@ def _stream(stream: StreamDef, topics: tuple[TopicPlan, ...]) -> StreamPlan:
         series_key=stream.key if stream.base else (),
         watches=pattern_watches(stream.watches),
         window_functions=window_functions(stream.watches),
+        former=former,
     )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from tamis.expressions.nodes import Expr
+from tamis.expressions.nodes import Expr, conjunction, conjuncts
 from tamis.plan.model import Definition, StandingQuery
 from tamis.plan.omission import Omission, bare
 from tamis.planning.definitions import define, read_columns
+from tamis.planning.former_definitions import Former, former_catalog, former_domains
 from tamis.planning.standing_queries import is_standing, judged, standing_query
 from tamis.planning.verdict import Verdict, accepted
-from tamis.query.model import AlertDef, Catalog
+from tamis.query.model import AlertDef, Catalog, StreamDef
 from tamis.sharing.entries import ReaderInput
 from tamis.sharing.subscriptions import Subscription, subscriber
 from tamis.sharing.topic_assignment import TopicAssignment
@@ -21,12 +22,15 @@ from tamis.sharing.topic_load import ReadRequest, TopicId
 
 @dataclass(frozen=True)
 class Reader:
-    """An alert as plan `version` made it, or a subscription. `numbers`: its known topics by alias."""
+    """An alert as plan `version` made it, or a subscription. `numbers`: its known topics by alias. `former`:
+    definitions that have changed since, and that the alert reads as they were.
+    """
 
     id: str
     origin: AlertDef | Subscription
     version: int
     numbers: Mapping[str, TopicId]
+    former: tuple[Former, ...] = ()
 
     @property
     def as_reader(self) -> Reader:
@@ -60,6 +64,7 @@ class AssignedReader:
         """True if it was made for an equal reader with the same topics."""
         mine = self.reader
         same = mine.origin is reader.origin and mine.version == reader.version
+        same &= mine.former == reader.former
         return same and self.numbers == reader.numbers
 
 
@@ -69,12 +74,13 @@ def read_requests(reader: Reader, catalog: Catalog) -> tuple[ReadRequest, ...]:
     if isinstance(origin, Subscription):
         key = origin.stream, catalog.streams[origin.stream].key
         return (_request(reader, "", key, origin.filter, subscriber=True),)
-    if is_standing(origin, catalog):
+    own = former_catalog(catalog, reader.former, origin)
+    if is_standing(origin, own):
         return tuple(
             _request(reader, feed.stream.name, (feed.stream.name, feed.partition_key), feed.filter)
-            for feed in judged(origin, catalog).layout.feeds
+            for feed in judged(origin, own).layout.feeds
         )
-    verdict = accepted(origin, catalog)
+    verdict = _verdict(origin, own, reader.former)
     streams, keys = verdict.analysis.streams, verdict.keys.partition
     return tuple(
         _request(
@@ -86,6 +92,34 @@ def read_requests(reader: Reader, catalog: Catalog) -> tuple[ReadRequest, ...]:
             columns=_columns(origin, verdict, omission) if catalog.derived else None,
         )
         for omission in verdict.omissions
+    )
+
+
+def _verdict(alert: AlertDef, own: Catalog, former: Sequence[Former]) -> Verdict:
+    """The verdict on an alert with its `own` catalogue, which has `former` definitions. Its filters exclude
+    readings outside of the domains of former streams.
+    """
+    verdict = accepted(alert, own)
+    altered = {one.definition.name for one in former if isinstance(one.definition, StreamDef)}
+    if not altered:
+        return verdict
+    return replace(verdict, omissions=tuple(_guarded(alert, verdict, o, altered) for o in verdict.omissions))
+
+
+def _guarded(alert: AlertDef, verdict: Verdict, omission: Omission, altered: set[str]) -> Omission:
+    alias, analysis = omission.alias, verdict.analysis
+    stream, key = analysis.streams[alias], verdict.keys.partition[alias]
+    if stream.shown_name not in altered:
+        return omission
+    read = (*read_columns(alert, verdict, omission), *key, analysis.times[alias])
+    domains = former_domains(stream, read, alias)
+    if domains is None:
+        return omission
+    more = conjuncts(domains)
+    return replace(
+        omission,
+        filter=conjunction((*conjuncts(omission.filter), *more)),
+        entry_filter=conjunction((*conjuncts(omission.entry_filter), *more)),
     )
 
 
@@ -124,11 +158,12 @@ def assigned_reader(
     if isinstance(origin, Subscription):
         outside = subscriber(origin, catalog.streams[origin.stream], topics[""])
         return AssignedReader(reader, requests, numbers, None, {"": outside})
-    if is_standing(origin, catalog):
-        query, counting = standing_query(origin, reader.version, judged(origin, catalog), topics)
+    own = former_catalog(catalog, reader.former, origin)
+    if is_standing(origin, own):
+        query, counting = standing_query(origin, reader.version, judged(origin, own), topics)
         inputs = {one.source.stream: one for one in counting}
         return AssignedReader(reader, requests, numbers, query, inputs)
-    verdict = accepted(origin, catalog)
+    verdict = _verdict(origin, own, reader.former)
     definition = define(origin, reader.version, verdict, topics)
     inputs = {
         source.alias: ReaderInput(source, omission, reader.version, origin.options.max_delay)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tamis.errors import Position, SqlError
 from tamis.query.model import (
@@ -14,6 +14,7 @@ from tamis.query.model import (
     FunctionDef,
     PatternDef,
     Query,
+    Redefine,
     SetPaused,
     Statement,
     StreamDef,
@@ -58,6 +59,8 @@ def apply(catalog: Catalog, statement: Statement) -> None:
             before = catalog.alerts.get(statement.name)
             catalog.alerts[statement.name] = statement
             _remove_watched(catalog, before)
+        case Redefine():
+            put(catalog, (statement.made, *statement.readers))
         case Drop():
             _drop(catalog, statement)
         case SetPaused():
@@ -89,13 +92,13 @@ def dependents(catalog: Catalog, kind: str, name: str) -> Iterator[str]:
         reads = (
             kind in ("stream", "table")
             and isinstance(definition, DerivedDef | AlertDef)
-            and name in _read(definition.query)
+            and name in read_names(definition.query)
         )
         if reads or (kind == "function" and name in definition.functions):
             yield f"{what} '{definition.name}'"
 
 
-def _read(query: Query) -> set[str]:
+def read_names(query: Query) -> set[str]:
     """The names of the streams and tables that a query reads; the base in place of a watched stream."""
     shown = {stream.name: stream.shown_name for stream in query.watched}
     return {
@@ -139,6 +142,31 @@ def _remove_watched(catalog: Catalog, before: AlertDef | DerivedDef | None) -> N
         gone -= {stream.name for stream in reader.query.watched}
     for name in gone:
         del catalog.streams[name]
+
+
+def put(
+    catalog: Catalog, definitions: Iterable[StreamDef | TableDef | FunctionDef | DerivedDef | AlertDef]
+) -> None:
+    """Put definitions in the places of those of the same names. The watched streams become those of the
+    queries in the catalogue.
+    """
+    for made in definitions:
+        match made:
+            case StreamDef():
+                catalog.streams[made.name] = made
+            case TableDef():
+                catalog.tables[made.name] = made
+            case FunctionDef():
+                catalog.functions[made.name] = made
+            case DerivedDef():
+                catalog.derived[made.name] = made
+            case AlertDef():
+                catalog.alerts[made.name] = made
+    for name in [name for name, stream in catalog.streams.items() if stream.base is not None]:
+        del catalog.streams[name]
+    for reader in _readers(catalog):
+        for stream in reader.query.watched:
+            catalog.streams.setdefault(stream.name, stream)
 
 
 def _drop(catalog: Catalog, statement: Drop) -> None:

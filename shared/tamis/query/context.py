@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -9,7 +10,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from tamis.errors import Position, SqlError
-from tamis.query.model import Catalog, DerivedDef, Source, StreamDef
+from tamis.query.model import Catalog, DerivedDef, Source, Statement, StreamDef
 from tamis.query.syntax.dialect import span
 from tamis.query.syntax.text import Text
 
@@ -45,6 +46,8 @@ class Context:
     anonymous_names: set[str] = field(default_factory=set)  # given to queries without a name
     # The subqueries of WITH that the current SELECT can name; None for one with a mistake.
     subqueries: dict[str, DerivedDef | None] = field(default_factory=dict)
+    # Parses the text of a definition again, with another catalogue.
+    parse: Callable[[str, Catalog], list[Statement]] = field(default=lambda *_: [], repr=False)
 
     def stream(self, source: Source) -> StreamDef | None:
         """The stream of a source; None for a table."""

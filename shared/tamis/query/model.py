@@ -472,6 +472,31 @@ class DerivedDef:
 
 
 @dataclass(frozen=True)
+class Redefine:
+    """ALTER STREAM, or CREATE OR REPLACE of a stream or function that exists.
+
+    `made` is the resulting definition, and `readers` are all definitions that read it, directly or not,
+    resolved again with it and in the order in which they are applied. A reader that means the same as before
+    is the same object as before.
+    """
+
+    verb: Literal["alter", "replace"]
+    made: StreamDef | FunctionDef
+    readers: tuple[StreamDef | TableDef | FunctionDef | DerivedDef | AlertDef, ...] = ()
+    position: Position = field(default=Position(1, 1), compare=False)
+
+    @property
+    def kind(self) -> Literal["stream", "function"]:
+        """The kind of the definition that changes."""
+        return "stream" if isinstance(self.made, StreamDef) else "function"
+
+    @property
+    def name(self) -> str:
+        """The name of the definition that changes."""
+        return self.made.name
+
+
+@dataclass(frozen=True)
 class Drop:
     """DROP ALERT, STREAM, TABLE, FUNCTION or PATTERN."""
 
@@ -512,6 +537,7 @@ Statement = (
     | PatternDef
     | AlertDef
     | DerivedDef
+    | Redefine
     | Drop
     | SetPaused
     | Show

@@ -44,7 +44,7 @@ def parse(
         hint = "split it into several files or requests"
         what = f"the text is longer than {LARGEST_TEXT} characters"
         raise SqlErrors([SqlError(what, Position(1, 1, file), hint)])
-    context = Context(Text(text, file), catalog.copy())
+    context = Context(Text(text, file), catalog.copy(), parse=_again)
     statements: list[Statement] = []
     pieces = list(islice(split(context.text, context.errors), MOST_STATEMENTS + 1))
     if len(pieces) > MOST_STATEMENTS:
@@ -83,6 +83,10 @@ def catalog_of(*texts: str, file: str | None = None) -> Catalog:
         for statement in parse(text, catalog, file=file):
             apply(catalog, statement)
     return catalog
+
+
+def _again(text: str, catalog: Catalog) -> list[Statement]:
+    return parse(text, catalog, lambda *_: None)
 
 
 def _statement(

@@ -40,6 +40,9 @@ class Partition:
     def committed(self) -> tuple[Commit, bool]:
         return Commit(), False
 
+    def decode_by(self, decoder: Decoder) -> None:
+        """Its readings are decoded already."""
+
     def start(self, offset: int, decoder: Decoder) -> None:
         self._next = offset
 

@@ -95,8 +95,8 @@ def test_what_is_in_service_is_kept_where_that_is_asked_for(fleet: Any) -> None:
     assert change.built is None
 
 
-def test_a_changed_stream_must_be_dropped_first(fleet: Any) -> None:
-    with pytest.raises(SqlErrors, match="DROP STREAM air") as error:
+def test_a_changed_stream_is_refused_and_altered_instead(fleet: Any) -> None:
+    with pytest.raises(SqlErrors, match="ALTER STREAM air") as error:
         fleet.sql(AIR.replace("v DOUBLE", "w DOUBLE"))
     assert conflicts(error)
 

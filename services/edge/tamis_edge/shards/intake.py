@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
 
+from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import DeadLetter, Reason
-from tamis.plan.model import StreamPlan
+from tamis.plan.model import StreamColumn, StreamPlan
 from tamis.recordings.implausible_times import implausibility
 from tamis.recordings.time_units import Y2000, Y2100
 from tamis.telemetry.logs import get_logger
@@ -31,11 +33,19 @@ class Intake:
         self._source, self._edge, self._metrics = source, edge, metrics
         self.decoder: Decoder | None = None
         self.sampler: Sampler | None = None
+        self._new: tuple[StreamColumn, ...] = ()
         self._implausible_logged = False
         self._ahead_logged_at = -LOG_AGAIN
 
-    def decode_for(self, stream: StreamPlan) -> Decoder:
-        """The decoder of a stream; the same one as before if the stream is the same."""
+    def decode_for(self, stream: StreamPlan, version: int) -> Decoder:
+        """The decoder of a stream as it was under a plan version; the same one as before if that is the same.
+
+        Columns that the stream didn't have yet are NULL.
+        """
+        then = stream.columns_under(version)
+        known = {column.name for column in then}
+        self._new = tuple(column for column in stream.columns if column.name not in known)
+        stream = stream if then == stream.columns else replace(stream, columns=then)
         if self.decoder is None or self.decoder.stream != stream:
             self.decoder = Decoder(stream, self._source.fields, replayed=self._source.replayed)
             self.sampler = Sampler(stream, np.random.default_rng())
@@ -54,7 +64,8 @@ class Intake:
             self._check_plausible(decoded.times, label)
             self.sampler.take(decoded.columns, len(rows))
             offsets, arrivals = delivery.offsets[rows], delivery.arrivals[rows]
-            run.take(Batch(decoded.columns, decoded.times, offsets, arrivals), now)
+            columns = decoded.columns | {c.name: Vector.nulls(c.type, len(rows)) for c in self._new}
+            run.take(Batch(columns, decoded.times, offsets, arrivals), now)
         run.skip(int(delivery.offsets[-1]) + 1)
 
     def reject(self, run: ShardRun, delivery: Delivery) -> None:

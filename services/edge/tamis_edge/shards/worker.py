@@ -80,7 +80,10 @@ class Worker:
             elif stream is not None and self._moved is not None and self._listening is None:
                 self._listen(plan)
         elif listed and plan.version > self.run.version and not self.run.rereading:
-            self._decode_for(plan)
+            known = self._intake.decoder
+            decoder = self._decode_for(plan)
+            if decoder is not known:
+                self.source.decode_by(decoder)
             self.run.obey(plan, now)
             self._commits.due(now)
 
@@ -118,13 +121,12 @@ class Worker:
             return
         self._watermark = None
         commit, _ = found
-        decoder = self._decode_for(plan)
         source = self.source
         run = ShardRun(
             source.name, source.stream, commit, plan, self._shedder, now=now, replayed=source.replayed
         )
         self.run, self._unknown = run, False
-        self._start(run.next_offset, decoder)
+        self._start(run.next_offset, self._decode_for(plan))
         self._commits.due(0)
         _log.info(
             "this edge now serves the shard", shard=source.name, plan=plan.version, offset=run.next_offset
@@ -155,9 +157,13 @@ class Worker:
             _log.info("the shard was dropped", shard=self.source.name, plan=self._version)
 
     def _decode_for(self, plan: Plan) -> Decoder:
+        """The decoder for the next readings. Those that are read again under an older plan are decoded as its
+        stream was.
+        """
         stream = plan.stream(self.source.stream)
         assert stream is not None
-        return self._intake.decode_for(stream)
+        version = self.run.version if self.run is not None and self.run.rereading else plan.version
+        return self._intake.decode_for(stream, version)
 
     # ---- tuples
 

@@ -135,6 +135,10 @@ class SourceShard(Protocol):
         """Deliver readings from `offset` on, which will be decoded by `decoder`."""
         ...
 
+    def decode_by(self, decoder: Decoder) -> None:
+        """Deliver readings that this decoder will decode from now on: their stream has changed."""
+        ...
+
     def stop(self) -> None:
         """Deliver nothing until the next start."""
         ...

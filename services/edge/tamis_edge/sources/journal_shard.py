@@ -50,6 +50,9 @@ class JournalShard:
     def start(self, offset: int, decoder: Decoder) -> None:
         self._next = offset
 
+    def decode_by(self, decoder: Decoder) -> None:
+        """Payloads are the same whatever their stream is."""
+
     def stop(self) -> None:
         self._next = None
 

@@ -6,25 +6,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tamis.errors import TamisError, UnavailableError
+from tamis.errors import UnavailableError
 from tamis.identity_cache import IdentityCache
 from tamis.messaging.records import Ack, Frontier, Observation
 from tamis.plan.document import PlanDocument
 from tamis.plan.model import Plan
 from tamis.planning.incremental import Built
 from tamis.query.model import (
-    AlertDef,
     Catalog,
-    DerivedDef,
-    Drop,
-    Explain,
-    SetPaused,
-    Show,
+    Redefine,
     Statement,
     StreamDef,
 )
-from tamis.query.parse import parse
-from tamis_registry.core.leases import end, expired, take, understood
+from tamis_registry.core.leases import end, expired, take
 from tamis_registry.core.plan import shared_topics, stream_statistics
 from tamis_registry.core.plan.change import Change, Final
 from tamis_registry.core.plan.draft_plan import plan_draft
@@ -38,14 +32,14 @@ from tamis_registry.core.snapshot import Snapshot
 from tamis_registry.core.state.model import Lease, State, definitions
 from tamis_registry.core.state.records import difference
 from tamis_registry.core.statements.application import TextApplication
-from tamis_registry.core.statements.catalog_changes import carry_out
-from tamis_registry.core.statements.outcomes import Outcome, tell, verdict
+from tamis_registry.core.statements.outcomes import Outcome, tell
 from tamis_registry.core.statements.reading import (
     OutdatedError,
     Read,
     parsed,
     same_definitions,
 )
+from tamis_registry.core.statements.recovery import parse_all
 from tamis_registry.core.status import View
 
 
@@ -77,7 +71,7 @@ class Registry:
         self._built: Built | None = None
         self._written: PlanDocument | None = None
         self._unproven = IdentityCache[bool]()
-        self._parse_all()
+        parse_all(state, planner)
 
     # ---- what the fleet says
 
@@ -148,13 +142,16 @@ class Registry:
         before = self.state.catalog if keep else None
         fold = TextApplication(draft, planner or self._planner, draft.version + 1, before)
         for statement in statements:
-            if isinstance(statement, StreamDef):
-                check_stream(statement, self._planner.register)
+            made = statement.made if isinstance(statement, Redefine) else statement
+            if isinstance(made, StreamDef):
+                check_stream(made, self._planner.register)
         outcomes = [fold.take(statement) for statement in statements]
         change = self._change(draft, now, tuple(o.statement for o in outcomes))
         for outcome in outcomes:
-            if outcome.query is not None and change.considered is not None:
-                tell(outcome.query, change.state, change.considered)
+            queries = [] if outcome.query is None else [outcome.query]
+            for query in (*queries, *(one.query for one in outcome.replanned)):
+                if change.considered is not None:
+                    tell(query, change.state, change.considered)
         return outcomes, change
 
     def subscribe(self, wanted: Lease, now: int) -> tuple[Lease, Change]:
@@ -275,46 +272,6 @@ class Registry:
             finals=finals,
             why=why,
         )
-
-    def _parse_all(self) -> None:
-        """Parse all definitions. They are stored as SQL, and parsed at each start in the order in which they
-        were made: ANY stands for the patterns that were there before.
-        """
-        catalog = self.state.catalog
-        for stored in self.state.of_kind("function", "stream", "table", "pattern", "derived", "alert"):
-            key = f"{stored.kind}/{stored.name}"
-            try:
-                (made,) = parse(stored.sql, catalog, carry_out)
-                assert not isinstance(made, Drop | SetPaused | Show | Explain)
-                if isinstance(made, AlertDef | DerivedDef):
-                    verdict(self._planner, made, catalog)
-                carry_out(catalog, made)
-            except TamisError as error:
-                self.state.statements[key] = replace(stored, refusal=str(error))
-                continue
-            if stored.paused:
-                carry_out(catalog, SetPaused(stored.name, paused=True))
-            self.state.statements[key] = replace(stored, definition=made)
-        for key, lease in list(self.state.leases.items()):
-            try:
-                self.state.leases[key] = understood(lease, catalog)
-            except TamisError:
-                # Its stream has gone or has changed: whoever asks for it again is told so.
-                del self.state.leases[key]
-        for key, old in list(self.state.retiring.items()):
-            without = catalog.copy()
-            without.alerts.pop(old.alert, None)
-            later = (one.name for one in self.state.of_kind("pattern") if one.order > old.order)
-            for name in later:
-                without.patterns.pop(name, None)
-            try:
-                (made,) = parse(old.sql, without, carry_out)
-                assert isinstance(made, AlertDef)
-                verdict(self._planner, made, without)
-            except TamisError:
-                del self.state.retiring[key]
-            else:
-                self.state.retiring[key] = replace(old, definition=made)
 
 
 def _moves(old: State, new: State) -> Iterable[str]:

@@ -28,6 +28,17 @@ def outcome_document(outcome: Outcome, view: View) -> Document:
             "in_service": outcome.kept.in_service,
             "asked": outcome.kept.asked,
         }
+    if outcome.replanned:
+        document["replanned"] = [
+            {
+                "kind": one.query["kind"],
+                "name": one.query["name"],
+                "result": one.result,
+                "verdict": one.query["memory"]["verdict"],
+                "changes": list(one.changes),
+            }
+            for one in outcome.replanned
+        ]
     if outcome.notices:
         document["notices"] = list(outcome.notices)
     if outcome.query is not None:

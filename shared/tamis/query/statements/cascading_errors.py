@@ -21,6 +21,7 @@ from tamis.query.model import (
     Explain,
     FunctionDef,
     PatternDef,
+    Redefine,
     SetPaused,
     Statement,
     StreamDef,
@@ -106,6 +107,8 @@ def caused_by_earlier_error(context: Context, statement: Statement) -> bool:
             context.broken_patterns.add(statement.name)
         case AlertDef():
             context.incomplete.add("alert")
+        case Redefine():
+            pass
         case Drop() if statement.kind in ("stream", "table") and defined(
             context.catalog, "stream", statement.name
         ):

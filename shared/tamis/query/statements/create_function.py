@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tamis.errors import SqlError
+from tamis.errors import SqlError, SqlErrors
 from tamis.expressions.nodes import Expr, Type
 from tamis.query.functions import APPROXIMATE_PERCENTILES, SCALAR_FUNCTIONS, VALUES_AT_EXTREMES
-from tamis.query.model import FunctionDef
+from tamis.query.model import FunctionDef, Redefine
+from tamis.query.redefinition import meaning, readers
 from tamis.query.scalars.unqualified import UnqualifiedNames, resolve_expression
 from tamis.query.statements.columns import parse_type
 from tamis.query.statements.python_functions import parse_python_body
@@ -51,6 +52,30 @@ def parse_function(given: StatementInput) -> FunctionDef | None:
         given.sql,
         given.position(name),
     )
+
+
+def replaced_function(given: StatementInput, made: FunctionDef) -> FunctionDef | Redefine | None:
+    """CREATE OR REPLACE FUNCTION: a change of the function if it exists; None if a mistake was reported."""
+    context = given.context
+    known = context.catalog.functions.get(made.name)
+    if known is None:
+        return made
+    if meaning(made) == meaning(known):
+        return Redefine("replace", known, (), made.position)
+    called, more = set[str](), set(made.functions)
+    while more:
+        called |= more
+        more = {name for one in more for name in context.catalog.functions[one].functions} - called
+    if made.name in called:
+        hint = "write the expression without the call"
+        context.errors.append(SqlError(f"function '{made.name}' would call itself", made.position, hint))
+        return None
+    try:
+        found = readers(context.catalog, made, made.position, context.parse)
+    except SqlErrors as error:
+        context.errors.extend(error.errors)
+        return None
+    return Redefine("replace", made, found, made.position)
 
 
 def _parameters(given: StatementInput) -> tuple[dict[str, Type], bool]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from tamis.query.context import Context
-from tamis.query.model import Statement
+from tamis.query.model import DerivedDef, FunctionDef, Statement, StreamDef
 from tamis.query.names import suggest
 from tamis.query.statements import commands
+from tamis.query.statements.alter_stream import parse_alter, replaced
 from tamis.query.statements.create_alert import parse_alert
-from tamis.query.statements.create_function import parse_function
+from tamis.query.statements.create_function import parse_function, replaced_function
 from tamis.query.statements.create_pattern import parse_pattern
 from tamis.query.statements.create_stream import parse_stream
 from tamis.query.statements.create_table import parse_table
@@ -44,9 +46,9 @@ def _create(given: StatementInput) -> Statement | None:
     replace_offset = cursor.offset
     replace = cursor.word("OR", "REPLACE")
     kind = cursor.peek()
-    if replace and kind in commands.KINDS and kind != "ALERT":
+    if replace and kind in commands.KINDS and kind not in _REPLACEABLE:
         hint = f"write DROP {kind} name; CREATE {kind} …"
-        what = f"OR REPLACE is only for alerts, not for a {kind.lower()}"
+        what = f"OR REPLACE is for alerts, streams and functions, not for a {kind.lower()}"
         given.context.error(what, replace_offset, hint)
     if kind not in commands.KINDS:
         raise cursor.unexpected(commands.SUPPORTED, commands.kind_hint(kind))
@@ -55,9 +57,28 @@ def _create(given: StatementInput) -> Statement | None:
         raise cursor.unexpected("a name", "leave IF NOT EXISTS out")
     if kind == "ALERT":
         return parse_alert(given, replace)
+    if replace and kind in _REPLACEABLE:
+        return _replace(given, kind)
     return _DEFINITIONS[kind](given)
 
 
+def _replace(given: StatementInput, kind: str) -> Statement | None:
+    """CREATE OR REPLACE of a stream or function. Its stored text has no OR REPLACE: it is applied again to
+    an empty catalogue, and read by services that don't know OR REPLACE here.
+    """
+    given.sql = _OR_REPLACE.sub("CREATE", given.sql, count=1)
+    made = _DEFINITIONS[kind](given)
+    match made:
+        case StreamDef() | DerivedDef():
+            return replaced(given, made)
+        case FunctionDef():
+            return replaced_function(given, made)
+        case _:
+            return made
+
+
+_REPLACEABLE = ("ALERT", "STREAM", "FUNCTION")
+_OR_REPLACE = re.compile(r"CREATE\s+OR\s+REPLACE", re.IGNORECASE)
 _DEFINITIONS: Mapping[str, Callable[[StatementInput], Statement | None]] = {
     "STREAM": parse_stream,
     "FUNCTION": parse_function,
@@ -66,6 +87,7 @@ _DEFINITIONS: Mapping[str, Callable[[StatementInput], Statement | None]] = {
 }
 _STATEMENTS: Mapping[str, Callable[[StatementInput], Statement | None]] = {
     "CREATE": _create,
+    "ALTER": parse_alter,
     "DROP": commands.parse_drop,
     "PAUSE": commands.parse_pause,
     "RESUME": commands.parse_resume,

@@ -146,6 +146,7 @@ class World:
     arrived: dict[tuple[str, int], list[dict[str, Any]]] = field(default_factory=dict)
     cut_off: bool = False
     most_reread: int = 0
+    widened: bool = False  # plans after the first have another column
 
     def start(self) -> None:
         if self.run is not None:
@@ -171,7 +172,7 @@ class World:
             return
         rows = self.log[run.next_offset : run.next_offset + self.random.choice([1, 1, 3, 10, 40])]
         if rows:
-            run.take(batch(rows, self.now), self.now)
+            run.take(batch(rows, self.now, wide=run.version > 1 and self.widened), self.now)
         run.settle(self.now)
 
     def send(self) -> None:
@@ -275,12 +276,14 @@ def stored(commit: Commit) -> Commit:
     return Commit.from_metadata(commit.done, commit.to_metadata())
 
 
-def batch(rows: Sequence[Reading], now: int) -> Batch:
+def batch(rows: Sequence[Reading], now: int, *, wide: bool = False) -> Batch:
     columns = {
         "station": Vector.from_list([row.station for row in rows], Type.VARCHAR),
         "ts": Vector(np.array([row.time for row in rows], np.int64)),
         "temp": Vector.from_list([row.temp for row in rows], Type.DOUBLE),
     }
+    if wide:
+        columns["n"] = Vector.from_list([row.offset for row in rows], Type.BIGINT)
     return Batch(columns, columns["ts"].data, np.array([row.offset for row in rows]), np.full(len(rows), now))
 
 
@@ -367,6 +370,33 @@ def test_each_match_is_published_and_nothing_else(block: int, counted: bool) -> 
         assert {value["temp"] for value in world.published(TOPIC)} == {reading.temp for reading in log}
     assert matches > 200
     assert reread > 500
+
+
+def wide(found: Plan, version: int) -> Plan:
+    """A plan in which the stream has another column."""
+    added = StreamColumn("n", Type.BIGINT, False, None)
+    streams = tuple(replace(s, columns=(*s.columns[:3], added, *s.columns[3:])) for s in found.streams)
+    return replace(found, version=version, streams=streams)
+
+
+def test_series_go_on_when_the_stream_gets_a_column() -> None:
+    matches = 0
+    for i in range(25):
+        r = random.Random(SEED + i)
+        delay = r.choice([0, 3, 9])
+        one = watch(RISE, PEAK)
+        log = make_log(r, delay, r.randint(60, 300))
+        stream = watched(one, similar(one), 1, delay)
+        found = plan(air([topic([entry(0)])], delay), [SHARD])
+        found = replace(found, streams=(*found.streams, stream))
+        world = World(r, log, r.random() < 0.5, found, widened=True)
+        play(world, 120, [wide(found, 2)])
+        expected = nearest(one, log, delay)
+        got = set(offsets(world.published(stream.topics[0].name), log))
+        assert got == {offset for offset, name in expected.items() if name}, i
+        assert {value["temp"] for value in world.published(TOPIC)} == {reading.temp for reading in log}
+        matches += len(got)
+    assert matches > 100
 
 
 def counted_once(world: World, stream: StreamPlan) -> list[dict[str, Any]]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import numpy as np
 
+from tamis.expressions.nodes import Type
+from tamis.expressions.vectors import Vector
 from tamis_edge.core.rows import Batch
 
 
@@ -26,6 +31,12 @@ class EventOrder:
         """Add readings."""
         if len(batch):
             self._parts.append(_in_order(batch))
+
+    def add_columns(self, columns: Mapping[str, Type]) -> None:
+        """Add columns that are NULL to the readings that wait."""
+        for number, part in enumerate(self._parts):
+            new = {name: Vector.nulls(type_, len(part)) for name, type_ in columns.items()}
+            self._parts[number] = replace(part, columns=new | part.columns)
 
     def release(self, watermark: int) -> Batch | None:
         """Remove the readings with an event time up to the watermark; returns them in order, None if there

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tamis.omission.ticks import NEVER
-from tamis.plan.model import Plan, StreamPlan
+from tamis.plan.model import Plan, StreamColumn, StreamPlan
 from tamis.query.watches import AnyWatch
 from tamis.watching.watched_columns import AddedColumns, WatchedColumns, no_values
 from tamis_edge.core.commit import Commit, WatchedCommit
@@ -31,6 +31,9 @@ from tamis_edge.core.watched.checkpoints import Checkpoints
 from tamis_edge.core.watched.event_order import EventOrder
 from tamis_edge.core.watched.key_series import KeySeries
 from tamis_edge.core.watched.matching_rows import MatchingRows
+
+# The columns of a stream, its event time, and its KEY columns.
+_Columns = tuple[tuple[StreamColumn, ...], str | None, tuple[str, ...]]
 
 
 class Send(Protocol):
@@ -112,7 +115,7 @@ class WatchedStreams:
         self._base, self._ledger, self._send = base, ledger, send
         self._resume = Start.of(commit)
         self._streams: dict[str, _Watched] = {}
-        self._columns: object = None  # by which the readings are told apart from those of another stream
+        self._columns: _Columns | None = None  # by which another stream of the same name is recognised
         self._watches: tuple[AnyWatch, ...] = ()
         self._matches: Counter[str] = Counter()
         self._now = self._next = 0
@@ -130,6 +133,10 @@ class WatchedStreams:
         raw, streams = plan.stream(self._base), plan.watched(self._base)
         columns = (raw.columns, raw.time, streams[0].series_key) if raw is not None and streams else None
         before, self._columns = self._columns, columns
+        if columns is not None and before is not None and _extends(columns, before):
+            # The series go on. Readings that wait have no values in new columns.
+            before = columns
+            self._order.add_columns({column.name: column.type for column in columns[0]})
         if before not in (None, columns):
             # The readings that wait have the columns of the previous plan.
             self._release(int(NEVER))
@@ -379,3 +386,9 @@ def _with_columns(batch: Batch, rows: Int64s, found: Sequence[AddedColumns]) -> 
         for column, vector in zip(one.watch.columns, one.vectors(), strict=True):
             columns[column.name] = vector.take(rows)
     return replace(part, columns=columns)
+
+
+def _extends(now: _Columns, before: _Columns) -> bool:
+    """True if a stream is the same as before, perhaps with more columns or other domains."""
+    types = {column.name: column.type for column in now[0]}
+    return now[1:] == before[1:] and all(types.get(column.name) == column.type for column in before[0])

@@ -94,6 +94,11 @@ class FileShard:
         self._decoder, self._next, self.ended = decoder, offset, False
         self._open()
 
+    def decode_by(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+        if self._block is not None:
+            self._open()
+
     def stop(self) -> None:
         self._blocks = self._block = self._retry_at = None
 

@@ -76,6 +76,9 @@ class KafkaShard:
         self.next = offset or None
         self.started, self._fresh = True, False
 
+    def decode_by(self, decoder: Decoder) -> None:
+        """Payloads are the same whatever their stream is."""
+
     def stop(self) -> None:
         self.started = self.at_end = self.misplaced = False
         self.behind_since = None

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from tamis.messaging.schemas.tuple_schema import ValueSchema
 from tamis.messaging.topics import outside_topic, stream_topic
 from tamis.planning.definitions import definition_id
+from tamis.planning.former_definitions import Former
 from tamis.planning.topic_readers import Reader
 from tamis.query.model import (
     AlertDef,
@@ -29,6 +30,14 @@ LEASE = "lease/"
 
 Kind = Literal["stream", "table", "derived", "function", "pattern", "alert"]
 Defined = StreamDef | TableDef | DerivedDef | FunctionDef | PatternDef | AlertDef
+KINDS: dict[type[Defined], Kind] = {
+    StreamDef: "stream",
+    TableDef: "table",
+    DerivedDef: "derived",
+    FunctionDef: "function",
+    PatternDef: "pattern",
+    AlertDef: "alert",
+}
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,11 @@ class Stored:
 
 @dataclass(frozen=True)
 class Retiring:
-    """The old definition of a replaced alert. It still runs beside the definition of version `successor`."""
+    """The old definition of a replaced alert. It still runs beside the definition of version `successor`.
+
+    `former`: the statements of streams, functions, tables and derived streams that have changed since and
+    that it reads as they were, each behind the plan version that replaced it and its key.
+    """
 
     alert: str
     version: int
@@ -76,6 +89,13 @@ class Retiring:
     successor: int
     topics: dict[str, TopicId] = field(default_factory=dict)
     definition: AlertDef | None = field(default=None, compare=False)
+    former: tuple[tuple[int, str, str], ...] = ()
+    former_definitions: tuple[Former, ...] = field(default=(), compare=False)
+
+    def with_former(self, definitions: tuple[Former, ...]) -> Retiring:
+        """A copy that reads these definitions as they were."""
+        texts = tuple((one.until, key_of(one.definition), one.definition.sql) for one in definitions)
+        return replace(self, former=texts, former_definitions=definitions)
 
     @property
     def id(self) -> str:
@@ -85,7 +105,9 @@ class Retiring:
     @cached_property
     def as_reader(self) -> Reader | None:
         """The reader in the plan; None if there is none."""
-        return Reader(self.id, self.definition, self.version, self.topics) if self.definition else None
+        if self.definition is None:
+            return None
+        return Reader(self.id, self.definition, self.version, self.topics, self.former_definitions)
 
 
 @dataclass(frozen=True)
@@ -217,6 +239,11 @@ class State:
         )
 
 
+def key_of(definition: Defined) -> str:
+    """The key of a definition's statement: its kind and its name."""
+    return f"{KINDS[type(definition)]}/{definition.name}"
+
+
 def definitions(state: State) -> Iterator[Defined]:
     """All definitions in force, the old definitions that still run, and all streams that they read, watched
     ones too.
@@ -225,3 +252,7 @@ def definitions(state: State) -> Iterator[Defined]:
     old = [one.definition for one in state.retiring.values() if one.definition is not None]
     yield from old
     yield from state.catalog.reading(*old).streams.values()
+    for one in state.retiring.values():
+        yield from (former.definition for former in one.former_definitions)
+        if one.definition is not None:
+            yield from one.definition.query.watched

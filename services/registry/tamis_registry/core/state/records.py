@@ -73,6 +73,8 @@ class _Retiring(_Record, frozen=True):
     order: Natural
     successor: Natural
     topics: Topics = {}
+    # Statements that have changed since; earlier releases can't read records that have some.
+    former: tuple[tuple[Positive, str, str], ...] = ()
 
 
 class _Lease(_Record, frozen=True):

@@ -18,6 +18,7 @@ from tamis.query.model import (
     Explain,
     FunctionDef,
     PatternDef,
+    Redefine,
     SetPaused,
     Show,
     Statement,
@@ -29,7 +30,7 @@ from tamis_registry.core.errors import MissingError
 from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.plan.shared_topics import derived_readers, forget_numbers, new_derived
 from tamis_registry.core.shards.membership import delist_dropped
-from tamis_registry.core.state.model import Defined, Kind, Retiring, State, Stored
+from tamis_registry.core.state.model import KINDS, Defined, Retiring, State, Stored
 from tamis_registry.core.statements.catalog_changes import (
     Conflict,
     carry_out,
@@ -46,15 +47,7 @@ from tamis_registry.core.statements.outcomes import (
     target,
     verdict,
 )
-
-_KINDS: dict[type[Defined], Kind] = {
-    StreamDef: "stream",
-    TableDef: "table",
-    DerivedDef: "derived",
-    FunctionDef: "function",
-    PatternDef: "pattern",
-    AlertDef: "alert",
-}
+from tamis_registry.core.statements.redefinition import redefine, unchanged
 
 
 class TextApplication:
@@ -75,6 +68,8 @@ class TextApplication:
                 return self._alert(statement)
             case StreamDef() | TableDef() | DerivedDef() | FunctionDef() | PatternDef():
                 return self._define(statement)
+            case Redefine():
+                return self._redefine(statement)
             case Drop():
                 return self._drop(statement)
             case SetPaused():
@@ -95,6 +90,11 @@ class TextApplication:
                 if stored is not None:
                     asked = f"DROP {kind.upper()} {statement.name}"
                     kept = Kept(stored.sql, asked, str(statement.position))
+            case Redefine():
+                verb, kind = statement.verb, statement.kind
+                stored = self._named(kind, statement.name)
+                if stored is not None and not unchanged(self.state.catalog, statement):
+                    kept = Kept(stored.sql, statement.made.sql, str(statement.position))
             case SetPaused():
                 verb, kind = ("pause" if statement.paused else "resume"), "alert"
                 stored = self.state.statements[f"alert/{statement.name}"]
@@ -143,6 +143,14 @@ class TextApplication:
             self.state.retiring[retiring.id] = retiring
         self._store(made, paused=bool(old and old.paused))
         return Outcome("create alert", "replaced" if old else "created", "alert", made.name, query)
+
+    def _redefine(self, wish: Redefine) -> Outcome:
+        what = f"{'create' if wish.verb == 'replace' else wish.verb} {wish.kind}"
+        if unchanged(self.state.catalog, wish):
+            return Outcome(what, "unchanged", wish.kind, wish.name)
+        replanned = redefine(self.state, self._planner, wish, self._n)
+        result: Result = "altered" if wish.verb == "alter" else "replaced"
+        return Outcome(what, result, wish.kind, wish.name, replanned=tuple(replanned))
 
     def _drop(self, drop: Drop) -> Outcome:
         current = self._named(drop.kind, drop.name)
@@ -242,7 +250,7 @@ class TextApplication:
         return self.state.statements.get(f"derived/{name}") if found is None and kind == "stream" else found
 
     def _store(self, made: Defined, paused: bool = False) -> None:
-        kind = _KINDS[type(made)]
+        kind = KINDS[type(made)]
         self.state.order += 1
         self.state.statements[f"{kind}/{made.name}"] = Stored(
             kind, made.name, made.sql, self.state.order, self._n, paused, definition=made

@@ -17,11 +17,13 @@ from tamis.query.model import (
     Drop,
     FunctionDef,
     PatternDef,
+    Redefine,
     SetPaused,
     Statement,
     StreamDef,
     TableDef,
 )
+from tamis.query.redefinition import meaning
 from tamis_registry.core.state.model import Defined
 
 
@@ -60,6 +62,8 @@ def stays(before: Catalog, statement: Statement) -> bool:
             return statement.name in before.alerts
         case Drop():
             return True
+        case Redefine():
+            return statement.name in (before.streams if statement.kind == "stream" else before.functions)
         case _:
             return False
 
@@ -98,8 +102,21 @@ def _change(catalog: Catalog, statement: Defined) -> None:
     raise Conflict(
         f"there is a {kind} '{name}' already, and it is different",
         statement.position,
-        f"choose another name, or write DROP {kind.upper()} {name} first",
+        _other_name(statement, kind),
     )
+
+
+def _other_name(statement: Defined, kind: str) -> str:
+    """The hint for a name that is taken."""
+    match statement:
+        case StreamDef():
+            return (
+                f"write ALTER STREAM {statement.name} … or CREATE OR REPLACE STREAM, or choose another name"
+            )
+        case FunctionDef():
+            return f"write CREATE OR REPLACE FUNCTION {statement.name} …, or choose another name"
+        case _:
+            return f"choose another name, or write DROP {kind.upper()} {statement.name} first"
 
 
 def word(statement: Defined) -> str:
@@ -116,6 +133,6 @@ def word(statement: Defined) -> str:
 
 
 def _meaning(definition: Defined) -> Defined:
-    if isinstance(definition, AlertDef):
-        return replace(definition, sql="", replace=False, position=Position(1, 1))
-    return replace(definition, sql="", position=Position(1, 1))
+    if isinstance(definition, PatternDef):
+        return replace(definition, sql="", position=Position(1, 1))
+    return meaning(definition)

@@ -10,7 +10,7 @@ from tamis.errors import NotAcceptedError
 from tamis.messaging.topics import stream_topic
 from tamis.planning.definitions import definition_id
 from tamis.planning.incremental import Built
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Statement, TableDef
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Redefine, Statement, TableDef
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.errors import UnboundedError
 from tamis_registry.core.plan.planner import Planner
@@ -19,8 +19,28 @@ from tamis_registry.core.state.model import State
 from tamis_registry.core.statements.catalog_changes import carry_out
 
 Result = Literal[
-    "created", "replaced", "unchanged", "kept", "dropped", "paused", "resumed", "shown", "explained"
+    "created",
+    "altered",
+    "replaced",
+    "unchanged",
+    "kept",
+    "dropped",
+    "paused",
+    "resumed",
+    "shown",
+    "explained",
 ]
+
+
+@dataclass(frozen=True)
+class Replanned:
+    """A query that reads a changed definition, with its part of EXPLAIN's document. `result`: "replaced" if
+    it has a new definition, otherwise "kept". `changes`: differences that its owner should know.
+    """
+
+    query: dict[str, Any]
+    result: Result
+    changes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -28,7 +48,8 @@ class Outcome:
     """The result of one statement.
 
     `query`: its part of EXPLAIN's document. `shows`: the subject of SHOW. `kept`: the existing definition, if
-    it stays although the statement differs from it. `notices`: on the files of a pattern.
+    it stays although the statement differs from it. `notices`: on the files of a pattern. `replanned`: the
+    queries that read an altered or replaced definition.
     """
 
     statement: str
@@ -39,6 +60,7 @@ class Outcome:
     shows: str | None = None
     kept: Kept | None = None
     notices: tuple[str, ...] = ()
+    replanned: tuple[Replanned, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,6 +115,9 @@ def explain_all(
         match statement:
             case TableDef():
                 check_path(statement, catalog)
+            case Redefine():
+                again = (one for one in statement.readers if isinstance(one, AlertDef | DerivedDef))
+                queries += [planner.explain(one, catalog, readings) for one in again]
             case AlertDef() | DerivedDef():
                 queries.append(planner.explain(statement, catalog, readings))
             case Explain():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tamis.errors import UnavailableError
 from tamis.planning.proof_results import WorkedOut, work_out
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Statement
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Redefine, Statement
 from tamis.query.parse import parse
 from tamis_registry.core.statements.catalog_changes import carry_out, stays
 
@@ -25,16 +25,21 @@ class OutdatedError(UnavailableError):
 
 @dataclass(frozen=True)
 class Read:
-    """The statements of a text, each with the results of explaining and proving its query."""
+    """The statements of a text, each with the results of explaining and proving its queries."""
 
     statements: tuple[Statement, ...]
-    found: tuple[WorkedOut | None, ...]
+    found: tuple[tuple[WorkedOut, ...], ...]
 
     @property
     def known(self) -> dict[int, WorkedOut]:
         """The results by the identity of the queries' definitions."""
         pairs = zip(self.statements, self.found, strict=True)
-        return {id(_query(one)): found for one, found in pairs if found is not None}
+        return {
+            id(query): found
+            for one, results in pairs
+            if results
+            for query, found in zip(_queries(one), results, strict=True)
+        }
 
 
 def read(
@@ -54,12 +59,14 @@ def read(
     statements = tuple(parsed(text, catalog, file, keep=keep))
     draft, found = catalog.copy(), []
     for statement in statements:
-        made = None if keep and stays(catalog, statement) else _query(statement)
-        if not (keep and stays(catalog, statement)):
+        stay = keep and stays(catalog, statement)
+        if not stay:
             carry_out(draft, statement)
-        if made is not None:
+        results = []
+        for made in () if stay else _queries(statement):
             before_each(made)
-        found.append(None if made is None else work_out(made, draft))
+            results.append(work_out(made, draft))
+        found.append(tuple(results))
     return Read(statements, tuple(found))
 
 
@@ -93,7 +100,14 @@ def kinds(catalog: Catalog) -> Iterator[tuple[str, Definitions]]:
         yield kind, getattr(catalog, kind)
 
 
-def _query(statement: Statement) -> AlertDef | DerivedDef | None:
-    if isinstance(statement, Explain):
-        return statement.target if isinstance(statement.target, AlertDef) else None
-    return statement if isinstance(statement, AlertDef | DerivedDef) else None
+def _queries(statement: Statement) -> tuple[AlertDef | DerivedDef, ...]:
+    """The queries that a statement defines, or resolves again."""
+    match statement:
+        case Explain():
+            return (statement.target,) if isinstance(statement.target, AlertDef) else ()
+        case Redefine():
+            return tuple(one for one in statement.readers if isinstance(one, AlertDef | DerivedDef))
+        case AlertDef() | DerivedDef():
+            return (statement,)
+        case _:
+            return ()
