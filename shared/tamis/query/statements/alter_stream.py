@@ -306,7 +306,7 @@ def _check_patterns(given: StatementInput, name: Name, before: StreamDef, made: 
         if any(stream.base == before.name for stream in reader.query.watched):
             kind = "stream" if isinstance(reader, DerivedDef) else "alert"
             what = (
-                f"{kind} '{reader.name}' reads series of '{before.name}', with similar() or OVER: with another "
+                f"{kind} '{reader.name}' reads series of '{before.name}' (similar() or OVER): with another "
                 "CHECK or NOT NULL, a restart would rebuild these series from other readings"
             )
             given.context.error(what, name.offset, f"drop {kind} {reader.name} first, and create it again")
