@@ -14,6 +14,7 @@ from tamis.query.model import (
     Grouping,
     PatternDef,
     Query,
+    Redefine,
     SetPaused,
     Show,
     Statement,
@@ -72,6 +73,9 @@ def query(read: Query) -> list[str]:
 def statement(made: Statement) -> list[str]:
     """The lines of one statement."""
     match made:
+        case Redefine():
+            readers = [f"{type(one).__name__} {one.name}" for one in made.readers]
+            return [f"{made.verb} {made.kind}: {', '.join(readers)}", *statement(made.made)]
         case StreamDef():
             columns = []
             for c in made.columns:

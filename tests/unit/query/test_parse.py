@@ -16,7 +16,7 @@ from tests.unit.query.test_mistakes import base
 
 from tamis.errors import Position, SqlErrors
 from tamis.query.catalog import apply
-from tamis.query.model import AlertDef, Catalog, Drop, Explain, SetPaused, Show, StreamDef
+from tamis.query.model import AlertDef, Catalog, Drop, Explain, Redefine, SetPaused, Show, StreamDef
 from tamis.query.parse import parse
 from tamis.query.syntax.limits import MOST_TOKENS
 from tamis.query.syntax.parser import MOST_RECOVERIES, MOST_REPARSED_TOKENS
@@ -49,7 +49,11 @@ def test_meaning(sql: str, expected: list[str]) -> None:
 def test_a_definition_is_the_same_when_its_own_text_is_parsed_again(sql: str) -> None:
     catalog = base()
     for made in parse(sql, catalog):
-        if not isinstance(made, Drop | SetPaused | Show | Explain):
+        if isinstance(made, Redefine):
+            without = catalog.copy()
+            del (without.streams if made.kind == "stream" else without.functions)[made.name]
+            assert parse(made.made.sql, without) == [made.made]
+        elif not isinstance(made, Drop | SetPaused | Show | Explain):
             assert parse(made.sql, catalog) == [made]
         apply(catalog, made)
 
