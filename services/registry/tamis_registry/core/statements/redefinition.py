@@ -245,7 +245,7 @@ def _domains(stream: StreamDef, of: StreamDef | None = None) -> list[object]:
 
 
 def _differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
-    """What the change does to the omission and to the bound of a query, for its owner."""
+    """Differences in the omission and in the bound of a query, for its owner."""
     old = {source["alias"]: source.get("omission") for source in before.get("streams", ())}
     for source in now.get("streams", ()):
         alias, omission = source["alias"], source.get("omission")
