@@ -82,7 +82,9 @@ def _from(number: Expr, least: float | None, exact: bool) -> Expr:
     """number >= least; never true if there is no such number."""
     if least is None:
         return _compared(number, ">", sys.float_info.max)
-    return _compared(number, ">=", double_at(number_of(least) - 1) if exact else least)
+    # No finite number is below the least DOUBLE.
+    below = double_at(max(number_of(least) - 1, -GREATEST))
+    return _compared(number, ">=", below if exact else least)
 
 
 def _below(number: Expr, least: float | None) -> Expr:

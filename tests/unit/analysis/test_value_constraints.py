@@ -82,6 +82,8 @@ def test_the_scale_of_a_match_lies_in_its_range() -> None:
         "mod(a.x + b.x, 7) > 6.5",
         "a.x / b.x > 1000",
         "a.y IS DISTINCT FROM b.x AND a.y IS NULL",
+        "sign(a.y - b.x) >= -1",  # true for all numbers
+        "floor(a.x - b.x) <> 3",
     ],
 )
 def test_what_some_tuples_meet(where: str) -> None:
