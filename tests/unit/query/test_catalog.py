@@ -68,11 +68,23 @@ def test_a_stream_and_its_readers_drop_in_one_text() -> None:
 def test_the_examples_of_the_documentation_parse() -> None:
     blocks = re.findall(r"```sql\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     catalog = catalog_of(*blocks)  # each sees those before it
-    assert list(catalog.raw_streams) == ["air", "surface", "orders", "rates", "boiler", "vibration", "load"]
+    assert list(catalog.raw_streams) == [
+        "air",
+        "surface",
+        "door",
+        "orders",
+        "rates",
+        "boiler",
+        "vibration",
+        "load",
+    ]
     assert list(catalog.derived) == ["warm", "means"] and list(catalog.patterns) == ["fault", "starts"]
     assert list(catalog.alerts) == [
         "hot",
         "condensing",
+        "draught",
+        "unexplained",
+        "dead",
         "rises",
         "worn",
         "large",
