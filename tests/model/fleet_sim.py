@@ -56,6 +56,7 @@ RULES = {  # rule | what happens without it
     "final_in_band": "a shard leaves the frontier by a final record in each partition | by a plan without it",
     "final_versioned": "progress and finals of a version below the listing do not count | they do",
     "gone_follows": "a stream without shards takes its partners' frontier | keeps its own",
+    "first_waits": "one that never had a shard, max_stall behind their newest tuple | at once",
     "every_plan": "the joiner reads every plan version | compaction may hide some",
     "fresh_version": "a restarted registry goes on above the greatest version in any partition | in the one that it reads",
 }
@@ -282,13 +283,14 @@ class Joiner:
 
     def __init__(self, sim, p):
         self.sim, self.p, self.plan, self.parked, self.F = sim, p, None, [], [-INF] * sim.S
+        self.had, self.newest = set(), [-INF] * sim.S  # streams that have had a shard; greatest event times
         self.since, self.prog, self.told, self.incl, self.off = {}, {}, {}, {}, Counter()
         self.store = [{} for _ in range(sim.S)]  # per stream: {tuple: greatest version}
 
     def clone(self):
         j = Joiner.__new__(Joiner)
         j.__dict__.update(
-            {k: v.copy() if isinstance(v, (dict, list)) else v for k, v in self.__dict__.items()}
+            {k: v.copy() if isinstance(v, (dict, list, set)) else v for k, v in self.__dict__.items()}
         )
         j.store = [d.copy() for d in self.store]
         return j
@@ -301,6 +303,9 @@ class Joiner:
             if n > self.since.get(s, 0):
                 self.since[s], self.prog[s], self.told[s] = n, -INF, 0
                 self.incl[s, n] = max(self.F[s.stream], self.sim.pubF[self.p, s.stream])
+                if s.stream not in self.had:
+                    self.incl[s, n] = min(self.incl[s, n], self.sim.first_waits(self.p, s.stream))
+        self.had |= {s.stream for s in self.since}
         if not self.sim.on("final_in_band"):
             self.since = {s: n for s, n in self.since.items() if s in plan.since}
         wait, self.parked = self.parked, []
@@ -325,11 +330,20 @@ class Joiner:
     def advance(self):
         for st in range(self.sim.S):
             ps = [self.prog[s] for s in self.since if s.stream == st]
-            f = min(ps) if ps else max(self.F) if self.sim.on("gone_follows") else -INF
+            if ps:
+                f = min(ps)
+            elif not self.sim.on("gone_follows"):
+                f = -INF
+            elif st in self.had or not self.sim.on("first_waits"):
+                f = max(self.F)
+            else:  # the end is no time from which to measure
+                newest = [max(x, f) if f < END else x for x, f in zip(self.newest, self.F)]
+                f = max(min(f, x - self.sim.stall) for x, f in zip(newest, self.F))
             self.F[st] = max(self.F[st], f)
 
     def join(self, rec, alarms):
         x, mine = rec.x, self.store[rec.shard.stream]
+        self.newest[rec.shard.stream] = max(self.newest[rec.shard.stream], x.t)
         again = x in mine
         mine[x] = max(mine.get(x, 0), rec.ver) if self.sim.on("greatest_version") else mine.get(x, rec.ver)
         if self.plan and (not again or self.sim.on("join_again")):
@@ -418,6 +432,7 @@ class Sim:
         self.log = {s: self.make_log(s) for s in self.shards}
         if seed % 5 == 2:
             self.add_future(random.Random(f"{seed} future"))
+        self.stall = random.Random(f"{seed} stall").choice((2, 10, 40))  # max_stall, in event time
         # In some schedules links are slow, in some others disks are full for a while.
         self.slow_links = seed % 7 == 1
         self.disks = random.Random(f"{seed} disks") if seed % 7 == 3 else None
@@ -897,6 +912,12 @@ class Sim:
             self.stop(run)
 
     # ---- joiner
+    def first_waits(self, p, stream):
+        """How far the frontier of a stream that never had a shard may be: `stall` behind all that the others sent."""
+        others = [recs for (st, q), recs in self.topic.items() if q == p and st != stream]
+        times = [rec.x.t if rec.kind == "T" else rec.x for recs in others for rec in recs if rec.kind != "F"]
+        return max([t for t in times if t < END], default=-INF) - self.stall
+
     def a_batch(self, p=None):
         r = self.r
         p = r.randrange(self.P) if p is None else p
@@ -998,9 +1019,12 @@ class Sim:
                         pass
             for p in range(self.P):
                 self.a_batch(p)
-            # One whose streams have no shard left waits for one to come back.
+            # One whose streams have no shard left waits for one to come back, or for the first to come.
             listed = {s.stream for s in self.since}
-            waits = [(d.alert, d.n) for d in self.retiring if listed & set(d.streams)]
+            had = set.intersection(*(j.had for j in self.joiners))
+            waits = [
+                (d.alert, d.n) for d in self.retiring if listed & set(d.streams) and had >= set(d.streams)
+            ]
             why = [("STUCK", f"old definitions {waits}")] if waits else []
             why += [
                 (
@@ -1008,7 +1032,12 @@ class Sim:
                     f"joiner {j.p}: frontiers {j.F}, parked {len(j.parked)}, state {sum(map(len, j.store))}",
                 )
                 for j in self.joiners
-                if self.since and (min(j.F) < END or j.parked or any(j.store))
+                if self.since
+                and (
+                    min([j.F[st] for st in j.had], default=-INF) < END
+                    or j.parked
+                    or (len(had) == self.S and any(j.store))
+                )
             ]
             if not why:
                 break

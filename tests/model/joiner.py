@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +11,10 @@ from unittest.mock import patch
 
 import numpy as np
 import orjson
+from tests.model import counts
 
-from tamis.messaging.records import Frontier
-from tamis.messaging.topics import PLANS
+from tamis.messaging.records import END_OF_TIME, Frontier
+from tamis.messaging.topics import PLANS, stream_of
 from tamis.plan.model import Plan
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.group import Group
@@ -33,7 +35,7 @@ class Partition:
         self.state: dict[str, bytes] = {}
         self.offsets: Counter[str] = Counter()
         # The frontier of a topic as a shard was listed on it: what lies before it may find its partners gone.
-        self.included: dict[Listing, int] = {}
+        self.included: dict[Listing, float] = {}
         self._memories: list[Group] = []
         self._slow: dict[str, float] = {}  # how often a log is passed over
         self._batches = 0
@@ -96,6 +98,19 @@ class Partition:
             memory = self._memories.pop(r.randrange(len(self._memories)))
         return Group.load(self.number, self.world.inputs.partitions, state, memory)
 
+    def _at_distance(self, stream: str, max_stall: int) -> float:
+        """How far the frontier of a stream that never had a shard may be at most: `max_stall` behind the
+        newest that the other streams have sent.
+        """
+        times = [
+            heard.time
+            for (topic, partition), log in self.world.topics.items()
+            if partition == self.number and stream_of(topic) not in (stream, counts.STREAM)
+            for heard in log.heard
+            if heard.kind != "final" and heard.time < END_OF_TIME
+        ]
+        return max(times, default=-math.inf) - max_stall
+
     def _logs(self) -> list[tuple[str, list[bytes]]]:
         world = self.world
         return [(PLANS, world.plans[self.number])] + [
@@ -103,14 +118,21 @@ class Partition:
         ]
 
     @contextmanager
-    def _noting(self, included: dict[Listing, int]) -> Iterator[None]:
+    def _noting(self, included: dict[Listing, float]) -> Iterator[None]:
         """Note the frontiers at which shards are listed."""
         world, number, obey = self.world, self.number, Frontiers.obey
 
         def noting(frontiers: Frontiers, plan: Plan) -> None:
+            listed = {plan.shard_streams[shard] for shard in plan.since}
             for stream in plan.streams:
                 for topic in stream.topics:
-                    reached = max(frontiers.of(topic.name), world.published.get((topic.name, number), -1))
+                    published = world.published.get((topic.name, number), -1)
+                    reached: float = max(frontiers.of(topic.name), published)
+                    if stream.time and not any(name == topic.name for _, name, _ in included):
+                        farthest = self._at_distance(stream.name, stream.max_stall)
+                        later = stream.shards_of in listed and farthest > -math.inf
+                        world.seen["first shards later"] += later
+                        reached = min(reached, farthest)
                     for shard, version in plan.since.items():
                         if plan.shard_streams[shard] == stream.shards_of:
                             included.setdefault((shard, topic.name, version), reached)

@@ -36,7 +36,9 @@ decode_once = lru_cache(256)(decode_plan)
 
 
 class Heard(NamedTuple):
-    """A record of a stream topic as the oracle reads it. `number` is the reading's."""
+    """A record of a stream topic as the oracle reads it. `time` is the event time of a tuple or of progress,
+    and `number` the reading's.
+    """
 
     kind: str  # tuple, progress, final
     shard: str
@@ -59,7 +61,7 @@ class Log:
             envelope.get("kind", "tuple"),
             envelope["shard"],
             envelope["plan"],
-            envelope.get("event_time", 0),
+            envelope.get("event_time", document.get("ts", 0)),
             document.get("n", -1),
         )
         self.values.append(value)

@@ -216,6 +216,11 @@ def gone_stand_still() -> Patches:
     return [(Frontiers, "advance", lambda self, partners: advance(self, {}))]
 
 
+def first_at_once() -> Patches:
+    """A stream that has never had a shard follows its partners at once (`first_waits`)."""
+    return [(Frontiers, "unbegun", lambda self, topic: False)]
+
+
 def marks_before_tuples() -> Patches:
     """A batch takes progress before the tuples that came with it, and trims by it."""
     take = group.Group._take
@@ -417,6 +422,7 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         trimmed_early,
         listed_by_any_record,
         gone_stand_still,
+        first_at_once,
         marks_before_tuples,
         replaced_at_once,
         ended_at_acknowledgement,

@@ -450,6 +450,8 @@ class Schedule:
         assert registry is not None
         # An old definition waits for its shards to come back where all of them are gone.
         outcomes = [joiner.outcome() for joiner in world.joiners]
+        # What has never had a shard is waited for: nobody knows when its first tuples come.
+        begun = {topic for joiner in world.joiners for _, topic, _ in joiner.included}
         void = {topic for last in outcomes for topic, state in last.topics.items() if state.void}
         # One that counts waits for each of them.
         dead = {s.stream for s in world.shards.values() if world.owner[s.name].dead}
@@ -458,6 +460,7 @@ class Schedule:
             for definition in registry.plan.queries
             if f"{definition.alert}@{definition.version}" in registry.state.retiring
             and not {source.topic for source in definition.inputs} <= void
+            and {source.topic for source in definition.inputs} <= begun
             and not (definition in registry.plan.standing and definition.inputs[0].stream in dead)
         ]
         sources = [worker.source for edge in world.edges if edge.up for worker in edge.all_workers()]
@@ -483,7 +486,11 @@ class Schedule:
                     if source.topic != topic or len(topics) == 1
                 }
                 # Nobody is there to say how far these have come, and few can be left of those that have gone.
-                still = state.tuples and not all(last.topics[partner].void for partner in partners)
+                still = (
+                    state.tuples
+                    and partners <= begun
+                    and not all(last.topics[partner].void for partner in partners)
+                )
                 if still or (not state.void and (state.frontier or 0) < END * self.unit // 2):
                     found.append(("STUCK", f"joiner {last.partition}: {topic} {state}"))
         return found

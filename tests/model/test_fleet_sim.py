@@ -23,6 +23,7 @@ def test_no_rule_is_broken_by_any_schedule() -> None:
         ("progress_behind", 1_000_176, "MISS"),
         ("greatest_version", 1_000_012, "MISS"),
         ("final_versioned", 1_000_038, "STUCK"),
+        ("first_waits", 1_000_532, "MISS"),
         ("least_version", 1_000_006, "OLD"),
         ("publish_held", 1_000_218, "MISS"),
         ("settled_first", 1_000_018, "MISS"),

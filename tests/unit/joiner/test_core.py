@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -172,7 +174,11 @@ def test_frontier_is_the_least_of_the_listed_shards_and_never_falls() -> None:
     reached.take(A, ProgressRecord("progress", "e/a", 1, 20), others)
     reached.advance(others)
     assert reached.of(A) == 7
-    assert Frontiers.from_json(orjson.loads(orjson.dumps(reached.to_json()))).to_json() == reached.to_json()
+    assert _reloaded(reached, two).to_json() == reached.to_json()
+
+
+def _reloaded(frontiers: Frontiers, obeyed: Plan) -> Frontiers:
+    return Frontiers.from_json(orjson.loads(orjson.dumps(frontiers.to_json())), obeyed)
 
 
 def test_a_stream_without_shards_follows_its_partners_but_not_into_their_end() -> None:
@@ -191,6 +197,66 @@ def test_a_stream_without_shards_follows_its_partners_but_not_into_their_end() -
     assert reached.void(A)
     reached.obey(plan(3, joins("q", 1, "a", "b"), names="abc", since={"e/a": 3, "e/b": 1, "e/c": 1}))
     assert not reached.void(A)
+
+
+def test_a_stream_that_never_had_a_shard_follows_its_partners_at_a_distance_of_max_stall() -> None:
+    reached, first = Frontiers(), plan(1, joins("q", 1, "a", "b"), since={"e/a": 1})
+    first = replace(first, streams=tuple(replace(stream, max_stall=40) for stream in first.streams))
+    others = join_partners(first)
+
+    def after(time: int) -> int:
+        nonlocal reached
+        reached.take(A, ProgressRecord("progress", "e/a", 1, time), others)
+        reached = _reloaded(reached, first)
+        reached.advance(others)
+        return reached.of(B)
+
+    reached.obey(first)
+    reached.advance(others)
+    assert reached.of(B) == BEGINNING_OF_TIME
+    assert after(100) == 60
+    reached.note_tuples(A, 115)
+    assert after(101) == 75  # from the newest tuple, which may be far ahead of the frontier
+    reached.note_tuples(A, 900)
+    assert after(102) == 102  # but not ahead of the frontier
+    assert after(END_OF_TIME) == 860  # the newest tuple of a partner that has ended
+    # Once it has had a shard, it follows without a distance.
+    second = replace(first, version=2, since={"e/a": 1, "e/b": 2}, shard_streams={"e/a": "a", "e/b": "b"})
+    reached.obey(second)
+    reached.advance(others)
+    assert reached.of(B) == 860
+    reached.take(B, ProgressRecord("final", "e/b", 2, 0), others)
+    reached.advance(others)
+    assert reached.of(B) == END_OF_TIME
+    assert _reloaded(reached, second).unbegun(B) is False
+
+
+@pytest.mark.parametrize("end", [10 * SECOND, END_OF_TIME])
+def test_a_stream_whose_shard_comes_later_loses_no_alarm_of_the_last_max_stall(end: int) -> None:
+    """The shards of two edges are listed one plan after the other, and both read old readings."""
+    send, first = Driver(), plan(1, joins("q", 1, "a", "b", lo=0, hi=0), since={"e/a": 1})
+    first = replace(first, streams=tuple(replace(stream, max_stall=4 * SECOND) for stream in first.streams))
+    old = [tuple_of("a", n * SECOND) for n in range(11)]
+    send(first, a=[*old, progress_record("e/a", 1, 0, end)])
+    send(replace(first, version=2, since={"e/a": 1, "e/b": 2}))
+    found = alarms(send(b=[tuple_of("b", n * SECOND, 2) for n in range(11)]))
+    assert sorted(alarm["tuples"]["b1"]["ts"] for alarm in found) == [n * SECOND for n in range(6, 11)]
+
+
+def test_without_a_shard_of_the_partner_the_tuples_of_max_stall_and_the_span_are_kept() -> None:
+    r, newest, sent = random.Random(78), 0, set[int]()
+    stall, span = 40 * SECOND, 5 * SECOND
+    first = plan(1, joins("q", 1, "a", "b", lo=-span, hi=span), since={"e/a": 1})
+    first = replace(first, streams=tuple(replace(stream, max_stall=stall) for stream in first.streams))
+    send = Driver()
+    send(first)
+    for _ in range(60):
+        newest += r.choice((0, 1, 1, 2, 30)) * SECOND
+        times = {newest, newest - r.randint(0, 3) * SECOND}
+        sent |= times
+        watermark = newest - r.choice((3, 10, 39)) * SECOND
+        output = send(a=[*map(partial(tuple_of, "a"), times), progress_record("e/a", 1, 0, watermark)])
+        assert report(output).topics[A].tuples == sum(time >= newest - stall - span for time in sent)
 
 
 def test_a_watched_stream_has_the_shards_of_its_base() -> None:

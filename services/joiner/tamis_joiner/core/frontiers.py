@@ -36,6 +36,7 @@ class Frontiers:
         self._reached: dict[str, int] = {}
         self._greatest: dict[str, int] = {}
         self._left: dict[str, int] = {}
+        self._stalls: dict[str, int] = {}  # by topic, its stream's `max_stall`
 
     def of(self, topic: str) -> int:
         """The frontier of `topic`: the least event time of tuples that can still arrive."""
@@ -52,6 +53,12 @@ class Frontiers:
     def void(self, topic: str) -> bool:
         """True if no shard is listed for the stream of `topic`."""
         return not self.listed(topic)
+
+    def unbegun(self, topic: str) -> bool:
+        """True if no shard has ever been listed for `topic`. A shard only leaves by a final record, which
+        `left` knows.
+        """
+        return self.void(topic) and topic not in self._left
 
     def obeyed(self, topic: str) -> int | None:
         """The least plan version under which the shards of `topic` have last reported progress. All of their
@@ -81,7 +88,8 @@ class Frontiers:
         Topics that the plan doesn't have are removed. Shards that have left and that the plan doesn't list
         are removed, too: a later plan lists them under a greater version.
         """
-        named = {topic.name for stream in plan.streams for topic in stream.topics}
+        self._read_stalls(plan)
+        named = self._stalls.keys()
         for table in (self._shards, self._reached, self._greatest, self._left):
             for name in table.keys() - named:
                 del table[name]
@@ -96,6 +104,9 @@ class Frontiers:
                         continue
                     if shard not in shards or version > shards[shard].version:
                         shards[shard] = Listing(version)
+
+    def _read_stalls(self, plan: Plan) -> None:
+        self._stalls = {topic.name: stream.max_stall for stream in plan.streams for topic in stream.topics}
 
     def take(self, topic: str, record: ProgressRecord, partners: Mapping[str, frozenset[str]]) -> None:
         """Take a progress or a final record whose version is not above the plan's. `partners` as in
@@ -117,8 +128,10 @@ class Frontiers:
         """Raise the frontiers to what the shards have reported. `partners` has, by topic, the topics that
         it is joined with.
 
-        A topic without shards follows the furthest of its partners that still continue. It doesn't follow a
-        partner to the end of time, because it would then be closed for its other partners, too.
+        A topic whose shards have all left follows the furthest of its partners that still continue. It
+        doesn't follow a partner to the end of time, because it would then be closed for its other partners,
+        too. A topic that has never had a shard follows at a distance, because its first shard may come later
+        and with older tuples than its partners' shards.
         """
         for topic, shards in self._shards.items():
             progress = [shard.progress for shard in shards.values() if shard.listed]
@@ -128,10 +141,26 @@ class Frontiers:
         while moved:
             moved = False
             for topic in self._shards:
-                if self.void(topic):
-                    others = [self.of(partner) for partner in partners.get(topic, ()) if partner != topic]
-                    going = [frontier for frontier in others if frontier < END_OF_TIME] or others
+                others = [partner for partner in partners.get(topic, ()) if partner != topic]
+                if self.unbegun(topic):
+                    found = [self._at_distance(partner, self._stalls[topic]) for partner in others]
+                    moved |= self._raise(topic, max(found, default=BEGINNING_OF_TIME))
+                elif self.void(topic):
+                    reached = [self.of(partner) for partner in others]
+                    going = [frontier for frontier in reached if frontier < END_OF_TIME] or reached
                     moved |= self._raise(topic, max(going, default=BEGINNING_OF_TIME))
+
+    def _at_distance(self, partner: str, max_stall: int) -> int:
+        """The frontier of `partner`, but at most `max_stall` behind the newest of its times.
+
+        The newest tuple counts besides the frontier: the tuples that a partner keeps then lie in a span that
+        doesn't grow with the partner's own delay. The end of time is no time from which to measure.
+        """
+        reached = self.of(partner)
+        newest = self._greatest.get(partner, BEGINNING_OF_TIME)
+        if reached < END_OF_TIME:
+            newest = max(newest, reached)
+        return min(reached, newest - max_stall)
 
     def _raise(self, topic: str, frontier: int) -> bool:
         if frontier <= self.of(topic):
@@ -152,9 +181,11 @@ class Frontiers:
         }
 
     @staticmethod
-    def from_json(document: Mapping[str, Any]) -> Frontiers:
-        """The frontiers that `to_json` described."""
+    def from_json(document: Mapping[str, Any], plan: Plan | None) -> Frontiers:
+        """The frontiers that `to_json` described, under the plan that they obeyed."""
         self = Frontiers()
+        if plan is not None:
+            self._read_stalls(plan)
         self._reached = dict(document["reached"])
         self._greatest = dict(document["greatest"])
         self._left = dict(document["left"])

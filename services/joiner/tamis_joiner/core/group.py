@@ -134,7 +134,7 @@ class Group:
             alerts = {definition.alert for definition in self._definitions}
             before = {alert: why for alert, why in meta.get("unable", {}).items() if alert in alerts}
             self._errors = before | self._errors
-        self._frontiers = Frontiers.from_json(meta["frontiers"])
+        self._frontiers = Frontiers.from_json(meta["frontiers"], self._plan)
         self._evaluated = self._frontiers.reached()
         self._completeness = Completeness(meta.get("complete"))  # state of an older version has none
         if self._compiled:
