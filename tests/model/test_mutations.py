@@ -19,7 +19,7 @@ from tests.model.schedule import play, quiet
         ("ended_at_acknowledgement", 3, "MISS"),
         ("ends_on_a_full_disk", 136, "ERROR"),
         ("fetched_again", 1459, "STUCK"),
-        ("first_at_once", 39, "MISS"),
+        ("first_at_once", 96, "MISS"),
         ("future_taken", 1, "ANEW"),
         ("gone_stand_still", 376, "STUCK"),
         ("high_forgotten", 3, "MISS"),
