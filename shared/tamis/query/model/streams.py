@@ -1,0 +1,155 @@
+"""Streams, tables, functions and patterns: the definitions that queries read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from tamis.errors import Position
+from tamis.expressions.nodes import Expr, Type
+from tamis.query.defaults import MAX_AHEAD, MAX_STALL
+from tamis.query.watches import AnyWatch, NamedPattern, watched_name
+from tamis.query.window_functions import HISTORY, WindowFunction
+
+if TYPE_CHECKING:
+    from tamis.query.model.queries import Query
+
+
+@dataclass(frozen=True)
+class ColumnDef:
+    """One column of a raw stream; `check` is its declared domain, an expression over `Column("", name)`.
+
+    A column that a query adds to a stream is `computed` from the stream's other columns, also over
+    `Column("", name)`, or from columns of several sources, over `Column(alias, name)`.
+    """
+
+    name: str
+    type: Type
+    key: bool = False
+    not_null: bool = False
+    check: Expr | None = None
+    computed: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Rate:
+    """At most `count` tuples of one key in any span of `per` microseconds."""
+
+    count: int
+    per: int
+
+
+@dataclass(frozen=True)
+class StreamDef:
+    """CREATE STREAM s (…): a raw stream. Durations are in microseconds. `time` is None for a stream without
+    a watermark, `max_ahead` None if event times may be any time ahead of the clock.
+    """
+
+    name: str
+    columns: tuple[ColumnDef, ...]
+    time: str | None
+    delay: int  # WATERMARK FOR time AS time - delay
+    keys: int | None = None
+    rate: Rate | None = None
+    max_stall: int = MAX_STALL
+    idle_timeout: int | None = None
+    max_ahead: int | None = MAX_AHEAD
+    max_ahead_given: bool = False  # declared, so that it holds for replayed recordings, too
+    finite: bool = False
+    until: int | None = None
+    value_format: Literal["json", "avro", "protobuf"] = "json"  # of the values in its topics
+    time_unit: Literal["s", "ms", "us", "ns"] | None = None  # of event times that are numbers
+    history: int = HISTORY  # the greatest age of the readings that window functions see by rows
+    functions: tuple[
+        str, ...
+    ] = ()  # called by the statement, here and below; they can't be dropped before it
+    # Of a watched stream: the raw stream, and the watches whose columns it adds (`tamis.query.watches`).
+    base: str | None = None
+    watches: tuple[AnyWatch, ...] = ()
+    # Of a stream of aggregates: the query whose rows are its tuples (`query.selects.aggregated_streams`).
+    aggregates: Query | None = None
+    sql: str = ""
+    position: Position = field(default=Position(1, 1), compare=False)
+
+    def column(self, name: str) -> ColumnDef | None:
+        """The column with that name; None if there is none."""
+        return next((c for c in self.columns if c.name == name), None)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Names of the KEY columns."""
+        return tuple(c.name for c in self.columns if c.key)
+
+    @property
+    def recorded_columns(self) -> tuple[ColumnDef, ...]:
+        """The columns that readings have: all but those of the watches."""
+        added = {column.name for watch in self.watches for column in watch.columns}
+        return tuple(column for column in self.columns if column.name not in added)
+
+    @property
+    def shown_name(self) -> str:
+        """The name of the stream in SQL: a watched stream is shown as its base."""
+        return self.base or self.name
+
+
+def watched_stream(base: StreamDef, watches: tuple[AnyWatch, ...]) -> StreamDef:
+    """The raw stream `base` with the columns of these watches."""
+    known = sorted(dict.fromkeys(watches), key=lambda watch: watch.digest)
+    checks = {column.name: column.check for column in base.columns if column.check is not None}
+    added = tuple(
+        ColumnDef(column.name, column.type, check=domains.get(column))
+        for watch in known
+        for domains in (
+            {watch.column: watch.domain(checks)} if isinstance(watch, WindowFunction) else watch.domains,
+        )
+        for column in watch.columns
+    )
+    return replace(
+        base,
+        name=watched_name(base.name, tuple(known)),
+        columns=(*base.columns, *added),
+        base=base.name,
+        watches=tuple(known),
+    )
+
+
+@dataclass(frozen=True)
+class PatternDef:
+    """CREATE PATTERN: one pattern, or all patterns of a folder, whose names begin with `name/`.
+
+    `sql` has the values instead of the name of the file, so that it means the same everywhere and later.
+    """
+
+    name: str
+    members: tuple[NamedPattern, ...]
+    functions: tuple[str, ...] = ()
+    sql: str = ""
+    position: Position = field(default=Position(1, 1), compare=False)
+    notices: tuple[str, ...] = field(default=(), compare=False)  # on its file, for the user
+
+
+@dataclass(frozen=True)
+class TableDef:
+    """CREATE TABLE r (…) WITH (path = '…'): a static relation, whose rows are read from a CSV or Parquet
+    file.
+    """
+
+    name: str
+    columns: tuple[ColumnDef, ...]
+    path: str
+    functions: tuple[str, ...] = ()
+    sql: str = ""
+    position: Position = field(default=Position(1, 1), compare=False)
+
+
+@dataclass(frozen=True)
+class FunctionDef:
+    """CREATE FUNCTION, for SHOW and DROP; its calls are inlined."""
+
+    name: str
+    parameters: tuple[tuple[str, Type], ...]
+    returns: Type
+    body: Expr  # over Column("", parameter)
+    functions: tuple[str, ...] = ()
+    sql: str = ""
+    position: Position = field(default=Position(1, 1), compare=False)
