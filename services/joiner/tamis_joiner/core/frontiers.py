@@ -37,6 +37,7 @@ class Frontiers:
         self._greatest: dict[str, int] = {}
         self._left: dict[str, int] = {}
         self._stalls: dict[str, int] = {}  # by topic, its stream's `max_stall`
+        self._counted: set[str] = set()  # topics that standing queries read
 
     def of(self, topic: str) -> int:
         """The frontier of `topic`: the least event time of tuples that can still arrive."""
@@ -107,6 +108,7 @@ class Frontiers:
 
     def _read_stalls(self, plan: Plan) -> None:
         self._stalls = {topic.name: stream.max_stall for stream in plan.streams for topic in stream.topics}
+        self._counted = {source.topic for query in plan.standing for source in query.inputs}
 
     def take(self, topic: str, record: ProgressRecord, partners: Mapping[str, frozenset[str]]) -> None:
         """Take a progress or a final record whose version is not above the plan's. `partners` as in
@@ -142,7 +144,9 @@ class Frontiers:
             moved = False
             for topic in self._shards:
                 others = [partner for partner in partners.get(topic, ()) if partner != topic]
-                if self.unbegun(topic):
+                # The last rows of a standing query come when all of its streams have ended.
+                ended = topic in self._counted and all(self.of(partner) == END_OF_TIME for partner in others)
+                if self.unbegun(topic) and not ended:
                     found = [self._at_distance(partner, self._stalls[topic]) for partner in others]
                     moved |= self._raise(topic, max(found, default=BEGINNING_OF_TIME))
                 elif self.void(topic):
