@@ -37,8 +37,8 @@ _RESERVED = frozenset(  # the keywords of SELECT in Tamis' dialect, and some of 
     """all and anti any as asc asof between by case check create cross current_date current_time
     current_timestamp desc distinct drop else end escape except exists false fetch filter from full
     group having ilike in inner intersect interval into is join lateral left like limit natural not null
-    offset on or order outer over partition qualify right select semi some then timestamp true union
-    using values when where window with""".split()  # noqa: SIM905
+    offset on or order outer over partition qualify range right rows select semi some then timestamp true
+    union using values when where window with""".split()  # noqa: SIM905
 )
 
 

@@ -204,11 +204,12 @@ def test_it_is_called_for_what_omission_leaves_and_verify_agrees(tmp_path: Path)
 
 def test_run_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sql = tmp_path / "alerts.sql"
+    absent = "CREATE FUNCTION absent(x DOUBLE) RETURNS DOUBLE LANGUAGE PYTHON AS 'absent' MONOTONE;"
     alert = "CREATE ALERT q WITH (allow_unbounded = true) AS SELECT a.k FROM a JOIN b"
-    sql.write_text(f"{STREAMS}{FUNCTIONS}{alert} ON {NEAR} WHERE bowl(a.x) > b.x;")
+    sql.write_text(f"{STREAMS}{absent}{alert} ON {NEAR} WHERE absent(a.x) > b.x;")
     ran = CliRunner().invoke(main, ["run", str(sql), *recordings(tmp_path)])
     assert ran.exit_code == 2
-    assert "the function 'bowl' isn't installed here; set TAMIS_FUNCTIONS" in ran.output
+    assert "the function 'absent' isn't installed here; set TAMIS_FUNCTIONS" in ran.output
 
 
 def test_a_single_stream_in_windows_calls_it_for_each_window_s_highest(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def frame_text(frame: Frame) -> str:
     """A frame as SQL has it.
 
     >>> frame_text(Frame(None, 0, 90_000_000))
-    "RANGE BETWEEN INTERVAL '90 seconds' PRECEDING AND CURRENT ROW"
+    "RANGE BETWEEN INTERVAL '90' SECOND PRECEDING AND CURRENT ROW"
     """
     if frame.first is None:
         return f"RANGE BETWEEN {interval(frame.span)} PRECEDING AND CURRENT ROW"
