@@ -76,7 +76,8 @@ def command(
     asked: dict[str, AlertDef | DerivedDef] = {}
     for statement in statements:
         if isinstance(statement, AlertDef | DerivedDef):
-            asked[statement.name] = statement
+            # A later statement may have changed a function or stream that it reads.
+            asked[statement.name] = _at_the_end(statement, catalog)
         elif isinstance(statement, Explain) and isinstance(statement.target, AlertDef):
             asked[statement.target.name] = statement.target
     query = query if query is None else normalized_name(query, asked)
@@ -121,6 +122,14 @@ def _explained(
         for source in found.streams
     )
     return replace(found, streams=tuple(sources))
+
+
+def _at_the_end(query: AlertDef | DerivedDef, catalog: Catalog) -> AlertDef | DerivedDef:
+    """The query as it is at the end of the file, or as it was if it has been dropped."""
+    queries: Mapping[str, AlertDef | DerivedDef] = (
+        catalog.alerts if isinstance(query, AlertDef) else catalog.derived
+    )
+    return queries.get(query.name, query)
 
 
 def _stands(query: AlertDef | DerivedDef, catalog: Catalog) -> bool:

@@ -47,7 +47,7 @@ class Context:
     # The subqueries of WITH that the current SELECT can name; None for one with a mistake.
     subqueries: dict[str, DerivedDef | None] = field(default_factory=dict)
     # Parses the text of a definition again, with another catalogue.
-    parse: Callable[[str, Catalog], list[Statement]] = field(default=lambda *_: [], repr=False)
+    parse: Callable[[str, Catalog, str | None], list[Statement]] = field(default=lambda *_: [], repr=False)
 
     def stream(self, source: Source) -> StreamDef | None:
         """The stream of a source; None for a table."""

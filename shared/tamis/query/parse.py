@@ -85,8 +85,8 @@ def catalog_of(*texts: str, file: str | None = None) -> Catalog:
     return catalog
 
 
-def _again(text: str, catalog: Catalog) -> list[Statement]:
-    return parse(text, catalog, lambda *_: None)
+def _again(text: str, catalog: Catalog, file: str | None) -> list[Statement]:
+    return parse(text, catalog, lambda *_: None, file)
 
 
 def _statement(

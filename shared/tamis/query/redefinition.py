@@ -18,8 +18,8 @@ from tamis.query.model import (
 )
 
 Reader = StreamDef | TableDef | FunctionDef | DerivedDef | AlertDef
-Parse = Callable[[str, Catalog], list[Statement]]
-"""Parses a text with a catalogue, and applies nothing."""
+Parse = Callable[[str, Catalog, str | None], list[Statement]]
+"""Parses a text of a file (None: no file) with a catalogue, and applies nothing."""
 
 
 def readers(
@@ -120,9 +120,24 @@ def _resolved(reader: Reader, catalog: Catalog, parse: Parse) -> Reader:
     without.patterns = {
         name: one for name, one in without.patterns.items() if {m.name for m in one.members} <= compared
     }
-    (made,) = parse(reader.sql, without)
+    (made,) = parse(reader.sql, without, None)
     assert isinstance(made, type(reader))
-    return reader if meaning(made) == meaning(reader) else made
+    if meaning(made) == meaning(reader):
+        return reader
+    if not isinstance(made, DerivedDef | AlertDef):
+        return made
+    (placed,) = parse(_at_its_place(reader, made), without, reader.position.file)
+    assert isinstance(placed, DerivedDef | AlertDef)
+    return placed
+
+
+def _at_its_place(reader: Reader, alone: DerivedDef | AlertDef) -> str:
+    """The SQL of a query behind as many lines and columns as in its file, so that positions in it are those
+    of the file. `alone`: the query, parsed from its SQL alone.
+    """
+    lines = reader.position.line - alone.position.line
+    columns = reader.position.column - alone.position.column
+    return "\n" * lines + " " * columns + reader.sql
 
 
 def _told(reader: Reader, error: SqlError, position: Position) -> SqlError:

@@ -234,7 +234,7 @@ def _made(given: StatementInput, name: Name, stream: StreamDef, text: StreamText
     without_it = context.catalog.copy()
     del without_it.streams[stream.name]
     try:
-        (made,) = context.parse(sql, without_it)
+        (made,) = context.parse(sql, without_it, None)
     except SqlErrors as error:
         for one in error.errors:
             line = one.position.line if one.position else 0

@@ -1,0 +1,47 @@
+"""`tamis explain` of files in which a later statement changes what a query reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tamis.cli import main
+
+STREAM = """CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, temp DOUBLE CHECK (temp BETWEEN 0 AND 100),
+  WATERMARK FOR ts AS ts);
+CREATE FUNCTION f(x DOUBLE) RETURNS DOUBLE AS x * 2;
+CREATE STREAM warm AS SELECT k, ts, temp FROM air WHERE f(temp) > 20;
+
+  CREATE ALERT hot AS SELECT k, temp FROM air
+    WHERE f(temp) > 50;
+"""
+
+
+def explained(sql: str, *options: str) -> tuple[int, str]:
+    """The exit code and the output of `tamis explain`, in one line."""
+    Path("q.sql").write_text(sql)
+    result = CliRunner().invoke(main, ["explain", "q.sql", *options], catch_exceptions=False)
+    return result.exit_code, " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("also", ["", "EXPLAIN hot;"])
+def test_queries_are_explained_with_the_replaced_function(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, also: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    changed = STREAM + also + "CREATE OR REPLACE FUNCTION f(x DOUBLE) RETURNS DOUBLE AS x * 3;"
+    code, out = explained(changed)
+    assert code == 0
+    assert "temp * 3 > 50" in out and "temp * 3 > 20" in out and "temp * 2" not in out
+
+
+def test_conditions_of_queries_with_a_replaced_function_have_their_places_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out = explained(STREAM + "CREATE OR REPLACE FUNCTION f(x DOUBLE) RETURNS DOUBLE AS -x;")
+    assert code == 1
+    assert "f(temp) > 50 (q.sql:7:11) is never true" in out
+    assert "f(temp) > 20 (q.sql:4:57) is never true" in out
