@@ -332,7 +332,7 @@ class _Parts:
             self.bounds += bounds
             self._bounding[part] = list(bounds)
         elif len(mentions_time(part, self._times)) > 1:
-            what = "compares event times without a bound on their difference"
+            what = "doesn't limit the difference of the event times to one range with constant ends"
             hint = "write a bound such as b.ts BETWEEN a.ts AND a.ts + INTERVAL '30' SECOND"
             self.refused.append(_refusal(conjunct, what, hint))
         else:

@@ -28,6 +28,7 @@ from tamis.query.selects.subqueries import ResolveQuery, named_subqueries
 from tamis.query.syntax.dialect import NoReading, span
 from tamis.query.syntax.identifiers import Name
 from tamis.query.unsupported import CLAUSES
+from tamis.query.watches import window_functions
 
 _SUPPORTED = ("expressions", "from_", "joins", "where", "with_")
 
@@ -85,12 +86,13 @@ class Hidden:
         *,
         negated: bool,
         at: int,
+        test: str = "EXISTS",
     ) -> None:
-        """Add the sources of one test at offset `at`."""
+        """Add the sources of one test at offset `at`. `test`: its name in messages."""
         if self.place is None:
             self.place = at
         for source in sources:
-            if not _is_timed(context, source, at):
+            if not _is_timed(context, source, at, test):
                 self.broken = True
         self.sources += sources
         names = tuple(source.alias for source in sources)
@@ -195,7 +197,9 @@ class ExistenceTests:
             self.context.error("NO READING is only for queries over one stream", at, hint)
             self.hidden.broken = True
         else:
-            self.hidden.add(self.context, found.sources, found.conjuncts, negated=True, at=at)
+            self.hidden.add(
+                self.context, found.sources, found.conjuncts, negated=True, at=at, test="NO READING"
+            )
 
     def _finish(
         self, inner: InnerScope, parts: Sequence[tuple[str, exp.Expr]]
@@ -230,6 +234,22 @@ class ExistenceTests:
         return False
 
 
+class _NoSeries:
+    """Refuses calls over the readings of a key, which can't stand under EXISTS: see
+    `tamis.query.scalars.scopes.SeriesCalls`.
+    """
+
+    def call(self, context: Context, node: exp.Expr, name: str) -> None:
+        """See the class."""
+        hint = "write it in the WHERE of the query, beside EXISTS"
+        context.error_once(f"{name} is not supported under EXISTS", node, hint)
+
+    def window(self, context: Context, node: exp.Expr) -> None:
+        """See the class."""
+        hint = "write it in the WHERE of the query, beside EXISTS"
+        context.error_once("window functions are not supported under EXISTS", node, hint)
+
+
 def existence_test(part: exp.Expr) -> tuple[exp.Expr, bool] | None:
     """The EXISTS or NO READING that a conjunct consists of, and True if it is negated; None for any other."""
     node, negated = unwrapped(part), False
@@ -257,7 +277,7 @@ def check_select(context: Context, select: exp.Expr, at: int) -> bool:
 
 def check_outputs(context: Context, select: exp.Select, inner: InnerScope) -> None:
     """Resolve the columns of the SELECT of an EXISTS, whose values don't count, to find mistakes in them."""
-    resolver = ExpressionResolver(context, inner)
+    resolver = ExpressionResolver(context, inner, series=_NoSeries())
     for item in select.expressions:
         expr = item.this if isinstance(item, exp.Alias) else item
         star = isinstance(expr, exp.Star) or (
@@ -274,7 +294,7 @@ def inner_conjuncts(
     None if a mistake was reported.
     """
     found = [conjunct for item in inner.items for conjunct in item.conjuncts]
-    resolver = ExpressionResolver(context, inner)
+    resolver = ExpressionResolver(context, inner, series=_NoSeries())
     complete = all(item.sources for item in inner.items)
     for clause, part in parts:
         if existence_test(part) is not None:
@@ -294,8 +314,8 @@ def inner_conjuncts(
     return tuple(found) if complete else None
 
 
-def _is_timed(context: Context, source: Source, at: int) -> bool:
-    """Tell if a source can stand under EXISTS; if not, that is reported."""
+def _is_timed(context: Context, source: Source, at: int, test: str) -> bool:
+    """Tell if a source can stand under EXISTS or NO READING; if not, that is reported."""
     stream = context.catalog.streams.get(source.stream)
     if source.aggregated is not None:
         hint = "read the stream itself under EXISTS"
@@ -303,8 +323,11 @@ def _is_timed(context: Context, source: Source, at: int) -> bool:
     elif stream is None:
         context.error("EXISTS over a table is not supported", at, "join the table in the FROM of the query")
     elif stream.base is not None:
+        called = "a window function" if window_functions(stream.watches) else "similar()"
         hint = f"read {stream.shown_name} itself under EXISTS"
-        context.error("EXISTS over a stream with similar() is not supported yet", at, hint)
+        if test == "NO READING":
+            hint = f"write FROM {stream.shown_name} WHERE NO READING FOR …, and {called} beside it after AND"
+        context.error(f"{test} over a subquery or stream with {called} is not supported yet", at, hint)
     elif source.window is not None:
         hint = "read the stream itself under EXISTS, and bound its times"
         context.error("EXISTS over windows is not supported", at, hint)

@@ -244,6 +244,13 @@ def _refuse_aggregates(context: Context, node: exp.Select, aggregates: Aggregate
     """
     rewritten = in_windows(context.text, context.select_tokens, context.catalog)
     hint = USE_WINDOWS if rewritten is None else f"write {rewritten}"
+    source, _ = aggregates.scope.sources[0]
+    if len(aggregates.scope.sources) == 1 and source.aggregated is not None:
+        name = aggregates.scope.items[0].alias
+        hint = (
+            f"put the subquery '{name}' into WITH {name} AS (…), if it is one, and write"
+            f" FROM TUMBLE({name}, window_end, INTERVAL '1' HOUR) and GROUP BY window_start"
+        )
     for key in _AGGREGATING:
         clause = node.args.get(key)
         if clause:

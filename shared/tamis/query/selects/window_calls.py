@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, columns, substitute
 from tamis.query.context import Context
-from tamis.query.functions import SIMILARITY_FUNCTIONS
+from tamis.query.functions import AGGREGATE_FUNCTIONS, SIMILARITY_FUNCTIONS
 from tamis.query.model import WINDOW_COLUMNS, StreamDef
 from tamis.query.names import suggest
 from tamis.query.scalars import operators
@@ -42,6 +42,10 @@ _FUNCTIONS: dict[str, Function] = {
     "stddev_samp": "stddev_samp",
     "stddev": "stddev_samp",
 }
+_OVER_GROUPS = (
+    "the rows of GROUP BY is not supported",
+    "leave it out; over a stream, window functions see single readings",
+)
 _TRUE = Literal(True, Type.BOOLEAN)
 
 
@@ -108,6 +112,9 @@ class WindowCalls:
         if _ignores_nulls(node):
             hint = "leave it out: a reading with NULL counts as a reading; or declare the column NOT NULL"
             context.error(f"{name} takes no IGNORE NULLS and RESPECT NULLS", node, hint)
+            return None
+        if _aggregates(context, function, inner):
+            context.error_once(f"{name} OVER {_OVER_GROUPS[0]}", node, _OVER_GROUPS[1])
             return None
         over = self._over(context, node)
         if over is None:
@@ -185,6 +192,9 @@ class WindowCalls:
             context.error(f"{name} OVER {what}", node, usage)
             return None
         time = resolver.resolve(order[0].this)
+        if isinstance(time, Column) and time.name in WINDOW_COLUMNS and self.tree.args.get("group"):
+            context.error_once(f"{name} OVER {_OVER_GROUPS[0]}", node, _OVER_GROUPS[1])
+            return None
         if any(source.aggregated is not None for source, _ in self.scope.sources):
             hint = (
                 "join the rows with earlier ones: m JOIN means n ON m.key = n.key AND n.window_end BETWEEN …"
@@ -329,6 +339,15 @@ def _series_calls(context: Context, node: exp.Expr) -> Iterator[str]:
             yield "OVER"
         elif called_name(call) in SIMILARITY_FUNCTIONS and called_name(call) not in context.catalog.functions:
             yield f"{called_name(call)}(…)"
+
+
+def _aggregates(context: Context, function: exp.Expr, own: exp.Expr) -> bool:
+    """Tell if the values of a window function have calls of aggregates. `own` is the call before OVER."""
+    return any(
+        called_name(one) in AGGREGATE_FUNCTIONS and called_name(one) not in context.catalog.functions
+        for one in function.find_all(exp.Anonymous)
+        if one is not own and not isinstance(one.parent, exp.Window)
+    )
 
 
 def _ignores_nulls(node: exp.Expr) -> bool:

@@ -286,6 +286,9 @@ def check_windows(context: Context, query: Query, offsets: Sequence[int], own: S
             what = (
                 "window_start and window_end can only be compared by = with the same column of another stream"
             )
+            if len(query.sources) == 1:
+                what = "a condition on window_start or window_end in WHERE is not supported"
+                hint = f"bound the event time of '{first.alias}', or leave the condition out"
             context.errors.append(SqlError(what, conjunct.position, hint))
     if len(context.errors) == before and len(joined) > 1:
         for source, offset in zip(query.sources, offsets, strict=True):

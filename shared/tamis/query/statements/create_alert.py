@@ -50,6 +50,8 @@ def _needs_every_tuple(query: Query) -> tuple[str, str] | None:
         return "DISTINCT has each row once already", f"{leave}, or leave DISTINCT out"
     if query.asof:
         return "the latest tuple of the joined stream is chosen among all of them", leave
+    if query.exists or query.absences:
+        return "EXISTS and NO READING already decide which tuples may be omitted", leave
     if len(query.sources) > 1:
         what = "this alert joins streams, and the bounds on their times decide which tuples may be omitted"
         return what, f"{leave}; with wider bounds on times, more is omitted"
