@@ -71,8 +71,9 @@ class Values:
         low, high = max(self.low, other.low), min(self.high, other.high)
         if only is not None:
             only = frozenset(one for one in only if _fits(one, low, high, prefix))
-            numbers = [float(one) for one in only if not isinstance(one, str | bool)]
-            low, high = max(low, min(numbers, default=low)), min(high, max(numbers, default=high))
+            numbers = [one for one in only if not isinstance(one, str | bool)]
+            if numbers:
+                low, high = max(low, _below(min(numbers))), min(high, _above(max(numbers)))
         return Values(low, high, only, prefix, self.null and other.null)
 
     def either(self, other: Values) -> Values:
@@ -105,10 +106,18 @@ def literal(expr: Literal) -> Values:
         return Values(only=frozenset([value]), prefix=value, null=False)
     if isinstance(value, bool):
         return Values(only=frozenset([value]), null=False)
-    low = high = float(value)
-    if low != value:  # a whole number that is no DOUBLE
-        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
-    return Values(low, high, frozenset([value]), null=False)
+    return Values(_below(value), _above(value), frozenset([value]), null=False)
+
+
+def _below(value: int | float) -> float:
+    """A DOUBLE that is not greater: a whole number beyond 2^53 may be no DOUBLE."""
+    nearest = float(value)
+    return nearest if nearest <= value else math.nextafter(nearest, -math.inf)
+
+
+def _above(value: int | float) -> float:
+    """A DOUBLE that is not less."""
+    return -_below(-value)
 
 
 def possible(expr: Expr, known: Mapping[Expr, Values]) -> Values:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -221,3 +222,41 @@ def test_functions_leave_their_own_results_as_they_are(function: str) -> None:
     first = evaluate(apply, {("", "s"): Vector.from_list(texts, Type.VARCHAR)}, len(texts))
     again = evaluate(apply, {("", "s"): first}, len(texts))
     assert (first.data == again.data).all()
+
+
+_WHOLE: tuple[tuple[str, Callable[[int, int], int]], ...] = (
+    ("n", lambda n, m: n),
+    ("-n", lambda n, m: -n),
+    ("n + 0", lambda n, m: n),
+    ("n - 1", lambda n, m: n - 1),
+    ("n + m", lambda n, m: n + m),
+    ("n - m", lambda n, m: n - m),
+    ("n * 1", lambda n, m: n),
+    ("abs(n)", lambda n, m: abs(n)),
+    ("greatest(n, m)", max),
+    ("least(n, m)", min),
+    ("coalesce(n, m)", lambda n, m: n),
+    ("CASE WHEN n > m THEN n ELSE m END", max),
+    ("n % 1000", lambda n, m: int(math.copysign(abs(n) % 1000, n))),
+)
+
+
+def test_whole_numbers_of_any_size_are_exact() -> None:
+    """Conditions that a tuple meets do not contradict each other, also with numbers that are no DOUBLEs."""
+    r = random.Random(SEED)
+    near = (2**53, -(2**53), 2**60, 2**62, -(2**62), 9007199254740993, 0)
+    stream = "CREATE STREAM s (k VARCHAR KEY, ts TIMESTAMP, n BIGINT{}, m BIGINT, WATERMARK FOR ts AS ts);"
+    for _ in range(300):
+        n, m = (r.choice(near) + r.randint(-3, 3) for _ in range(2))
+        where = []
+        for text, exactly in r.sample(_WHOLE, r.randint(1, 3)):
+            value = exactly(n, m)
+            if abs(value) < 2**63:
+                larger, smaller = value + r.randint(0, 2), value - r.randint(0, 2)
+                forms = (f"= {value}", f"IN ({value}, 7)", f"<= {larger}", f">= {smaller}", f"< {larger + 1}")
+                where.append(f"{text} {r.choice(forms)}")
+        check = r.choice(("", f" CHECK (n = {n})", f" CHECK (n IN ({n}, {n + 2}))", f" CHECK (n >= {n})"))
+        if where and max(abs(n), abs(m)) + 3 < 2**63:
+            sql = f"{stream.format(check)} CREATE ALERT q AS SELECT k FROM s WHERE {' AND '.join(where)};"
+            catalog = catalog_of(sql)
+            assert analyse(catalog.alerts["q"].query, catalog).contradiction is None, sql
