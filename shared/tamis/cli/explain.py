@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from typing import get_args
 
@@ -17,8 +17,9 @@ from tamis.planning.explain import estimated, explain, grown
 from tamis.planning.explanations.advice import advice
 from tamis.planning.explanations.explanation import Explanation
 from tamis.planning.explanations.measured import measured
-from tamis.planning.explanations.text import text
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain
+from tamis.planning.explanations.text import refused_change, text
+from tamis.planning.refused_changes import RefusedChange, refused_changes
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Statement
 from tamis.query.names import normalized_name
 from tamis.recordings.time_units import TimeUnit
 from tamis.recordings.typed import Recording
@@ -70,7 +71,10 @@ def command(
     --witness shows that an unbounded query is unbounded: for more and more tuples of its example, it prints
     the number of states that any evaluator must distinguish, and the number of entries that Tamis would keep.
 
-    The exit code is 0 if every query is accepted, 1 if one is refused, and 2 if the file is wrong.
+    A change of a stream or function is shown if a query would no longer be accepted with it.
+
+    The exit code is 0 if every query is accepted, 1 if a query or a change is refused, and 2 if the file is
+    wrong.
     """
     catalog, statements = statements_of(source)
     asked: dict[str, AlertDef | DerivedDef] = {}
@@ -87,18 +91,21 @@ def command(
     files = files_of(inputs, source, catalog)
     recordings = read_recordings(catalog, chosen, files, None, unit, complete=False) if files else {}
     found = [_explained(one, catalog, recordings) for one in chosen]
+    changes = _changes(statements, {one.name for one in chosen})
     if run_witness:
         found = [grown(catalog, *pair) for pair in zip(chosen, found, strict=True)]
     if as_json:
         document = {"queries": [one.document() for one in found]}
+        if changes:
+            document["changes"] = [one.document() for one in changes]
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
     else:
         click.echo(
-            "\n\n".join(text(one, verbose=verbose) for one in found)
+            "\n\n".join([*map(refused_change, changes), *(text(one, verbose=verbose) for one in found)])
             if found
             else "no query: nothing to explain"
         )
-    sys.exit(0 if all(one.accepted for one in found) else 1)
+    sys.exit(0 if all(one.accepted for one in found) and not changes else 1)
 
 
 def _explained(
@@ -122,6 +129,16 @@ def _explained(
         for source in found.streams
     )
     return replace(found, streams=tuple(sources))
+
+
+def _changes(statements: Iterable[Statement], queries: Set[str]) -> list[RefusedChange]:
+    """The changes that are refused because of these queries."""
+    found = []
+    for change in refused_changes(statements):
+        named = tuple(one for one in change.queries if one.name in queries)
+        if named:
+            found.append(replace(change, queries=named))
+    return found
 
 
 def _at_the_end(query: AlertDef | DerivedDef, catalog: Catalog) -> AlertDef | DerivedDef:

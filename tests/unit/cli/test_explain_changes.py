@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import orjson
 import pytest
 from click.testing import CliRunner
 
@@ -45,3 +46,31 @@ def test_conditions_of_queries_with_a_replaced_function_have_their_places_in_the
     assert code == 1
     assert "f(temp) > 50 (q.sql:7:11) is never true" in out
     assert "f(temp) > 20 (q.sql:4:57) is never true" in out
+
+
+def test_a_change_with_which_a_query_is_no_longer_accepted_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    narrower = STREAM + "ALTER STREAM air ALTER COLUMN temp SET CHECK (temp BETWEEN 0 AND 20);"
+    code, out = explained(narrower)
+    assert code == 1
+    assert out.startswith(
+        "ALTER STREAM air (q.sql:8:14): REFUSED alert hot would no longer be accepted: f(temp)"
+    )
+    assert "stream warm: accepted" in out and "stream warm would" not in out
+
+    # The same, although the end of the file has the domain of its beginning.
+    wide = "ALTER STREAM air ALTER COLUMN temp SET CHECK (temp BETWEEN 0 AND 100);"
+    code, out = explained(narrower + wide, "--json")
+    document = orjson.loads(out)
+    (change,) = document["changes"]
+    assert (code, change["where"], [one["name"] for one in change["queries"]]) == (1, "q.sql:8:14", ["hot"])
+    assert all(one["accepted"] for one in document["queries"])
+
+    # The alert was refused before, and warm alone reads what it needs.
+    assert "ALTER" not in explained(narrower, "--query", "warm")[1]
+    assert explained(STREAM + wide)[0] == 0
+    refused = "CREATE ALERT never AS SELECT k FROM air WHERE temp > 200;" + wide.replace("100", "90")
+    code, out = explained(STREAM + refused)
+    assert code == 1 and "alert never: REFUSED" in out and "ALTER" not in out

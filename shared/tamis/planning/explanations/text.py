@@ -13,6 +13,7 @@ from tamis.bounded.timeless.proof import Growth
 from tamis.durations import seconds
 from tamis.planning.explanations.explanation import Explanation, Measured, SourceExplanation
 from tamis.planning.join_bounds import TIME_BOUNDED
+from tamis.planning.refused_changes import RefusedChange
 from tamis.planning.watched_source import WatchedSource
 from tamis.query.model import Session, Window
 
@@ -40,6 +41,17 @@ def text(explained: Explanation, *, verbose: bool = False) -> str:
             if sentence not in _sentences(explained.reason):
                 lines += _wrapped(sentence, "    ")
     lines += _growth(explained.growth or ())
+    return "\n".join(lines)
+
+
+def refused_change(change: RefusedChange) -> str:
+    """A change that is refused, with the queries that would no longer be accepted, for people."""
+    lines = [f"{change.statement} ({change.position}): REFUSED"]
+    for query in change.queries:
+        what = f"{query.kind} {query.name} would no longer be accepted: {query.reason}"
+        lines += _wrapped(what, "  ")
+        for repair in query.repairs:
+            lines += _wrapped(f"it would be accepted with {repair}", "    ")
     return "\n".join(lines)
 
 
