@@ -185,11 +185,12 @@ def _sources_in_time(query: Query, catalog: Catalog) -> list[SourceExplanation]:
         filters = translated(one, query_inputs(one, catalog)).filters
         for source in one.sources:
             filter_ = bare(conjunction(filters[source.alias]))
-            why = (
-                "a table: it is read as it is"
-                if source.stream in catalog.tables
-                else "no omission: every tuple counts, however long ago it came"
-            )
+            if source.stream in catalog.tables:
+                why = "a table: it is read as it is"
+            elif any(other.aggregated is not None for other in one.sources):
+                why = "no omission: every tuple counts beside rows of aggregates"
+            else:
+                why = "no omission: every tuple counts, however long ago it came"
             sources.append(SourceExplanation.without_omission(source, filter_, why))
     return sources
 

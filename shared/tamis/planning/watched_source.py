@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tamis.durations import seconds
+from tamis.expressions.nodes import Type
 from tamis.query.model import Rate, StreamDef
 from tamis.query.patterns.watch_text import call_text, window_text
 from tamis.query.watches import NamedPattern, Watch, pattern_watches, window_functions
@@ -121,7 +122,9 @@ class WindowSource:
             return
         whole = "" if self.keys in (None, 1) else f", {self._bytes * (self.keys or 1):,} bytes for all keys"
         count = f"{self._readings:,} reading{'' if self._readings == 1 else 's'}"
-        yield f"an edge keeps at most the latest {count}{of} in {self._bytes:,} bytes{whole}"
+        texts = any(one.value.type is Type.VARCHAR for one in self.functions)
+        more = ", plus the texts of these readings" if texts else ""
+        yield f"an edge keeps at most the latest {count}{of} in {self._bytes:,} bytes{whole}{more}"
 
     @property
     def _readings(self) -> int | None:

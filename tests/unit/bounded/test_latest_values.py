@@ -113,6 +113,7 @@ def test_conditions_that_choose_go_to_the_edge_and_where_does_not() -> None:
 def test_a_missing_equality_of_keys_is_a_warning() -> None:
     found = explain(catalog("SELECT a.ts FROM a ASOF JOIN b ON a.ts >= b.ts"), "q")
     assert len(found.warnings) == 1 and "no condition equates keys of a and b" in found.warnings[0]
+    assert "each tuple of a joins the latest tuple of b, of any k" in found.warnings[0]
 
 
 def test_the_longest_wait_is_explained() -> None:

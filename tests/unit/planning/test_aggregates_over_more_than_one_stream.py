@@ -11,6 +11,7 @@ from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.planning.build import first_plan
+from tamis.planning.explain import explain
 from tamis.planning.standing_queries import judged
 from tamis.query.catalog import dependents
 from tamis.query.parse import catalog_of
@@ -159,3 +160,13 @@ def test_the_state_of_nested_queries_belongs_to_them() -> None:
 
 
 _MAXIMA = MEANS.format(by="temp") + " CREATE ALERT q AS SELECT temp FROM means;"
+
+
+def test_an_explanation_of_a_join_with_rows_of_aggregates_claims_no_unlimited_age() -> None:
+    select = (
+        "SELECT a.station FROM surface a JOIN means m ON a.station = m.station"
+        " AND a.ts BETWEEN m.window_end AND m.window_end + INTERVAL '60 s' WHERE a.temp > m.mean"
+    )
+    catalog = catalog_of(MEANS.format(by="station"), f"CREATE ALERT q AS {select}")
+    reasons = [one.reason for one in explain(catalog, "q").streams]
+    assert reasons[-1] == "no omission: every tuple counts beside rows of aggregates"

@@ -52,6 +52,27 @@ def test_a_range_is_bounded_by_the_rate() -> None:
     )
 
 
+def test_the_texts_that_an_edge_keeps_are_not_in_its_bytes() -> None:
+    found = text(f"SELECT room FROM air {WINDOW} QUALIFY lag(room) OVER w = 'a'", "rate = '1/s'")
+    assert "the latest 1 reading of each key in 57 bytes, plus the texts of these readings" in found
+
+
+def test_the_value_by_which_readings_are_higher_and_lower_is_named() -> None:
+    streams = STREAMS.format(options="rate = '1/s'")
+    other = streams.replace("STREAM air", "STREAM sea")
+    select = (
+        "SELECT a.room FROM air a JOIN sea s ON a.room = s.room AND ABS(a.ts - s.ts) <= INTERVAL '5' SECOND"
+        " WHERE a.x - lag(a.x) OVER (PARTITION BY a.room ORDER BY a.ts) > s.x + 1"
+    )
+    found = re.sub(
+        r"\s+", " ", shown(explain(catalog_of(streams + other, f"CREATE ALERT q AS {select}"), "q"))
+    )
+    assert (
+        "air as a: a tuple between two lower ones within 10 s is omitted" in found
+        and "readings are compared by the value lag(x) OVER (…) - x" in found
+    )
+
+
 def test_the_document_has_calls_and_bounds() -> None:
     select = f"SELECT room, x - lag(x) OVER w AS rise FROM air {WINDOW} QUALIFY rise > 5"
     catalog = catalog_of(STREAMS.format(options="rate = '1/s'"), f"CREATE ALERT q AS {select}")

@@ -56,9 +56,14 @@ def _warnings(query: Query, catalog: Catalog) -> Iterator[str]:
         )
         equal = " AND ".join(f"{a} = {b}" for a, b in zip(one, other, strict=True))
         every = likely[0][1]
+        which = (
+            f"the latest tuple of {second}, of any {every}"
+            if second in {join.alias for join in query.asof}
+            else f"the tuples of {second} of every {every}"
+        )
         yield (
-            f"no condition equates keys of {first} and {second}: each tuple of {first} joins the tuples of"
-            f" {second} of every {every}. If only those of the same {every} are meant, add AND {equal}"
+            f"no condition equates keys of {first} and {second}: each tuple of {first} joins {which}. If only"
+            f" those of the same {every} are meant, add AND {equal}"
         )
 
 

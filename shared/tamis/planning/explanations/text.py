@@ -82,6 +82,8 @@ def _source(source: SourceExplanation, elsewhere: Sequence[str], verbose: bool) 
             yield from _wrapped(f"{what}{'proof' if proved else 'certificate'}: {source.certificate}", "    ")
         if verbose:
             yield from _wrapped(f"value {source.value}", "    ")
+        elif source.watched is not None and not source.constant and source.sides is not None:
+            yield from _wrapped(f"readings are compared by the value {source.value}", "    ")
     if source.key:
         yield from _wrapped(f"for each {', '.join(source.key)}", "    ")
     if source.predicate is not None:
