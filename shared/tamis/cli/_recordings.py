@@ -75,8 +75,8 @@ def read_recordings(
     numbers; None: each stream's own. Watched streams have the columns of their watches. `complete`: each
     stream must have a recording.
 
-    Writes to standard error how many rows an edge would have refused, which times are implausible, and which
-    recordings no query reads.
+    Writes to standard error how many rows an edge would have refused, which times are implausible, which
+    columns files don't have, and which recordings no query reads.
     """
     readers: dict[str, str] = {}
     watched: dict[str, StreamDef] = {}
@@ -92,7 +92,7 @@ def read_recordings(
     recorded = {}
     for stream, paths in files.items():
         if stream in readers:
-            recorded[stream] = read_recording(catalog.streams[stream], paths, form, unit)
+            recorded[stream] = read_recording(catalog.streams[stream], paths, form, unit, absent_is_null=True)
             _warn(stream, recorded[stream])
     return {
         name: watched_recording(recorded[base], watched[name]) if name in watched else recorded[base]
@@ -125,8 +125,15 @@ def _check(
             )
 
 
+def warn_of_absent_columns(stream: str, recording: Recording) -> None:
+    """Warn of columns that files don't have, which are NULL."""
+    for text in recording.absent:
+        click.echo(f"warning: stream {stream}: {text}", err=True)
+
+
 def _warn(stream: str, recording: Recording) -> None:
-    """Warn of implausible times, and of rows that were left out."""
+    """Warn of implausible times, of columns that files don't have, and of rows that were left out."""
+    warn_of_absent_columns(stream, recording)
     for text in recording.implausible_times:
         hint = (
             ""

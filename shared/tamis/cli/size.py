@@ -8,7 +8,7 @@ from typing import TypeVar, get_args
 import click
 import orjson
 
-from tamis.cli._recordings import files_of
+from tamis.cli._recordings import files_of, warn_of_absent_columns
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
 from tamis.evaluation.watched_recording import watched_recording
@@ -126,8 +126,11 @@ def command(
     for name in files:
         _stream(name, catalog, f"--input {name}=")
     recordings = {
-        name: read_recording(catalog.streams[name], paths, form, unit) for name, paths in files.items()
+        name: read_recording(catalog.streams[name], paths, form, unit, absent_is_null=True)
+        for name, paths in files.items()
     }
+    for name, recording in recordings.items():
+        warn_of_absent_columns(name, recording)
 
     def load(stream: StreamDef) -> StreamLoad:
         name = stream.shown_name

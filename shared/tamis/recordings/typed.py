@@ -19,7 +19,7 @@ from tamis.recordings.late_readings import LateCause, late_cause
 from tamis.recordings.refusals import Refusal, refusals
 from tamis.recordings.rows import Rows
 from tamis.recordings.time_units import PER_SECOND, TimeUnit
-from tamis.recordings.values import Values, iso_text, values_of
+from tamis.recordings.values import Values, iso_text, nulls, values_of
 
 # The column by which the tuples of several streams without time are interleaved.
 ORDER = "_order"
@@ -49,6 +49,7 @@ class Recording:
     # In verification, the tuples for which rounding decides which pattern is similar.
     uncertain: Mask | None = None
     refusals: tuple[Refusal, ...] = ()  # the reasons why rows were refused
+    absent: tuple[str, ...] = ()  # descriptions of columns that a file doesn't have
 
     def __len__(self) -> int:
         return len(self.late)
@@ -72,17 +73,25 @@ class Recording:
 
 
 def read_recording(
-    stream: StreamDef, paths: Sequence[str], form: Format | None = None, unit: TimeUnit | None = None
+    stream: StreamDef,
+    paths: Sequence[str],
+    form: Format | None = None,
+    unit: TimeUnit | None = None,
+    *,
+    absent_is_null: bool = False,
 ) -> Recording:
     """Read the files of one stream, one after the other. `unit` is the unit of times that are numbers; None:
     the one that the stream declares, or microseconds.
+
+    `absent_is_null`: as at an edge, a column that a file doesn't have is NULL, if it may be NULL; KEY columns
+    must be there.
 
     Raises InputError for a missing column, or a value that isn't of its column's type. A row outside the
     domain, with a number that isn't finite, or with NULL in a NOT NULL column is left out, and the reasons
     are kept.
     """
     unit = unit or stream.time_unit or "us"
-    parts = [_read(stream, path, form, unit) for path in paths]
+    parts = [_read(stream, path, form, unit, absent_is_null) for path in paths]
     columns = {c.name: Vector.concat([part.columns[c.name] for part in parts]) for c in stream.columns}
     given = {
         name: _concat_given([part.given[name] for part in parts], columns[name]) for name in parts[0].given
@@ -106,12 +115,21 @@ def read_recording(
         tuple(one for part in parts for one in part.implausible_times),
         tuple(one for part in parts for one in part.late_causes),
         refusals=tuple(one for part in parts for one in part.refusals),
+        absent=tuple(one for part in parts for one in part.absent),
     )
 
 
-def _read(stream: StreamDef, path: str, form: Format | None, unit: TimeUnit) -> Recording:
+def _read(
+    stream: StreamDef, path: str, form: Format | None, unit: TimeUnit, absent_is_null: bool
+) -> Recording:
     rows = read_rows(path, form)
-    found = {column.name: values_of(rows, column.name, column.type, unit) for column in stream.columns}
+    absent = _absent(stream, rows) if absent_is_null else []
+    found = {
+        column.name: nulls(column.type, len(rows))
+        if column.name in absent
+        else values_of(rows, column.name, column.type, unit)
+        for column in stream.columns
+    }
     refused, reasons = refusals(stream, rows, found)
     keep = ~refused
     columns = {name: values.vector.take(keep) for name, values in found.items()}
@@ -133,7 +151,20 @@ def _read(stream: StreamDef, path: str, form: Format | None, unit: TimeUnit) -> 
         implausible_times,
         late_causes,
         refusals=reasons,
+        absent=tuple(
+            f"{rows.where} has no column {name}, which is NULL in its readings, as at an edge; it has "
+            + ", ".join(rows.names)
+            for name in absent
+        ),
     )
+
+
+def _absent(stream: StreamDef, rows: Rows) -> list[str]:
+    """The columns that the file lacks and that may be NULL. A file of JSON without objects lacks none."""
+    if not rows.names:
+        return []
+    optional = (c.name for c in stream.columns if not (c.key or c.not_null or c.name == stream.time))
+    return [name for name in optional if name not in rows.names]
 
 
 def _late_causes(

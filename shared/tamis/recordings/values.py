@@ -64,6 +64,12 @@ def values_of(rows: Rows, name: str, type_: Type, unit: TimeUnit = "us") -> Valu
     return Values(_vector(data, null), unusable)
 
 
+def nulls(type_: Type, rows: int) -> Values:
+    """A column of NULLs."""
+    given = pa.chunked_array([pa.nulls(rows, pa.string())]) if type_ is Type.TIMESTAMP else None
+    return Values(Vector.nulls(type_, rows), np.zeros(rows, np.bool_), given)
+
+
 def _of_json(rows: JsonRows, name: str, type_: Type, unit: TimeUnit) -> Values:
     """The values as an edge decodes them; but fractions of microseconds are errors."""
     values = rows.values(name)

@@ -228,3 +228,40 @@ def test_csv_quotes_only_what_it_must(tmp_path: Path) -> None:
     assert path.read_text() == 'a,b\nx,1.5\n"y,""z""",\n'
     write_table(pa.table({"a": ["x", None]}), str(path))
     assert path.read_text() == 'a\nx\n""\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("s.csv", "k,ts,w\na,1970-01-01T00:00:01Z,x\nb,1970-01-01T00:00:02Z,y\n"),
+        ("s.ndjson", '{"k": "a", "ts": 1000000, "w": "x"}\n{"k": "b", "ts": 2000000, "w": "y"}\n'),
+    ],
+)
+def test_columns_that_a_file_lacks_are_null_as_at_an_edge(tmp_path: Path, name: str, content: str) -> None:
+    path, full = tmp_path / name, tmp_path / "full.csv"
+    path.write_text(content)
+    full.write_text(f"{HEADER},at\na,3000000,1,1,1,true,z,1970-01-01T00:00:05Z\n")
+    timed = catalog_of(SQL.replace("ok BOOLEAN", "ok BOOLEAN, at TIMESTAMP")).streams["s"]
+    found = read_recording(timed, [str(path), str(full)], absent_is_null=True)
+    assert [values(found, c) for c in ("k", "x", "n", "b", "ok", "w", "at")] == [
+        ["a", "b", "a"],
+        [None, None, 1.0],
+        [None, None, 1],
+        [None, None, 1],
+        [None, None, True],
+        ["x", "y", "z"],
+        [None, None, 5_000_000],
+    ]
+    assert found.given["at"].to_pylist() == [None, None, "1970-01-01T00:00:05Z"]
+    assert len(found.absent) == 5 and found.refused == 0
+    assert (
+        found.absent[0]
+        == f"{path} has no column x, which is NULL in its readings, as at an edge; it has k, ts, w"
+    )
+
+
+@pytest.mark.parametrize(("header", "lacks"), [("ts,x,w", "k"), ("k,x,w", "ts"), ("k,ts,x", "w")])
+def test_keys_times_and_not_null_columns_can_not_be_absent(tmp_path: Path, header: str, lacks: str) -> None:
+    (tmp_path / "s.csv").write_text(f"{header}\n1,2,3\n")
+    with pytest.raises(InputError, match=f"no column {lacks}; it has {header.replace(',', ', ')}"):
+        read_recording(stream(), [str(tmp_path / "s.csv")], absent_is_null=True)
