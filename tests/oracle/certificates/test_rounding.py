@@ -88,7 +88,8 @@ def check(seed: int, keys: int) -> tuple[int, int, int, int]:
     assert verdict.missed == verdict.extra == 0, f"{told}\n{verdict}"
     if case.form.exact:
         rounded = sum(computed and not exact for computed, exact in known.values())
-        assert rounded <= verdict.at_threshold <= rounded + len(odd), f"{told}\n{verdict} {rounded} {odd}"
+        decided = rounded + sum(bool(exact) and not computed for computed, exact in known.values())
+        assert decided <= verdict.at_threshold <= decided + len(odd), f"{told}\n{verdict} {decided} {odd}"
     assert lost <= verdict.at_threshold, told
     both = sum(computed and bool(exact) for computed, exact in known.values())
     alone = sum(bool(exact) and not computed for computed, exact in known.values())
