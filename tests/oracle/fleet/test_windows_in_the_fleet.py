@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+from tests.oracle.evaluation.replay.verify_runs import drop_contradictory
 from tests.oracle.random_alerts import SECOND, START, _write
 from tests.oracle.random_cases import SEED, also_long, cases
 from tests.oracle.random_windowed_alerts import WindowedFile
@@ -54,6 +55,7 @@ def _loaded(seed: int, folder: Path) -> tuple[str, Catalog, dict[str, Recording]
         rows = [{**row, "ts": None if row["ts"] is None else row["ts"] + origin} for row in case.rows[name]]
         _write(rows, path, "ndjson", case._schema(iso=False))
         recordings[name] = read_recording(catalog.streams[name], [str(path)])
+    drop_contradictory(catalog, recordings)
     shards = {f"{name}:e/file": name for name in recordings}
     return case.sql, catalog, recordings, first_plan(catalog, shards=shards)
 
