@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import pkgutil
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +39,27 @@ def test_threads_may_share_a_cache_that_overflows_and_is_swept() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(read, range(0, 2_000, 50)))
+
+
+def test_a_sweep_is_safe_while_the_garbage_collector_lets_other_threads_in() -> None:
+    cache = IdentityCache[int]()
+    objects = [[number] for number in range(5_000)]
+
+    def collected(phase: str, _: dict[str, int]) -> None:
+        if phase == "start":
+            cache.one(objects[len(cache)], lambda: 0)
+
+    for one in objects[:2_000]:
+        cache.one(one, lambda: 0)
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(collected)
+    gc.set_threshold(50)
+    try:
+        cache.retain(objects[:500])
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(collected)
+    assert len(cache) < 1_000
 
 
 def test_results_of_objects_that_are_gone_are_removed() -> None:

@@ -73,7 +73,7 @@ class History:
 
         `make` is called once for each plan, because a plan of thousands of queries takes long to decode.
         """
-        for version, document in list(self._plans.items()):
+        for version, document in self._plans.copy().items():
             if version not in self._summaries:
                 self._summaries[version] = make(document)
         found = sorted(self._summaries.copy().items(), reverse=True)
