@@ -68,7 +68,9 @@ class IdentityCache(Generic[T]):
         kept = {*map(id, live), id(None)}
         # Other threads may add results meanwhile. `list(self._known.items())` makes a tuple a result, so that the
         # garbage collector may run in it and let another thread in; `copy` is not interrupted.
-        known = {key: found for key, found in self._known.copy().items() if kept.issuperset(map(id, found[0]))}
+        known = {
+            key: found for key, found in self._known.copy().items() if kept.issuperset(map(id, found[0]))
+        }
         self._known, self._next_sweep = known, max(_SMALL, 2 * len(known))
 
     def one(self, source: object, make: Callable[[], T]) -> T:
