@@ -66,8 +66,8 @@ class IdentityCache(Generic[T]):
         if len(self._known) < self._next_sweep:
             return
         kept = {*map(id, live), id(None)}
-        # Other threads may add results meanwhile. `list(self._known.items())` makes a tuple a result, so that the
-        # garbage collector may run in it and let another thread in; `copy` is not interrupted.
+        # Other threads may add results meanwhile. `list(self._known.items())` makes a tuple of each result,
+        # so that the garbage collector may run in it and let another thread in; `copy` is not interrupted.
         known = {
             key: found for key, found in self._known.copy().items() if kept.issuperset(map(id, found[0]))
         }

@@ -15,7 +15,7 @@ from tamis.messaging.records import Ack, Frontier
 from tamis.planning import verdict
 from tamis.planning.explain import explain
 from tamis.planning.incremental import Built, plan_for
-from tamis.planning.standing_queries import is_standing
+from tamis.planning.queries.standing_queries import is_standing
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Statement, StreamDef
 from tamis.query.parse import parse
 from tamis.sharing.selectivity import BoxUnion, StreamStatistics

@@ -16,7 +16,7 @@ from tamis.evaluation.standing.recording_runs import run_recordings
 from tamis.expressions.nodes import Column, Expr, Type, columns
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
-from tamis.planning.standing_queries import is_standing
+from tamis.planning.queries.standing_queries import is_standing
 from tamis.query.computed_columns import meaning
 from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef, Query
 from tamis.query.names import normalized_name

@@ -20,7 +20,7 @@ from tamis.evaluation.standing.recording_runs import run_recordings
 from tamis.plan.model import Definition
 from tamis.planning.build import first_plan
 from tamis.planning.explanations.measured import measured
-from tamis.planning.standing_queries import is_standing, judged
+from tamis.planning.queries.standing_queries import is_standing, judged
 from tamis.query.model import AlertDef, Catalog, Query
 from tamis.recordings.files import Format
 from tamis.recordings.implausible_times import date

@@ -27,9 +27,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tamis.plan.model import Plan
-from tamis.planning.definitions import definition_id
 from tamis.planning.derived_topics import DerivedNumber, may_serve_alerts
 from tamis.planning.incremental import Built, plan_for
+from tamis.planning.queries.definitions import definition_id
 from tamis.planning.topic_readers import Reader
 from tamis.query.model import AlertDef, Catalog
 from tamis.sharing.subscriptions import Subscription

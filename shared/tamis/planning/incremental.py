@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from tamis.identity_diff import Splice, identity_diff
 from tamis.plan.model import Definition, Plan, StandingQuery
 from tamis.planning.derived_topics import DerivedNumber, DerivedTopic, derived_sources, derived_topics
-from tamis.planning.former_definitions import former_columns
+from tamis.planning.queries.former_definitions import former_columns
 from tamis.planning.stream_plans import stream_plans
 from tamis.planning.topic_readers import (
     AssignedReader,

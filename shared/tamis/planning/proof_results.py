@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from tamis.bounded.application_time import classification
 from tamis.bounded.memory import Memory
-from tamis.planning import standing_queries, verdict
+from tamis.planning import verdict
 from tamis.planning.explain import explain
 from tamis.planning.explanations.explanation import Explanation
-from tamis.planning.standing_queries import Judged
+from tamis.planning.queries import standing_queries
+from tamis.planning.queries.standing_queries import Judged
 from tamis.planning.verdict import Verdict
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 

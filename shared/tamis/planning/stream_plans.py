@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from tamis.plan.model import FormerColumns, StreamPlan, TopicPlan
 from tamis.planning.derived_topics import DerivedTopic
-from tamis.planning.former_definitions import stream_columns
+from tamis.planning.queries.former_definitions import stream_columns
 from tamis.query.model import Catalog, StreamDef
 from tamis.query.watches import pattern_watches, window_functions
 from tamis.sharing.topic_assignment import Topic

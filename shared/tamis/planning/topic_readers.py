@@ -9,9 +9,9 @@ from typing import Protocol
 from tamis.expressions.nodes import Expr, conjunction, conjuncts
 from tamis.plan.model import Definition, StandingQuery
 from tamis.plan.omission import Omission, bare
-from tamis.planning.definitions import define, read_columns
-from tamis.planning.former_definitions import Former, former_catalog, former_domains
-from tamis.planning.standing_queries import is_standing, judged, standing_query
+from tamis.planning.queries.definitions import define, read_columns
+from tamis.planning.queries.former_definitions import Former, former_catalog, former_domains
+from tamis.planning.queries.standing_queries import is_standing, judged, standing_query
 from tamis.planning.verdict import Verdict, accepted
 from tamis.query.model import AlertDef, Catalog, StreamDef
 from tamis.sharing.entries import ReaderInput

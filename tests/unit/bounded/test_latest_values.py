@@ -5,7 +5,7 @@ from __future__ import annotations
 from tamis.bounded.memory import Memory
 from tamis.expressions.sql_text import to_sql
 from tamis.planning.explain import explain
-from tamis.planning.standing_queries import judged, layout
+from tamis.planning.queries.standing_queries import judged, layout
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of
 

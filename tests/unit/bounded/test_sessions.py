@@ -9,7 +9,7 @@ from tamis.bounded import sessions
 from tamis.planning.explain import explain
 from tamis.planning.explanations.explanation import Explanation
 from tamis.planning.explanations.text import text as shown
-from tamis.planning.standing_queries import layout
+from tamis.planning.queries.standing_queries import layout
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of
 

@@ -12,7 +12,7 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
-from tamis.planning.standing_queries import judged
+from tamis.planning.queries.standing_queries import judged
 from tamis.query.catalog import dependents
 from tamis.query.parse import catalog_of
 

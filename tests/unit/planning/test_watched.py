@@ -11,7 +11,7 @@ from tamis.planning.build import first_plan
 from tamis.planning.explain import estimated, explain, grown
 from tamis.planning.explanations.explanation import Explanation
 from tamis.planning.explanations.text import text as shown
-from tamis.planning.self_contained import self_contained
+from tamis.planning.queries.self_contained import self_contained
 from tamis.query.catalog import apply
 from tamis.query.model import AlertDef, Catalog, Explain
 from tamis.query.parse import catalog_of, parse

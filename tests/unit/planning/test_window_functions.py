@@ -11,7 +11,7 @@ from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
 from tamis.planning.explanations.text import text as shown
-from tamis.planning.self_contained import self_contained
+from tamis.planning.queries.self_contained import self_contained
 from tamis.query.parse import catalog_of
 from tamis.query.window_functions import Frame, WindowFunction
 from tamis.watching.key_history import KeyHistory, bytes_per_key

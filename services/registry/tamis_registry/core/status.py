@@ -8,7 +8,7 @@ from typing import Literal
 
 from tamis.identity_cache import IdentityCache
 from tamis.plan.model import Definition, Plan, StandingQuery
-from tamis.planning.definitions import definition_id
+from tamis.planning.queries.definitions import definition_id
 from tamis_registry.core.plan.retirement import still_needed, unproven
 from tamis_registry.core.shards.fleet_reports import FleetReports
 from tamis_registry.core.state.model import Retiring, Shard, State, Stored

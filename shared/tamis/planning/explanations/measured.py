@@ -13,7 +13,7 @@ from tamis.expressions.vectors import Mask
 from tamis.plan.late_calls import filters_before_calls
 from tamis.planning.build import first_plan
 from tamis.planning.explanations.explanation import Measured
-from tamis.planning.standing_queries import is_standing, judged
+from tamis.planning.queries.standing_queries import is_standing, judged
 from tamis.query.model import AlertDef, Catalog
 from tamis.recordings.typed import Recording
 

@@ -18,7 +18,7 @@ from tamis.query.model import Conjunct, DerivedDef, Source, StreamDef, TableDef
 from tamis.query.names import suggest
 from tamis.query.selects import windows
 from tamis.query.selects.aggregated_streams import aggregated_item
-from tamis.query.selects.asof import asof_clause
+from tamis.query.selects.joins.asof import asof_clause
 from tamis.query.selects.scope import FromItem, FromScope
 from tamis.query.selects.subqueries import ResolveQuery, subquery_in_from
 from tamis.query.syntax.cursor import LONGEST_NAME

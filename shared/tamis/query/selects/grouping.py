@@ -11,7 +11,7 @@ from tamis.expressions.nodes import Call, Column, Expr, columns
 from tamis.query.context import Context
 from tamis.query.model import Grouping, Output
 from tamis.query.scalars.resolution import ExpressionResolver
-from tamis.query.selects.aggregates import Aggregates
+from tamis.query.selects.calls.aggregates import Aggregates
 from tamis.query.selects.scope import FromScope
 from tamis.query.syntax.identifiers import name_of
 

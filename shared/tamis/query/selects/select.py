@@ -12,15 +12,15 @@ from tamis.query.other_systems.rewriting import in_windows
 from tamis.query.scalars.resolution import ExpressionResolver, operands
 from tamis.query.selects import windows
 from tamis.query.selects.aggregated_streams import nested, refused_in_asof_join
-from tamis.query.selects.aggregates import Aggregates
-from tamis.query.selects.asof import NO_ASOF, refused_beside_asof, resolve_asof
-from tamis.query.selects.existence import ExistenceTests
+from tamis.query.selects.calls.aggregates import Aggregates
+from tamis.query.selects.calls.watched_calls import WatchedCalls
 from tamis.query.selects.from_clause import Condition, resolve_from
 from tamis.query.selects.grouping import Grouped, resolve_grouping
+from tamis.query.selects.joins.asof import NO_ASOF, refused_beside_asof, resolve_asof
+from tamis.query.selects.joins.existence import ExistenceTests
 from tamis.query.selects.scope import FromScope, WithOutputs
 from tamis.query.selects.select_list import resolve_outputs
 from tamis.query.selects.subqueries import ResolveQuery, named_subqueries
-from tamis.query.selects.watched_calls import WatchedCalls
 from tamis.query.syntax.dialect import span
 from tamis.query.syntax.identifiers import name_of
 from tamis.query.unsupported import CLAUSES, DISTINCT_ON, DISTINCT_WINDOWS, USE_WINDOWS

@@ -21,7 +21,7 @@ import numpy as np
 from tamis.evaluation.time_bounds import UNBOUNDED, closure
 from tamis.messaging.records import Frontier
 from tamis.plan.model import Definition, StandingQuery
-from tamis.planning.definitions import definition_id
+from tamis.planning.queries.definitions import definition_id
 from tamis_registry.core.shards.fleet_reports import FleetReports
 from tamis_registry.core.state.model import State
 

@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 
 from tamis.messaging.schemas.tuple_schema import ValueSchema
 from tamis.messaging.topics import outside_topic, stream_topic
-from tamis.planning.definitions import definition_id
-from tamis.planning.former_definitions import Former
+from tamis.planning.queries.definitions import definition_id
+from tamis.planning.queries.former_definitions import Former
 from tamis.planning.topic_readers import Reader
 from tamis.query.model import (
     AlertDef,

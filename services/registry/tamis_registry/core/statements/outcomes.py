@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from tamis.errors import NotAcceptedError
 from tamis.messaging.topics import stream_topic
-from tamis.planning.definitions import definition_id
 from tamis.planning.incremental import Built
+from tamis.planning.queries.definitions import definition_id
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Redefine, Statement, TableDef
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.errors import UnboundedError

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tamis.errors import TamisError
-from tamis.planning.former_definitions import Former, former_catalog
+from tamis.planning.queries.former_definitions import Former, former_catalog
 from tamis.query.catalog import put
 from tamis.query.model import (
     AlertDef,

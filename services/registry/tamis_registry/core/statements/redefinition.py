@@ -13,8 +13,8 @@ from typing import Any
 
 from tamis.analysis.domains import domain_check
 from tamis.errors import SqlErrors, TamisError
-from tamis.planning.former_definitions import Former, stream_columns
-from tamis.planning.standing_queries import is_standing
+from tamis.planning.queries.former_definitions import Former, stream_columns
+from tamis.planning.queries.standing_queries import is_standing
 from tamis.query.catalog import dependents
 from tamis.query.model import (
     AlertDef,

@@ -21,9 +21,15 @@ from tamis.query.context import Context
 from tamis.query.model import Absence, Conjunct, Source
 from tamis.query.scalars.resolution import ExpressionResolver, operands
 from tamis.query.selects import from_clause
-from tamis.query.selects.anti_joins import is_anti_join, item_name, not_null_columns, null_test, unwrapped
+from tamis.query.selects.joins.anti_joins import (
+    is_anti_join,
+    item_name,
+    not_null_columns,
+    null_test,
+    unwrapped,
+)
+from tamis.query.selects.joins.silence import silence, silence_length
 from tamis.query.selects.scope import FromScope, with_free_names
-from tamis.query.selects.silence import silence, silence_length
 from tamis.query.selects.subqueries import ResolveQuery, named_subqueries
 from tamis.query.syntax.dialect import NoReading, span
 from tamis.query.syntax.identifiers import Name

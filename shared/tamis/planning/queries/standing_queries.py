@@ -16,7 +16,7 @@ from tamis.plan.model import GREATEST, Input, Kept, StandingQuery, sayable
 from tamis.plan.omission import Omission, bare
 from tamis.planning.candidate_filters import candidate_filters
 from tamis.planning.explain import explain
-from tamis.planning.self_contained import self_contained
+from tamis.planning.queries.self_contained import self_contained
 from tamis.query.computed_columns import meaning
 from tamis.query.model import (
     WINDOW_COLUMNS,

@@ -16,9 +16,9 @@ from tamis.expressions.nodes import Expr
 from tamis.query.context import Context
 from tamis.query.model import Source, StreamDef, watched_stream
 from tamis.query.patterns.watch_text import WatchText
+from tamis.query.selects.calls.similarity import Similarities
+from tamis.query.selects.calls.window_calls import WindowCalls
 from tamis.query.selects.scope import FromScope
-from tamis.query.selects.similarity import Similarities
-from tamis.query.selects.window_calls import WindowCalls
 from tamis.query.watches import AnyWatch
 
 

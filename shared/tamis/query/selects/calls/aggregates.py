@@ -18,7 +18,7 @@ from tamis.query.functions import (
     VALUES_AT_EXTREMES,
 )
 from tamis.query.model import WINDOW_COLUMNS, Aggregate, ColumnDef
-from tamis.query.selects import approximate
+from tamis.query.selects.calls import approximate
 from tamis.query.selects.scope import FromScope
 from tamis.query.unsupported import AGGREGATES_USAGE
 

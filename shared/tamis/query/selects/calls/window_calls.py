@@ -16,8 +16,8 @@ from tamis.query.scalars import operators
 from tamis.query.scalars.calls import called_name
 from tamis.query.scalars.reporting import checked
 from tamis.query.scalars.resolution import ExpressionResolver
-from tamis.query.selects.frames import frame_of, lag_rows
-from tamis.query.selects.raw_streams import raw_stream
+from tamis.query.selects.calls.frames import frame_of, lag_rows
+from tamis.query.selects.calls.raw_streams import raw_stream
 from tamis.query.selects.scope import FromScope
 from tamis.query.syntax.identifiers import name_of
 from tamis.query.unsupported import unsupported_window_function

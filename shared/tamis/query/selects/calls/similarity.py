@@ -15,7 +15,7 @@ from tamis.query.model import WINDOW_COLUMNS, StreamDef
 from tamis.query.names import suggest
 from tamis.query.scalars.calls import called_name
 from tamis.query.scalars.resolution import ExpressionResolver
-from tamis.query.selects.raw_streams import raw_stream
+from tamis.query.selects.calls.raw_streams import raw_stream
 from tamis.query.selects.scope import FromScope
 from tamis.query.watches import NamedPattern, Range, Watch
 from tamis.similarity.pattern import Pattern, epsilon_limit

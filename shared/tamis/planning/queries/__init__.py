@@ -1,0 +1,1 @@
+"""Queries of a plan: the form in which the joiner runs them."""
