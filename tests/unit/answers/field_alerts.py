@@ -8,9 +8,21 @@ meant. The outcome of an alert stands behind it, after `--| `:
 - `accepted, and told: …` with the warnings;
 - `refused: …` with the whole message.
 
-`python -m tests.unit.answers.field_alerts` writes all outcomes anew, and counts them. A recording has three
-keys and values at random within the CHECKs of the stream, which move slowly. Keys are the texts k1, k2 and k3
-or the numbers 1, 2 and 3.
+A line `--: ` before the outcome judges an alert that isn't simply accepted and right:
+
+- `--: mistake`: its author made a mistake, and the refusal or warning says how to mend it;
+- `--: by design`: it is refused for a true reason, such as memory that can't be bounded;
+- `--: needed help: …`: when it was first tried, it was refused although it is feasible, misunderstood, or the
+  message didn't lead to the mend; and why;
+- `--: needs help: …`: this is still so.
+
+`python -m tests.unit.answers.field_alerts [field …]` writes the outcomes of these fields (all of them by
+default) anew, and the counts of all fields to the README beside them.
+
+A recording has three keys and values at random within the CHECKs of the stream, which move slowly. Keys are
+the texts k1, k2 and k3 or the numbers 1, 2 and 3; of two KEY columns, the first has the keys 1, 1 and 2. The
+third key is silent for twelve readings, the second keeps its values for ten, and the first has one reading of
+which each column is NULL that may be. Columns whose names end with `_total` count up, and start again once.
 """
 
 from __future__ import annotations
@@ -19,10 +31,12 @@ import csv
 import math
 import random
 import re
+import sys
 import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -41,19 +55,48 @@ FIELDS = Path(__file__).resolve().parents[2] / "fixtures" / "sql" / "fields"
 _START = datetime(2026, 1, 5, 23, 50, tzinfo=UTC)
 _READINGS = 80  # of each key and stream
 _DEFAULT_RANGE = (0.0, 1000.0)
+_SILENT = range(30, 42)  # readings that the third key doesn't have
+_HELD = range(50, 60)  # readings in which the second key keeps its values
+_NULL = 20  # the reading of the first key with NULLs
+_RESET = 45  # the reading at which columns named …_total start again
+
+JUDGEMENTS = ("mistake", "by design", "needed help", "needs help")
 
 
-def fields() -> Iterator[tuple[str, str, list[tuple[str, str, str]]]]:
-    """Each field: its name, its streams, and its alerts as title, SQL and outcome."""
+@dataclass(frozen=True, slots=True)
+class FieldAlert:
+    """An alert of a field: its title, its SQL, how it is judged (or an empty text), and its outcome."""
+
+    title: str
+    sql: str
+    judgement: str
+    outcome: str
+
+    @property
+    def kind(self) -> str:
+        """`accepted`, `told` (accepted with a warning) or `refused`."""
+        if self.outcome.startswith("accepted"):
+            return "told" if "told: " in self.outcome else "accepted"
+        return "refused"
+
+    @property
+    def judged(self) -> str:
+        """One of JUDGEMENTS, or an empty text."""
+        return self.judgement.split(":")[0]
+
+
+def fields() -> Iterator[tuple[str, str, list[FieldAlert]]]:
+    """Each field: its name, its streams and its alerts."""
     for path in sorted(FIELDS.glob("*.sql")):
         streams, *blocks = re.split(r"^---- ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
         yield path.stem, streams, [_alert(block) for block in blocks]
 
 
-def _alert(block: str) -> tuple[str, str, str]:
+def _alert(block: str) -> FieldAlert:
     title, *lines = block.splitlines()
-    outcome = "\n".join(line[4:] for line in lines if line.startswith("--| "))
-    return title, "\n".join(line for line in lines if not line.startswith("--| ")) + "\n", outcome
+    marked = {mark: [line[4:] for line in lines if line.startswith(mark)] for mark in ("--: ", "--| ")}
+    sql = [line for line in lines if line[:4] not in marked]
+    return FieldAlert(title, "\n".join(sql) + "\n", "\n".join(marked["--: "]), "\n".join(marked["--| "]))
 
 
 def outcome_of(field: str, streams: str, sql: str, directory: Path) -> str:
@@ -87,7 +130,6 @@ def _recorded(field: str, catalog: Catalog, name: str, directory: Path) -> str:
     file = directory / f"{name}.csv"
     if file.exists():
         return str(file)
-    random_ = random.Random(zlib.crc32(f"{field} {name}".encode()))
     step = timedelta(seconds=1)
     if stream.rate is not None:
         step = timedelta(microseconds=stream.rate.per / stream.rate.count)
@@ -96,26 +138,36 @@ def _recorded(field: str, catalog: Catalog, name: str, directory: Path) -> str:
         writer.writerow([column.name for column in stream.columns])
         for at in range(_READINGS):
             for key in (1, 2, 3):
-                writer.writerow(_reading(stream, at, key, _START + at * step, random_))
+                if key != 3 or at not in _SILENT:
+                    writer.writerow(_reading(field, stream, at, key, _START + at * step))
     return str(file)
 
 
-def _reading(stream: StreamDef, at: int, key: int, time: datetime, random_: random.Random) -> list[Any]:
+def _reading(field: str, stream: StreamDef, at: int, key: int, time: datetime) -> list[Any]:
     row: list[Any] = []
+    keys = [column.name for column in stream.columns if column.key]
+    held = _HELD.start if key == 2 and at in _HELD else at
     for column in stream.columns:
+        name = f"{field} {stream.name} {column.name}"
         phase = zlib.crc32(f"{stream.name} {column.name}".encode()) % 7
         if column.name == stream.time:
             row.append((time + timedelta(milliseconds=key)).isoformat())
         elif column.key:
-            row.append(f"k{key}" if column.type is Type.VARCHAR else key)
+            number = (key + 1) // 2 if len(keys) > 1 and column.name == keys[0] else key
+            row.append(f"k{number}" if column.type is Type.VARCHAR else number)
+        elif column.name.endswith("_total"):
+            row.append(10 * key * (held if held < _RESET else held - _RESET))
+        elif key == 1 and at == _NULL and not column.not_null:
+            row.append(None)
         else:
-            row.append(_value(column, 0.5 + 0.5 * math.sin(phase + key + at / 6), random_))
+            noise = random.Random(zlib.crc32(f"{name} {key} {held}".encode())).random()
+            row.append(_value(column, 0.5 + 0.5 * math.sin(phase + key + held / 6), noise))
     return row
 
 
-def _value(column: ColumnDef, slow: float, random_: random.Random) -> Any:
+def _value(column: ColumnDef, slow: float, noise: float) -> Any:
     """A value of a column: within its CHECK, two thirds slow and one third noise."""
-    share = (2 * slow + random_.random()) / 3
+    share = (2 * slow + noise) / 3
     if column.type is Type.BOOLEAN:
         return share > 0.5
     if column.type is Type.VARCHAR:
@@ -134,25 +186,54 @@ def _texts(expr: Expr | None) -> set[str]:
     return {text for arg in getattr(expr, "args", ()) for text in _texts(arg)}
 
 
-def kind(outcome: str) -> str:
-    """`accepted`, `told` (accepted with a warning) or `refused`."""
-    if outcome.startswith("accepted"):
-        return "told" if "told: " in outcome else "accepted"
-    return "refused"
+def counts(alerts: list[FieldAlert]) -> list[int]:
+    """How many alerts there are, are right, are mistakes and are refused by design; needed, and need help."""
+    judged = Counter(alert.judged for alert in alerts)
+    right = judged[""] + judged["needed help"]
+    return [len(alerts), right, *(judged[one] for one in JUDGEMENTS)]
 
 
-def _write() -> None:
-    counted: Counter[str] = Counter()
+def readme() -> str:
+    """The page with the counts of all fields."""
+    rows = [(name.replace("_", " "), counts(alerts)) for name, _, alerts in fields()]
+    total = [sum(column) for column in zip(*(row for _, row in rows), strict=True)]
+    table = [f"| {name} | {' | '.join(map(str, row))} |" for name, row in [*rows, ("all", total)]]
+    return "\n".join([*_README, *table, ""])
+
+
+_README = (
+    "# Alerts of ten fields",
+    "",
+    "Alerts as engineers of ten fields would write them, each with its outcome. `python -m",
+    "tests.unit.answers.field_alerts` writes the outcomes and this page anew; its module says how to read",
+    "them.",
+    "",
+    "- **right**: accepted, means what its title says, and has the alarms of the plain join.",
+    "- **mistakes**: mistakes of their authors that a message or warning leads to mend.",
+    "- **by design**: refused for a true reason, such as memory that can't be bounded.",
+    "- **needed help**: when first tried, refused although feasible, misunderstood, or with an unclear",
+    "  message. They are right now.",
+    "- **need help**: this is still so.",
+    "",
+    "| field | alerts | right | mistakes | by design | needed help | need help |",
+    "|---|---|---|---|---|---|---|",
+)
+
+
+def _write(named: list[str]) -> None:
     for field, streams, alerts in fields():
+        if named and field not in named:
+            continue
         parts = [streams]
-        for title, sql, _ in alerts:
-            with tempfile.TemporaryDirectory() as directory:
-                outcome = outcome_of(field, streams, sql, Path(directory))
-            counted[kind(outcome)] += 1
-            parts.append(f"---- {title}\n{sql}" + "".join(f"--| {line}\n" for line in outcome.splitlines()))
+        with tempfile.TemporaryDirectory() as directory:
+            for alert in alerts:
+                outcome = outcome_of(field, streams, alert.sql, Path(directory))
+                notes = [f"--: {line}\n" for line in alert.judgement.splitlines()]
+                notes += [f"--| {line}\n" for line in outcome.splitlines()]
+                parts.append(f"---- {alert.title}\n{alert.sql}{''.join(notes)}")
         (FIELDS / f"{field}.sql").write_text("".join(parts), encoding="utf-8")
-    print(dict(counted))
+    (FIELDS / "README.md").write_text(readme(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    _write()
+    _write(sys.argv[1:])
