@@ -104,14 +104,14 @@ class Feeder:
         """Close the connection."""
         self._client.close()
 
-    def recordings(self, directory: Path) -> dict[str, Recording]:
+    def recordings(self, directory: Path, streams: str = STREAMS) -> dict[str, Recording]:
         """All posted readings by stream, as recordings read from files."""
-        catalog = catalog_of(STREAMS)
+        catalog = catalog_of(streams)
         read = {}
         for stream, rows in self.posted.items():
             path = directory / f"{stream}.csv"
             with path.open("w", newline="") as file:
-                writer = csv.DictWriter(file, list(rows[0]))
+                writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)))
                 writer.writeheader()
                 writer.writerows(rows)
             read[stream] = read_recording(catalog.streams[stream], [str(path)])

@@ -1,20 +1,21 @@
-"""Queries under load: they are created, replaced and dropped while readings arrive.
+"""Queries and streams under load: they are created, replaced, altered and dropped while readings arrive.
 
-One query has windows. Some readings are wrong, and the broker is away for a while.
+One query has windows. Some readings are wrong, the broker is away for a while, and the edge and the joiner
+are killed right after a stream is altered.
 """
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from confluent_kafka import Consumer
 from numpy.typing import NDArray
 from tests.e2e.fed_fleet import FedFleet, Times, judge, until
-from tests.e2e.feeder import SECOND, Feeder, close_alert, hot_alert, swell_alert
+from tests.e2e.feeder import SECOND, STREAMS, PatientFeeder, close_alert, hot_alert, swell_alert
 
 from tamis.messaging.topics import DEAD_LETTERS
 from tamis.settings import KafkaSettings
@@ -27,6 +28,21 @@ POISON = {
     b'{"station": "k1", "ts": 1000000, "temp": 99.0, "rh": 50.0}': "out_of_domain",
     b'{"station": "k1", "ts": 1000000, "temp": NaN, "rh": 50.0}': "nan",
 }
+
+# Without this statement, readings of -75 are dead letters.
+WIDER = "ALTER STREAM surface ADD COLUMN wet BOOLEAN, ALTER COLUMN temp SET CHECK (temp BETWEEN -90 AND 70);"
+
+
+class WideFeeder(PatientFeeder):
+    """A feeder whose surface temperatures are at times below the domain that the stream had first."""
+
+    wide = False
+
+    def _reading(self, stream: str, station: int) -> dict[str, Any]:
+        row = super()._reading(stream, station)
+        if self.wide and stream == "surface" and (self.second + station) % 9 == 0:
+            row |= {"temp": -75.0, "wet": False}
+        return row
 
 
 def dead_letters(bootstrap: str) -> dict[bytes, str]:
@@ -50,7 +66,7 @@ def dead_letters(bootstrap: str) -> dict[bytes, str]:
 @pytest.mark.timeout(900)  # several minutes where others want the cores too
 def test_queries_change_under_load_and_nothing_promised_is_missed(tmp_path: Path) -> None:
     fed = FedFleet(tmp_path / "fleet")
-    feeder = Feeder(seed=7)
+    feeder = WideFeeder(seed=7)
     try:
         feeder.url = fed.start(close_alert("warm", 9.0) + swell_alert("swell", 10.0) + hot_alert("hot", 1.0))
         feeder.until(60)
@@ -67,16 +83,27 @@ def test_queries_change_under_load_and_nothing_promised_is_missed(tmp_path: Path
         # No reading has come since: it is enough that each shard has taken up the plan.
         until(lambda: f"hot@{old}" not in fed.alert("hot")["retiring"])
         since = len(feeder.posted["air"])
-        feeder.until(180)
+        feeder.until(130)
+        fed.apply(WIDER)
+        for killed in ("edge", "joiner"):
+            fed.fleet.processes[killed].kill()
+            fed.fleet.processes[killed].start()
+            feeder.until(feeder.second + 5)
+        altered = fed.running("warm")
+        # No window and no partner of a reading below the former domain is from before the change.
+        feeder.until(max(altered.values()) // SECOND + 25)
+        feeder.wide = True
+        feeder.until(195)
+        until(lambda: fed.passed(170), 120)
         fed.fleet.broker.stop()
         gone = time.monotonic()
-        feeder.until(220, pause=AWAY_SECONDS / 40)
+        feeder.until(235, pause=AWAY_SECONDS / 40)
         assert time.monotonic() - gone >= AWAY_SECONDS
         fed.fleet.broker.start()
-        feeder.until(260)
-        until(lambda: fed.passed(235))
+        feeder.until(275)
+        until(lambda: fed.passed(250))
         fed.apply("DROP ALERT cool;")
-        feeder.until(300)
+        feeder.until(315)
         feeder.close(4_000)
         until(lambda: fed.passed(3_900), 90)
         alarms = fed.alarms()
@@ -87,11 +114,11 @@ def test_queries_change_under_load_and_nothing_promised_is_missed(tmp_path: Path
         codes = fed.fleet.stop()
     assert codes == dict.fromkeys(codes, 0)
     assert dead == POISON
-    recordings = feeder.recordings(tmp_path)
+    recordings = feeder.recordings(tmp_path, STREAMS + WIDER)
     # Added: everything from its activation on, until it was dropped.
-    last = 230 * SECOND
+    last = 245 * SECOND
     cool = judge(
-        close_alert("cool", 6.0),
+        WIDER + close_alert("cool", 6.0),
         "cool",
         recordings,
         alarms["cool"],
@@ -103,9 +130,9 @@ def test_queries_change_under_load_and_nothing_promised_is_missed(tmp_path: Path
     def both(a: Times, s: Times) -> NDArray[np.bool_]:
         return (a >= replaced["air"]) & (s >= replaced["surface"])
 
-    judge(close_alert("warm", 9.0), "warm", recordings, alarms["warm"], lambda a, s: ~both(a, s))
+    judge(WIDER + close_alert("warm", 9.0), "warm", recordings, alarms["warm"], lambda a, s: ~both(a, s))
     # Every alarm of the old definition is one of the new one's too: its threshold is lower.
-    new = judge(close_alert("warm", 5.0), "warm", recordings, alarms["warm"], both)
+    new = judge(WIDER + close_alert("warm", 5.0), "warm", recordings, alarms["warm"], both)
     assert new.extra == 0
 
     # Of one stream: each reading counts for one definition.
@@ -124,7 +151,7 @@ def test_queries_change_under_load_and_nothing_promised_is_missed(tmp_path: Path
 
     # With windows, from the beginning to the end: all of it.
     swell = judge(
-        swell_alert("swell", 10.0),
+        WIDER + swell_alert("swell", 10.0),
         "swell",
         recordings,
         alarms["swell"],
