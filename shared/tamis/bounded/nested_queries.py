@@ -1,4 +1,4 @@
-"""Memory of queries over rows of aggregates: the sum over all of their queries.
+"""Memory of queries over rows of other queries: the sum over all of their queries.
 
 A stream of aggregates declares nothing, so its limits follow from the query that makes its rows:
 
@@ -8,6 +8,8 @@ A stream of aggregates declares nothing, so its limits follow from the query tha
   combinations of values, or as it has tuples. If the rows show all columns of the group, these are the KEY,
   with this number of keys and one row of a key in a slide. Otherwise the rows of all groups together have
   this rate.
+
+The limits of the rows of a join by time are in `timed_joins`.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+from tamis.bounded import timed_joins
 from tamis.bounded.group_counts import Combinations, group_columns, tuples_in
 from tamis.bounded.memory import EMPTY, Memory
 from tamis.query.model import Catalog, Query, Rate, StreamDef
@@ -62,6 +65,8 @@ def _limited(stream: StreamDef, catalog: Catalog) -> StreamDef:
     """A stream of aggregates with the limits that follow from its query."""
     made = stream.aggregates
     assert made is not None
+    if made.timed_by is not None:
+        return timed_joins.limited(stream, made, catalog)
     query, known = made.last, catalog if made.nested is None else catalog_of(made, catalog)
     bases = [known.streams[one.stream] for one in query.sources if one.stream in known.streams]
     ahead = [one.max_ahead for one in bases]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
-from tamis.analysis.conjuncts import Analysis
-from tamis.bounded import nested_queries, sessions, windows
+from tamis.analysis.conjuncts import Analysis, analyse
+from tamis.bounded import nested_queries, sessions, timed_joins, windows
 from tamis.bounded.application_time import classification
 from tamis.bounded.application_time import verdict as application_time
 from tamis.bounded.application_time.static_relations import query_inputs
 from tamis.bounded.application_time.translate import translated
-from tamis.bounded.memory import Memory, sentences
+from tamis.bounded.memory import EMPTY, Memory, sentences
 from tamis.bounded.timeless.translate import translate
 from tamis.bounded.timeless.verdict import memory_verdict, proof_of
 from tamis.durations import seconds
@@ -215,8 +216,17 @@ def _nested(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> E
     assert query.nested is not None
     found = nested_queries.memory_verdict(query, catalog, _memory)
     allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
+    never = next((one for one in map(partial(_contradiction, catalog=catalog), query.queries) if one), None)
+    if never is not None:
+        what = f"{never}, so the query never has a row"
+        return Explanation(definition.name, kind, False, what, (), Memory("bounded", 0, "0", EMPTY, what))
     accepted = found.verdict == "bounded" or allowed
     in_order = "rows of aggregates come when their windows have ended, and are taken in order of event time"
+    if any(one.timed_by is not None for one in query.queries):
+        in_order = (
+            "tuples are joined when the watermarks have passed them by the bounds on their times; the row of a"
+            " window comes when all of its tuples are joined"
+        )
     sources: list[SourceExplanation] = []
     for source in _nested_sources(query, catalog):
         if source not in sources:
@@ -226,12 +236,19 @@ def _nested(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> E
     )
 
 
+def _contradiction(query: Query, catalog: Catalog) -> str | None:
+    """The reason why a join by time that is read in windows never has a row; None if it may have rows."""
+    return None if query.timed_by is None else analyse(query, catalog).contradiction
+
+
 def _memory(query: Query, catalog: Catalog) -> Memory:
     """The verdict on a nested query, or on one of its queries."""
     if query.nested is not None:
         return nested_queries.memory_verdict(query, catalog, _memory)
     if query.grouping is not None:
         return windows.memory_verdict(query, catalog)
+    if query.timed_by is not None:
+        return timed_joins.memory_verdict(query, catalog)
     return application_time.memory_verdict(query, catalog)
 
 
@@ -240,7 +257,7 @@ def _nested_sources(query: Query, catalog: Catalog) -> Iterator[SourceExplanatio
     nested = query.nested
     if nested is None:
         found = _windowed_sources if query.grouping is not None else _sources_in_time
-        yield from found(query, catalog)
+        yield from _joined_sources(query, catalog) if query.timed_by is not None else found(query, catalog)
         return
     for stream in nested.streams:
         if stream.aggregates is not None:
@@ -249,6 +266,15 @@ def _nested_sources(query: Query, catalog: Catalog) -> Iterator[SourceExplanatio
     for source in _nested_sources(nested.query, nested.catalog(catalog)):
         if source.stream not in names:
             yield source
+
+
+def _joined_sources(query: Query, catalog: Catalog) -> Iterator[SourceExplanation]:
+    """The streams of a join by time whose rows are read in windows."""
+    found = analyse(query, catalog)
+    why = "no omission: every combination counts for the aggregates of its windows"
+    for source in query.sources:
+        filter_ = bare(conjunction(found.filters[source.alias]))
+        yield SourceExplanation.without_omission(source, filter_, why)
 
 
 def _windowed_sources(query: Query, catalog: Catalog) -> tuple[SourceExplanation, ...]:

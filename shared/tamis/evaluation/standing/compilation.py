@@ -12,6 +12,7 @@ from tamis.evaluation.standing.contract import StandingEvaluator
 from tamis.evaluation.standing.distinct_rows import DistinctRows
 from tamis.evaluation.standing.latest_values.query import LatestValues
 from tamis.evaluation.standing.nested_query import NestedEvaluator
+from tamis.evaluation.standing.timed_join import TimedJoin
 from tamis.evaluation.standing.timeless.groups import Groups
 from tamis.evaluation.standing.timeless.rows import SelectProjectJoin
 from tamis.evaluation.standing.timeless.unions import Union
@@ -53,6 +54,8 @@ def compile_query(query: Query, catalog: Catalog) -> StandingEvaluator | None:
         return _timeless(query, catalog)
     if query.asof:
         return LatestValues(query, catalog)
+    if query.timed_by is not None:
+        return TimedJoin(query, catalog)
     if query.session is not None:
         return SessionGroups(query, catalog)
     if query.grouping is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -20,8 +20,11 @@ _LARGE_BATCH = 65_536
 
 
 def run_recordings(query: Query, catalog: Catalog, recordings: Mapping[str, Recording]) -> RecordedRun:
-    """All rows of a query that keeps synopses. `recordings` must be those of its streams."""
-    if query.nested is not None:
+    """All rows of a query that keeps synopses. `recordings` must be those of its streams.
+
+    A join by time has so many rows that those which a query reads in windows aren't all in memory at once.
+    """
+    if query.nested is not None and not any(one.timed_by for one in _inner(query.nested)):
         return _run_nested(query, query.nested, catalog, recordings)
     if query.windowed:
         (source,) = query.windowed
@@ -30,9 +33,14 @@ def run_recordings(query: Query, catalog: Catalog, recordings: Mapping[str, Reco
     assert standing is not None, "every query that keeps synopses is a standing query"
     if query.timeless:
         return run_timeless(standing, recordings)
-    if query.asof:
+    if query.asof or query.timed_by is not None or query.nested is not None:
         return run_in_application_time(standing, recordings, _LARGE_BATCH)
     return run_in_application_time(standing, recordings)
+
+
+def _inner(nested: NestedQuery) -> Iterator[Query]:
+    """The queries whose rows a query reads."""
+    yield from (stream.aggregates for stream in nested.streams if stream.aggregates is not None)
 
 
 def _run_nested(

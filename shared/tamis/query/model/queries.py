@@ -202,6 +202,9 @@ class Query:
     Only a join by time without windows has sources under EXISTS or NOT EXISTS, which aren't part of its rows.
     `exists`: the aliases of those under EXISTS. Their conjuncts are among those of the query. Those under NOT
     EXISTS are in `absences`, with conjuncts of their own.
+
+    A join by time whose rows another query reads in windows is `timed_by` one of its sources: the event time
+    of a row is that of this source's tuple.
     """
 
     sources: tuple[Source, ...]
@@ -217,6 +220,7 @@ class Query:
     nested: NestedQuery | None = None
     exists: tuple[str, ...] = ()
     absences: tuple[Absence, ...] = ()
+    timed_by: str | None = None
 
     @property
     def last(self) -> Query:

@@ -23,6 +23,7 @@ from tamis.query.model import (
     Source,
     StreamDef,
 )
+from tamis.query.selects.joined_streams import narrowed
 from tamis.query.selects.scope import FromItem, FromScope
 
 _MOMENT = Literal(1, Type.INTERVAL)
@@ -122,6 +123,8 @@ def nested(context: Context, query: Query, offsets: Sequence[int]) -> Query | No
         hint = "declare the stream with WATERMARK FOR"
         context.error("aggregates of windows can't be joined with streams without time yet", at, hint)
         return None
+    query = narrowed(query)
+    streams = {one.aggregated.name: one.aggregated for one in query.sources if one.aggregated is not None}
     watched = {one.name: one for stream in found for one in (stream.aggregates or query).watched}
     return Query(
         tuple(_sources(query)),

@@ -18,6 +18,7 @@ from tamis.query.model import Conjunct, DerivedDef, Source, StreamDef, TableDef
 from tamis.query.names import suggest
 from tamis.query.selects import windows
 from tamis.query.selects.aggregated_streams import aggregated_item
+from tamis.query.selects.joined_streams import joined_item
 from tamis.query.selects.joins.asof import asof_clause
 from tamis.query.selects.scope import FromItem, FromScope
 from tamis.query.selects.subqueries import ResolveQuery, subquery_in_from
@@ -204,9 +205,7 @@ def _windowed(context: Context, table: exp.Expr, item: FromItem, window: windows
         context.error(what, table, "join the table without a window")
         return FromItem(item.alias, item.stream, None)
     if len(item.sources) > 1:
-        what = f"windows need a single stream, and '{item.stream}' joins several"
-        context.error(what, table, "join the streams in this query, each in its windows")
-        return FromItem(item.alias, item.stream, None)
+        item = joined_item(context, table, item, window.time)
     if item.sources:
         (source,) = item.sources
         base = context.stream(source)

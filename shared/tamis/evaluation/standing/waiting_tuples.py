@@ -41,6 +41,14 @@ class WaitingTuples:
         self.add(times[~ready], [one.take(~ready) for one in columns])
         return times[ready], [one.take(ready) for one in columns]
 
+    def between(self, first: int, last: int) -> tuple[Ints, list[Vector]]:
+        """The tuples with times from `first` to `last`, in the order of arrival."""
+        times, columns = self._all()
+        inside = (times >= first) & (times <= last)
+        if inside.all():
+            return times, columns
+        return times[inside], [one.take(inside) for one in columns]
+
     def dumped(self) -> list[Any]:
         """All tuples as JSON."""
         times, columns = self._all()
