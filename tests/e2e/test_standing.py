@@ -83,6 +83,13 @@ QUERIES = {
         GROUP BY l.grade, window_end)
         SELECT grade, window_end, min(most) AS least, count(*) AS n
         FROM TUMBLE(grades, window_end, INTERVAL '{3 * WINDOW} MICROSECONDS') GROUP BY grade, window_end""",
+    # A join by time, in windows over the event time of one of its streams.
+    "paired": f"""WITH pairs AS (SELECT q.item, l.ts, q.v - l.level AS over
+        FROM quotes q JOIN levels l ON q.item = l.item
+        AND q.ts BETWEEN l.ts - INTERVAL '1' SECOND AND l.ts + INTERVAL '2' SECOND WHERE l.level > 3)
+        SELECT item, window_end, count(*) AS n, max(over) AS most, sum(over) AS total
+        FROM HOP(pairs, ts, INTERVAL '{WINDOW // 2} MICROSECONDS', INTERVAL '{WINDOW} MICROSECONDS')
+        WHERE over > 10 GROUP BY item, window_end HAVING count(*) > 3""",
     # Nothing bounds its times, and the keys its memory.
     "followed": """SELECT x.v, y.v AS before FROM quotes x, quotes y
         WHERE x.item = y.item AND x.ts > y.ts AND x.v > 98 AND y.v < 2 AND y.v >= 0""",
@@ -119,6 +126,11 @@ REFERENCE = QUERIES | {
         cut AS (SELECT *, first + (ts - first) // {WINDOW} * {WINDOW} AS window_start FROM runs)
         SELECT item, window_start, least(max(ts) + {GAP}, window_start + {WINDOW}) AS window_end,
         count(*) AS n, max(v) AS most, median(v) AS middle FROM cut GROUP BY item, window_start""",
+    "paired": f"""SELECT q.item, (l.ts // {WINDOW // 2} + ahead) * {WINDOW // 2} AS window_end,
+        count(*) AS n, max(q.v - l.level) AS most, sum(q.v - l.level) AS total
+        FROM quotes q, levels l, range(1, 3) later(ahead)
+        WHERE q.item = l.item AND q.ts BETWEEN l.ts - 1000000 AND l.ts + 2000000
+        AND l.level > 3 AND q.v - l.level > 10 GROUP BY ALL HAVING count(*) > 3""",
     "above": f"""WITH means AS (
         SELECT item, ts // {WINDOW} * {WINDOW} + {WINDOW} AS window_end, avg(v) AS mean
         FROM quotes WHERE item < 6 GROUP BY ALL)
@@ -260,7 +272,9 @@ batch: {{rows: 200}}
         joined = Scrape.of(fleet.telemetry["joiner"])
         bounds = joined.by("tamis_query_bound_tuples", "query")
         assert ALLOWED & bounds.keys() == set()
-        assert 0 < joined.by("tamis_query_state_tuples", "query")["levelled"] <= bounds["levelled"]
+        kept = joined.by("tamis_query_state_tuples", "query")
+        assert 0 < kept["levelled"] <= bounds["levelled"]
+        assert kept["paired"] <= bounds["paired"]
         # What queries keep is reported with the frontiers, one batch behind the alarms.
         deadline = time.monotonic() + SECONDS
         while not Scrape.of(fleet.telemetry["joiner"]).by("tamis_query_state_tuples", "query").get("stocked"):

@@ -1,22 +1,24 @@
-"""Memory of joins by time whose rows are read in windows, as a formula and, where enough is declared, a number.
+"""Memory of joins by time that are read in windows, as a formula and, where enough is declared, as a number.
 
-Let u(p,q) be the greatest t_p - t_q that the bounds on times imply, and A the source whose event time the rows
-have. A combination is decided when the watermark of each source p has passed t_A + u(p,A). The watermark of p is
-at most `delay(p) + max_stall(p)` behind the present, so the time that is decided is behind the present by at
+Let u(p,q) be the greatest t_p - t_q that the bounds on times imply, and A the source whose event time the
+rows have. A combination is decided when the watermark of each source p has passed t_A + u(p,A). The watermark
+of p is at most `delay(p) + max_stall(p)` behind the present. So what is decided is behind the present by at
 most
 
     D = max over sources p of ( delay(p) + max_stall(p) + u(p,A) ).
 
-A tuple of source S is kept while it may join a tuple of A that isn't decided, which is at most u(A,S) later. A
-tuple of S is at most `max_ahead(S)` ahead of the present. So the kept tuples of S have event times in a span of
+A tuple of source S is kept while it may join a tuple of A that isn't decided, which is at most u(A,S) later.
+A tuple of S is at most `max_ahead(S)` ahead of the present. So the kept tuples of S have event times in a
+span of
 
     X(S) = D + u(A,S) + max_ahead(S).
 
 The rows of the join are the tuples of the query that reads them, and have limits, too:
 
 - A row is known when it is decided. So its delay is the greatest delay(p) + u(p,A).
-- Rows of one key: each tuple of A joins at most as many tuples of S as there are in a span of u(S,A) + u(A,S),
-  of one key of S if conditions equate all KEY columns of S with columns of tuples that are already chosen.
+- Rows of one key: each tuple of A joins at most as many tuples of S as there are in a span of
+  u(S,A) + u(A,S), of one key of S if conditions equate all KEY columns of S with columns of tuples that are
+  already chosen.
 """
 
 from __future__ import annotations

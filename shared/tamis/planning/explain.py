@@ -224,8 +224,8 @@ def _nested(definition: AlertDef | DerivedDef, catalog: Catalog, kind: str) -> E
     in_order = "rows of aggregates come when their windows have ended, and are taken in order of event time"
     if any(one.timed_by is not None for one in query.queries):
         in_order = (
-            "tuples are joined when the watermarks have passed them by the bounds on their times; the row of a"
-            " window comes when all of its tuples are joined"
+            "tuples are joined when the watermarks have passed them by the bounds on their times; the row of"
+            " a window comes when all of its tuples are joined"
         )
     sources: list[SourceExplanation] = []
     for source in _nested_sources(query, catalog):

@@ -257,3 +257,53 @@ def test_queries_over_rows_of_aggregates(directory: Path, name: str) -> None:
     assert found[name]["alarms"] == found[name]["reference_alarms"] == len(_NESTED[name])
     code, out, _ = _run("explain", "nested.sql", "--query", name)
     assert "rows of aggregates come when their windows have ended" in " ".join(out.split())
+
+
+SURFACE = """station,ts,temp
+p,2024-01-01T00:00:02Z,30
+q,2024-01-01T00:00:58Z,15
+q,2024-01-01T00:01:02Z,30
+p,2024-01-01T00:01:02Z,0
+"""
+PAIRS = """
+CREATE STREAM surface (station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE,
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+  WITH (keys = 10, max_stall = '10 seconds', max_ahead = '0');
+CREATE STREAM pairs AS
+SELECT a.station, a.ts, s.ts AS at, a.temp - s.temp AS difference
+FROM air a JOIN surface s ON a.station = s.station
+  AND s.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts + INTERVAL '5' SECOND;
+CREATE ALERT often AS
+SELECT station, window_end, count(*) AS n, avg(difference) AS mean FROM TUMBLE(pairs, ts, INTERVAL '1' MINUTE)
+WHERE difference > 0 GROUP BY station, window_end;
+CREATE ALERT seldom AS
+SELECT window_end, count(*) AS n, max(ts) AS latest
+FROM HOP(pairs, at, INTERVAL '30' SECOND, INTERVAL '1' MINUTE) GROUP BY window_end HAVING count(*) < 3;
+"""
+_OF_PAIRS = {
+    "often": [
+        "p,2024-01-01T00:01:00Z,2,3.25",
+        "q,2024-01-01T00:01:00Z,1,5",
+        "q,2024-01-01T00:02:00Z,2,10.5",
+    ],
+    "seldom": ["2024-01-01T00:00:30Z,2,2024-01-01T00:00:03Z"],
+}
+
+
+@pytest.mark.parametrize("name", list(_OF_PAIRS))
+def test_aggregates_of_a_join(directory: Path, name: str) -> None:
+    air, _, _ = SQL.partition("CREATE STREAM warm")
+    (directory / "pairs.sql").write_text(air + PAIRS)
+    (directory / "surface.csv").write_text(SURFACE)
+    given = ("--input", "air=air.csv", "--input", "surface=surface.csv")
+    code, out, said = _run("run", "pairs.sql", "--query", name, *given)
+    assert (code, said) == (0, "")
+    assert out.splitlines()[1:] == _OF_PAIRS[name]
+    code, out, _ = _run("verify", "pairs.sql", *given, "--json")
+    found = {one["query"]: one for one in orjson.loads(out)}
+    assert code == 0
+    assert found[name]["alarms"] == found[name]["reference_alarms"] == len(_OF_PAIRS[name])
+    assert found[name]["missed"] == found[name]["extra"] == 0
+    code, out, _ = _run("explain", "pairs.sql", "--query", name)
+    assert "the row of a window comes when all of its tuples are joined" in " ".join(out.split())
+    assert "no omission: every combination counts for the aggregates of its windows" in " ".join(out.split())

@@ -1,4 +1,4 @@
-"""Plans and states of aggregates over windows with tables, and of queries over rows of aggregates."""
+"""Plans and states of aggregates over windows with tables, over joins, and over rows of aggregates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import pytest
 
 from tamis.errors import RefusedError
 from tamis.evaluation.standing.compilation import standing_evaluator
+from tamis.evaluation.standing.contract import CountsLate
 from tamis.expressions.nodes import Type
+from tamis.expressions.sql_text import to_sql
 from tamis.expressions.vectors import Vector
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
@@ -170,3 +172,81 @@ def test_an_explanation_of_a_join_with_rows_of_aggregates_claims_no_unlimited_ag
     catalog = catalog_of(MEANS.format(by="station"), f"CREATE ALERT q AS {select}")
     reasons = [one.reason for one in explain(catalog, "q").streams]
     assert reasons[-1] == "no omission: every tuple counts beside rows of aggregates"
+
+
+_PAIRS = (
+    "SELECT a.station, s.station AS other, a.ts, a.temp - s.temp AS d, a.temp FROM air a JOIN surface s"
+    " ON {on} AND s.ts BETWEEN a.ts - INTERVAL '1 s' AND a.ts + INTERVAL '2 s' WHERE s.temp > 0"
+)
+_BY_STATION = f"WITH p AS ({_PAIRS.format(on='a.station = s.station')})"
+
+
+@pytest.mark.parametrize(
+    ("on", "by", "partition", "bound"),
+    [
+        # 10 keys with one tuple a second: those of air in 1 + 2 s, and those of surface in 1 + 2 + 1 s. The
+        # panes of 13 s have ten groups each.
+        ("a.station = s.station", "station", ("station",), 10 * 4 + 10 * 5 + 2 * 10),
+        ("a.station = s.station", "other", ("station",), 10 * 4 + 10 * 5 + 2 * 10),
+        ("a.station = s.station", "station, other", ("station",), 10 * 4 + 10 * 5 + 2 * 10),
+        ("a.temp = s.temp", "station, other", (), 10 * 4 + 10 * 5 + 2 * 100),
+        # Each of the 100 tuples of a pane joins at most four of surface.
+        ("a.station = s.station", "d", (), 10 * 4 + 10 * 5 + 2 * 400),
+        ("a.temp = s.temp", "d", (), 10 * 4 + 10 * 5 + 2 * 4_000),
+    ],
+)
+def test_plans_of_joins_in_windows(on: str, by: str, partition: tuple[str, ...], bound: int) -> None:
+    catalog = catalog_of(
+        f"{MEANS.format(by='station')} CREATE ALERT q AS WITH p AS ({_PAIRS.format(on=on)})"
+        f" SELECT {by}, window_end, count(*) AS n FROM TUMBLE(p, ts, INTERVAL '10 s')"
+        f" WHERE temp < 40 AND d < 9 GROUP BY {by}, window_end;"
+    )
+    found = judged(catalog.alerts["q"], catalog)
+    assert found.memory.bound == bound
+    air, surface = found.layout.feeds
+    assert air.partition_key == surface.partition_key == partition
+    assert [str(to_sql(feed.filter)) for feed in (air, surface) if feed.filter is not None] == [
+        "temp < 40",
+        "temp > 0",
+    ]
+    assert standing_evaluator(found.sql, "q").streams == {"air", "surface"}
+
+
+def test_what_waits_for_a_join_is_kept_in_its_state() -> None:
+    sql = (
+        f"{MEANS.format(by='station')} CREATE ALERT q AS {_BY_STATION} SELECT station, window_end,"
+        " count(*) AS n FROM TUMBLE(p, ts, INTERVAL '10 s') GROUP BY station, window_end;"
+    )
+    query = standing_evaluator(sql, "q")
+    batch = {
+        "station": Vector.from_list(["p", "q"], Type.VARCHAR),
+        "ts": Vector.from_list([5_000_000, 5_000_001], Type.TIMESTAMP),
+        "temp": Vector.from_list([2.0, 4.0], Type.DOUBLE),
+    }
+    query.take("air", batch, 2)
+    query.take("surface", batch, 2)
+    again = standing_evaluator(sql, "q")
+    again.load(query.dump())
+    assert again.entries() == 4
+    # The tuples of air are decided when surface is two seconds later.
+    assert not len(again.advance("air", 10_000_000))
+    assert not len(again.advance("surface", 7_000_001))
+    assert again.entries() == 1 + 2 + 1
+    rows = again.advance("surface", 12_000_000)
+    assert rows.columns["station"].to_list() == ["p", "q"]
+    # They are late now.
+    again.take("air", batch, 2)
+    assert isinstance(again, CountsLate) and again.late == 2
+    with pytest.raises(RefusedError, match="another query"):
+        standing_evaluator(sql.replace("INTERVAL '2 s'", "INTERVAL '3 s'"), "q").load(query.dump())
+
+
+def test_a_join_in_windows_that_contradicts_itself_is_refused() -> None:
+    catalog = catalog_of(
+        f"{MEANS.format(by='station')} CREATE ALERT q AS {_BY_STATION}"
+        " SELECT window_end, count(*) AS n FROM TUMBLE(p, ts, INTERVAL '10 s') WHERE temp > 3 AND temp < 2"
+        " GROUP BY window_end;"
+    )
+    found = explain(catalog, "q")
+    assert not found.accepted
+    assert found.reason.endswith("so the query never has a row")

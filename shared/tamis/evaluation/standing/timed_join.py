@@ -1,10 +1,10 @@
 """Evaluator of a join by time whose rows another query reads in windows.
 
-The rows have the event time of one source, the first one. A combination is decided when no tuple that could
-join its tuple of the first source can come any more: each watermark has passed this tuple's time plus the
-longest time by which a tuple of that stream may follow it. So each tuple of the first source is joined once, in
-order of event time, with the tuples of the other sources that are kept. A combination is a row if all of its
-tuples came before it was decided, in whatever order.
+The rows have the event time of one source, called the first one here. A combination is decided when no tuple
+that could join its tuple of the first source can come any more: each watermark has passed this tuple's time
+plus the longest time by which a tuple of that stream may follow it. So each tuple of the first source is
+joined once, in order of event time, with the tuples of the other sources that are kept. A combination is a
+row if all of its tuples came before it was decided, in whatever order.
 
 The partners of a tuple are found as in `temporal_join`: with rows sorted by (key, time), they are one range,
 and this range decides all bounds on times.
@@ -23,8 +23,8 @@ from tamis.analysis.time_conditions import bounds_of
 from tamis.evaluation.kernels import expand, windows
 from tamis.evaluation.key_codes import KeyCodes
 from tamis.evaluation.standing.contract import Batch, Rows
-from tamis.evaluation.standing.waiting_tuples import WaitingTuples
 from tamis.evaluation.standing.state import pack_state, unpack_state
+from tamis.evaluation.standing.waiting_tuples import WaitingTuples
 from tamis.evaluation.standing.window_aggregates.row_joins import JoinStep, join_steps
 from tamis.evaluation.temporal_join import BLOCK, blocks
 from tamis.expressions.nodes import Expr, aliases, columns
@@ -104,9 +104,7 @@ class TimedJoin:
         """The combinations of tuples of the first source."""
         side = self._sides[self._first]
         order = np.argsort(times, kind="stable")
-        columns_ = {
-            (self._first, name): one.take(order) for name, one in zip(side.names, found, strict=True)
-        }
+        columns_ = {(self._first, name): one.take(order) for name, one in zip(side.names, found, strict=True)}
         yield from self._extended(_Found({self._first: times[order]}, columns_), self._steps)
 
     def _extended(self, found: _Found, steps: Sequence[JoinStep]) -> Iterator[_Found]:

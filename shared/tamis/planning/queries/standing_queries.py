@@ -156,7 +156,7 @@ def _nested_partition(query: Query, catalog: Catalog) -> list[tuple[dict[str, st
         for stream in nested.streams
         if stream.aggregates is not None
     }
-    found = []
+    found: list[tuple[dict[str, str], tuple[Column, ...]]] = []
     sources = {source.alias: source.stream for source in nested.query.sources}
     for group in _partition(nested.query, nested.catalog(catalog)):
         names: dict[str, set[str]] = {}
@@ -172,7 +172,10 @@ def _nested_partition(query: Query, catalog: Catalog) -> list[tuple[dict[str, st
             for raw, name in (below or {}).items():
                 names.setdefault(raw, set()).add(name)
         if complete and all(len(one) == 1 for one in names.values()):
-            found.append(({raw: one.pop() for raw, one in names.items()}, group))
+            columns_ = {raw: one.pop() for raw, one in names.items()}
+            # Two columns of rows may be one column below.
+            if all(columns_ != known for known, _ in found):
+                found.append((columns_, group))
     return found
 
 

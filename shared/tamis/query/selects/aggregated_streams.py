@@ -115,6 +115,10 @@ def nested(context: Context, query: Query, offsets: Sequence[int]) -> Query | No
     if any(streams[stream.name] != stream for stream in found):
         context.error("two subqueries with aggregates have the same name", at, "rename one of them")
         return None
+    if query.windowed and query.grouping is None:
+        hint = "write aggregates and GROUP BY window_end, or read it without windows"
+        context.error("windows over the rows of another query are supported only with aggregates", at, hint)
+        return None
     if query.session is not None:
         hint = "write TUMBLE or HOP, or SESSION over the stream itself"
         context.error("SESSION over rows of aggregates is not supported yet", at, hint)

@@ -1,8 +1,8 @@
 """Joins in windows: the rows of a join by time, as the tuples of a stream.
 
-In `TUMBLE(pairs, ts, …)`, `pairs` is a derived stream or a subquery that joins streams. The column `ts` must be
-the event time of one of these streams. It is the event time of the rows, so that a row is in the windows of the
-tuple of this stream.
+In `TUMBLE(pairs, ts, …)`, `pairs` is a derived stream or a subquery that joins streams. The column `ts` must
+be the event time of one of these streams. It is the event time of the rows, so that a row is in the windows
+of the tuple of this stream.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def joined_item(context: Context, table: exp.Expr, item: FromItem, time: exp.Exp
         return broken
     unbounded = _unbounded(item, times)
     if unbounded is not None:
-        later, earlier = (f"{alias}.{times[alias]}" for alias in unbounded)
+        prefix = len(f"{item.alias}.")
+        later, earlier = (f"{alias[prefix:]}.{times[alias]}" for alias in unbounded)
         what = f"the join '{item.stream}' has no bound on the time from {earlier} to {later}"
         hint = (
             "bound the times of all of its streams on both sides, such as"
@@ -59,7 +60,7 @@ def _streams_with_time(context: Context, table: exp.Expr, item: FromItem) -> boo
             hint = "join the streams themselves"
         elif stream is None:
             what = f"windows over a join with a table are not supported, as in '{item.stream}'"
-            hint = f"join the table with the windows: FROM TUMBLE({item.stream}, …) w JOIN {source.stream} t ON …"
+            hint = f"join the table with the windows: FROM TUMBLE({item.stream}, …) JOIN {source.stream} ON …"
         elif stream.time is None:
             what = f"windows need event time, and stream '{stream.name}' has no WATERMARK"
             hint = "add WATERMARK FOR column AS column - INTERVAL '5' SECOND to its CREATE STREAM"
@@ -150,10 +151,7 @@ def narrowed(query: Query) -> Query:
         own = [one for one in left if _on_rows(one.expr, source.alias)]
         left = [one for one in left if one not in own]
         meaning = {output.name: output.expr for output in join.select}
-        moved = tuple(
-            Conjunct(substitute(one.expr, lambda c, by=meaning: by[c.name]), one.text, one.position)
-            for one in own
-        )
+        moved = tuple(Conjunct(_below(one.expr, meaning), one.text, one.position) for one in own)
         read = {*_read(replace(query, conjuncts=tuple(left)), source.alias), stream.time}
         inner = replace(
             join,
@@ -163,6 +161,11 @@ def narrowed(query: Query) -> Query:
         kept = tuple(column for column in stream.columns if column.name in read)
         sources.append(replace(source, aggregated=replace(stream, columns=kept, aggregates=inner)))
     return replace(query, sources=tuple(sources), conjuncts=tuple(left))
+
+
+def _below(expr: Expr, meaning: Mapping[str, Expr]) -> Expr:
+    """An expression over the rows of a join as one over the tuples that it joins."""
+    return substitute(expr, lambda column: meaning[column.name])
 
 
 def _on_rows(expr: Expr, alias: str) -> bool:

@@ -66,7 +66,8 @@ def in_windows(rows: str, time: str, slide: int, size: int, condition: str = "")
 @dataclass
 class Run:
     """The rows of a random run, and its input: the tuples of each stream, and the watermark of its stream
-    when each of them came. `clocks`: the time that a query in application time had reached then.
+    when each of them came. `clocks`: the time that a query in application time, or a join in windows, had
+    reached then.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -76,11 +77,19 @@ class Run:
     late: int = 0
 
 
-def play(r: random.Random, catalog: Catalog, *, rate: bool, slides: Sequence[tuple[str, int]] = ()) -> Run:
+def play(
+    r: random.Random,
+    catalog: Catalog,
+    *,
+    rate: bool,
+    slides: Sequence[tuple[str, int]] = (),
+    follows: Sequence[tuple[str, int]] = (),
+) -> Run:
     """Run the alert q of a catalogue over random tuples. The entries never exceed its bound.
 
     `slides` has what a query in application time reads: a stream, and the slide of the windows whose rows it
-    reads, or 0 for the tuples themselves.
+    reads, or 0 for the tuples themselves. `follows` has what a join in windows reads: a stream, and how much
+    later its tuples may be than those whose event time the rows have.
     """
     alert = catalog.alerts["q"]
     memory = explain(catalog, "q").memory
@@ -98,7 +107,9 @@ def play(r: random.Random, catalog: Catalog, *, rate: bool, slides: Sequence[tup
                 continue
             run.tuples[name] += batch
             run.marks[name] += [mark[name]] * len(batch)
-            clock = min((_reached(mark[of], slide) for of, slide in slides), default=-_END)
+            reached = [_reached(mark[of], slide) for of, slide in slides]
+            reached += [mark[of] - later for of, later in follows]
+            clock = min(reached, default=-_END)
             run.clocks[name] += [clock] * len(batch)
             run.rows += listed(query.take(name, _columns(catalog, name, batch), len(batch)))
         if r.random() < 0.9:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from tamis.evaluation.dictionary_encoding import DictionaryEncoder
 from tamis.evaluation.standing.latest_values.kernels import latest
-from tamis.evaluation.standing.waiting_tuples import WaitingTuples
 from tamis.evaluation.standing.row_store import Store
+from tamis.evaluation.standing.waiting_tuples import WaitingTuples
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 

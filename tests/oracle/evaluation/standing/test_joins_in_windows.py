@@ -1,0 +1,116 @@
+"""Aggregates over joins by time in windows: two and three streams, and windows of each kind.
+
+The rows are DuckDB's. A combination counts if all of its tuples came before its time was decided.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+from tests.oracle.evaluation.standing.interleaved_runs import (
+    catalog_with,
+    comparable,
+    declared,
+    expected,
+    in_windows,
+    play,
+)
+from tests.oracle.random_cases import SEED, cases
+
+_AGGREGATES = (
+    *("count(*)", "avg(d)", "sum(m)", "max(d)", "min(m)", "count(d)", "count(DISTINCT m)"),
+    *("sum(m + 1) FILTER (WHERE d > 0)", "bool_or(d > 1)", "median(m)"),
+)
+_SELECT = "{time}.ts, a.k, b.n AS m, a.x - b.x AS d, a.n AS n"
+
+
+@dataclass(frozen=True)
+class _Case:
+    """Statements and the alert for Tamis, SQL for DuckDB, and how much later the tuples of each stream may be
+    than those whose event time the rows have.
+    """
+
+    statements: str
+    alert: str
+    reference: str
+    follows: Sequence[tuple[str, int]]
+
+
+def _case(r: random.Random) -> _Case:
+    """A join of two or three sources, in windows over the event time of one of them."""
+    streams = {"a": r.choice("sst"), "b": r.choice("stt")}
+    ranges = {"b": _range(r)}
+    if r.random() < 0.3:
+        streams["c"], ranges["c"] = r.choice("st"), _range(r)
+    time = r.choice(list(streams))
+    keys = {alias: r.random() < 0.8 for alias in ranges}
+    conditions = [f"a.k = {alias}.k" for alias, keyed in keys.items() if keyed]
+    conditions += r.sample(["a.x > b.x", "a.n > 0", "b.n <> 2", "a.n = b.n"], r.choice((0, 0, 1, 2)))
+    tamis = [f"{one}.ts BETWEEN {_after(lo)} AND {_after(hi)}" for one, (lo, hi) in ranges.items()]
+    duckdb_ = [f"{one}.ts BETWEEN a.ts + {lo} AND a.ts + {hi}" for one, (lo, hi) in ranges.items()]
+    decided = [f"{time}.ts >= {alias}.clock" for alias in streams]
+    read = (
+        f"SELECT {_SELECT.format(time=time)} FROM {', '.join(f'{s} {a}' for a, s in streams.items())} WHERE "
+    )
+    pairs = read + " AND ".join((*conditions, *tamis))
+    reference = read + " AND ".join((*conditions, *duckdb_, *decided))
+    by = r.choice(("window_end", "k, window_end", "k, window_end", "n, window_start", "k, m, window_end"))
+    shown = ", ".join(
+        f"{one} AS c{i}" for i, one in enumerate((by.split(", ")[-1], *r.sample(_AGGREGATES, 2)))
+    )
+    tail = r.choice(("", " WHERE d > 0", " WHERE n > 0 AND m IS NOT NULL")) + f" GROUP BY {by}"
+    tail += r.choice(("", " HAVING count(*) > 1"))
+    slide = r.choice((1, 3, 5, 20))
+    size = slide * r.choice((1, 1, 2, 3))
+    call = f"HOP(p, ts, INTERVAL '{slide} us', INTERVAL '{size} us')"
+    if slide == size:
+        call = f"TUMBLE(p, ts, INTERVAL '{size} us')"
+    shown = f"{', '.join(by.split(', ')[:-1])}{', ' if ',' in by else ''}{shown}"
+    named = r.random() < 0.5
+    return _Case(
+        f"CREATE STREAM p AS {pairs};" if named else "",
+        f"{'' if named else f'WITH p AS ({pairs}) '}SELECT {shown} FROM {call}{tail}",
+        f"SELECT {shown} FROM {in_windows(f'({reference})', 'ts', slide, size)}{tail}",
+        [(stream, _later(ranges, alias, time)) for alias, stream in streams.items()],
+    )
+
+
+def _range(r: random.Random) -> tuple[int, int]:
+    """The least and the greatest time of a source after that of `a`."""
+    lo, hi = sorted((r.randint(-12, 8), r.randint(-8, 12)))
+    return lo, hi
+
+
+def _after(distance: int) -> str:
+    sign = "-" if distance < 0 else "+"
+    return f"a.ts {sign} INTERVAL '{abs(distance)} us'"
+
+
+def _later(ranges: Mapping[str, tuple[int, int]], one: str, other: str) -> int:
+    """How much later a tuple of one source may be than one of the other."""
+    if one == other:
+        return 0
+    return ranges.get(one, (0, 0))[1] - ranges.get(other, (0, 0))[0]
+
+
+def test_the_rows_are_those_of_duckdb(tmp_path: Path) -> None:
+    reference = duckdb.connect(":memory:")
+    productive = late = 0
+    tried = cases(0.0025)
+    for case in range(tried):
+        r = random.Random(SEED * 1_000_003 + case)
+        delays = r.choice((0, 1, 4, 12)), r.choice((0, 1, 4, 12))
+        statements = declared(tmp_path, delays, rate=(rate := r.random() < 0.5))
+        asked = _case(r)
+        catalog = catalog_with(f"{statements} {asked.statements}", asked.alert)
+        run = play(r, catalog, rate=rate, follows=asked.follows)
+        found = expected(reference, tmp_path, run, asked.reference)
+        assert comparable(run.rows) == comparable(found), (case, asked, run)
+        productive += bool(run.rows)
+        late += run.late > 0
+    assert productive > tried // 4
+    assert late > 0
