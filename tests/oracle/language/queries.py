@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -20,7 +21,7 @@ class RandomQuery:
 
     `promise`: the rows are those of DuckDB; or some of them are, as omission promises; or as `within` does.
     `slots`: of each tuple of a row, by its alias in alarms: the column of DuckDB with its number, and its
-    stream. `steady`, `apart`: see `RandomReadings`.
+    stream. `streams`: those that it reads. `steady`, `apart`: see `RandomReadings`.
     """
 
     seed: int
@@ -59,6 +60,7 @@ class RandomQuery:
         options = f" WITH ({', '.join(self._options)})" if self._options else ""
         subqueries = f"WITH {', '.join(self._from.withs)} " if self._from.withs else ""
         self.sql = "\n".join([*self._from.statements, f"CREATE ALERT q{options} AS {subqueries}{alert};"])
+        self.streams = sorted(set(re.findall(r"(?:FROM|JOIN|,) ([stu])\b", self.duck)))
         self.steady |= " OVER " in self.sql
         self.apart |= "RANGE" in self.sql
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -53,21 +53,22 @@ class _Declared:
 
 
 class RandomReadings:
-    """Readings of all streams. `steady`: the readings of a key come through one shard. `apart`: no two
+    """Readings of some streams. `steady`: the readings of a key come through one shard. `apart`: no two
     readings of a key have the same time.
     """
 
-    def __init__(self, r: random.Random, *, steady: bool, apart: bool) -> None:
+    def __init__(self, r: random.Random, streams: Sequence[str], *, steady: bool, apart: bool) -> None:
         self.random, self.steady, self.apart = r, steady, apart
         self.ticks = r.choice((16, 30, 50))
         rate = r.random() < 0.75
         self.declared = {
-            name: _Declared(r.choice((0, 1, 4)), r.choice((4, 12, 40)), rate) for name in STREAMS
+            name: _Declared(r.choice((0, 1, 4)), r.choice((4, 12, 40)), rate) for name in streams
         }
-        self.shards = [shard for name in STREAMS for shard in self._shards(name)]
+        self.shards = [shard for name in streams for shard in self._shards(name)]
 
-    def statements(self, table: Path) -> str:
-        """CREATE STREAM of all streams, and CREATE TABLE of r, whose file is `table`."""
+    @property
+    def statements(self) -> str:
+        """CREATE STREAM of all streams."""
         made = []
         for name, one in self.declared.items():
             options = [f"max_stall = '{one.stall * TICK} us'", "max_ahead = '0'"]
@@ -80,9 +81,6 @@ class RandomReadings:
                 " ok BOOLEAN, w VARCHAR,"
                 f" WATERMARK FOR ts AS ts - INTERVAL '{one.delay * TICK} us') WITH ({', '.join(options)});"
             )
-        made.append(
-            f"CREATE TABLE r (key VARCHAR, region VARCHAR, low INT, factor DOUBLE) WITH (path = '{table}');"
-        )
         return "\n".join(made)
 
     @cached_property
@@ -90,7 +88,7 @@ class RandomReadings:
         """All rows of each stream, shard by shard."""
         return {
             name: [row for shard in self.shards if shard.stream == name for row in shard.rows]
-            for name in STREAMS
+            for name in self.declared
         }
 
     @staticmethod

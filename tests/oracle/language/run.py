@@ -63,8 +63,8 @@ def play(seed: int, table: Path) -> Played | Refused:
     """Plan one query, and run it in the fleet."""
     query = RandomQuery(seed)
     r = random.Random(seed + 1)
-    readings = RandomReadings(r, steady=query.steady, apart=query.apart)
-    sql = f"{readings.statements(table)}\n{FUNCTIONS}\n{query.sql}"
+    readings = RandomReadings(r, query.streams, steady=query.steady, apart=query.apart)
+    sql = f"{readings.statements}\n{_used(query.sql, table)}\n{query.sql}"
     try:
         catalog = catalog_of(sql)
         plan = first_plan(catalog, shards={one.name: one.stream for one in readings.shards})
@@ -75,6 +75,15 @@ def play(seed: int, table: Path) -> Played | Refused:
     definition = next((one for one in plan.definitions if one.alert == "q"), None)
     bound = explain(catalog, "q").memory.bound
     return Played(query, readings, sql, definition, bound, list(fleet.alarms.values()), fleet.most)
+
+
+def _used(sql: str, table: Path) -> str:
+    """The statements of the functions and the table that a query uses."""
+    found = FUNCTIONS if re.search(r"(heat|twice)\(", sql) else ""
+    if " JOIN r " in sql:
+        columns = "key VARCHAR, region VARCHAR, low INT, factor DOUBLE"
+        found += f"CREATE TABLE r ({columns}) WITH (path = '{table}');"
+    return found
 
 
 def run(seed: int, reference: Reference, table: Path) -> Outcome:
