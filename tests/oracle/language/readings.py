@@ -62,7 +62,7 @@ class RandomReadings:
         self.ticks = r.choice((16, 30, 50))
         rate = r.random() < 0.75
         self.declared = {
-            name: _Declared(r.choice((0, 1, 4)), r.choice((4, 12, 40)), rate) for name in streams
+            name: _Declared(r.choice((0, 1, 4)), r.choice((4, 4, 8, 20)), rate) for name in streams
         }
         self.shards = [shard for name in streams for shard in self._shards(name)]
 

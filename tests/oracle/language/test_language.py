@@ -64,7 +64,7 @@ def _hold(seeds: Iterable[int], table: Path) -> Counter[str]:
         seen["fewer alarms"] += 0 < outcome.alarms < outcome.rows
         if outcome.bound:
             seen["bounded by a number"] += 1
-            seen["near the bound"] += outcome.most > 0.5 * outcome.bound
+            seen["near the bound"] += outcome.most > 0.25 * outcome.bound
     count = seen["queries"]
     print(f"{count} queries, {seen['refused']} refused")
     print(*(f"{share / count:7.2%} {why}" for why, share in refused.most_common()), sep="\n")
