@@ -15,7 +15,8 @@ span of
 
 The rows of the join are the tuples of the query that reads them, and have limits, too:
 
-- A row is known when it is decided. So its delay is the greatest delay(p) + u(p,A).
+- A row is taken when it is decided, and what is decided is the watermark of that query. So for that query no
+  row waits, and none is late or ahead: delay, max_stall and max_ahead are 0.
 - Rows of one key: each tuple of A joins at most as many tuples of S as there are in a span of
   u(S,A) + u(A,S), of one key of S if conditions equate all KEY columns of S with columns of tuples that are
   already chosen.
@@ -99,14 +100,7 @@ class _Shown:
 def limited(stream: StreamDef, query: Query, catalog: Catalog) -> StreamDef:
     """The stream of the rows of a join, with the limits that follow from the join."""
     found = analyse(query, catalog)
-    upper, first = found.closure.upper, str(query.timed_by)
-    streams = [found.streams[alias] for alias in found.aliases]
-    lags = replace(
-        stream,
-        delay=max(0, *(found.streams[one].delay + upper[one, first] for one in found.aliases)),
-        max_stall=max(one.max_stall for one in streams),
-        max_ahead=found.streams[first].max_ahead,
-    )
+    lags = replace(stream, delay=0, max_stall=0, max_ahead=0)
     shown = _shown(stream, query, found)
     rate = _rate(query, found, shown.known)
     if rate is None or shown.keys is None:

@@ -245,6 +245,8 @@ def _memory(query: Query, catalog: Catalog) -> Memory:
     """The verdict on a nested query, or on one of its queries."""
     if query.nested is not None:
         return nested_queries.memory_verdict(query, catalog, _memory)
+    if query.session is not None:
+        return sessions.memory_verdict(query, catalog)
     if query.grouping is not None:
         return windows.memory_verdict(query, catalog)
     if query.timed_by is not None:

@@ -119,7 +119,7 @@ def nested(context: Context, query: Query, offsets: Sequence[int]) -> Query | No
         hint = "write aggregates and GROUP BY window_end, or read it without windows"
         context.error("windows over the rows of another query are supported only with aggregates", at, hint)
         return None
-    if query.session is not None:
+    if query.session is not None and any(one.aggregates and not one.aggregates.timed_by for one in found):
         hint = "write TUMBLE or HOP, or SESSION over the stream itself"
         context.error("SESSION over rows of aggregates is not supported yet", at, hint)
         return None

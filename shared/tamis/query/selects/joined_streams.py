@@ -15,7 +15,15 @@ from sqlglot import exp
 from tamis.expressions.nodes import Column, Expr, columns, conjuncts, substitute
 from tamis.query.context import Context
 from tamis.query.linear_times import difference_limits
-from tamis.query.model import WINDOW_COLUMNS, ColumnDef, Conjunct, Output, Query, Source, StreamDef
+from tamis.query.model import (
+    WINDOW_COLUMNS,
+    ColumnDef,
+    Conjunct,
+    Output,
+    Query,
+    Source,
+    StreamDef,
+)
 from tamis.query.selects.scope import FromItem
 from tamis.query.syntax.identifiers import name_of
 
@@ -37,16 +45,9 @@ def joined_item(context: Context, table: exp.Expr, item: FromItem, time: exp.Exp
         what = f"'{name.text}' isn't the event time of a stream that '{item.stream}' joins"
         context.error(what, name.offset, hint)
         return broken
-    unbounded = _unbounded(item, times)
-    if unbounded is not None:
-        prefix = len(f"{item.alias}.")
-        later, earlier = (f"{alias[prefix:]}.{times[alias]}" for alias in unbounded)
-        what = f"the join '{item.stream}' has no bound on the time from {earlier} to {later}"
-        hint = (
-            "bound the times of all of its streams on both sides, such as"
-            f" {later} BETWEEN {earlier} - INTERVAL '1' MINUTE AND {earlier} + INTERVAL '1' MINUTE"
-        )
-        context.error(what, table, hint)
+    if not bounded_times(
+        context, item.conjuncts, times, table, what=f"the join '{item.stream}'", prefix=item.alias
+    ):
         return broken
     return _stream(context, item, meant, name.text)
 
@@ -77,10 +78,36 @@ def _times(context: Context, item: FromItem) -> dict[str, str]:
     return {alias: stream.time for alias, stream in found if stream is not None and stream.time is not None}
 
 
-def _unbounded(item: FromItem, times: Mapping[str, str]) -> tuple[str, str] | None:
+def bounded_times(
+    context: Context,
+    own: Iterable[Conjunct],
+    times: Mapping[str, str],
+    at: exp.Expr | int,
+    *,
+    what: str,
+    prefix: str = "",
+) -> bool:
+    """Report a join in which the conjuncts don't bound all times against each other; True if they do.
+
+    Messages call the join `what`, and leave `prefix` and a dot out in front of its aliases.
+    """
+    unbounded = _unbounded(own, times)
+    if unbounded is None:
+        return True
+    begin = len(f"{prefix}.") if prefix else 0
+    later, earlier = (f"{alias[begin:]}.{times[alias]}" for alias in unbounded)
+    hint = (
+        "bound the times of all of its streams on both sides, such as"
+        f" {later} BETWEEN {earlier} - INTERVAL '1' MINUTE AND {earlier} + INTERVAL '1' MINUTE"
+    )
+    context.error(f"{what} has no bound on the time from {earlier} to {later}", at, hint)
+    return False
+
+
+def _unbounded(own: Iterable[Conjunct], times: Mapping[str, str]) -> tuple[str, str] | None:
     """Two sources of which the first may be any time later than the second; None if there are none."""
     follows: dict[str, set[str]] = {alias: {alias} for alias in times}  # by alias, those it is bounded by
-    for part in (part for conjunct in item.conjuncts for part in conjuncts(conjunct.expr)):
+    for part in (part for conjunct in own for part in conjuncts(conjunct.expr)):
         found = difference_limits(part, times)
         if found is not None and found.hi is not None:
             follows[found.left].add(found.right)
@@ -110,7 +137,7 @@ def _stream(context: Context, item: FromItem, time: Column, name: str) -> FromIt
         timed_by=time.alias[prefix:],
     )
     named = item.stream in context.catalog.derived and item.stream not in context.subqueries
-    columns_ = tuple(_column(output, streams) for output in select)
+    columns_ = tuple(row_column(output, streams) for output in select)
     # No stream has a name in parentheses, so that a subquery may have the name of a stream.
     stream = StreamDef(item.stream if named else f"({item.stream})", columns_, name, 0, aggregates=query)
     shown = {
@@ -121,7 +148,7 @@ def _stream(context: Context, item: FromItem, time: Column, name: str) -> FromIt
     return FromItem(item.alias, item.stream, shown, (source,), inlined=True)
 
 
-def _column(output: Output, streams: Mapping[str, StreamDef | None]) -> ColumnDef:
+def row_column(output: Output, streams: Mapping[str, StreamDef | None]) -> ColumnDef:
     """A column of the rows. A column of a stream has its domain, and is KEY if it is KEY there."""
     expr = output.expr
     stream = streams.get(expr.alias) if isinstance(expr, Column) else None

@@ -18,6 +18,7 @@ from tamis.query.selects.from_clause import Condition, resolve_from
 from tamis.query.selects.grouping import Grouped, resolve_grouping
 from tamis.query.selects.joins.asof import NO_ASOF, refused_beside_asof, resolve_asof
 from tamis.query.selects.joins.existence import ExistenceTests
+from tamis.query.selects.joins_in_windows import with_joined_streams
 from tamis.query.selects.scope import FromScope, WithOutputs
 from tamis.query.selects.select_list import resolve_outputs
 from tamis.query.selects.subqueries import ResolveQuery, named_subqueries
@@ -129,8 +130,10 @@ def _resolved(
         absences=tuple(tests.hidden.absences),
     )
     inlined = sum(len(item.conjuncts) for item in scope.items)
-    valid = windows.check_windows(context, query, offsets, conjuncts[inlined:])
-    return nested(context, query, offsets) if valid else None
+    joins = with_joined_streams(context, query, offsets)
+    if joins is None or not windows.check_windows(context, *joins, conjuncts[inlined:]):
+        return None
+    return nested(context, *joins)
 
 
 def _check_clauses(context: Context, node: exp.Select, offset: int) -> bool:

@@ -6,6 +6,7 @@ The rows are DuckDB's. A combination counts if all of its tuples came before its
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,25 +59,63 @@ def _case(r: random.Random) -> _Case:
     )
     pairs = read + " AND ".join((*conditions, *tamis))
     reference = read + " AND ".join((*conditions, *duckdb_, *decided))
+    table = r.random() < 0.2
     by = r.choice(("window_end", "k, window_end", "k, window_end", "n, window_start", "k, m, window_end"))
+    by = f"region, {by}" if table else by
     shown = ", ".join(
         f"{one} AS c{i}" for i, one in enumerate((by.split(", ")[-1], *r.sample(_AGGREGATES, 2)))
     )
-    tail = r.choice(("", " WHERE d > 0", " WHERE n > 0 AND m IS NOT NULL")) + f" GROUP BY {by}"
+    tail = r.choice(("", " AND d > 0", " AND n > 0 AND m IS NOT NULL")) + f" GROUP BY {by}"
     tail += r.choice(("", " HAVING count(*) > 1"))
     slide = r.choice((1, 3, 5, 20))
     size = slide * r.choice((1, 1, 2, 3))
-    call = f"HOP(p, ts, INTERVAL '{slide} us', INTERVAL '{size} us')"
-    if slide == size:
-        call = f"TUMBLE(p, ts, INTERVAL '{size} us')"
     shown = f"{', '.join(by.split(', ')[:-1])}{', ' if ',' in by else ''}{shown}"
+    rows = in_windows(f"({reference})", "ts", slide, size)
+    area = ", d area WHERE k = area.key" if table else " WHERE TRUE"
+    follows = [(stream, _later(ranges, alias, time)) for alias, stream in streams.items()]
+    asked = f"SELECT {shown} FROM {rows}{area}{tail}"
+    if r.random() < 0.3:
+        # The windows stand on one side of the join.
+        sides = (_call(s, slide, size) if alias == time else s for alias, s in streams.items())
+        sources = ", ".join(f"{side} {alias}" for side, alias in zip(sides, streams, strict=True))
+        joins = " AND ".join((*conditions, *tamis))
+        direct = _direct(f"SELECT {shown} FROM {sources}{area} AND {joins}{tail}")
+        return _Case("", direct, asked, follows)
+    call = _call("p", slide, size)
+    if r.random() < 0.2:
+        shown, tail, area = (
+            f"k, window_end, {r.choice(_AGGREGATES)} AS c",
+            f"{tail[: tail.index(' GROUP')]}",
+            "",
+        )
+        pairs, reference = (f"SELECT * FROM ({one}) p WHERE TRUE{tail}" for one in (pairs, reference))
+        call, tail = f"SESSION(p, ts, INTERVAL '{size} us')", " GROUP BY k, window_start, window_end"
+        asked = f"SELECT {shown} FROM {_sessions(reference, size)}{tail}"
     named = r.random() < 0.5
-    return _Case(
-        f"CREATE STREAM p AS {pairs};" if named else "",
-        f"{'' if named else f'WITH p AS ({pairs}) '}SELECT {shown} FROM {call}{tail}",
-        f"SELECT {shown} FROM {in_windows(f'({reference})', 'ts', slide, size)}{tail}",
-        [(stream, _later(ranges, alias, time)) for alias, stream in streams.items()],
-    )
+    asking = f"SELECT {shown} FROM {call} p{area}{tail}"
+    if named:
+        return _Case(f"CREATE STREAM p AS {pairs};", asking, asked, follows)
+    return _Case("", f"WITH p AS ({pairs}) {asking}", asked, follows)
+
+
+def _sessions(rows: str, gap: int) -> str:
+    """SQL of rows in the sessions of their keys."""
+    before = f"SELECT *, ts - lag(ts) OVER (PARTITION BY k ORDER BY ts) > {gap} AS apart FROM ({rows})"
+    runs = f"SELECT *, count(*) FILTER (WHERE apart) OVER (PARTITION BY k ORDER BY ts) AS run FROM ({before})"
+    ends = "min(ts) OVER (PARTITION BY k, run) AS window_start"
+    return f"(SELECT *, {ends}, max(ts) OVER (PARTITION BY k, run) + {gap} AS window_end FROM ({runs}))"
+
+
+def _call(stream: str, slide: int, size: int) -> str:
+    if slide == size:
+        return f"TUMBLE({stream}, ts, INTERVAL '{size} us')"
+    return f"HOP({stream}, ts, INTERVAL '{slide} us', INTERVAL '{size} us')"
+
+
+def _direct(sql: str) -> str:
+    """The query over the columns of the joined streams."""
+    meant = {"k": "a.k", "m": "b.n", "d": "(a.x - b.x)", "n": "a.n"}
+    return re.sub(r"(?<![.\w])[kmdn](?![.\w(])(?! area)", lambda found: meant[found.group()], sql)
 
 
 def _range(r: random.Random) -> tuple[int, int]:
