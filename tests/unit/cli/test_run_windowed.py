@@ -279,6 +279,14 @@ WHERE difference > 0 GROUP BY station, window_end;
 CREATE ALERT seldom AS
 SELECT window_end, count(*) AS n, max(ts) AS latest
 FROM HOP(pairs, at, INTERVAL '30' SECOND, INTERVAL '1' MINUTE) GROUP BY window_end HAVING count(*) < 3;
+CREATE ALERT aside AS
+SELECT s.station, window_end, count(*) AS n, max(s.temp * 2) AS double, max(a.temp * 2) AS own
+FROM TUMBLE(air, ts, INTERVAL '1' MINUTE) a JOIN surface s ON a.station = s.station
+  AND s.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts + INTERVAL '5' SECOND
+WHERE a.temp > s.temp GROUP BY s.station, window_end;
+CREATE ALERT runs AS
+SELECT station, window_start, window_end, count(*) AS n FROM SESSION(pairs, ts, INTERVAL '2' SECOND)
+GROUP BY station, window_start, window_end;
 """
 _OF_PAIRS = {
     "often": [
@@ -287,6 +295,16 @@ _OF_PAIRS = {
         "q,2024-01-01T00:02:00Z,2,10.5",
     ],
     "seldom": ["2024-01-01T00:00:30Z,2,2024-01-01T00:00:03Z"],
+    "aside": [
+        "p,2024-01-01T00:01:00Z,2,60,71",
+        "q,2024-01-01T00:01:00Z,1,30,40",
+        "q,2024-01-01T00:02:00Z,2,60,66",
+    ],
+    "runs": [
+        "p,2024-01-01T00:00:01Z,2024-01-01T00:00:05Z,2",
+        "q,2024-01-01T00:00:59Z,2024-01-01T00:01:01Z,2",
+        "q,2024-01-01T00:01:03Z,2024-01-01T00:01:06Z,3",
+    ],
 }
 
 

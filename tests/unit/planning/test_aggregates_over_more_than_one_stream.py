@@ -250,3 +250,34 @@ def test_a_join_in_windows_that_contradicts_itself_is_refused() -> None:
     found = explain(catalog, "q")
     assert not found.accepted
     assert found.reason.endswith("so the query never has a row")
+
+
+_ASIDE = (
+    "SELECT {shown}, window_end, count(*) AS n, sum(s.temp * 2) AS double, max(a.temp * 2) AS own"
+    " FROM {sources} AND s.ts BETWEEN a.ts - INTERVAL '1 s' AND a.ts + INTERVAL '2 s'"
+    " WHERE s.temp > 0 AND a.temp < 40 GROUP BY {shown}, window_end"
+)
+_HOP = "HOP({}, ts, INTERVAL '5 s', INTERVAL '10 s')"
+
+
+@pytest.mark.parametrize("shown", ["a.station", "s.station"])
+@pytest.mark.parametrize(
+    ("sources", "waiting"),
+    [
+        (f"{_HOP.format('air')} a JOIN surface s ON a.station = s.station", 10 * 4 + 10 * 5),
+        # The tuples of surface are decided when air is a second later.
+        (f"air a JOIN {_HOP.format('surface')} s ON a.station = s.station", 10 * 5 + 10 * 3),
+    ],
+)
+def test_windows_of_one_stream_of_a_join(shown: str, sources: str, waiting: int) -> None:
+    asked = _ASIDE.format(shown=shown, sources=sources)
+    catalog = catalog_of(f"{MEANS.format(by='station')} CREATE ALERT q AS {asked};")
+    found = judged(catalog.alerts["q"], catalog)
+    assert found.memory.bound == waiting + 2 * 10
+    assert [feed.partition_key for feed in found.layout.feeds] == [("station",), ("station",)]
+    assert [feed.read for feed in found.layout.feeds] == [("temp",), ("temp",)]
+    assert {str(to_sql(feed.filter)) for feed in found.layout.feeds if feed.filter is not None} == {
+        "temp < 40",
+        "temp > 0",
+    }
+    assert found.layout.key == ("station",)

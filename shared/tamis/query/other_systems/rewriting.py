@@ -56,12 +56,12 @@ def refusal(text: Text, tokens: Sequence[Token], catalog: Catalog) -> SqlError |
 
 
 def in_windows(text: Text, tokens: Sequence[Token], catalog: Catalog) -> str | None:
-    """A query with aggregates and without windows, rewritten with windows of a minute; None if it has
-    several streams or another form.
+    """A query with aggregates and without windows, rewritten with windows of a minute over its first stream;
+    None if it has another form.
     """
     edits = TokenEdits(tokens)
     read = items(tokens)
-    if read is None or len(read) != 1 or not _windowed(edits, read[0], catalog, "INTERVAL '1' MINUTE"):
+    if not read or not _windowed(edits, read[0], catalog, "INTERVAL '1' MINUTE"):
         return None
     _grouped_by(edits, ["window_start"])
     return _shown(edits, text)
@@ -139,9 +139,9 @@ def _grouped_times(text: Text, tokens: Sequence[Token], catalog: Catalog) -> Sql
     """The mistake of windows in GROUP BY instead of FROM; None if there are none."""
     by = groups(tokens)
     call = None if by is None else next(_calls(tokens, by[0], by[1]), None)
-    if by is None or call is None or (read := items(tokens)) is None or len(read) != 1:
+    if by is None or call is None or (timed := _timed(tokens, call)) is None:
         return None
-    time = _time_of(read[0].name, catalog)
+    time = _time_of(timed.name, catalog)
     name = word(tokens[call[0]])
     if time is None or word(tokens[call[0]]) in _ENDS:
         return None
@@ -157,12 +157,22 @@ def _grouped_times(text: Text, tokens: Sequence[Token], catalog: Catalog) -> Sql
         edits.replace(by[1], by[1], ", window_end")
     size, slide = lengths[-1], lengths[0] if len(lengths) > 1 else None
     function = "SESSION" if name.startswith("SESSION") else "TUMBLE"
-    windowed = _windowed(edits, read[0], catalog, size, slide, function=function)
+    windowed = _windowed(edits, timed, catalog, size, slide, function=function)
     shown = _shown(edits, text) if windowed else None
     hint = f"write {shown}" if shown is not None else _ADVICE
     return text.error(
         f"windows stand in FROM, not as {name.lower()}(…) in GROUP BY", tokens[call[0]].start, hint
     )
+
+
+def _timed(tokens: Sequence[Token], call: tuple[int, int]) -> Item | None:
+    """The item of FROM whose time a call names; None if that isn't clear, or for a session of a join."""
+    read = items(tokens)
+    if not read or len(read) == 1:
+        return read[0] if read else None
+    named = {one.text for one, dot in pairwise(tokens[call[0] : call[1] + 1]) if dot.text == "."}
+    found = [one for one in read if one.alias in named]
+    return found[0] if len(found) == 1 and not word(tokens[call[0]]).startswith("SESSION") else None
 
 
 def _calls(tokens: Sequence[Token], start: int, stop: int) -> Iterator[tuple[int, int]]:

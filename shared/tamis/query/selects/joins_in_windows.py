@@ -1,7 +1,7 @@
 """Windows of one stream of a join, under aggregates: the same as windows of the join.
 
-`FROM TUMBLE(air, ts, …) a JOIN surface s ON …` is read as a subquery with the join in `TUMBLE`, over the event
-time of `air`.
+`FROM TUMBLE(air, ts, …) a JOIN surface s ON …` is read as a subquery with the join in `TUMBLE`, over the
+event time of `air`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from tamis.expressions.nodes import Column
 from tamis.query.context import Context
 from tamis.query.model import Conjunct, Output, Query
 from tamis.query.other_systems.rewriting import in_windows
@@ -19,9 +20,9 @@ from tamis.query.selects.grouping import Grouped, resolve_grouping
 from tamis.query.selects.joins.asof import NO_ASOF, refused_beside_asof, resolve_asof
 from tamis.query.selects.joins.existence import ExistenceTests
 from tamis.query.selects.joins_in_windows import with_joined_streams
-from tamis.query.selects.scope import FromScope, WithOutputs
+from tamis.query.selects.scope import FromItem, FromScope, WithOutputs
 from tamis.query.selects.select_list import resolve_outputs
-from tamis.query.selects.subqueries import ResolveQuery, named_subqueries
+from tamis.query.selects.subqueries import UNNAMED, ResolveQuery, named_subqueries
 from tamis.query.syntax.dialect import span
 from tamis.query.syntax.identifiers import name_of
 from tamis.query.unsupported import CLAUSES, DISTINCT_ON, DISTINCT_WINDOWS, USE_WINDOWS
@@ -247,7 +248,11 @@ def _refuse_aggregates(context: Context, node: exp.Select, aggregates: Aggregate
     """
     rewritten = in_windows(context.text, context.select_tokens, context.catalog)
     hint = USE_WINDOWS if rewritten is None else f"write {rewritten}"
-    source, _ = aggregates.scope.sources[0]
+    (item, *others), (source, _) = aggregates.scope.items, aggregates.scope.sources[0]
+    if rewritten is None and not others and (time := _event_time(context, item)) is not None:
+        hint = f"write FROM TUMBLE({item.stream}, {time}, INTERVAL '1' MINUTE) and GROUP BY window_start"
+        if item.stream == UNNAMED:
+            hint = f"write the subquery as WITH p AS (…) in front, {hint.replace(UNNAMED, 'p')}"
     if len(aggregates.scope.sources) == 1 and source.aggregated is not None:
         name = aggregates.scope.items[0].alias
         hint = (
@@ -262,6 +267,13 @@ def _refuse_aggregates(context: Context, node: exp.Select, aggregates: Aggregate
     if aggregates.first_call is not None:
         what = "aggregates over streams with event time need windows"
         context.error_once(what, aggregates.first_call, hint, USE_WINDOWS)
+
+
+def _event_time(context: Context, item: FromItem) -> str | None:
+    """The name of a column that is the event time of a stream of an item of FROM; None if there is none."""
+    times = {one.alias: stream.time for one in item.sources if (stream := context.stream(one)) is not None}
+    found = (item.columns or {}).items()
+    return next((n for n, e in found if isinstance(e, Column) and times.get(e.alias) == e.name), None)
 
 
 def _grouping(

@@ -306,7 +306,7 @@ def _check_session(context: Context, query: Query, own: Sequence[Conjunct], offs
     before = len(context.errors)
     session = query.session
     if session is None or len(query.sources) > 1:
-        hint = "aggregate the sessions of one stream, or join the streams in TUMBLE windows"
+        hint = "write the join in front, as WITH p AS (SELECT …), and read SESSION(p, time, gap)"
         context.error("sessions can't be joined", offsets[1], hint)
         return False
     if query.grouping is None:
@@ -341,7 +341,8 @@ def check_aggregates(
     first, session = sources[0][0].window, sources[0][0].session
     cumulative = first is not None and first.cumulative
     if len(sources) > 1:
-        hint = "aggregate the windows of one stream, or leave the aggregates and GROUP BY out"
+        one, other = sources[0][0].alias, sources[1][0].alias
+        hint = f"write only '{one}' in windows, and bound the time of '{other}' in ON"
         context.error("aggregates over joined windows are not supported", sources[1][1], hint)
     clause = node.args.get("group")
     by = [expr for _, expr in group_items(context, resolver, node)]
