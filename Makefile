@@ -8,7 +8,9 @@ SERVICES := alerts edge joiner registry
 READY := .venv/.ready
 JARS := .venv/.jars
 KERNELS := .venv/.kernels
+EDGE_KERNELS := .venv/.edge-kernels
 QUICK := .venv/.quick-tests
+KERNEL_SOURCES := $(shell grep -rlE "import .*\b(njit|numba)\b" shared/tamis --include=*.py)
 # All files that quick tests may read.
 SOURCES := $(shell find $(CODE) demo docs *.md *.toml *.lock Makefile -type f -not -path '*/__pycache__/*' -not -path 'benchmarks/results/*')
 
@@ -21,7 +23,7 @@ help: ## list the targets
 BESIDE := $(MAKE) --no-print-directory -j2
 
 setup: $(READY) ## make .venv, fetch the jars of Spark's connector and the broker, compile the kernels
-	@$(BESIDE) $(JARS) $(KERNELS)
+	@$(BESIDE) $(JARS) $(KERNELS) $(EDGE_KERNELS)
 
 # An interrupted run must not leave a venv that counts as complete: the stamp is written last.
 $(READY): requirements.lock pyproject.toml
@@ -36,8 +38,13 @@ $(JARS): $(READY) deploy/jars/ivy.xml deploy/jars/SHA256SUMS
 	touch $@
 
 # The kernels are compiled once here, not by each service in its first batch.
-$(KERNELS): $(READY) $(shell grep -rlE "import .*\b(njit|numba)\b" shared/tamis --include=*.py)
+$(KERNELS): $(READY) $(KERNEL_SOURCES)
 	$(BIN)/python -m tamis.compile_kernels
+	touch $@
+
+# Edges use these instead, and so do without numba in memory.
+$(EDGE_KERNELS): $(READY) $(KERNEL_SOURCES)
+	$(BIN)/python -m tamis.precompile_kernels
 	touch $@
 
 check: setup ## format, lint, types, import contracts, doctests and quick tests

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import httpx
 import numpy as np
@@ -31,6 +32,7 @@ from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.decode.decoder import Decoded, Decoder
 from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.sources.kafka.topic import PREFETCH
 
 NAME = "edge"
 KEYS = 1_000
@@ -67,13 +69,15 @@ sources:
 @dataclass(frozen=True)
 class Passed:
     """Tuples that went through after the warm-up, the seconds and the process's CPU seconds that they took,
-    and records published of all.
+    and records published of all. `memory`: the resident bytes of an edge when it was ready, and the most that
+    it had afterwards.
     """
 
     tuples: float
     seconds: float
     cpu: float
     published: int
+    memory: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,8 @@ def run(quick: bool, say: Say) -> Result:
             size = _fill(topics, count, say)
             say("bare loop")
             before = _bare(topics, count)
+            say("bare loop with the edge's client settings")
+            same = _bare(topics, count, PREFETCH)
             passed = {}
             for name in ("air", "whole_air"):
                 say(f"edge, stream {name}")
@@ -110,17 +116,28 @@ def run(quick: bool, say: Say) -> Result:
         finally:
             fleet.stop()
     bare = (before.tuples + after.tuples) / (before.seconds + after.seconds)
+    peers = bare, same.tuples / same.seconds
     rows: list[dict[str, Cell]] = [
-        _row("bare loop, before", before, bare, count),
-        _row("edge, omission", passed["air"], bare, count),
-        _row("edge, every tuple that passes the predicate", passed["whole_air"], bare, count),
-        _row("bare loop, after", after, bare, count),
+        _row("bare loop, before", before, peers, count),
+        _row("bare loop, client settings of the edge", same, peers, count),
+        _row("edge, omission", passed["air"], peers, count),
+        _row("edge, every tuple that passes the predicate", passed["whole_air"], peers, count),
+        _row("bare loop, after", after, peers, count),
         *({"what": f"  stage: {what}", "tuples/s": speed} for what, speed in stages.items()),
     ]
     return Result(
         NAME,
         "Edge, Kafka to Kafka",
-        ("what", "tuples/s", "rate / bare loop", "CPU µs a tuple", "published"),
+        (
+            "what",
+            "tuples/s",
+            "rate / bare loop",
+            "rate / same settings",
+            "CPU µs a tuple",
+            "published",
+            "MB at start",
+            "MB under load",
+        ),
         rows,
         {
             "tuples": count,
@@ -133,7 +150,10 @@ def run(quick: bool, say: Say) -> Result:
         (
             f"a measurement starts after the first {WARM_UP:.0%} of the tuples and ends when Kafka has the"
             " last published record",
-            "rate / bare loop: tuples/s divided by the mean of both runs of the bare loop",
+            "rate / bare loop: tuples/s divided by the mean of both runs of the bare loop, whose client has"
+            " default settings",
+            "rate / same settings: the same for the bare loop whose client prefetches as an edge's does",
+            "MB: resident memory of the process, with its shared libraries",
             "stages: two parts of an edge's work, measured alone, without Kafka",
             "CPU: user and system time of all threads of the process; other programs on the machine affect it"
             " less than tuples/s",
@@ -141,13 +161,18 @@ def run(quick: bool, say: Say) -> Result:
     )
 
 
-def _row(what: str, passed: Passed, bare: float, count: int) -> dict[str, Cell]:
+def _row(what: str, passed: Passed, peers: tuple[float, float], count: int) -> dict[str, Cell]:
+    """`peers`: the rates of the bare loop, with the default settings and with those of the edge."""
     speed = passed.tuples / passed.seconds
     share = f"{passed.published / count:.0%}"
+    start, most = passed.memory or (None, None)
     return {
         "what": what,
         "tuples/s": round(speed),
-        "rate / bare loop": round(speed / bare, 2),
+        "rate / bare loop": round(speed / peers[0], 2),
+        "rate / same settings": round(speed / peers[1], 2),
+        "MB at start": start and round(start / 1e6),
+        "MB under load": most and round(most / 1e6),
         "CPU µs a tuple": round(passed.cpu / passed.tuples * 1e6, 1),
         "published": share,
     }
@@ -173,10 +198,18 @@ def _fill(topics: Topics, count: int, say: Say) -> Size:
     return Size(count, size)
 
 
-def _bare(topics: Topics, count: int) -> Passed:
-    """Consume, decode, publish: the least that anything between Kafka and Kafka must do."""
+def _bare(topics: Topics, count: int, settings: Mapping[str, int] = MappingProxyType({})) -> Passed:
+    """Consume, decode, publish: the least that anything between Kafka and Kafka must do. `settings`: others
+    than the defaults of its consumer.
+    """
     consumer = Consumer(
-        {**topics.config, "group.id": "bare", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        {
+            **topics.config,
+            "group.id": "bare",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            **settings,
+        }
     )
     consumer.assign([TopicPartition(SOURCE, number, 0) for number in range(PARTITIONS)])
     producer = Producer(
@@ -243,6 +276,7 @@ def _follow(url: str, process: psutil.Process, topics: Topics, topic: str, size:
     """Watch until everything is decided and what is published is in Kafka."""
     seen: list[tuple[float, int]] = []  # time, records in the topic
     began, cpu, first, deadline = 0.0, 0.0, 0.0, time.monotonic() + PATIENCE
+    start = most = process.memory_info().rss
     while True:
         if time.monotonic() > deadline:
             raise UnavailableError(f"the edge did not read everything within {PATIENCE:.0f} s", where=topic)
@@ -250,6 +284,7 @@ def _follow(url: str, process: psutil.Process, topics: Topics, topic: str, size:
             scrape = Scrape.of(url)
         except httpx.TransportError:
             scrape = Scrape("")
+        most = max(most, process.memory_info().rss)
         now, read = time.perf_counter(), scrape.total("tamis_edge_received_bytes_total") / size.bytes
         if not began and read >= WARM_UP:
             began, cpu, first = now, _cpu(process), read
@@ -262,7 +297,9 @@ def _follow(url: str, process: psutil.Process, topics: Topics, topic: str, size:
         if began and decided >= size.tuples and seen[-1][1] >= published:
             # The metrics are up to a second old: the topic itself says when its last tuple was there.
             ended = next(at for at, records in seen if records >= published)
-            return Passed((1 - first) * size.tuples, ended - began, _cpu(process) - cpu, published)
+            return Passed(
+                (1 - first) * size.tuples, ended - began, _cpu(process) - cpu, published, (start, most)
+            )
         time.sleep(LOOK_SECONDS)
 
 

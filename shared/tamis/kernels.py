@@ -1,9 +1,10 @@
 """The decorator of compiled kernels: numba's `njit`, or kernels that were compiled ahead of time.
 
-In development numba compiles a kernel at its first call and keeps the result in its cache. Images have the
-directory TAMIS_KERNELS instead, which `tamis.precompile_kernels` makes: the same functions, compiled by numba
-for the types with which services call them. Then numba is imported only for a call with other types, and the
-image of an edge does without numba: LLVM has 170 MB on disk, and an import takes 50 MB of memory.
+In development numba compiles a kernel at its first call and keeps the result in its cache. Images, and edges
+where a C compiler was installed at the set-up, have the directory TAMIS_KERNELS instead, which
+`tamis.precompile_kernels` makes: the same functions, compiled by numba for the types with which services call
+them. Then numba is imported only for a call with other types, and the image of an edge does without numba:
+LLVM has 170 MB on disk, and an import takes 50 MB of memory.
 """
 
 from __future__ import annotations
@@ -22,10 +23,7 @@ import numpy as np
 import orjson
 
 from tamis.errors import UnavailableError
-
-DIRECTORY = "TAMIS_KERNELS"
-MODULE = "tamis_precompiled_kernels"
-TABLE = "kernels.json"
+from tamis.kernel_directory import MODULE, TABLE, VARIABLE
 
 Check = Callable[..., bool]
 
@@ -78,7 +76,7 @@ class PrecompiledKernel:
         name = f"{self.py_func.__module__}.{self.py_func.__qualname__}"
         raise UnavailableError(
             f"{name} was not compiled ahead of time for these arguments",
-            where=os.environ[DIRECTORY],
+            where=os.environ[VARIABLE],
             hint="install numba, or add a call with arguments of these types to tamis.compile_kernels and "
             "build the image again",
         )
@@ -155,7 +153,7 @@ def _load(directory: Path) -> ModuleType:
         raise UnavailableError(
             "no kernels for this Python and processor",
             where=str(path),
-            hint=f"run `python -m tamis.precompile_kernels`, or unset {DIRECTORY}",
+            hint=f"run `python -m tamis.precompile_kernels`, or unset {VARIABLE}",
         )
     loader = ExtensionFileLoader(MODULE, str(path))
     module = module_from_spec(ModuleSpec(MODULE, loader, origin=str(path)))
@@ -165,7 +163,7 @@ def _load(directory: Path) -> ModuleType:
 
 __all__ = ["PrecompiledKernel", "njit", "precompiled"]
 
-if TYPE_CHECKING or DIRECTORY not in os.environ:
+if TYPE_CHECKING or VARIABLE not in os.environ:
     from numba import njit
 else:
-    njit = precompiled(Path(os.environ[DIRECTORY]))
+    njit = precompiled(Path(os.environ[VARIABLE]))

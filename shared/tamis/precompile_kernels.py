@@ -1,16 +1,22 @@
-"""Compile all kernels ahead of time, for images: `python -m tamis.precompile_kernels DIRECTORY`.
+"""Compile all kernels ahead of time: `python -m tamis.precompile_kernels [DIRECTORY]`.
 
 The directory gets a module of Python with the kernels in machine code, and a table of the types for which
 they were compiled. `tamis.kernels` loads it where the variable TAMIS_KERNELS names the directory. The code
 is made by numba's pycc from the same functions with the same options, so that results are equal bit by bit.
-It needs a C compiler.
+It needs a C compiler, and the headers of Python.
+
+Images name the directory. The set-up names none: the kernels are then for edges of this installation, which
+use them while their sources are unchanged (`tamis.kernel_directory`). Without a C compiler the set-up leaves
+them out, and numba compiles kernels in edges too.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import shutil
 import sys
+import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -19,6 +25,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
+
+from tamis import kernel_directory
 
 # An image is not run on the machine that builds it. NumPy needs the same level of x86; on others, LLVM's
 # generic processor is meant by an empty name.
@@ -33,10 +41,8 @@ def precompile(directory: Path, run: Callable[[], None]) -> dict[str, list[dict[
     from numba.core.typing.templates import signature
     from numba.pycc.cc import CC
 
-    from tamis.kernels import MODULE, TABLE
-
     directory.mkdir(parents=True, exist_ok=True)
-    module = CC(MODULE, source_module="tamis")  # type: ignore[no-untyped-call]
+    module = CC(kernel_directory.MODULE, source_module="tamis")  # type: ignore[no-untyped-call]
     module.output_dir, module.target_cpu = str(directory), CPU
     table: dict[str, list[dict[str, Any]]] = {}
     kernels = called(run)
@@ -47,7 +53,7 @@ def precompile(directory: Path, run: Callable[[], None]) -> dict[str, list[dict[
         table.setdefault(name, []).append({"symbol": symbol, "parameters": [_parameter(t) for t in types]})
     with _own_options({kernel.py_func: kernel for kernel, _ in kernels}):
         module.compile()
-    (directory / TABLE).write_bytes(orjson.dumps(table, option=orjson.OPT_INDENT_2))
+    (directory / kernel_directory.TABLE).write_bytes(orjson.dumps(table, option=orjson.OPT_INDENT_2))
     return table
 
 
@@ -116,17 +122,45 @@ def _parameter(kind: Any) -> Any:
 
 
 def main() -> None:
-    """Compile into the directory that the command line names."""
-    (directory,) = sys.argv[1:]
+    """Compile into the directory that the command line names, or for the edges of this installation."""
+    if len(sys.argv) > 1:
+        print(_compile_all(Path(sys.argv[1])))
+        return
+    directory = kernel_directory.default()
+    if not _compiler_works():
+        print("no C compiler, or no headers of Python: numba will compile the kernels of edges")
+        return
+    with TemporaryDirectory() as temporary:
+        compiled = Path(temporary) / "kernels"
+        print(_compile_all(compiled))
+        kernel_directory.sign(compiled)
+        # Edges never find a part of it.
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        beside = directory.with_name(f"{directory.name}.{os.getpid()}")
+        shutil.copytree(compiled, beside)
+        shutil.rmtree(directory, ignore_errors=True)
+        beside.rename(directory)
+
+
+def _compile_all(directory: Path) -> str:
+    """Compile the kernels that services call; returns their numbers as text."""
     with TemporaryDirectory() as cache:
         # Kernels that other kernels call are compiled as usual: also for the processor above, and not taken
         # from a cache of this machine's own. Numba reads these when it is imported.
         os.environ |= {"NUMBA_CACHE_DIR": cache, "NUMBA_CPU_NAME": CPU or "generic", "NUMBA_CPU_FEATURES": ""}
-        os.environ.pop("TAMIS_KERNELS", None)
+        os.environ.pop(kernel_directory.VARIABLE, None)
         from tamis.compile_kernels import warm
 
-        table = precompile(Path(directory), warm)
-    print(f"{len(table)} kernels in {sum(map(len, table.values()))} versions")
+        table = precompile(directory, warm)
+    return f"{len(table)} kernels in {sum(map(len, table.values()))} versions"
+
+
+def _compiler_works() -> bool:
+    """True if numba can make a module of Python here."""
+    from numba.pycc.platform import external_compiler_works
+
+    headers = Path(sysconfig.get_path("include")) / "Python.h"
+    return headers.is_file() and bool(external_compiler_works())
 
 
 if __name__ == "__main__":

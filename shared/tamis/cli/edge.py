@@ -39,6 +39,9 @@ def command(
     config: Path | None, data: Path | None, name: str | None, http_host: str | None, http_port: int | None
 ) -> None:
     """Run an edge: it reads sources and publishes the retained readings to Kafka; SIGTERM stops it."""
+    from tamis import kernel_directory
+
+    kernel_directory.choose(kernel_directory.default())  # before anything imports the kernels
     from tamis.settings import KafkaSettings, ServiceSettings, load
     from tamis.settings.known_variables import warn_of_unknown_variables
     from tamis.settings.yaml_file import referred_variables

@@ -38,6 +38,7 @@ from tamis.expressions.double_order import write_numbers
 from tamis.expressions.vectorized.libm import _exp, _power
 from tamis.evaluation.kernels import expand
 from tamis.omission.row_order import _ascending
+from tamis.kernel_directory import sign
 from tamis.precompile_kernels import precompile
 
 def run():
@@ -49,6 +50,7 @@ def run():
     expand(two, two)
 
 precompile(Path(sys.argv[1]), run)
+sign(Path(sys.argv[1]))
 """
 
 

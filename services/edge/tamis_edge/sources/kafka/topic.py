@@ -41,9 +41,16 @@ PATIENCE = 10.0  # seconds for calls that wait for the group's coordinator
 AT_ONCE = BUFFER // 2  # messages taken from the client at once
 ASK_EVERY = 2.0  # seconds without a message of a partition before its end is asked for, and between questions
 DENIED = 15.0  # seconds for which a missing right counts: the client repeats the error at least every ten
-# Of one response, over all partitions: one that takes longer than the client's timeout for requests (60 s)
-# never arrives, however often it is asked for. So a link may be as slow as 20 kB/s.
-FETCH_BYTES = 2**20
+# How much the client fetches before it is asked for.
+PREFETCH = {
+    # Of one response, over all partitions: one that takes longer than the client's timeout for requests
+    # (60 s) never arrives, however often it is asked for. So a link may be as slow as 20 kB/s.
+    "fetch.max.bytes": 2**20,
+    # Messages of all partitions above which it fetches no more. It keeps 100,000 by default, each with about
+    # 300 bytes beside its payload, and looks again only after a second, long after they are used up.
+    "queued.min.messages": AT_ONCE,
+    "fetch.queue.backoff.ms": 5,
+}
 
 
 class KafkaTopic:
@@ -89,7 +96,7 @@ class KafkaTopic:
                 "auto.offset.reset": "error",
                 "partition.assignment.strategy": "cooperative-sticky",
                 "enable.partition.eof": True,
-                "fetch.max.bytes": FETCH_BYTES,
+                **PREFETCH,
                 # By default the client asks again for a topic that it may not read after five minutes.
                 "topic.metadata.refresh.interval.ms": 10_000,
                 "on_commit": self._commits.on_commit,
@@ -231,14 +238,18 @@ class KafkaTopic:
     def _take(self, messages: Sequence[Message], now: int) -> None:
         """Buffer messages by their partition, in order with the events between them."""
         groups: dict[int | None, list[Message]] = defaultdict(list)
+        heard = False  # since the last event, which may be an error
         for message in messages:
             if message.error() is None:
-                self._heard()
+                if not heard:
+                    self._heard()
+                    heard = True
                 groups[message.partition()].append(message)
             else:
                 partition = message.partition()
                 self._put(partition, groups.pop(partition, []), now)
                 self._handle_event(message)
+                heard = False
         for partition, some in groups.items():
             self._put(partition, some, now)
 
