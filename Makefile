@@ -65,6 +65,8 @@ $(QUICK): $(READY) $(JARS) $(KERNELS) $(SOURCES)
 	$(BIN)/pytest -n 2 --doctest-modules shared services tests/unit
 	touch $@
 
+BROKERS := tests/e2e tests/integration
+
 # A test with a broker that fails beside others is run once more, alone: waits are too short on some busy machine. The
 # first failure stays in the output, and is a bug of the test or of the product all the same.
 define with_brokers
@@ -72,11 +74,11 @@ define with_brokers
 endef
 
 # Tests that compute get a core each, and one test at a time, because some take half a minute. Tests with a broker wait
-# half of the time. Two fleets at a time keep the two cores busy: a fleet waits for its triggers most of the time.
+# half of the time, and fleets for their triggers: two fleets beside other such tests keep two cores busy. Their order
+# is that of tests/longest_first.py.
 test: setup $(QUICK) ## all tests but the long soundness search
 	$(BIN)/pytest -n 2 --maxschedchunk 1 tests/oracle tests/model
-	$(call with_brokers,-n 3 --dist loadfile tests/integration,tests/integration)
-	$(call with_brokers,-n 2 --dist loadfile --durations 12 tests/e2e,tests/e2e)
+	$(call with_brokers,-n 3 --dist loadfile --no-loadscope-reorder --durations 30 $(BROKERS),$(BROKERS))
 
 # Not a part of `make test`: it needs a Docker engine, or root on Debian to start one. Exit code 3 says that neither is there.
 test-containers: setup ## build the images and test them in containers

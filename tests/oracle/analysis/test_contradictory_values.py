@@ -149,11 +149,11 @@ def contradiction(where: list[str]) -> str | None:
     return analyse(catalog.alerts["q"].query, catalog).contradiction
 
 
-@pytest.mark.parametrize("times", also_long(200))
+@pytest.mark.parametrize("times", also_long(400))
 def test_no_tuples_meet_what_is_refused(times: int) -> None:
     r = random.Random(f"{SEED} contradictory values")
     connection, seen = tables(r), Counter[str]()
-    for _ in range(cases(0.004) * times):
+    for _ in range(cases(0.002) * times):
         where = [condition(r) for _ in range(r.randint(1, 3))]
         sql = f"SELECT a.k, b.k FROM a, b WHERE a.k = b.k AND {' AND '.join(where)} LIMIT 1"
         rows = connection.execute(sql).fetchall()
@@ -163,13 +163,13 @@ def test_no_tuples_meet_what_is_refused(times: int) -> None:
     assert seen["found"] > seen["left"] / 4 > 0 and seen["rows"] > 10, seen
 
 
-@pytest.mark.parametrize("times", also_long(200))
+@pytest.mark.parametrize("times", also_long(400))
 def test_what_some_tuples_meet_is_not_refused(times: int) -> None:
     """Many conditions that hold together, since all of them are true for the same two tuples."""
     r = random.Random(f"{SEED} satisfied values")
     connection, seen = tables(r), Counter[str]()
     pairs = connection.execute("SELECT a.rowid, b.rowid FROM a, b WHERE a.k = b.k ORDER BY ALL").fetchall()
-    for _ in range(cases(0.0015) * times):
+    for _ in range(cases(0.0008) * times):
         conditions, pair = [condition(r) for _ in range(40)], r.choice(pairs)
         tests = ", ".join(f"coalesce({one}, FALSE)" for one in conditions)
         both = f"SELECT {tests} FROM a, b WHERE a.rowid = ? AND b.rowid = ?"
@@ -198,7 +198,7 @@ def test_numbers_that_meet_conditions_exactly_are_not_refused() -> None:
     """Conditions whose constants are next to an exact value, which the computed value may not reach."""
     r = random.Random(f"{SEED} exact values")
     found = Counter[bool]()
-    for _ in range(cases(0.002)):
+    for _ in range(cases(0.001)):
         given = [float(r.choice((0.1, 0.2, 0.3, 1 / 3, 0.7, 1.1, 2.9, 5.9))) for _ in range(3)]
         where = [f"a.x = {given[0]!r}", f"a.y = {given[1]!r}", f"b.x = {given[2]!r}"]
         sql, exactly = r.choice(EXACT)
@@ -216,8 +216,9 @@ def test_numbers_that_meet_conditions_exactly_are_not_refused() -> None:
 
 @pytest.mark.parametrize("function", ["lower", "upper", "trim", "ltrim", "rtrim"])
 def test_functions_leave_their_own_results_as_they_are(function: str) -> None:
-    """For each code point, with a blank after it."""
-    texts = [f"{chr(i)} " for i in range(1, 0x110000) if not 0xD800 <= i < 0xE000]
+    """For each code point, with a blank after it. No character above U+20000 has two cases."""
+    codes = [*range(1, 0xD800), *range(0xE000, 0x20000), *range(0x20000, 0x110000, 61)]
+    texts = [f"{chr(i)} " for i in codes]
     apply = Call(function, (Column("", "s", Type.VARCHAR),), Type.VARCHAR)
     first = evaluate(apply, {("", "s"): Vector.from_list(texts, Type.VARCHAR)}, len(texts))
     again = evaluate(apply, {("", "s"): first}, len(texts))

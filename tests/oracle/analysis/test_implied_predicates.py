@@ -228,9 +228,9 @@ def _declared(name: tuple[str, str], value: Value, check: str) -> bool:
 def test_no_row_is_lost() -> None:
     """Every row that counts has tuples that meet the implied predicates."""
     random_ = random.Random(1)
-    found = [_check(random_, 50) for _ in range(60)]
-    assert sum(implied for implied, _ in found) > 50
-    assert sum(min(counted, 1) for _, counted in found) > 30
+    found = [_check(random_, 50) for _ in range(30)]
+    assert sum(implied for implied, _ in found) > 25
+    assert sum(min(counted, 1) for _, counted in found) > 15
 
 
 @pytest.mark.soundness
@@ -277,14 +277,14 @@ def _ends_of(parts: tuple[Expr, ...], column: str, upper: bool) -> list[Fraction
     return found
 
 
-@pytest.mark.parametrize("times", also_long(50))
+@pytest.mark.parametrize("times", also_long(100))
 def test_exact_ends_are_found(times: int) -> None:
     """Where exact arithmetic gives a column an end that its own filters don't give, there is a predicate with
     nearly this end.
     """
     random_ = random.Random(3)
     expected = found = 0
-    for _ in range(60 * times):
+    for _ in range(30 * times):
         analysis = _analysis(random_conditions(random_))
         parts = _parts(analysis)
         system = textbook.constraints(one for part in parts for one in _linear(part))
@@ -305,7 +305,7 @@ def test_exact_ends_are_found(times: int) -> None:
                     abs(one - end) <= Fraction(1, 10**9) * (1 + abs(end)) + (column.type is not Type.DOUBLE)
                     for one in ends
                 )
-    assert expected > 40 * times
+    assert expected > 20 * times
     assert found >= 0.9 * expected
 
 
@@ -328,14 +328,14 @@ def _has_whole(system: list[textbook.Constraint]) -> bool:
     )
 
 
-@pytest.mark.parametrize("times", also_long(50))
+@pytest.mark.parametrize("times", also_long(100))
 def test_contradictions_name_the_fewest_conditions(times: int) -> None:
     """The conditions of a contradiction can't be met together, but without any of them no contradiction is
     found.
     """
     random_ = random.Random(4)
     found = 0
-    for _ in range(40 * times):
+    for _ in range(20 * times):
         where = [*random_conditions(random_), *random_conditions(random_)]
         contradiction = _analysis(where).contradiction
         if contradiction is None:

@@ -19,7 +19,7 @@ from tamis.constraints import Relation
 from tamis.errors import RefusedError
 
 KINDS = [("dense", "real"), ("dense", "integer"), ("temporal", "real"), ("temporal", "integer")]
-CASES = cases(1 / 160)
+CASES = cases(1 / 320)
 
 
 def steps(numbers: str, finest: int) -> int:

@@ -193,9 +193,15 @@ def compared(
         assert bits(found) == bits(in_duckdb(connection, text, expr.type)), text
 
 
-def test_every_character(duck: duckdb.DuckDBPyConnection) -> None:
-    """Case, blanks and length of each code point. A surrogate is no character."""
-    letters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
+@pytest.mark.parametrize("step", [61, pytest.param(1, marks=pytest.mark.soundness)])
+def test_every_character(duck: duckdb.DuckDBPyConnection, step: int) -> None:
+    """Case, blanks and length of each code point. A surrogate is no character.
+
+    No character above U+20000 has two cases, so that every `step`th is enough there.
+    """
+    letters = [
+        chr(code) for code in (*range(1, 0xD800), *range(0xE000, 0x20000), *range(0x20000, 0x110000, step))
+    ]
     padded = [f"{letter}x{letter}" for letter in letters]
     compared(duck, ("lower(s)", "upper(s)", "length(s)"), letters, Type.VARCHAR)
     compared(duck, ("trim(s)", "ltrim(s)", "rtrim(s)"), padded, Type.VARCHAR)

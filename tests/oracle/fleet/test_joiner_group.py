@@ -345,7 +345,7 @@ def plain_alarms(schedule: Schedule, steps: list[dict[str, tuple[int, int]]]) ->
     return plain
 
 
-@pytest.mark.parametrize("times", also_long(40))
+@pytest.mark.parametrize("times", also_long(80))
 @pytest.mark.parametrize("chunk", range(4))
 def test_group_raises_what_the_model_raises_whatever_fails(chunk: int, times: int) -> None:
     """The model here never trims, so that a tuple that the group lets go too early is a missing alarm.
@@ -354,7 +354,7 @@ def test_group_raises_what_the_model_raises_whatever_fails(chunk: int, times: in
     model's alarms and may be missing from the group's.
     """
     raised = 0
-    for seed in range(1_000 * chunk, 1_000 * chunk + 20 * times):
+    for seed in range(1_000 * chunk, 1_000 * chunk + 10 * times):
         schedule = Schedule(seed)
         r = random.Random(seed + 7)
         steps = batches(schedule, r)
@@ -370,7 +370,7 @@ def test_group_raises_what_the_model_raises_whatever_fails(chunk: int, times: in
         missing = {(alert, combo) for alert, combo in plain.alarms - found if not behind & set(combo)}
         assert not missing, f"seed {seed}: missed {missing}"
         raised += len(found)
-    assert raised > 150 * times
+    assert raised > 75 * times
 
 
 def may_be_missing(schedule: Schedule, steps: list[dict[str, tuple[int, int]]]) -> set[Tuple]:

@@ -25,7 +25,7 @@ from tamis.verification.compare import alarms_of, compare
 from tamis.verification.reference import plain_join
 from tamis.verification.watched_columns import checked_recording
 
-LONG = also_long(20)
+LONG = also_long(40)
 FIRST = SEED * 10_000_000 + 7_000_000
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
@@ -109,7 +109,7 @@ def loaded(r: random.Random, folder: Path) -> tuple[str, Catalog, dict[str, Reco
 @pytest.mark.parametrize("times", LONG)
 def test_nothing_is_missed_and_nothing_extra(times: int, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
-    files = cases(0.001) * times
+    files = cases(0.0005) * times
     for seed in range(FIRST, FIRST + files):
         r = random.Random(seed)
         sql, catalog, recordings = loaded(r, tmp_path)

@@ -24,7 +24,7 @@ Bools = npt.NDArray[np.bool_]
 Points = dict[str, npt.NDArray[np.float64]]
 
 NAMES = ("a", "b", "c")
-BLOCKS = 4
+BLOCKS = 2
 STEPS = (0, 1)  # results of functions that round, which constants are compared with
 OPERATORS = {
     "=": np.equal,
@@ -161,7 +161,7 @@ def test_every_answer_is_that_of_all_points(block: int, whole: bool) -> None:
     kind = Type.BIGINT if whole else Type.DOUBLE
     types = dict.fromkeys(NAMES, kind)
     seen = {"implied": 0, "missed by hsr": 0}
-    for case in range(cases(1 / 96 / BLOCKS)):
+    for case in range(cases(1 / 192 / BLOCKS)):
         seed = SEED * 1_000_003 + block * 100_003 + case
         r = random.Random(seed)
         made = dice(r, whole)
@@ -178,7 +178,7 @@ def test_every_answer_is_that_of_all_points(block: int, whole: bool) -> None:
         judge((p, one.true), (q, other.true), columns, where)
         seen["implied"] += truth
         seen["missed by hsr"] += truth and not match(q, p, "hsr").implied
-    if cases(1 / 96 / BLOCKS) >= 50:
+    if cases(1 / 192 / BLOCKS) >= 50:
         assert min(seen.values()) > 0
 
 

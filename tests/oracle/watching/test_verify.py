@@ -30,10 +30,10 @@ def loaded(case: RandomQueries, folder: Path) -> tuple[Catalog, dict[str, Record
     return catalog, read_recordings(catalog, alerts, files, None)
 
 
-@pytest.mark.parametrize("times", also_long(100))
+@pytest.mark.parametrize("times", also_long(200))
 def test_nothing_is_missed_and_nothing_extra(times: int, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(SEED, SEED + cases(0.0025) * times):
+    for seed in range(SEED, SEED + cases(0.00125) * times):
         case = RandomQueries(seed)
         catalog, recordings = loaded(case, tmp_path)
         try:

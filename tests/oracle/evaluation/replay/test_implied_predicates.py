@@ -58,11 +58,11 @@ def _verified(sql: str, files: dict[str, list[str]]) -> Sequence[Verdict]:
     return verify(catalog, recordings)
 
 
-@pytest.mark.parametrize("times", also_long(40))
+@pytest.mark.parametrize("times", also_long(80))
 def test_alarms_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     random_ = random.Random(1)
     alarms = fewer = 0
-    for _ in range(30 * times):
+    for _ in range(15 * times):
         sql = _sql(random_)
         files = {name: _write(random_, tmp_path / f"{name}.csv") for name in ("sa", "sb", "sc")}
         verified = _verified(sql, files)
@@ -78,5 +78,5 @@ def test_alarms_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ti
         assert found.retained <= before.retained, sql
         alarms += found.reference_alarms > 0
         fewer += found.retained < before.retained
-    assert alarms > 2 * times
-    assert fewer > 7 * times
+    assert alarms > times
+    assert fewer > 3 * times

@@ -32,7 +32,9 @@ def test_the_demo_misses_nothing_and_raises_nothing_extra(inputs: list[str]) -> 
         assert verdict["retained"] < READINGS / 3, verdict
 
 
-@pytest.mark.parametrize("alert", ["condensation", "heat_stress", "runaway"])
+@pytest.mark.parametrize(
+    "alert", ["condensation", "runaway", pytest.param("heat_stress", marks=pytest.mark.soundness)]
+)
 def test_run_yields_as_many_rows_as_verify_counts_by_itself(
     inputs: list[str], alert: str, tmp_path: Path
 ) -> None:

@@ -19,13 +19,13 @@ from tamis.evaluation.entries import rule
 from tamis.evaluation.replay import Replay, replay
 from tamis.omission.window_extremes.batch import retained_in_windows
 
-LONG = also_long(20)
+LONG = also_long(40)
 FIRST = SEED * 10_000_000
 
 
 @pytest.mark.parametrize("times", LONG)
 def test_nothing_is_missed_and_nothing_extra(times: int, tmp_path: Path) -> None:
-    seeds = range(FIRST, FIRST + cases(0.0015) * times)
+    seeds = range(FIRST, FIRST + cases(0.00075) * times)
     hold(((seed, WindowedFile(seed)) for seed in seeds), tmp_path)
 
 
