@@ -44,6 +44,7 @@ NAMES = (
     "sharing.derived",
     "windows",
     "latest_values",
+    "absence",
     "sizing",
 )
 # The part before the dot stands for all names that begin with it.
@@ -61,7 +62,7 @@ RESULTS = Path(__file__).parent / "results"
 def main(names: tuple[str, ...], quick: bool) -> None:
     """Run all benchmarks, or those named: omission (which is omission.stores, omission.retention and
     omission.growth), predicates, stall, edge, joiner, latency, alerts, bounded, constraints, sharing,
-    similarity, windows, latest_values, sizing.
+    similarity, windows, latest_values, absence, sizing.
     """
     # SIGTERM must also run each `finally`, which ends the processes of a benchmark.
     signal.signal(signal.SIGTERM, _interrupt)

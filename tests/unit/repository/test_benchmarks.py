@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from benchmarks import windows
+from benchmarks import absence, windows
 from benchmarks.__main__ import NAMES
 from benchmarks.bounded import deciding
 from benchmarks.constraints import operations, projection
@@ -105,6 +105,13 @@ def test_projections_and_operations_of_constraints_agree_with_the_slow_ways() ->
     """The benchmarks themselves compare the results."""
     for row in (*projection.run(True, lambda _: None).rows, *operations.run(True, lambda _: None).rows):
         assert isinstance(row["ratio"], float) and row["ratio"] > 0
+
+
+def test_absence_has_the_rows_of_duckdb() -> None:
+    """The benchmark itself compares how many; only a part of the tuples is needed."""
+    for row in absence.run(True, lambda _: None).rows:
+        assert isinstance(row["retained, %"], float) and 0 < row["retained, %"] < 100
+        assert isinstance(row["rows"], int) and row["rows"] > 0
 
 
 def test_similarity_finds_the_matches_of_libraries() -> None:
