@@ -36,7 +36,8 @@ from tamis.bounded.conjunctive.difference_bounds import Bound
 from tamis.bounded.memory import EMPTY, Memory, no_number, sentences, undeclared
 from tamis.durations import seconds
 from tamis.expressions.nodes import Column
-from tamis.query.model import Catalog, Query, Rate, StreamDef
+from tamis.plan.model import Kept
+from tamis.query.model import Catalog, NestedQuery, Query, Rate, StreamDef
 
 TIMED_JOIN = "join by time in windows (tuples that wait)"
 
@@ -58,13 +59,44 @@ def memory_verdict(query: Query, catalog: Catalog) -> Memory:
 
 def _kept(query: Query, alias: str, found: Analysis) -> tuple[Bound, str]:
     """The greatest number of tuples of a source that are kept, and its formula."""
-    stream, upper = found.streams[alias], found.closure.upper
-    span = max(_lag(query, one, found) for one in found.aliases) + upper[str(query.timed_by), alias]
+    stream, span = found.streams[alias], _span(query, alias, found)
     if stream.max_ahead is None:
         return math.inf, f"n (tuples of {alias} within {seconds(span)} + max_ahead({alias}))"
     span += stream.max_ahead
     count = Arrival(1, rate=rate_of(stream)).most_tuples(span)
     return count, f"{'n' if count == math.inf else count} (tuples of {alias} within {seconds(span)})"
+
+
+def kept(nested: NestedQuery, catalog: Catalog, memory: Memory) -> dict[str, Kept]:
+    """The bound of windows over a join, as the tuples of each stream and the time for which they are kept;
+    the entries of the windows don't depend on this time. Empty if the bound is no number, and if the query
+    reads other rows than those of one join.
+
+    Tuples are kept longer if the frontier of a topic waits for tuples that edges hold back for other readers
+    of the topic.
+    """
+    join = nested.streams[0].aggregates
+    if join is None or join.timed_by is None or len(nested.streams) > 1 or not memory.bound:
+        return {}
+    analysis = analyse(join, catalog)
+    found: dict[str, Kept] = {}
+    for alias in analysis.aliases:
+        stream = analysis.streams[alias]
+        rate = rate_of(stream)
+        assert rate is not None
+        assert stream.max_ahead is not None
+        span = _span(join, alias, analysis) + stream.max_ahead
+        same = found.get(stream.name, Kept(0, 0, rate[1]))
+        found[stream.name] = Kept(max(span, same.span), same.tuples + rate[0], rate[1])
+    first, *_ = found
+    waiting = memory_verdict(join, catalog).bound or 0
+    return found | {first: replace(found[first], besides=memory.bound - waiting)}
+
+
+def _span(query: Query, alias: str, found: Analysis) -> int:
+    """The span of the event times of the tuples of a source that are kept, without its max_ahead."""
+    lag = max(_lag(query, one, found) for one in found.aliases)
+    return lag + found.closure.upper[str(query.timed_by), alias]
 
 
 def _lag(query: Query, alias: str, found: Analysis) -> int:

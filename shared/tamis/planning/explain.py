@@ -48,7 +48,7 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
     joined = reading if nested is None else nested.catalog(reading)
     found = _explain(reading, definition)
     # A missing equality of keys is the reason for many rows, too.
-    warned = warnings(definition.query.last, joined) or found.warnings
+    warned = tuple(w for one in definition.query.queries for w in warnings(one, joined)) or found.warnings
     found = replace(found, warnings=(*warned, *silence_warnings(definition.query, reading)))
     if not definition.query.watched:
         return found

@@ -281,3 +281,26 @@ def test_windows_of_one_stream_of_a_join(shown: str, sources: str, waiting: int)
         "temp > 0",
     }
     assert found.layout.key == ("station",)
+    assert sum(one.most() for one in found.kept.values()) == found.memory.bound
+
+
+def test_a_missing_equality_of_keys_is_told_for_a_join_in_windows() -> None:
+    catalog = catalog_of(
+        f"{MEANS.format(by='station')} CREATE ALERT q AS WITH p AS ({_PAIRS.format(on='a.ts <= s.ts')})"
+        " SELECT window_end, count(*) AS n FROM TUMBLE(p, ts, INTERVAL '10 s') GROUP BY window_end;"
+    )
+    (warning,) = explain(catalog, "q").warnings
+    assert warning.startswith("no condition equates keys of a and s")
+
+
+def test_tuples_of_a_stream_that_is_joined_with_itself_are_kept_twice() -> None:
+    bound = "x.station = y.station AND y.ts BETWEEN x.ts AND x.ts + INTERVAL '9 s'"
+    asked = f"SELECT x.ts FROM air x JOIN air y ON {bound}"
+    catalog = catalog_of(
+        f"{MEANS.format(by='station')} CREATE ALERT q AS WITH p AS ({asked})"
+        " SELECT window_end, count(*) AS n FROM TUMBLE(p, ts, INTERVAL '10 s') GROUP BY window_end;"
+    )
+    found = judged(catalog.alerts["q"], catalog)
+    # The span is at most 1 + 9 s for each of the two, and one group is open.
+    assert found.memory.bound == 2 * 10 * 11 + 1
+    assert {name: one.most() for name, one in found.kept.items()} == {"air": 2 * 10 * 11 + 1}

@@ -127,8 +127,10 @@ class StateMetrics:
                 queries.setdefault(definition.alert, []).append(most)
                 topics.setdefault((shown.get(source.stream, source.stream), source.topic), []).append(most)
         for query in plan.standing:
-            panes = [(one.kept, held.get(one.topic, 0)) for one in query.inputs if one.kept is not None]
-            bounds: list[int | None] = [of.most(longer) for of, longer in panes]
+            longest = max((held.get(one.topic, 0) for one in query.inputs), default=0)
+            bounds: list[int | None] = [
+                one.kept.most(longest) for one in query.inputs if one.kept is not None
+            ]
             queries.setdefault(query.alert, []).extend(bounds or [query.bound])
         # A replaced definition still runs beside its successor for a while, so their bounds are added.
         for alert, known in queries.items():

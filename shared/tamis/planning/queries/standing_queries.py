@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tamis.analysis.conjuncts import flatten_and, key_equality
 from tamis.analysis.equality_classes import classes
-from tamis.bounded import sessions, windows
+from tamis.bounded import sessions, timed_joins, windows
 from tamis.bounded.application_time.classification import runs_in_time
 from tamis.bounded.memory import Memory
 from tamis.errors import NotAcceptedError
@@ -64,12 +64,12 @@ class Layout:
 
 @dataclass(frozen=True)
 class Judged:
-    """An accepted standing query. `sql` is self-contained; `kept`: that of aggregates of windows."""
+    """An accepted standing query. `sql` is self-contained; `kept`: of aggregates of windows, by stream."""
 
     memory: Memory
     layout: Layout
     sql: str
-    kept: Kept | None = None
+    kept: Mapping[str, Kept] = field(default_factory=dict)
 
 
 def judged(alert: AlertDef, catalog: Catalog) -> Judged:
@@ -85,14 +85,24 @@ def judged(alert: AlertDef, catalog: Catalog) -> Judged:
             hint = "; or ".join(repairs) if repairs else None
             raise NotAcceptedError(found.reason, where=f"alert {alert.name}", hint=hint)
         query = alert.query
-        kept = None
-        if query.windowed:
-            kept = (sessions if query.session is not None else windows).kept(query, catalog)
-        known = kept if kept is not None and kept.most() <= GREATEST else None
+        kept = _kept(query, catalog, found.memory)
+        known = kept if all(one.most() <= GREATEST for one in kept.values()) else {}
         return Judged(found.memory, layout(query, catalog), self_contained(alert, catalog), known)
 
     found: Judged = catalog.results.get(_objects(alert, catalog), "standing query", make)
     return found
+
+
+def _kept(query: Query, catalog: Catalog, memory: Memory) -> dict[str, Kept]:
+    """The entries that windows keep, and the tuples that a join in windows keeps, by stream; empty if the
+    bound is no number, and for other queries.
+    """
+    if query.nested is not None:
+        return timed_joins.kept(query.nested, catalog, memory)
+    if not query.windowed:
+        return {}
+    found = (sessions if query.session is not None else windows).kept(query, catalog)
+    return {} if found is None else {query.windowed[0].stream: found}
 
 
 def learn(alert: AlertDef, catalog: Catalog, found: Judged) -> None:
@@ -193,7 +203,7 @@ def standing_query(
             feed.filter,
             0,
             feed.read,
-            kept=judged.kept,
+            kept=judged.kept.get(feed.stream.name),
         )
         for feed in judged.layout.feeds
     )
