@@ -105,13 +105,13 @@ def test_aggregates_of_windows_wait_for_what_edges_hold_for_others() -> None:
 PAIRS = """
 CREATE ALERT rows AS SELECT a.k, window_end, count(*) AS n FROM TUMBLE(a, ts, INTERVAL '4' SECOND) a
 JOIN b ON a.k = b.k AND b.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts + INTERVAL '5' SECOND
-GROUP BY a.k, window_end;
+WHERE a.y > 3 AND b.y > 3 GROUP BY a.k, window_end;
 """
 
 
 def test_joins_in_windows_wait_for_what_edges_hold_for_others() -> None:
-    # Tuples of a wait for 5 s of bound, 2 s of watermark and 10 s of stall, those of b for 5 s more. One window
-    # of ten keys is open.
+    # Tuples of a wait for 5 s of bound, 2 s of watermark and 10 s of stall, those of b for 5 s more. One
+    # window of ten keys is open.
     alone = shown(streams=DECLARED + PAIRS)
     assert value(alone, "tamis_query_bound_tuples", query="rows") == 10 * (18 + 23 + 1)
     # Beside a join that holds for 18 s.
