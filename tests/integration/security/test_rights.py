@@ -165,8 +165,8 @@ def test_an_edge_loses_nothing_while_it_may_not_write(secure: SecureKafka, tmp_p
             self.out: deque[Record] = deque()
             self.safe_ones: set[int] = set()
 
-        def safe(self, token: int) -> None:
-            self.safe_ones.add(token)
+        def safe(self, *tokens: int) -> None:
+            self.safe_ones.update(tokens)
 
         def carries_tuple(self, token: int) -> bool:
             return True

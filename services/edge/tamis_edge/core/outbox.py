@@ -213,15 +213,17 @@ class Outbox:
         left: Int64s = rows[kept]
         return left
 
-    def safe(self, token: int) -> None:
-        """The record of this token can't be lost any more: Kafka has it, or it is in the spool and the shard
-        can't move to another edge.
+    def safe(self, *tokens: int) -> None:
+        """The records of these tokens can't be lost any more: Kafka has them, or they are in the spool and
+        the shard can't move to another edge.
         """
-        carried = [ledger.unsafe.pop(token, None) for ledger in (self.raw, self.watched)]
-        if carried == [None, None] and token in self._finals:
-            self._finals.discard(token)
-            if not self._finals:
-                self.final_version = self._finals_version
+        raw, watched = self.raw.unsafe, self.watched.unsafe
+        for token in tokens:
+            carried = raw.pop(token, None) is not None or watched.pop(token, None) is not None
+            if not carried and token in self._finals:
+                self._finals.discard(token)
+                if not self._finals:
+                    self.final_version = self._finals_version
 
     def forget_finals(self) -> None:
         """Forget the final records in flight. One of them was not sent, so all must be made again."""

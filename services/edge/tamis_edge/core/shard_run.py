@@ -258,11 +258,11 @@ class ShardRun:
 
     # ---- records that are safe, and commits
 
-    def safe(self, token: int) -> None:
-        """The record of this token can't be lost any more: it is delivered, or it is in the spool and the
-        shard can't move to another edge.
+    def safe(self, *tokens: int) -> None:
+        """The records of these tokens can't be lost any more: they are delivered, or they are in the spool
+        and the shard can't move to another edge.
         """
-        self._outbox.safe(token)
+        self._outbox.safe(*tokens)
 
     def carries_tuple(self, token: int) -> bool:
         """True if the record has readings. Progress and final records, which have none, can be made again."""

@@ -12,8 +12,8 @@ from tamis_edge.core.messages.records import Record
 class Sender(Protocol):
     """The owner of records in flight."""
 
-    def safe(self, token: int) -> None:
-        """The record can't be lost any more."""
+    def safe(self, *tokens: int) -> None:
+        """These records can't be lost any more."""
         ...
 
     def carries_tuple(self, token: int) -> bool:

@@ -61,7 +61,7 @@ OVERHEAD = 512
 class _Reports:
     """The owner of the edge's own reports among the records in flight."""
 
-    def safe(self, token: int) -> None:
+    def safe(self, *tokens: int) -> None:
         """Nothing to do: the next report replaces this one."""
 
     def carries_tuple(self, token: int) -> bool:
@@ -330,9 +330,7 @@ class Publisher:
             return  # a record before it may have been refused: both are sent again
         self._delivered()
         for bundle in self._in_flight.settle(queue, upto):
-            safe = bundle.sender.safe
-            for record in bundle.records:
-                safe(record.token)
+            bundle.sender.safe(*[record.token for record in bundle.records])
 
     def _single_delivered(self, number: int, error: KafkaError | None, message: Message | None) -> None:
         if error is not None and not (self._resending.one_by_one and error.code() in REFUSED):

@@ -64,9 +64,9 @@ class Spooling:
         """The next records of the spool: at most `limit`, and only until they have `size` bytes."""
         return self._spool.take(limit, size)
 
-    def safe(self, token: int) -> None:
-        """Kafka has the record."""
-        self._delivered.append(token)
+    def safe(self, *tokens: int) -> None:
+        """Kafka has these records."""
+        self._delivered.extend(tokens)
 
     def carries_tuple(self, token: int) -> bool:
         """All records in the spool are of readings."""

@@ -38,8 +38,8 @@ class Shard:
         )
         self.known: list[int] = []
 
-    def safe(self, token: int) -> None:
-        self.known.append(token)
+    def safe(self, *tokens: int) -> None:
+        self.known.extend(tokens)
 
     def carries_tuple(self, token: int) -> bool:
         return True

@@ -105,8 +105,8 @@ class Shard:
     def put(self, token: int, partition: int, value: bytes) -> None:
         self.out.append(Record(token, TOPIC, partition, b"k", value, 5))
 
-    def safe(self, token: int) -> None:
-        self.done.append(token)
+    def safe(self, *tokens: int) -> None:
+        self.done.extend(tokens)
 
     def carries_tuple(self, token: int) -> bool:
         return token >= 0

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import repeat
 from typing import NamedTuple
 
+import numpy as np
 import orjson
 
 from tamis.expressions.nodes import columns
@@ -112,11 +113,35 @@ def message_columns(batch: Batch, rows: Int64s, stream: StreamPlan, topic: Topic
 
 
 def encode(values: Mapping[str, Vector], ends: Sequence[bytes]) -> list[bytes]:
-    """The values of records in JSON, one for each of `ends`, which come from `tail` or `placed_tails`."""
+    """The values of records in JSON, one for each of `ends`, which come from `tail` or `placed_tails`.
+
+    Each column is written by one call: a call for each record takes three times as long.
+    """
+    n = len(ends)
+    if n == 0:
+        return []
     if not values:  # a reader that only counts tuples
         return [b"{" + end[1:] for end in ends]
-    dumps = orjson.dumps
-    rows = zip(*(vector.to_list() for vector in values.values()), strict=True)
-    return [
-        dumps(dict(zip(values, row, strict=True)))[:-1] + end for row, end in zip(rows, ends, strict=True)
-    ]
+    parts: list[Iterable[bytes]] = []
+    before = b"{"
+    for name, vector in values.items():
+        texts, quote = _json_values(vector)
+        parts += [repeat(before + orjson.dumps(name) + b":" + quote, n), texts]
+        before = quote + b","
+    if before != b",":
+        parts.append(repeat(before[:-1], n))
+    return list(map(b"".join, zip(*parts, ends, strict=True)))
+
+
+def _json_values(vector: Vector) -> tuple[Sequence[bytes], bytes]:
+    """The values of a column, at least one, in JSON; and the quote that they lack on both sides."""
+    values = vector.to_list()
+    if vector.data.dtype != np.object_:
+        # Numbers and BOOLEANs have no comma.
+        return orjson.dumps(values)[1:-1].split(b","), b""
+    if vector.null is None or not vector.null.any():
+        together = orjson.dumps(values)
+        # Without escapes, every quote is at an end of a text.
+        if b"\\" not in together:
+            return together[2:-2].split(b'","'), b'"'
+    return list(map(orjson.dumps, values)), b""
