@@ -96,13 +96,15 @@ def message(parts: Sequence[Expr], streams: Mapping[str, StreamDef], said: Mappi
     """
     texts = list(dict.fromkeys(said.get(part, to_sql(part)) for part in parts))
     if len(texts) == 1:
-        limits = _limits(parts[0], streams) if len(parts) == 1 else ""
+        limits = possible_limits(parts[0], streams) if len(parts) == 1 else ""
         return f"{texts[0]} is never true for values of the declared domains{limits}"
     return f"no tuples meet all of {', '.join(texts)}" if texts else None
 
 
-def _limits(condition: Expr, streams: Mapping[str, StreamDef]) -> str:
-    """The reason why a comparison is never true: the greatest or least possible values of its sides."""
+def possible_limits(condition: Expr, streams: Mapping[str, StreamDef]) -> str:
+    """The reason why a comparison is never true: the greatest or least possible values of its sides, after a
+    colon; empty if it isn't known.
+    """
     if not isinstance(condition, Call) or condition.op not in (*FLIPPED, "="):
         return ""
     left, right = condition.args

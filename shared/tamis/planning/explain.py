@@ -23,6 +23,7 @@ from tamis.planning.explanations import latest_values
 from tamis.planning.explanations.explanation import Explanation, SourceExplanation
 from tamis.planning.explanations.greatest_share import most_omitted
 from tamis.planning.explanations.missing_keys import warnings
+from tamis.planning.explanations.probable_mistakes import probable_mistakes
 from tamis.planning.explanations.row_growth import growth_warnings, open_ended_warnings
 from tamis.planning.explanations.silent_sources import silence_warnings
 from tamis.planning.missing_watermarks import lacking
@@ -48,8 +49,11 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
     joined = reading if nested is None else nested.catalog(reading)
     found = _explain(reading, definition)
     # A missing equality of keys is the reason for many rows, too.
-    warned = tuple(w for one in definition.query.queries for w in warnings(one, joined)) or found.warnings
-    found = replace(found, warnings=(*warned, *silence_warnings(definition.query, reading)))
+    queries = definition.query.queries
+    warned = tuple(one for query in queries for one in warnings(query, joined)) or found.warnings
+    doubted = [one for query in queries for one in probable_mistakes(query, joined)]
+    silences = silence_warnings(definition.query, reading)
+    found = replace(found, warnings=tuple(dict.fromkeys((*warned, *doubted, *silences))))
     if not definition.query.watched:
         return found
     watched = definition.query.watched

@@ -22,6 +22,7 @@ AGGREGATES = frozenset(AGGREGATE_FUNCTIONS) | {
     "covar_pop",
     "covar_samp",
 }
+CURRENT_TIMES = ("now", "current_timestamp", "proctime")
 TABLE_FUNCTIONS = frozenset({"table"})
 WINDOW_FUNCTIONS = frozenset({"lag", "first_value", "last_value"})
 # Window functions whose values depend on all readings since the first one.
@@ -36,8 +37,10 @@ _USE_EQUALITY = "compare with = or IN (…)"
 _SEND_TUPLES = "send the values as tuples of a stream"
 _USE_EVENT_TIMES = (
     "leave the condition out, since an alert looks at each reading when it comes; to compare readings,"
-    " bound their event times"
+    " bound their event times; for keys that fall silent, write WHERE NO READING FOR INTERVAL '5' MINUTE"
 )
+_USE_LIKE = "compare with LIKE or ILIKE, such as x LIKE 'db%', joined by OR"
+_GREATEST = "the greatest value of each window is max(x), and the key that has it arg_max(key, x)"
 _CURRENT_TIME = (
     "the current time is not supported",
     _USE_EVENT_TIMES,
@@ -48,7 +51,9 @@ _SUBQUERY = (
 )
 _AGGREGATING_SUBQUERY = (
     "subqueries with aggregates are not supported",
-    "aggregate in the alert itself, and compare the aggregate with a constant: HAVING avg(x) > 3",
+    "compare the aggregate with a constant: HAVING avg(x) > 3; or with readings: WITH m AS (SELECT key,"
+    " window_end, avg(x) AS mean FROM TUMBLE(…) GROUP BY key, window_end) SELECT … FROM s JOIN m ON s.key ="
+    " m.key AND s.ts BETWEEN m.window_end AND m.window_end + INTERVAL '1' MINUTE WHERE s.x > 3 * m.mean",
 )
 _LATERAL = ("LATERAL is not supported", "join streams with JOIN … ON")
 _OVER = "write {}(x) OVER (PARTITION BY key ORDER BY time)"
@@ -62,7 +67,7 @@ CLAUSES: dict[str, Refusal] = {
     "group": ("GROUP BY over streams with event time needs windows", USE_WINDOWS),
     "having": ("HAVING over streams with event time needs windows", USE_WINDOWS),
     "order": ("ORDER BY is not supported: alarms are sent as soon as they arise", "leave ORDER BY out"),
-    "limit": ("LIMIT is not supported: a stream has no end", "leave LIMIT out"),
+    "limit": ("LIMIT is not supported: a stream has no end", f"leave LIMIT out; {_GREATEST}"),
     "offset": ("OFFSET is not supported: a stream has no end", "leave OFFSET out"),
     "laterals": _LATERAL,
     "into": ("SELECT INTO is not supported", "write CREATE STREAM name AS SELECT …"),
@@ -73,6 +78,8 @@ DISTINCT_WINDOWS = (
     "leave DISTINCT out; alarms of one key within `gap` are one episode",
 )
 DISTINCT_ON = ("DISTINCT ON is not supported", "write SELECT DISTINCT and the columns")
+
+FETCH = ("FETCH FIRST is not supported: a stream has no end", f"leave it and ORDER BY out; {_GREATEST}")
 
 # Expressions with a syntax of their own.
 EXPRESSIONS: dict[type[exp.Expr], Refusal] = {
@@ -87,7 +94,11 @@ EXPRESSIONS: dict[type[exp.Expr], Refusal] = {
     exp.All: ("ALL is not supported", "write conditions joined by AND"),
     exp.Distinct: ("DISTINCT inside a function is not supported yet", AGGREGATES_USAGE),
     exp.SimilarTo: ("SIMILAR TO is not supported", _USE_EQUALITY),
-    exp.RegexpLike: ("the operator ~ is not supported", _USE_EQUALITY),
+    exp.RegexpLike: ("the operator ~ is not supported", _USE_LIKE),
+    exp.AtTimeZone: (
+        "AT TIME ZONE is not supported: times are in UTC",
+        "add the difference of your zone, such as extract(hour FROM ts + INTERVAL '1' HOUR)",
+    ),
     exp.Tuple: ("row values are not supported", "write one condition for each value, joined by AND"),
     exp.Kwarg: ("only similar(…) has arguments with names", "write the values without names"),
     exp.CurrentTimestamp: _CURRENT_TIME,
@@ -133,8 +144,10 @@ def unsupported_function(name: str) -> Refusal | None:
         return f"{name}() needs OVER", over
     if name in _RANKS or name == "lead":
         return unsupported_window_function(name, ())
-    if name in ("now", "current_timestamp", "proctime"):
+    if name in CURRENT_TIMES:
         return f"{name}() is not supported", _USE_EVENT_TIMES
+    if name in ("regexp_matches", "regexp_like", "regexp", "rlike"):
+        return f"{name}() is not supported", _USE_LIKE
     if name == "log":
         return "log() is ambiguous: its base differs between systems", "write ln(x) or log10(x)"
     if name == "pi":

@@ -13,7 +13,7 @@ A line `--: ` before the outcome judges an alert that isn't simply accepted and 
 - `--: mistake`: its author made a mistake, and the refusal or warning says how to mend it;
 - `--: by design`: it is refused for a true reason, such as memory that can't be bounded;
 - `--: needed help: …`: when it was first tried, it was refused although it is feasible, misunderstood, or the
-  message didn't lead to the mend; and why;
+  message didn't lead to the mend; and why. Now it is right, or a message or warning leads to the mend;
 - `--: needs help: …`: this is still so.
 
 `python -m tests.unit.answers.field_alerts [field …]` writes the outcomes of these fields (all of them by
@@ -110,7 +110,7 @@ def outcome_of(field: str, streams: str, sql: str, directory: Path) -> str:
     if not explained.accepted:
         return "refused: " + "; or ".join((explained.reason, *explained.memory.repairs))
     told = "".join(f", and told: {one}" for one in explained.warnings)
-    read = dict.fromkeys(source.stream for source in explained.streams)
+    read = dict.fromkeys(source.stream for source in explained.streams if source.stream in catalog.streams)
     recordings = {
         stream: read_recording(catalog.streams[stream], [_recorded(field, catalog, stream, directory)])
         for stream in read
@@ -187,10 +187,15 @@ def _texts(expr: Expr | None) -> set[str]:
 
 
 def counts(alerts: list[FieldAlert]) -> list[int]:
-    """How many alerts there are, are right, are mistakes and are refused by design; needed, and need help."""
+    """How many alerts there are; are right; are answered so that their authors can mend them; are refused by
+    design; need help; and needed or need help at the first trial.
+    """
     judged = Counter(alert.judged for alert in alerts)
-    right = judged[""] + judged["needed help"]
-    return [len(alerts), right, *(judged[one] for one in JUDGEMENTS)]
+    helped = [alert.kind == "refused" for alert in alerts if alert.judged == "needed help"]
+    right = judged[""] + len(helped) - sum(helped)
+    answered = judged["mistake"] + sum(helped)
+    needing = judged["needs help"]
+    return [len(alerts), right, answered, judged["by design"], needing, len(helped) + needing]
 
 
 def readme() -> str:
@@ -208,14 +213,14 @@ _README = (
     "tests.unit.answers.field_alerts` writes the outcomes and this page anew; its module says how to read",
     "them.",
     "",
-    "- **right**: accepted, means what its title says, and has the alarms of the plain join.",
-    "- **mistakes**: mistakes of their authors that a message or warning leads to mend.",
+    "- **right**: accepted, means what its title says (or a warning says where it doesn't), and has the",
+    "  alarms of the plain join.",
+    "- **answered**: mistakes and unsupported constructs; the message or warning leads to the mend.",
     "- **by design**: refused for a true reason, such as memory that can't be bounded.",
-    "- **needed help**: when first tried, refused although feasible, misunderstood, or with an unclear",
-    "  message. They are right now.",
-    "- **need help**: this is still so.",
+    "- **need help**: refused although feasible, misunderstood, or with an unclear message.",
+    "- **at first**: needed help when they were first tried.",
     "",
-    "| field | alerts | right | mistakes | by design | needed help | need help |",
+    "| field | alerts | right | answered | by design | need help | at first |",
     "|---|---|---|---|---|---|---|",
 )
 

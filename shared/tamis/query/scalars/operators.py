@@ -242,6 +242,8 @@ def _comparison_hint(left: Expr, right: Expr) -> str:
         return "compare it with a time such as '2026-01-31T12:00:00Z', or subtract another time from it first"
     if Type.INTERVAL in kinds:
         return "compare it with an interval such as INTERVAL '5 seconds'"
+    if Type.BOOLEAN in kinds:
+        return "a BOOLEAN is a condition by itself; compare it with TRUE or FALSE"
     return "compare values of one type"
 
 

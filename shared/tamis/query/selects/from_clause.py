@@ -20,6 +20,7 @@ from tamis.query.selects import windows
 from tamis.query.selects.aggregated_streams import aggregated_item
 from tamis.query.selects.joined_streams import joined_item
 from tamis.query.selects.joins.asof import asof_clause
+from tamis.query.selects.joins.using import equalities
 from tamis.query.selects.scope import FromItem, FromScope
 from tamis.query.selects.subqueries import ResolveQuery, subquery_in_from
 from tamis.query.syntax.cursor import LONGEST_NAME
@@ -67,19 +68,22 @@ def resolve_from(
         if asof is None and apart(join):
             continue
         if asof is None:
-            _check_join(context, join, scope)
+            _check_join(context, join)
         add_item(context, join.this, scope, resolve)
         if asof is not None:
             scope.asof.append(asof)
         elif join.args.get("on") is not None:
             conditions.append(Condition("ON", join.args["on"], len(scope.items)))
+        else:
+            equal = equalities(context, join, scope)
+            conditions += [Condition("USING", one, len(scope.items)) for one in equal]
     if node.args.get("where") is not None:
         conditions.append(Condition("WHERE", node.args["where"].this, len(scope.items)))
     return conditions
 
 
-def _check_join(context: Context, join: exp.Expr, scope: FromScope) -> None:
-    """Refuse all joins except inner joins with ON, cross joins and commas."""
+def _check_join(context: Context, join: exp.Expr) -> None:
+    """Refuse all joins except inner joins with ON or USING, cross joins and commas."""
     method, side, kind = (str(join.args.get(key) or "") for key in ("method", "side", "kind"))
     if side or kind == "OUTER":
         what = f"outer joins ({side or kind} JOIN) are not supported"
@@ -88,22 +92,11 @@ def _check_join(context: Context, join: exp.Expr, scope: FromScope) -> None:
     elif method:
         context.error(f"{method} JOIN is not supported", join, "write JOIN … ON with each condition")
     elif join.args.get("using"):
-        context.error("JOIN … USING is not supported", join, f"write JOIN … ON {_equalities(join, scope)}")
+        return
     elif kind == "CROSS" and join.args.get("on") is not None:
         context.error("CROSS JOIN takes no ON", join, "write JOIN … ON")
     elif kind != "CROSS" and join.args.get("on") is None and context.text.text[span(join)[0]] != ",":
         context.error("this JOIN has no ON", join, "write JOIN … ON condition")
-
-
-def _equalities(join: exp.Expr, scope: FromScope) -> str:
-    """The equalities that USING stands for; of several streams with such a column, the first one is meant."""
-    right = name_of(join.this.args["alias"].this).text if join.this.args.get("alias") else join.this.name
-    found = []
-    for column in join.args["using"]:
-        name = name_of(column).text
-        left = next((item.alias for item in scope.items if name in (item.columns or {})), "a")
-        found.append(f"{left}.{name} = {right}.{name}")
-    return " AND ".join(found)
 
 
 def add_item(context: Context, table: exp.Expr, scope: FromScope, resolve: ResolveQuery) -> None:

@@ -66,6 +66,7 @@ class FromScope:
     items: list[FromItem] = field(default_factory=list)
     visible: int = 0
     asof: list[AsOfClause] = field(default_factory=list)
+    merged: set[tuple[str, str]] = field(default_factory=set)  # alias and name of columns that USING equates
     output_names: frozenset[str] = frozenset()  # given by AS in SELECT, which this clause can't use
     hidden_aliases: set[str] = field(default_factory=set)  # of SEMI and ANTI joins, which rows don't contain
     duplicate_alias: bool = False  # two items have one alias, so that an unknown one may be meant for either
@@ -93,6 +94,7 @@ class FromScope:
             (item, item.columns[name.text])
             for item in visible
             if item.columns is not None and name.text in item.columns
+            if (item.alias, name.text) not in self.merged
         ]
         if any(item.columns is None for item in self.items):
             return None

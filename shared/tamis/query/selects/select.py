@@ -20,12 +20,13 @@ from tamis.query.selects.grouping import Grouped, resolve_grouping
 from tamis.query.selects.joins.asof import NO_ASOF, refused_beside_asof, resolve_asof
 from tamis.query.selects.joins.existence import ExistenceTests
 from tamis.query.selects.joins_in_windows import with_joined_streams
+from tamis.query.selects.own_windows import take_own_windows
 from tamis.query.selects.scope import FromItem, FromScope, WithOutputs
 from tamis.query.selects.select_list import resolve_outputs
 from tamis.query.selects.subqueries import UNNAMED, ResolveQuery, named_subqueries
 from tamis.query.syntax.dialect import span
 from tamis.query.syntax.identifiers import name_of
-from tamis.query.unsupported import CLAUSES, DISTINCT_ON, DISTINCT_WINDOWS, USE_WINDOWS
+from tamis.query.unsupported import CLAUSES, CURRENT_TIMES, DISTINCT_ON, DISTINCT_WINDOWS, USE_WINDOWS
 
 _ALWAYS_SUPPORTED = ("expressions", "from_", "joins", "where", "with_")
 _OVER = ("windows", "qualify")  # of window functions
@@ -70,6 +71,7 @@ def _resolved(
     scope = series.scope
     tests = ExistenceTests(context, node, scope, resolve)
     conditions = resolve_from(context, node, scope, offset, resolve, apart=tests.takes_join)
+    take_own_windows(node, scope)
     aliases = [item.args["alias"] for item in node.expressions if isinstance(item, exp.Alias)]
     output_names = frozenset(name_of(alias).text for alias in aliases)
     scope.output_names = output_names
@@ -180,7 +182,8 @@ def _conjuncts(
                 complete = False
             else:
                 position = context.text.position(span(part)[0])
-                conjuncts.append(Conjunct(expr, context.source(part), position))
+                shown = part.meta.get("shown") or context.source(part)
+                conjuncts.append(Conjunct(expr, shown, position))
                 series.windows.narrowing.append(expr)
     return tuple(conjuncts) if complete else None
 
@@ -244,8 +247,10 @@ def _supported_distinct(context: Context, distinct: exp.Expr, evaluation: _Evalu
 
 def _refuse_aggregates(context: Context, node: exp.Select, aggregates: Aggregates) -> None:
     """Report aggregates, GROUP BY and HAVING over streams with event time and without windows, as one
-    mistake.
+    mistake. Not if the query has the current time: then it is meant to find silent keys.
     """
+    if any(str(call.this).lower() in CURRENT_TIMES for call in node.find_all(exp.Anonymous)):
+        return
     rewritten = in_windows(context.text, context.select_tokens, context.catalog)
     hint = USE_WINDOWS if rewritten is None else f"write {rewritten}"
     (item, *others), (source, _) = aggregates.scope.items, aggregates.scope.sources[0]
@@ -256,8 +261,8 @@ def _refuse_aggregates(context: Context, node: exp.Select, aggregates: Aggregate
     if len(aggregates.scope.sources) == 1 and source.aggregated is not None:
         name = aggregates.scope.items[0].alias
         hint = (
-            f"put the subquery '{name}' into WITH {name} AS (…), if it is one, and write"
-            f" FROM TUMBLE({name}, window_end, INTERVAL '1' HOUR) and GROUP BY window_start"
+            f"group by the window_end of its rows, or write FROM TUMBLE({name}, window_end, INTERVAL '1'"
+            f" HOUR) and GROUP BY window_start; give a subquery a name for this: WITH {name} AS (…)"
         )
     for key in _AGGREGATING:
         clause = node.args.get(key)

@@ -70,16 +70,22 @@ def _star(context: Context, scope: FromScope, node: exp.Expr) -> list[_Item]:
         what = "* with EXCEPT, REPLACE or RENAME is not supported"
         context.error(what, node, "write the names of the columns instead of *")
         return [_Item(node, None, None)]
-    items = scope.items
+    items, merged = scope.items, scope.merged
     table = node.args.get("table")
     if table is not None:
+        merged = set()
         alias = name_of(table).text
         items = [item for item in items if item.alias == alias]
         if not items:
             scope.report_unknown_alias(context, node, alias)
     if not items or any(item.columns is None for item in items):
         return [_Item(node, None, None)]
-    return [_Item(node, name, expr) for item in items for name, expr in (item.columns or {}).items()]
+    return [
+        _Item(node, name, expr)
+        for item in items
+        for name, expr in (item.columns or {}).items()
+        if (item.alias, name) not in merged
+    ]
 
 
 def _default_name(node: exp.Expr, taken: set[str]) -> str:

@@ -77,7 +77,10 @@ def window_call(context: Context, call: exp.Expr) -> WindowCall:
         return WindowCall(None, None, None, partition)
     stream, time = (_unqualified(argument) for argument in given[:2])
     if stream is None:
-        context.error(f"the first argument of {name.upper()} must be the name of a stream", given[0], usage)
+        hint = usage
+        if isinstance(given[0], exp.Subquery | exp.Select):
+            hint = f"give the subquery a name: WITH part AS (SELECT …) SELECT … FROM {name.upper()}(part, …)"
+        context.error(f"the first argument of {name.upper()} must be the name of a stream", given[0], hint)
     if time is None:
         context.error(f"the second argument of {name.upper()} must be the name of a column", given[1], usage)
     if not counted:

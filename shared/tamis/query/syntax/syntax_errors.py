@@ -13,7 +13,7 @@ from tamis.query.functions import AGGREGATE_FUNCTIONS
 from tamis.query.syntax.cursor import REMOVE, closes_nothing, shorten
 from tamis.query.syntax.dialect import SyntaxProblem
 from tamis.query.syntax.text import Text
-from tamis.query.unsupported import AGGREGATES, TABLE_FUNCTIONS, unsupported_function
+from tamis.query.unsupported import AGGREGATES, FETCH, TABLE_FUNCTIONS, unsupported_function
 
 # sqlglot's message for what it expected.
 _EXPECTED = re.compile(r"Expect(?:ing|ed) ([^<]{1,40}?)(?: but got .*)?$", re.DOTALL)
@@ -40,6 +40,8 @@ def syntax_error(
         if refusal is not None:
             return text.error(refusal[0], token.start, refusal[1])
     for token, following in pairwise(tokens):
+        if token.text.upper() == "FETCH" and following.text.upper() in ("FIRST", "NEXT"):
+            return text.error(FETCH[0], token.start, FETCH[1])
         if token.text + following.text == "=<" and token.end + 1 == following.start:
             return text.error("unexpected '=<'", token.start, "write <=")
         if token.token_type in _CASE and following.token_type in (*_CASE, TokenType.END):

@@ -59,7 +59,12 @@ def _rows(
 
 def _range(context: Context, spec: exp.Expr, start: exp.Expr | str, end: exp.Expr | str) -> Frame | None:
     if end != "CURRENT ROW":
-        context.error("a frame of RANGE must end at CURRENT ROW", spec, f"write {_RANGE}")
+        begin = start if isinstance(start, str) else context.source(start)
+        hint = (
+            f"write RANGE BETWEEN {begin} PRECEDING AND CURRENT ROW, or a frame of ROWS, such as ROWS BETWEEN"
+            " 60 PRECEDING AND 1 PRECEDING"
+        )
+        context.error("a frame of RANGE must end at CURRENT ROW", spec, hint)
         return None
     before = len(context.errors)
     span = 0 if start == "CURRENT ROW" else _span(context, start)

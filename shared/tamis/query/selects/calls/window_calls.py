@@ -196,8 +196,10 @@ class WindowCalls:
             context.error_once(f"{name} OVER {_OVER_GROUPS[0]}", node, _OVER_GROUPS[1])
             return None
         if any(source.aggregated is not None for source, _ in self.scope.sources):
+            rows = self.scope.items[0].stream
             hint = (
-                "join the rows with earlier ones: m JOIN means n ON m.key = n.key AND n.window_end BETWEEN …"
+                f"join the rows with earlier ones: FROM {rows} a JOIN {rows} b ON a.key = b.key"
+                " AND b.window_end = a.window_end - INTERVAL '1' MINUTE"
             )
             context.error(f"{name} OVER rows of aggregates is not supported yet", node, hint)
             return None

@@ -1,0 +1,151 @@
+"""Valid queries that probably don't mean what they say: conditions that hold always or too early.
+
+- A condition that no values of the declared domains make false: most often a limit in another unit.
+- `a.ts = b.ts`: sensors with clocks of their own never agree to the microsecond.
+- `HAVING count(*) < n`: a window without readings has no row, so silent keys aren't found.
+- `min(x) OVER (…) > c`: a frame has a single reading at the start and after a silence.
+- `lag(x, n)` beyond the history of the stream: it is always NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tamis.analysis.conjuncts import flatten_and
+from tamis.analysis.contradictions import possible_limits
+from tamis.analysis.value_constraints import narrowed
+from tamis.durations import seconds
+from tamis.expressions.nodes import FLIPPED, OPPOSITE, Call, Column, Expr, Literal, Type, columns, substitute
+from tamis.expressions.sql_text import identifier, interval
+from tamis.query.model import Catalog, Query, StreamDef
+from tamis.query.window_functions import WindowFunction
+
+# A number of readings that no window has.
+_MANY = 10**15
+# Window functions that give the value itself over a single reading, if they ask for all readings.
+_EXTREMES = ("min", "max")
+
+
+def probable_mistakes(query: Query, catalog: Catalog) -> Iterator[str]:
+    """A warning for each such condition of a query that isn't a union."""
+    streams = {s.alias: catalog.streams[s.stream] for s in query.sources if s.stream in catalog.streams}
+    yield from _always_true(query, streams)
+    yield from _equal_times(query, streams)
+    yield from _few_readings(query)
+    yield from _short_frames(query, streams)
+    yield from _beyond_history(streams)
+
+
+def _always_true(query: Query, streams: Mapping[str, StreamDef]) -> Iterator[str]:
+    for conjunct in query.all_conjuncts:
+        part = conjunct.expr
+        if not isinstance(part, Call) or part.op not in FLIPPED or not _numbers(part):
+            continue
+        never = Call(OPPOSITE[part.op], part.args, Type.BOOLEAN)
+        if any(columns(part)) and narrowed([never], streams) is None:
+            limits = possible_limits(never, streams)
+            yield (
+                f"{conjunct.text} is always true for values of the declared domains{limits}. Look at the unit"
+                " of the limit, or leave the condition out"
+            )
+
+
+def _numbers(part: Call) -> bool:
+    return all(side.type.numeric for side in part.args)
+
+
+def _equal_times(query: Query, streams: Mapping[str, StreamDef]) -> Iterator[str]:
+    plain = {
+        source.alias: streams[source.alias].time
+        for source in query.sources
+        if source.alias in streams and source.aggregated is None and not source.windowed
+    }
+    for conjunct in query.all_conjuncts:
+        part = conjunct.expr
+        if not isinstance(part, Call) or part.op != "=":
+            continue
+        sides = [
+            side for side in part.args if isinstance(side, Column) and plain.get(side.alias) == side.name
+        ]
+        if len(sides) == 2 and sides[0].alias != sides[1].alias:
+            one, other = (f"{identifier(side.alias)}.{identifier(side.name)}" for side in sides)
+            yield (
+                f"{conjunct.text} holds only for readings of exactly the same microsecond. Unless one device"
+                f" sends both with one time, write ABS({one} - {other}) <= INTERVAL '1' SECOND"
+            )
+
+
+def _few_readings(query: Query) -> Iterator[str]:
+    grouping = query.grouping
+    if grouping is None or grouping.having is None or query.window is None or len(query.sources) > 1:
+        return
+    counted = {
+        grouping.value(number)
+        for number, one in enumerate(grouping.aggregates)
+        if one.function == "count" and one.column is None
+    }
+    read = [(part, set(columns(part))) for part in flatten_and(grouping.having)]
+    parts = [part for part, named in read if named and named <= counted]
+    if parts and _holds(parts, 0) and not _holds(parts, _MANY):
+        size = interval(query.window.size)
+        yield (
+            "a window without readings has no row, so an alert on a small count(*) doesn't find a key that"
+            f" is silent for a whole window. For silent keys, add an alert with WHERE NO READING FOR {size}"
+        )
+
+
+def _holds(parts: list[Expr], count: int) -> bool:
+    """False if the conditions never hold for this number of readings."""
+    value = Literal(count, Type.BIGINT)
+    return narrowed([substitute(part, lambda _: value) for part in parts], {}) is not None
+
+
+def _short_frames(query: Query, streams: Mapping[str, StreamDef]) -> Iterator[str]:
+    functions = {
+        Column(alias, watch.column.name, watch.column.type): watch
+        for alias, stream in streams.items()
+        for watch in stream.watches
+        if isinstance(watch, WindowFunction)
+    }
+    parts = [(part, one.text) for one in query.conjuncts for part in flatten_and(one.expr)]
+    used = {column for part, _ in parts for column in columns(part) if column in functions}
+    if any(functions[column].function in ("count", "lag") for column in used):
+        return
+    for part, text in parts:
+        read = set(columns(part))
+        if not read or any(c not in functions or functions[c].function not in _EXTREMES for c in read):
+            continue
+        if any(functions[column].frame.last for column in read):
+            continue
+
+        def single(column: Column) -> Expr:
+            value = functions[column].value
+            return substitute(value, lambda inner: Column(column.alias, inner.name, inner.type))
+
+        alone = substitute(part, single)
+        if narrowed([alone], streams) is not None and not possible_limits(alone, streams):
+            yield (
+                f"{text} can hold with a single reading, at the start and after a silence: its frame"
+                " then has no others. If readings of the whole frame are meant, add AND count(*) OVER (…)"
+                " >= n with their number and the same frame"
+            )
+            return
+
+
+def _beyond_history(streams: Mapping[str, StreamDef]) -> Iterator[str]:
+    for stream in dict.fromkeys(streams.values()):
+        for watch in stream.watches:
+            if not isinstance(watch, WindowFunction) or watch.frame.first is None or stream.rate is None:
+                continue
+            rows, history = watch.frame.first, watch.frame.span
+            # A closed span of W microseconds has at most count * (W div per + 1) readings.
+            age = stream.rate.per * (-(-(rows + 1) // stream.rate.count) - 1)
+            if age <= history:
+                continue
+            name = f"{watch.function}(…) OVER (…)"
+            result = "is always NULL" if watch.function == "lag" else "sees fewer readings"
+            yield (
+                f"{name} {result}: at the rate of {stream.shown_name}, the reading {rows} before is at least"
+                f" {seconds(age)} older, and readings older than {seconds(history)} count as missing. Declare"
+                f" history = '{-(-age // 1_000_000)} seconds' in the WITH of {stream.shown_name}"
+            )

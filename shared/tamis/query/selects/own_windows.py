@@ -1,0 +1,41 @@
+"""GROUP BY the `window_end` of rows of aggregates: windows that each contain the rows of one time.
+
+`SELECT window_end, sum(mean) FROM means GROUP BY window_end` means
+`… FROM TUMBLE(means, window_end, slide) GROUP BY window_end`, with the slide (or step, or size) of the
+windows of `means`: their rows lie one slide apart, and a row's event time is the last microsecond of its window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from tamis.query.model import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, Window
+from tamis.query.selects.aggregated_streams import is_end
+from tamis.query.selects.scope import FromScope
+from tamis.query.selects.windows import with_window_columns
+from tamis.query.syntax.identifiers import name_of
+
+
+def take_own_windows(node: exp.Select, scope: FromScope) -> None:
+    """Give windows to the rows of aggregates that are the only source, if the query groups by their own."""
+    clause = node.args.get("group")
+    if clause is None or len(scope.items) != 1 or len(scope.items[0].sources) != 1:
+        return
+    item, (source,) = scope.items[0], scope.items[0].sources
+    rows, shown = source.aggregated, dict(item.columns or {})
+    if rows is None or rows.aggregates is None or source.windowed:
+        return
+    window = rows.aggregates.last.window
+    named = {name_of(one.this).text for one in clause.expressions if isinstance(one, exp.Column)}
+    if window is None or not named & set(WINDOW_COLUMNS) <= shown.keys():
+        return
+    same = window.slide == window.size and not window.cumulative  # window_start then is that of the rows, too
+    if WINDOW_START in shown and not same:
+        return
+    if not named & set(WINDOW_COLUMNS) or (WINDOW_END in shown and not is_end(shown[WINDOW_END], rows)):
+        return
+    slide = window.slide
+    item.sources = (replace(source, window=Window(slide, slide, window.offset % slide)),)
+    item.columns = with_window_columns(shown, item.alias)
