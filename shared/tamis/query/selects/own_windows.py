@@ -2,7 +2,8 @@
 
 `SELECT window_end, sum(mean) FROM means GROUP BY window_end` means
 `… FROM TUMBLE(means, window_end, slide) GROUP BY window_end`, with the slide (or step, or size) of the
-windows of `means`: their rows lie one slide apart, and a row's event time is the last microsecond of its window.
+windows of `means`: their rows lie one slide apart, and a row's event time is the last microsecond of its
+window.
 """
 
 from __future__ import annotations
