@@ -38,6 +38,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,9 @@ from tamis.evaluation.watched_recording import watched_recording
 from tamis.expressions.nodes import Expr, Literal, Type
 from tamis.planning.explain import explain
 from tamis.query.model import Catalog, ColumnDef, StreamDef
-from tamis.query.parse import catalog_of
-from tamis.recordings.typed import read_recording
+from tamis.query.catalog import apply
+from tamis.query.parse import catalog_of, parse
+from tamis.recordings.typed import Recording, read_recording
 
 FIELDS = Path(__file__).resolve().parents[2] / "fixtures" / "sql" / "fields"
 _START = datetime(2026, 1, 5, 23, 50, tzinfo=UTC)
@@ -101,8 +103,10 @@ def _alert(block: str) -> FieldAlert:
 
 def outcome_of(field: str, streams: str, sql: str, directory: Path) -> str:
     """What Tamis says to an alert of a field, and whether its alarms are those of the plain join."""
+    catalog = _declared(streams).copy()
     try:
-        catalog = catalog_of(streams + sql)
+        for statement in parse("\n" * streams.count("\n") + sql, catalog):
+            apply(catalog, statement)
     except InputError as error:
         return f"refused: {error}"
     (name,) = catalog.alerts
@@ -112,7 +116,7 @@ def outcome_of(field: str, streams: str, sql: str, directory: Path) -> str:
     told = "".join(f", and told: {one}" for one in explained.warnings)
     read = dict.fromkeys(source.stream for source in explained.streams if source.stream in catalog.streams)
     recordings = {
-        stream: read_recording(catalog.streams[stream], [_recorded(field, catalog, stream, directory)])
+        stream: _recording(_recorded(field, catalog, stream, directory), catalog.streams[stream])
         for stream in read
     }
     for stream in catalog.alerts[name].query.watched:
@@ -122,6 +126,18 @@ def outcome_of(field: str, streams: str, sql: str, directory: Path) -> str:
     return (
         f"accepted{told}: {found.retained} of {found.tuples} tuples retained, {found.alarms} alarms, {same}"
     )
+
+
+@cache
+def _declared(streams: str) -> Catalog:
+    """The streams and tables of a field, which its alerts share."""
+    return catalog_of(streams)
+
+
+@cache
+def _recording(file: str, stream: StreamDef) -> Recording:
+    """A recording, which the alerts of a field share."""
+    return read_recording(stream, [file])
 
 
 def _recorded(field: str, catalog: Catalog, name: str, directory: Path) -> str:
