@@ -48,8 +48,8 @@ from tamis.errors import InputError
 from tamis.evaluation.watched_recording import watched_recording
 from tamis.expressions.nodes import Expr, Literal, Type
 from tamis.planning.explain import explain
-from tamis.query.model import Catalog, ColumnDef, StreamDef
 from tamis.query.catalog import apply
+from tamis.query.model import Catalog, ColumnDef, StreamDef
 from tamis.query.parse import catalog_of, parse
 from tamis.recordings.typed import Recording, read_recording
 
