@@ -51,7 +51,7 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
     # A missing equality of keys is the reason for many rows, too.
     queries = definition.query.queries
     warned = tuple(one for query in queries for one in warnings(query, joined)) or found.warnings
-    doubted = [one for query in queries for one in probable_mistakes(query, joined)]
+    doubted = [one for query in queries for one in probable_mistakes(query, joined) if found.accepted]
     silences = silence_warnings(definition.query, reading)
     found = replace(found, warnings=tuple(dict.fromkeys((*warned, *doubted, *silences))))
     if not definition.query.watched:
