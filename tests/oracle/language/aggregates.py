@@ -55,10 +55,11 @@ _HAVING = (
 class Aggregation:
     """A SELECT with aggregates of windows of a relation: `sql` for Tamis, `duck` for DuckDB."""
 
-    def __init__(self, r: random.Random, below: Relation) -> None:
+    def __init__(self, r: random.Random, below: Relation, joined: tuple[str, str] | None = None) -> None:
+        """`joined`: another stream `b` beside the windows, for Tamis and for DuckDB."""
         self._random, self._below = r, below
-        session = below.kind != "rows" and r.random() < 0.25
-        table = not session and r.random() < 0.25
+        session = joined is None and below.kind != "rows" and r.random() < 0.25
+        table = not session and joined is None and r.random() < 0.25
         by = r.sample(("a.n", "a.ok", "a.w", "a.n % 2", "a.x > 0"), r.choice((0, 0, 1, 2)))
         if session or r.random() < 0.7:
             by.insert(0, "a.k")
@@ -69,6 +70,8 @@ class Aggregation:
             calls |= dict(r.sample(list(_WRITTEN.items()), 1))
         if below.exact and r.random() < 0.15:
             calls |= _APPROXIMATE
+        if joined is not None:
+            calls |= dict.fromkeys(r.sample(("sum(a.x - b.x)", "max(b.n)", "count(b.w)", "avg(b.x)"), 2), "")
         windows = ["window_end", "window_start"] if session or r.random() < 0.3 else ["window_end"]
         shown = [*windows, *by, *calls]
         self.columns = len(shown)
@@ -81,6 +84,8 @@ class Aggregation:
             tail += f" HAVING {r.choice(_HAVING)}"
         condition_ = f" WHERE {' AND '.join(where)}" if where else ""
         source, reference = self._session() if session else self._windows(table)
+        if joined is not None:
+            source, reference = source + joined[0], reference + joined[1]
         if table:
             source, reference = f"{source} JOIN r ON a.k = r.key", f"{reference} JOIN r ON a.k = r.key"
         self.sql = f"SELECT {named} FROM {source}{condition_}{tail}"

@@ -22,6 +22,8 @@ _PATTERNS = {
     "joined windows": r"a\.window_start = b\.window_start",
     "rows of aggregates": r"FROM \S+ g\d+.* GROUP BY|\) g\d+.* GROUP BY",
     "windows of windows": r"GROUP BY g\d+\.k, window_end.*GROUP BY (window_end|\w+\.\w+)",
+    "aggregates of a derived join": r" j\d+ JOIN .*(TUMBLE|HOP|CUMULATE)\(.*GROUP BY",
+    "windows of one joined stream": r"\) a JOIN \S+.* b ON .* GROUP BY",
     "HAVING": r" HAVING ",
     "FILTER": r"FILTER \(WHERE",
     "DISTINCT aggregate": r"count\(DISTINCT",

@@ -184,9 +184,15 @@ class RandomQuery:
     # --- rows of standing queries
 
     def _aggregated(self) -> str:
-        """Aggregates of windows, perhaps with a table, or of sessions."""
-        below = self._from.any("raw", "filter", "filter", "over", named=True)
-        made = Aggregation(self.random, below)
+        """Aggregates of windows, perhaps with a table, of sessions, or of joins by time."""
+        r = self.random
+        below = self._from.any("raw", "filter", "filter", "over", "join", named=True)
+        joined = None
+        if below.kind in ("raw", "filter") and r.random() < 0.2:
+            other = self._from.any("raw", "filter", depth=1)
+            on = f"a.k = b.k AND {self._from.near('b', 'a')}"
+            joined = f" JOIN {other.text} b ON {on}", f" JOIN {other.duck} b ON {for_duckdb(on)}"
+        made = Aggregation(r, below, joined)
         self.columns, self.duck = made.columns, made.duck
         return made.sql
 

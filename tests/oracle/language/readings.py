@@ -1,6 +1,6 @@
 """Random readings of three streams: several shards each, disorder, duplicates, NULLs, and shards that end.
 
-Readings keep to the declared `keys`, `rate` and `max_stall`, and none of them is late.
+Readings keep to the declared `keys`, `rate` and `max_stall`. None of them is late, unless that is asked for.
 """
 
 from __future__ import annotations
@@ -54,11 +54,19 @@ class _Declared:
 
 class RandomReadings:
     """Readings of some streams. `steady`: the readings of a key come through one shard. `apart`: no two
-    readings of a key have the same time.
+    readings of a key have the same time. `late`: some readings are late.
     """
 
-    def __init__(self, r: random.Random, streams: Sequence[str], *, steady: bool, apart: bool) -> None:
-        self.random, self.steady, self.apart = r, steady, apart
+    def __init__(
+        self,
+        r: random.Random,
+        streams: Sequence[str],
+        *,
+        steady: bool,
+        apart: bool,
+        late: bool = False,
+    ) -> None:
+        self.random, self.steady, self.apart, self.late = r, steady, apart, late
         self.ticks = r.choice((16, 30, 50))
         rate = r.random() < 0.75
         self.declared = {
@@ -147,6 +155,8 @@ class RandomReadings:
         """A row that arrives in this tick; None if its key has no room for it in the declared rate."""
         r = self.random
         behind = tick - (r.randint(0, delay) if r.random() < 0.4 else 0)
+        if self.late and r.random() < 0.1:
+            behind -= delay + r.randint(1, 6)
         key = r.choice(keys)
         spans = ((behind - 1, behind), (behind, behind + 1))
         if any(sum(taken[key, at] for at in span) >= _RATE for span in spans):

@@ -64,7 +64,7 @@ def play(seed: int, table: Path) -> Played | Refused:
     query = RandomQuery(seed)
     r = random.Random(seed + 1)
     readings = RandomReadings(r, query.streams, steady=query.steady, apart=query.apart)
-    sql = f"{readings.statements}\n{_used(query.sql, table)}\n{query.sql}"
+    sql = statements_of(query, readings, table)
     try:
         catalog = catalog_of(sql)
         plan = first_plan(catalog, shards={one.name: one.stream for one in readings.shards})
@@ -77,13 +77,13 @@ def play(seed: int, table: Path) -> Played | Refused:
     return Played(query, readings, sql, definition, bound, list(fleet.alarms.values()), fleet.most)
 
 
-def _used(sql: str, table: Path) -> str:
-    """The statements of the functions and the table that a query uses."""
-    found = FUNCTIONS if re.search(r"(heat|twice)\(", sql) else ""
-    if " JOIN r " in sql:
+def statements_of(query: RandomQuery, readings: RandomReadings, table: Path) -> str:
+    """The query behind the statements of the streams, functions and the table that it uses."""
+    used = FUNCTIONS if re.search(r"(heat|twice)\(", query.sql) else ""
+    if " JOIN r " in query.sql:
         columns = "key VARCHAR, region VARCHAR, low INT, factor DOUBLE"
-        found += f"CREATE TABLE r ({columns}) WITH (path = '{table}');"
-    return found
+        used += f"CREATE TABLE r ({columns}) WITH (path = '{table}');"
+    return f"{readings.statements}\n{used}\n{query.sql}"
 
 
 def run(seed: int, reference: Reference, table: Path) -> Outcome:

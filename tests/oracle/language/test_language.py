@@ -3,6 +3,7 @@
 Each query combines several constructs: derived streams, subqueries, joins, EXISTS, windows, aggregates, ASOF
 joins, window functions, tables, and functions. DuckDB gets the query in SQL of its own, which is made beside
 that of Tamis and not from it. The readings have NULLs, duplicates and disorder, and shards that end early.
+With late readings, `tamis verify` compares.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from typing import Any
 
 import pytest
 from tests.oracle.language.constructs import NAMES, constructs
+from tests.oracle.language.late_readings import verified
 from tests.oracle.language.queries import RandomQuery
 from tests.oracle.language.readings import TABLE
 from tests.oracle.language.reference import Reference, same
 from tests.oracle.language.run import Played, differences_of, kind_of, play, run
-from tests.oracle.random_cases import SEED, cases
+from tests.oracle.random_cases import SEED, also_long, cases
 
 FIRST = SEED * 10_000_000
 BLOCKS = 40  # of the long search, which has 100,000 queries unless TAMIS_CASES says otherwise
@@ -91,11 +93,27 @@ def test_rows_of_very_many_queries(block: int, table: Path) -> None:
     assert seen["fewer alarms"] > count / 20, seen
 
 
+@pytest.mark.parametrize("times", also_long(400))
+def test_verify_finds_the_same_with_late_readings(times: int, table: Path) -> None:
+    seen: Counter[str] = Counter()
+    first = FIRST + 600_000
+    for seed in range(first, first + cases(1 / 3_000) * times):
+        seen["queries"] += 1
+        found = verified(seed, table)
+        if found is None:
+            continue
+        _, sql, late, verdict = found
+        assert verdict.same, f"seed {seed}: {verdict}\n{sql}"
+        seen["late"] += late > 0
+        seen["with rows"] += verdict.reference_alarms > 0
+    assert min(seen["late"], seen["with rows"]) > seen["queries"] / 2, seen
+
+
 def test_lost_and_wrong_alarms_are_found(table: Path) -> None:
     reference = Reference(table)
     seen: Counter[str] = Counter()
     r = random.Random(SEED)
-    for seed in range(FIRST + 500_000, FIRST + 500_000 + cases(1 / 2_000)):
+    for seed in range(FIRST + 500_000, FIRST + 500_000 + cases(1 / 3_000)):
         played = play(seed, table)
         if not isinstance(played, Played) or not played.alarms:
             continue
@@ -112,7 +130,7 @@ def test_lost_and_wrong_alarms_are_found(table: Path) -> None:
         # Without any alarm, each row is lost.
         missed, extra = differences_of(played, rows, [])
         assert len(missed) == len(rows) and not extra, (seed, played.query.sql)
-    assert seen["tried"] > cases(1 / 4_000), seen
+    assert seen["tried"] > cases(1 / 6_000), seen
 
 
 def _changed(alarm: Any) -> Any:
