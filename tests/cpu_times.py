@@ -13,9 +13,14 @@ from typing import Any
 
 import pytest
 
-# CPU seconds that the tests of a file may take in `make test`, by its folder. More cases than fit into them
-# are for `make soundness` (see `also_long` in tests/oracle/random_cases.py).
-BUDGETS = {"tests/unit/": 15, "tests/oracle/": 25, "tests/model/": 25}
+# CPU seconds that the tests of a file may take in `make test`, by file or folder. More cases than fit into
+# them are for `make soundness` (see `also_long` in tests/oracle/random_cases.py).
+BUDGETS = {
+    "tests/oracle/fleet/test_schedules.py": 120,
+    "tests/unit/": 15,
+    "tests/oracle/": 25,
+    "tests/model/": 25,
+}
 _PROPERTY = "CPU seconds"
 _began: pytest.StashKey[float] = pytest.StashKey()
 _used: defaultdict[str, float] = defaultdict(float)

@@ -18,6 +18,7 @@ SECONDS = {
     "tests/e2e/test_patterns.py": 75,
     "tests/e2e/test_planted_secrets.py": 70,
     "tests/e2e/test_readers_of_derived_streams.py": 55,
+    "tests/e2e/test_secure_demo.py": 100,
     "tests/e2e/test_silences.py": 80,
     "tests/e2e/test_standing.py": 65,
     "tests/e2e/test_up.py": 110,

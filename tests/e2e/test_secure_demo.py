@@ -16,12 +16,13 @@ from tamis.local.fleet_logins import grant, revoke
 from tamis.messaging.rights import RIGHTS, Right
 from tamis.messaging.topics import ALARMS, EPISODES, STATEMENTS, STREAM_PREFIX
 
-# Readings through the edges at which a right is taken away until the service says so.
+# Readings through the edges at which a right is taken away until the service says so; the joiner is first as
+# in `test_demo`.
 TAKEN = {
-    1_000: ("indoors", "edge", "Write", STREAM_PREFIX),
+    1_000: ("joiner", "joiner", "Read", STREAM_PREFIX),
     4_000: ("joiner", "joiner", "Write", ALARMS),
     7_000: ("alerts", "alerts", "Write", EPISODES),
-    9_000: ("joiner", "joiner", "Read", STREAM_PREFIX),
+    9_000: ("indoors", "edge", "Write", STREAM_PREFIX),
     12_000: ("registry", "registry", "Read", STATEMENTS),
 }
 SAYS_SO_SECONDS = 40
