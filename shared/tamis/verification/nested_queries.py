@@ -62,6 +62,6 @@ def _compare(
     keyed = query if query.grouping is None else with_group_keys(query)
     rows = run_recordings(keyed, catalog, recordings_of(query, recordings)).rows
     given = {**query_inputs(query, catalog).relations, **recordings_of(query, reference)}
-    if query.windowed:
+    if query.windowed and query.timed_by is None:
         return compare_windowed_groups(name, query, given, rows.columns)
     return compare_standing(name, query, given, rows.columns)

@@ -36,6 +36,7 @@ from tamis.verification.rounded_values import NEAR
 WITHDRAWN = "_withdrawn"
 _TYPES = {Type.VARCHAR: "VARCHAR", Type.BOOLEAN: "BOOLEAN", Type.DOUBLE: "DOUBLE"}  # all others are BIGINT
 Row = tuple[Any, ...]
+Times = Mapping[str, str | None]  # the event time of each stream
 
 
 def compare_standing(
@@ -59,15 +60,16 @@ def compare_standing(
         if query.asof:
             create_matches(connection, query, recordings)
         if query.grouping is not None:
-            joined, holds, near = _joined(query)
+            joined, holds, near = _joined(query, {})
             expected = groups(connection, query, joined, holds, near)
             return compare_groups(name, query, expected, _last_rows(query, rows), tuples)
-        return _compare(connection, name, query, table_of(rows), tuples)
+        times = {one: recordings[one].stream.time for one in read}
+        return _compare(connection, name, query, table_of(rows), tuples, times=times)
 
 
-def _joined(query: Query) -> tuple[str, str, str]:
+def _joined(query: Query, times: Times) -> tuple[str, str, str]:
     """FROM and WHERE of all rows that pass up to rounding; the condition under which a row passes as
-    computed; and the condition under which rounding decides.
+    computed; and the condition under which rounding decides. `times`: the event times of streams in windows.
     """
     for called in calls(*(c.expr for c in query.conjuncts), *(one.expr for one in query.select)):
         register(called)
@@ -75,19 +77,19 @@ def _joined(query: Query) -> tuple[str, str, str]:
     close = [near_threshold_sql([c.expr] if len(aliases(c.expr)) > 1 else []) for c in query.conjuncts]
     # A condition that passes only by rounding needn't hold, so nothing follows from it.
     held = [c.expr for c, near in zip(query.conjuncts, close, strict=True) if near == "FALSE"]
-    tables, ties = ([asof_tables(query)], []) if query.asof else bucketed_tables(query, held, {})
+    tables, ties = ([asof_tables(query)], []) if query.asof else bucketed_tables(query, held, times)
     near = " OR ".join(dict.fromkeys(one for one in close if one != "FALSE")) or "FALSE"
     either = [c if n == "FALSE" else f"({c} OR {n})" for c, n in zip(conditions, close, strict=True)]
     holds = " AND ".join(conditions) if near != "FALSE" else "TRUE"
     return f"{', '.join(tables)} WHERE {' AND '.join([*either, *ties]) or 'TRUE'}", holds, near
 
 
-def _selected(query: Query) -> str:
+def _selected(query: Query, times: Times) -> str:
     """SQL of the rows of a query without aggregates as `v…`; `sure`: rounding doesn't decide the row."""
     if query.members:
-        every = " UNION ALL ".join(f"({_selected(member)})" for member in query.members)
+        every = " UNION ALL ".join(f"({_selected(member, times)})" for member in query.members)
     else:
-        joined, holds, near = _joined(query)
+        joined, holds, near = _joined(query, times)
         columns_sql = [
             f"CAST({to_duckdb(one.expr, column_sql)} AS {_TYPES.get(one.expr.type, 'BIGINT')}) AS v{i}"
             for i, one in enumerate(query.select)
@@ -100,11 +102,17 @@ def _selected(query: Query) -> str:
 
 
 def _compare(
-    connection: duckdb.DuckDBPyConnection, name: str, query: Query, given: pa.Table, tuples: int
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    query: Query,
+    given: pa.Table,
+    tuples: int,
+    *,
+    times: Times,
 ) -> Verdict:
     names = [f"v{i}" for i in range(len(query.select))]
     connection.register("given", given.rename_columns(names))
-    connection.execute(f"CREATE TEMP TABLE expected AS {_selected(query)}")
+    connection.execute(f"CREATE TEMP TABLE expected AS {_selected(query, times)}")
     columns_sql = ", ".join(names)
 
     def rows(what: str) -> list[Row]:

@@ -284,6 +284,11 @@ SELECT s.station, window_end, count(*) AS n, max(s.temp * 2) AS double, max(a.te
 FROM TUMBLE(air, ts, INTERVAL '1' MINUTE) a JOIN surface s ON a.station = s.station
   AND s.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts + INTERVAL '5' SECOND
 WHERE a.temp > s.temp GROUP BY s.station, window_end;
+CREATE ALERT together AS
+SELECT a.station, s.window_end, count(*) AS n, max(s.temp) AS most
+FROM TUMBLE(air, ts, INTERVAL '1' MINUTE) a
+JOIN TUMBLE(surface, ts, INTERVAL '1' MINUTE) s ON a.station = s.station AND a.window_start = s.window_start
+GROUP BY a.station, a.window_start, s.window_end;
 CREATE ALERT runs AS
 SELECT station, window_start, window_end, count(*) AS n FROM SESSION(pairs, ts, INTERVAL '2' SECOND)
 GROUP BY station, window_start, window_end;
@@ -299,6 +304,11 @@ _OF_PAIRS = {
         "p,2024-01-01T00:01:00Z,2,60,71",
         "q,2024-01-01T00:01:00Z,1,30,40",
         "q,2024-01-01T00:02:00Z,2,60,66",
+    ],
+    "together": [
+        "p,2024-01-01T00:01:00Z,2,30",
+        "q,2024-01-01T00:01:00Z,2,15",
+        "q,2024-01-01T00:02:00Z,2,30",
     ],
     "runs": [
         "p,2024-01-01T00:00:01Z,2024-01-01T00:00:05Z,2",

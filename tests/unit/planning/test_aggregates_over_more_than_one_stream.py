@@ -304,3 +304,27 @@ def test_tuples_of_a_stream_that_is_joined_with_itself_are_kept_twice() -> None:
     # The span is at most 1 + 9 s for each of the two, and one group is open.
     assert found.memory.bound == 2 * 10 * 11 + 1
     assert {name: one.most() for name, one in found.kept.items()} == {"air": 2 * 10 * 11 + 1}
+
+
+def test_joined_windows_are_decided_when_they_have_ended() -> None:
+    sql = f"""{MEANS.format(by="station")} CREATE ALERT q AS SELECT a.station, s.window_end, count(*) AS n
+        FROM TUMBLE(air, ts, INTERVAL '10 s') a JOIN TUMBLE(surface, ts, INTERVAL '10 s') s
+        ON a.station = s.station AND a.window_end = s.window_end GROUP BY a.station, s.window_end;"""
+    catalog = catalog_of(sql)
+    found = judged(catalog.alerts["q"], catalog)
+    # 10 keys and one tuple a second: windows of just less than 10 s, before and after, and 1 s of stall.
+    assert found.memory.bound == 10 * (10 + 1) + 10 * (20 + 1) + 10
+    assert [feed.partition_key for feed in found.layout.feeds] == [("station",), ("station",)]
+    query = standing_evaluator(found.sql, "q")
+    batch = {
+        "station": Vector.from_list(["p", "p"], Type.VARCHAR),
+        "ts": Vector.from_list([1_000_000, 12_000_000], Type.TIMESTAMP),
+        "temp": Vector.from_list([2.0, 4.0], Type.DOUBLE),
+    }
+    for stream in ("air", "surface"):
+        query.take(stream, batch, 2)
+    assert not len(query.advance("air", 10_000_000))
+    rows = query.advance("surface", 10_000_000)
+    assert [vector.to_list() for vector in rows.columns.values()] == [["p"], [10_000_000], [1]]
+    query.take("surface", batch, 2)
+    assert isinstance(query, CountsLate) and query.late == 1

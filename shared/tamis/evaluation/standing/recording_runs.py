@@ -26,7 +26,7 @@ def run_recordings(query: Query, catalog: Catalog, recordings: Mapping[str, Reco
     """
     if query.nested is not None and not any(one.timed_by for one in _inner(query.nested)):
         return _run_nested(query, query.nested, catalog, recordings)
-    if query.windowed:
+    if query.windowed and query.timed_by is None:
         (source,) = query.windowed
         return run_windowed(query, catalog, recordings[source.stream])
     standing = compile_query(query, catalog)

@@ -8,12 +8,16 @@ row if all of its tuples came before it was decided, in whatever order.
 
 The partners of a tuple are found as in `temporal_join`: with rows sorted by (key, time), they are one range,
 and this range decides all bounds on times.
+
+If the sources are in windows of TUMBLE, all tuples of a combination are in one window. Tuples are then also
+decided when all watermarks have passed their window.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +34,7 @@ from tamis.evaluation.temporal_join import BLOCK, blocks
 from tamis.expressions.nodes import Expr, aliases, columns
 from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Columns, Vector
-from tamis.query.model import Catalog, ColumnDef, Query, StreamDef
+from tamis.query.model import Catalog, ColumnDef, Query, StreamDef, Window, same_window
 
 Ints = NDArray[np.int64]
 
@@ -42,10 +46,12 @@ class TimedJoin:
 
     def __init__(self, query: Query, catalog: Catalog) -> None:
         assert query.timed_by is not None
-        self._query, self._first = query, query.timed_by
+        query = _without_windows_in_conditions(query)
+        self._query, self._first = query, str(query.timed_by)
         streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
         times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
         self._upper = time_distances(query, catalog).upper
+        self._window = query.window
         self._sides = {alias: _Side(query, alias, stream, times) for alias, stream in streams.items()}
         self._roles = {
             name: [side for side in self._sides.values() if side.stream == name]
@@ -74,12 +80,21 @@ class TimedJoin:
         late = np.zeros(rows, np.bool_)
         for side in self._roles.get(stream, ()):
             keep, times = side.passing(batch, rows)
-            # Its rows begin at this time of the first source; those before the clock are already decided.
-            late |= keep & (times < self._clock + self._upper[side.alias, self._first])
-            keep &= times >= self._clock - self._upper[self._first, side.alias]
+            first, last = self._reach(side.alias, times)
+            late |= keep & (first < self._clock)
+            keep &= last >= self._clock
             side.waiting.add(times[keep], [batch[name].take(keep) for name in side.names])
         self.late += int(np.count_nonzero(late))
         return self._rows([])
+
+    def _reach(self, alias: str, times: Ints) -> tuple[Ints, Ints]:
+        """The least and the greatest time of a tuple of the first source that a tuple of `alias` can join."""
+        first = times - self._upper[alias, self._first]
+        last = times + self._upper[self._first, alias]
+        if self._window is None:
+            return first, last
+        start = _start(times, self._window)
+        return np.maximum(first, start), np.minimum(last, start + self._window.size - 1)
 
     def advance(self, stream: str, watermark: int) -> Rows:
         """See `StandingEvaluator`. The rows are in the order of their times."""
@@ -90,6 +105,8 @@ class TimedJoin:
             self._watermarks[side.stream] - self._upper[side.alias, self._first]
             for side in self._sides.values()
         )
+        if self._window is not None:
+            clock = max(clock, _start(min(self._watermarks.values()), self._window))
         if clock <= self._clock:
             return self._rows([])
         self._clock = clock
@@ -133,6 +150,9 @@ class TimedJoin:
         """The least and the greatest time of a tuple of `alias` for each combination."""
         lo = [times - self._upper[other, alias] for other, times in found.times.items()]
         hi = [times + self._upper[alias, other] for other, times in found.times.items()]
+        if self._window is not None:
+            start = _start(found.times[self._first], self._window)
+            lo, hi = [*lo, start], [*hi, start + self._window.size - 1]
         return np.max(lo, axis=0), np.min(hi, axis=0)
 
     def _rows(self, parts: Sequence[_Found]) -> Rows:
@@ -173,7 +193,16 @@ class TimedJoin:
 
     def _form(self) -> list[object]:
         distances = sorted([*pair, most] for pair, most in self._upper.items())
-        return ["timed join", self._first, distances, *(side.form() for side in self._sides.values())]
+        window = None if self._window is None else [self._window.size, self._window.offset]
+        return ["timed join", self._first, distances, window, *(side.form() for side in self._sides.values())]
+
+
+_Times = TypeVar("_Times", int, Ints)
+
+
+def _start(times: _Times, window: Window) -> _Times:
+    """The starts of the windows of these times."""
+    return (times - window.offset) // window.size * window.size + window.offset
 
 
 @dataclass(frozen=True)
@@ -233,6 +262,13 @@ class _Side:
     def form(self) -> list[object]:
         """The form that a state must fit."""
         return [self.alias, *([one.name, str(one.type)] for one in self._columns)]
+
+
+def _without_windows_in_conditions(query: Query) -> Query:
+    """The query without the conditions that its tuples share a window: the ranges of times decide these."""
+    windowed = frozenset(source.alias for source in query.windowed)
+    left = tuple(one for one in query.conjuncts if same_window(one.expr, windowed) is None)
+    return replace(query, conjuncts=left)
 
 
 def _of_rows(part: Expr, times: Mapping[str, str]) -> bool:

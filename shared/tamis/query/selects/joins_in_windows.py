@@ -1,7 +1,8 @@
-"""Windows of one stream of a join, under aggregates: the same as windows of the join.
+"""Windows of streams of a join, under aggregates: the same as windows of the join.
 
 `FROM TUMBLE(air, ts, …) a JOIN surface s ON …` is read as a subquery with the join in `TUMBLE`, over the
-event time of `air`.
+event time of `air`. If all streams have the same windows of TUMBLE, the join has the condition that its
+tuples are in one window, and any of the event times gives the window of a row.
 """
 
 from __future__ import annotations
@@ -12,8 +13,18 @@ from dataclasses import replace
 from tamis.expressions.nodes import Column, Expr, Type, aliases, columns, substitute
 from tamis.expressions.sql_text import identifier
 from tamis.query.context import Context
-from tamis.query.model import WINDOW_COLUMNS, ColumnDef, Grouping, Output, Query, Source, StreamDef
+from tamis.query.model import (
+    WINDOW_COLUMNS,
+    ColumnDef,
+    Grouping,
+    Output,
+    Query,
+    Source,
+    StreamDef,
+    same_window,
+)
 from tamis.query.selects.joined_streams import bounded_times, row_column
+from tamis.query.selects.windows import check_windows
 
 
 def with_joined_streams(
@@ -27,7 +38,7 @@ def with_joined_streams(
     streams = {
         source.alias: found for source in query.sources if (found := _stream_of(context, query, source))
     }
-    first = query.windowed[0] if len(query.windowed) == 1 else None
+    first = query.windowed[0] if query.windowed else None
     times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
     aggregated = any(source.aggregated is not None for source in query.sources)
     if first is None or first.window is None or query.grouping is None or aggregated:
@@ -35,8 +46,17 @@ def with_joined_streams(
     if len(streams) < 2 or len(times) < len(streams):
         return query, offsets
     at = next(o for one, o in zip(query.sources, offsets, strict=True) if one.alias in times and one != first)
-    own = [one for one in query.conjuncts if aliases(one.expr) <= times.keys() and not _of_windows(one.expr)]
-    if not bounded_times(context, own, times, at, what="this join"):
+    windowed = frozenset(source.alias for source in query.windowed)
+    own = [
+        one
+        for one in query.conjuncts
+        if aliases(one.expr) <= times.keys()
+        and (not _of_windows(one.expr) or same_window(one.expr, windowed) is not None)
+    ]
+    if len(windowed) > 1:
+        if not check_windows(context, query, offsets, ()):
+            return None
+    elif not bounded_times(context, own, times, at, what="this join"):
         return None
     renaming = _Renaming(first.alias, streams)
     outer = replace(
@@ -51,7 +71,11 @@ def with_joined_streams(
     time = Column(first.alias, times[first.alias], Type.TIMESTAMP)
     select = [Output(time.name, time), *(one for one in renaming.outputs if one.name != time.name)]
     join = Query(
-        tuple(replace(source, window=None) for source in query.sources if source.alias in streams),
+        tuple(
+            source if len(windowed) > 1 else replace(source, window=None)
+            for source in query.sources
+            if source.alias in streams
+        ),
         tuple(own),
         tuple(select),
         watched=query.watched,
@@ -100,8 +124,10 @@ class _Renaming:
         return substitute(expr, self._row_column)
 
     def _row_column(self, column: Column) -> Column:
-        if column.alias not in self._streams or column.name in WINDOW_COLUMNS:
+        if column.alias not in self._streams:
             return column
+        if column.name in WINDOW_COLUMNS:
+            return Column(self._first, column.name, column.type)
         name = self._named(column)
         if self._streams[column.alias].column(column.name) is not None:
             self._made.setdefault(column, Output(name, column))
@@ -118,7 +144,7 @@ class _Renaming:
     def grouping(self, grouping: Grouping) -> Grouping:
         """A grouping over the streams as one over the rows."""
         return Grouping(
-            tuple(map(self._row_column, grouping.by)),
+            tuple(dict.fromkeys(map(self._row_column, grouping.by))),
             tuple(
                 replace(one, column=self._optional(one.column), order=self._optional(one.order))
                 for one in grouping.aggregates

@@ -343,10 +343,10 @@ def check_aggregates(
     before = len(context.errors)
     first, session = sources[0][0].window, sources[0][0].session
     cumulative = first is not None and first.cumulative
-    if len(sources) > 1:
+    if len(sources) > 1 and (first is None or cumulative or first.slide < first.size):
         one, other = sources[0][0].alias, sources[1][0].alias
         hint = f"write only '{one}' in windows, and bound the time of '{other}' in ON"
-        context.error("aggregates over joined windows are not supported", sources[1][1], hint)
+        context.error("aggregates over several streams in windows need TUMBLE", sources[1][1], hint)
     clause = node.args.get("group")
     by = [expr for _, expr in group_items(context, resolver, node)]
     if len(context.errors) > before:

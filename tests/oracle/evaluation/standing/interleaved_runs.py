@@ -84,12 +84,14 @@ def play(
     rate: bool,
     slides: Sequence[tuple[str, int]] = (),
     follows: Sequence[tuple[str, int]] = (),
+    within: int | None = None,
 ) -> Run:
     """Run the alert q of a catalogue over random tuples. The entries never exceed its bound.
 
     `slides` has what a query in application time reads: a stream, and the slide of the windows whose rows it
     reads, or 0 for the tuples themselves. `follows` has what a join in windows reads: a stream, and how much
-    later its tuples may be than those whose event time the rows have.
+    later its tuples may be than those whose event time the rows have. If its tuples share windows, `within`
+    is the size of these.
     """
     alert = catalog.alerts["q"]
     memory = explain(catalog, "q").memory
@@ -110,6 +112,8 @@ def play(
             reached = [_reached(mark[of], slide) for of, slide in slides]
             reached += [mark[of] - later for of, later in follows]
             clock = min(reached, default=-_END)
+            if within is not None:
+                clock = max(clock, min(mark[of] for of, _ in follows) // within * within)
             run.clocks[name] += [clock] * len(batch)
             run.rows += listed(query.take(name, _columns(catalog, name, batch), len(batch)))
         if r.random() < 0.9:

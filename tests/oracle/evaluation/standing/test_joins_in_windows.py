@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+import pytest
 from tests.oracle.evaluation.standing.interleaved_runs import (
     catalog_with,
     comparable,
@@ -39,6 +40,7 @@ class _Case:
     alert: str
     reference: str
     follows: Sequence[tuple[str, int]]
+    within: int | None = None  # the size of the windows that tuples share
 
 
 def _case(r: random.Random) -> _Case:
@@ -98,6 +100,45 @@ def _case(r: random.Random) -> _Case:
     return _Case("", f"WITH p AS ({pairs}) {asking}", asked, follows)
 
 
+def _in_shared_windows(r: random.Random) -> _Case:
+    """A join of two or three sources that are all in the same windows."""
+    streams = {"a": r.choice("sst"), "b": r.choice("stt")} | (
+        {"c": r.choice("st")} if r.random() < 0.3 else {}
+    )
+    others = [alias for alias in streams if alias != "a"]
+    size = r.choice((2, 5, 20, 50))
+    conditions = [f"a.k = {alias}.k" for alias in others if r.random() < 0.8]
+    conditions += [
+        f"a.{(edge := r.choice(('window_start', 'window_end')))} = {alias}.{edge}" for alias in others
+    ]
+    conditions += r.sample(["a.x > b.x", "a.n > 0", "b.n <> 2", "a.n = b.n"], r.choice((0, 0, 1)))
+    later = dict.fromkeys(others, size - 1)
+    bound = ""
+    lo, hi = _range(r)
+    if len(others) == 1 and lo < size and hi > -size and r.random() < 0.5:
+        later["b"] = min(later["b"], hi)
+        bound = f" AND b.ts BETWEEN {_after(lo)} AND {_after(hi)}"
+    by = r.choice(("{}.window_end", "a.k, {}.window_end", "a.k, {}.window_start", "b.n, {}.window_end"))
+    by = by.format(r.choice(list(streams)))
+    shown = ", ".join((by, *(f"{one} AS c{i}" for i, one in enumerate(r.sample(_AGGREGATES, 2)))))
+    tail = f" GROUP BY {by}" + r.choice(("", " HAVING count(*) > 1"))
+    call = f"TUMBLE({{}}, ts, INTERVAL '{size} us')"
+    tamis = ", ".join(f"{call.format(stream)} {alias}" for alias, stream in streams.items())
+    rows = {
+        alias: in_windows(f"(SELECT * FROM {stream})", "ts", size, size) for alias, stream in streams.items()
+    }
+    duckdb_ = ", ".join(f"{one} {alias}" for alias, one in rows.items())
+    asked = f"SELECT {shown} FROM {{}} WHERE {' AND '.join(conditions)}{{}}{tail}"
+    asked = re.sub(
+        r"(?<![.\w])[md](?![.\w(])", lambda at: {"m": "b.n", "d": "(a.x - b.x)"}[at.group()], asked
+    )
+    decided = "".join(f" AND a.ts >= {alias}.clock" for alias in streams)
+    if bound:
+        decided += f" AND b.ts BETWEEN a.ts + {lo} AND a.ts + {hi}"
+    follows = [(stream, later.get(alias, 0)) for alias, stream in streams.items()]
+    return _Case("", asked.format(tamis, bound), asked.format(duckdb_, decided), follows, size)
+
+
 def _sessions(rows: str, gap: int) -> str:
     """SQL of rows in the sessions of their keys."""
     before = f"SELECT *, ts - lag(ts) OVER (PARTITION BY k ORDER BY ts) > {gap} AS apart FROM ({rows})"
@@ -136,17 +177,18 @@ def _later(ranges: Mapping[str, tuple[int, int]], one: str, other: str) -> int:
     return ranges.get(one, (0, 0))[1] - ranges.get(other, (0, 0))[0]
 
 
-def test_the_rows_are_those_of_duckdb(tmp_path: Path) -> None:
+@pytest.mark.parametrize("make", [_case, _in_shared_windows])
+def test_the_rows_are_those_of_duckdb(make: Callable[[random.Random], _Case], tmp_path: Path) -> None:
     reference = duckdb.connect(":memory:")
     productive = late = 0
-    tried = cases(0.0025)
+    tried = cases(0.002)
     for case in range(tried):
         r = random.Random(SEED * 1_000_003 + case)
         delays = r.choice((0, 1, 4, 12)), r.choice((0, 1, 4, 12))
         statements = declared(tmp_path, delays, rate=(rate := r.random() < 0.5))
-        asked = _case(r)
+        asked = make(r)
         catalog = catalog_with(f"{statements} {asked.statements}", asked.alert)
-        run = play(r, catalog, rate=rate, follows=asked.follows)
+        run = play(r, catalog, rate=rate, follows=asked.follows, within=asked.within)
         found = expected(reference, tmp_path, run, asked.reference)
         assert comparable(run.rows) == comparable(found), (case, asked, run)
         productive += bool(run.rows)
