@@ -93,7 +93,7 @@ def rows(
     found = plain_join(alert, recordings)
     joined = zip(*(found.rows[source.alias].tolist() for source in alert.sources), strict=True)
     with reference.connect(distinct, recordings) as connection:
-        selected = connection.execute(standing._selected(distinct)).fetchall()
+        selected = connection.execute(standing._selected(distinct, {})).fetchall()
     return sorted(joined), sorted(selected, key=str)
 
 

@@ -64,7 +64,7 @@ def test_nothing_is_tied_without_a_window(where: str) -> None:
 
 
 def test_the_reference_of_distinct_rows_is_joined_by_buckets() -> None:
-    joined, _, _ = standing._joined(query(f"{near('a', 'd')} AND {near('b', 'd')}", "DISTINCT"))
+    joined, _, _ = standing._joined(query(f"{near('a', 'd')} AND {near('b', 'd')}", "DISTINCT"), {})
     assert joined.count("AS _bucket") == 2
 
 
@@ -76,7 +76,7 @@ def test_a_condition_that_may_hold_by_rounding_bounds_nothing() -> None:
         "CREATE ALERT q AS SELECT DISTINCT a.ts FROM sa a, sb b WHERE close(a.ts, b.ts, a.v, b.v)"
     )
     conjuncts = catalog.alerts["q"].query.conjuncts
-    joined, _, near_ = standing._joined(catalog.alerts["q"].query)
+    joined, _, near_ = standing._joined(catalog.alerts["q"].query, {})
     assert len(conjuncts) == 1
     assert near_ != "FALSE"
     assert "AS _bucket" not in joined
