@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from tamis.expressions.nodes import Call, Column, Expr, aliases
+from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases
 from tamis.query.context import Context
 from tamis.query.linear_times import difference_limits, is_time
 from tamis.query.model import AsOfJoin, Conjunct
@@ -92,6 +92,8 @@ def resolve_asof(context: Context, scope: FromScope, series: SeriesCalls) -> AsO
             AsOfJoin(alias, tuple(parts.keys), parts.least, parts.most, clause.outer, tuple(filters))
         )
         conjuncts += parts.conjuncts
+        if clause.outer:
+            _null_without_partner(context, scope.items[clause.item])
     return AsOf(tuple(found), tuple(conjuncts)) if complete else None
 
 
@@ -136,6 +138,22 @@ def _check_item(context: Context, scope: FromScope, number: int) -> bool:
         hint = f"add WATERMARK FOR column AS column - INTERVAL '5' SECOND to stream {stream.shown_name}"
     context.error(what, item.offset, hint)
     return False
+
+
+def _null_without_partner(context: Context, item: FromItem) -> None:
+    """Make the computed columns of a derived stream NULL where a LEFT ASOF JOIN has no tuple of it.
+
+    Its plain columns are NULL then. An expression over them need not be: `coalesce(x, 0)` would be 0.
+    """
+    (source,) = item.sources
+    time = context.catalog.streams[source.stream].time or ""
+    absent = Call("is_null", (Column(source.alias, time, Type.TIMESTAMP),), Type.BOOLEAN)
+    item.columns = {
+        name: expr
+        if isinstance(expr, Column)
+        else Call("case", (absent, Literal(None, expr.type), expr), expr.type)
+        for name, expr in (item.columns or {}).items()
+    }
 
 
 def _classified(context: Context, scope: FromScope, clause: AsOfClause, series: SeriesCalls) -> _Parts | None:
