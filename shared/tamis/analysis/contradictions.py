@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from fractions import Fraction
 
 from tamis.analysis.domains import declared_ends
@@ -22,6 +23,8 @@ from tamis.query.model import ColumnDef, StreamDef
 # left out.
 _MOST_CLAUSES = 50
 _MOST_FILTERS = 300
+# More admitted texts than this are not listed in a message.
+_MOST_TEXTS = 20
 
 
 def contradictory_filters(
@@ -97,8 +100,45 @@ def message(parts: Sequence[Expr], streams: Mapping[str, StreamDef], said: Mappi
     texts = list(dict.fromkeys(said.get(part, to_sql(part)) for part in parts))
     if len(texts) == 1:
         limits = possible_limits(parts[0], streams) if len(parts) == 1 else ""
+        admitted = admitted_texts(parts[0], streams) if len(parts) == 1 else None
+        limits = f": {admitted}" if admitted else limits
         return f"{texts[0]} is never true for values of the declared domains{limits}"
     return f"no tuples meet all of {', '.join(texts)}" if texts else None
+
+
+def admitted_texts(condition: Expr, streams: Mapping[str, StreamDef]) -> str | None:
+    """The texts that the CHECK of a column admits which the condition equates with another one, as a reason;
+    None for any other condition, and for a CHECK of another form.
+    """
+    if not isinstance(condition, Call) or condition.op != "=":
+        return None
+    column, text = condition.args if isinstance(condition.args[0], Column) else condition.args[::-1]
+    if not isinstance(column, Column) or not isinstance(text, Literal) or not isinstance(text.value, str):
+        return None
+    definition = streams[column.alias].column(column.name) if column.alias in streams else None
+    if definition is None or definition.check is None:
+        return None
+    texts = [_equated(part) for part in (_alternatives(definition.check))]
+    known = [one for one in texts if one is not None]
+    if len(known) < len(texts) or len(known) > _MOST_TEXTS:
+        return None
+    folded = {one.lower(): one for one in known}
+    close = get_close_matches(text.value.lower(), folded, n=1)
+    meant = f" (did you mean '{folded[close[0]]}'?)" if close else ""
+    shown = ", ".join(to_sql(Literal(one, Type.VARCHAR)) for one in known)
+    return f"{to_sql(column)} is {'one of ' if len(known) > 1 else ''}{shown}{meant}"
+
+
+def _alternatives(check: Expr) -> Sequence[Expr]:
+    return check.args if isinstance(check, Call) and check.op == "or" else (check,)
+
+
+def _equated(condition: Expr) -> str | None:
+    """The text with which a condition of a CHECK equates its column; None for any other condition."""
+    if not isinstance(condition, Call) or condition.op != "=":
+        return None
+    texts = [one.value for one in condition.args if isinstance(one, Literal) and isinstance(one.value, str)]
+    return texts[0] if len(texts) == 1 and isinstance(condition.args[0], Column) else None
 
 
 def possible_limits(condition: Expr, streams: Mapping[str, StreamDef]) -> str:

@@ -22,6 +22,7 @@ from tamis.plan.omission import Omission, bare
 from tamis.planning.explanations import latest_values
 from tamis.planning.explanations.explanation import Explanation, SourceExplanation
 from tamis.planning.explanations.greatest_share import most_omitted
+from tamis.planning.explanations.impossible_values import impossible_values
 from tamis.planning.explanations.missing_keys import warnings
 from tamis.planning.explanations.probable_mistakes import probable_mistakes
 from tamis.planning.explanations.row_growth import growth_warnings, open_ended_warnings
@@ -52,6 +53,7 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
     queries = definition.query.queries
     warned = tuple(one for query in queries for one in warnings(query, joined)) or found.warnings
     doubted = [one for query in queries for one in probable_mistakes(query, joined) if found.accepted]
+    doubted += impossible_values(definition.query, joined) if found.accepted else ()
     silences = silence_warnings(definition.query, reading)
     found = replace(found, warnings=tuple(dict.fromkeys((*warned, *doubted, *silences))))
     if not definition.query.watched:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from tamis.query.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
+from tamis.query.functions_of_others import replacement
 from tamis.query.names import suggest
 
 Refusal = tuple[str, str]
@@ -57,6 +58,10 @@ _AGGREGATING_SUBQUERY = (
 )
 _LATERAL = ("LATERAL is not supported", "join streams with JOIN … ON")
 _OVER = "write {}(x) OVER (PARTITION BY key ORDER BY time)"
+_TOP_OVER = (
+    "for the first of each window, write max(x) and arg_max(key, x) with GROUP BY window_end; for more of"
+    " them, compare with a limit in HAVING"
+)
 _COUNT_OVER = (
     "count the readings of some time: count(*) OVER (PARTITION BY key ORDER BY time"
     " RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW)"
@@ -73,6 +78,12 @@ CLAUSES: dict[str, Refusal] = {
     "into": ("SELECT INTO is not supported", "write CREATE STREAM name AS SELECT …"),
 }
 
+MATCH_RECOGNIZE = (
+    "MATCH_RECOGNIZE is not supported",
+    "to compare a reading with the ones before it, write lag(x) OVER (PARTITION BY key ORDER BY time); for"
+    " one reading after another, join the stream with itself: b.time BETWEEN a.time AND a.time + INTERVAL '1'"
+    " MINUTE",
+)
 DISTINCT_WINDOWS = (
     "SELECT DISTINCT over windows is not supported",
     "leave DISTINCT out; alarms of one key within `gap` are one episode",
@@ -155,8 +166,20 @@ def unsupported_function(name: str) -> Refusal | None:
     return None
 
 
-def unsupported_window_function(name: str, known: Sequence[str]) -> Refusal:
-    """The refusal of a function in front of OVER; `known` are those that can be there."""
+def function_of_others(name: str) -> Refusal | None:
+    """The refusal of a function that only other systems have; None for any other name. Users may have
+    functions with these names.
+    """
+    instead = replacement(name)
+    return None if instead is None else (f"{name}() is a function of other systems", instead)
+
+
+def unsupported_window_function(name: str, known: Sequence[str], in_windows: bool = False) -> Refusal:
+    """The refusal of a function in front of OVER; `known` are those that can be there. `in_windows`: it is
+    partitioned by windows.
+    """
+    if name in _RANKS and in_windows:
+        return f"{name}() of the rows of a window is not supported", _TOP_OVER
     if name in _RANKS:
         return f"{name}() is not supported: it would count all readings since the first one", _COUNT_OVER
     if name == "lead":
@@ -166,6 +189,9 @@ def unsupported_window_function(name: str, known: Sequence[str]) -> Refusal:
         return "nth_value() is not supported", "write lag(x, n): the value n readings before"
     if not name:
         return "this isn't a window function", _OVER.format("lag")
+    refusal = function_of_others(name)
+    if refusal is not None:
+        return refusal
     usage = f"the functions with OVER are {', '.join(known)}"
     hint = usage if name in AGGREGATES | SCALAR_FUNCTIONS.keys() else suggest(name, known, usage)
     return f"{name}() can't have OVER", hint

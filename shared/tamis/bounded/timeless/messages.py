@@ -82,6 +82,8 @@ def _shown(query: Conjunction, closure: Closure, node: int) -> str:
         if abs(has) == float("inf")
     ]
     many = "has no limits" if len(lacks) > 1 else f"has no {lacks[0]} limit"
+    if query.nodes[node - 1].kind == "dense":
+        many = "has too many possible values to keep"
     if query.grouped:
         return f"a group, or a value that an aggregate needs, is kept for every {name}, which {many}"
     why = (

@@ -1,8 +1,9 @@
 """The user's own query with the windows of other systems rewritten as `FROM TUMBLE(…)` and `FROM HOP(…)`.
 
 Recognised are ksqlDB (`WINDOW TUMBLING (SIZE 1 MINUTE)`, `WITHIN 5 SECONDS`, `EMIT CHANGES`), the group
-windows of Flink before 1.13 (`GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)`, `TUMBLE_END`), and functions that
-round times (`date_trunc` of PostgreSQL, `time_bucket` of TimescaleDB and DuckDB). They are not accepted: the
+windows of Flink before 1.13 (`GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)`, `TUMBLE_END`), those of eKuiper
+(`GROUP BY TUMBLINGWINDOW(ss, 30)`), and functions that round times (`date_trunc` of PostgreSQL, `time_bucket`
+of TimescaleDB and DuckDB), also where GROUP BY has only the name of such a call. They are not accepted: the
 answer names the syntax and shows the query as Tamis reads it.
 """
 
@@ -31,6 +32,7 @@ from tamis.query.other_systems.clauses import (
 )
 from tamis.query.other_systems.token_edits import TokenEdits
 from tamis.query.syntax.text import Text
+from tamis.query.unsupported import MATCH_RECOGNIZE
 
 # A longer query would hide the message; its user gets the general advice.
 _LONGEST_SHOWN = 1_000
@@ -42,7 +44,10 @@ _STARTS = (
     *_GROUP_WINDOWS,
     *(f"{name}_START" for name in _GROUP_WINDOWS),
     *("DATE_TRUNC", "DATE_BIN", "TIME_BUCKET"),
+    *("TUMBLINGWINDOW", "HOPPINGWINDOW", "SESSIONWINDOW"),
 )
+# Units of eKuiper.
+_SHORT_UNITS = {"DD": "DAY", "HH": "HOUR", "MI": "MINUTE", "SS": "SECOND", "MS": "MILLISECOND"}
 _ENDS = tuple(f"{name}_{edge}" for name in _GROUP_WINDOWS for edge in ("END", "ROWTIME", "PROCTIME"))
 _TRUNCATED = {unit: unit.upper() for unit in ("second", "minute", "hour", "day")}
 _INTERVAL = re.compile(r"INTERVAL '[^']*'( \w+)?", re.IGNORECASE)
@@ -52,15 +57,21 @@ def refusal(text: Text, tokens: Sequence[Token], catalog: Catalog) -> SqlError |
     """The mistake of a SELECT that uses the syntax of another system, with the query rewritten; None if it
     doesn't.
     """
+    for token in tokens:
+        if word(token) == "MATCH_RECOGNIZE":
+            what, hint = MATCH_RECOGNIZE
+            return text.error(what, token.start, hint)
     return _ksqldb(text, tokens, catalog) or _grouped_times(text, tokens, catalog)
 
 
 def in_windows(text: Text, tokens: Sequence[Token], catalog: Catalog) -> str | None:
     """A query with aggregates and without windows, rewritten with windows of a minute over its first stream;
-    None if it has another form.
+    None if it has another form, or calls of other systems' windows.
     """
     edits = TokenEdits(tokens)
     read = items(tokens)
+    if any(_calls(tokens, 0, len(tokens))):
+        return None
     if not read or not _windowed(edits, read[0], catalog, "INTERVAL '1' MINUTE"):
         return None
     _grouped_by(edits, ["window_start"])
@@ -138,7 +149,7 @@ def _within(edits: TokenEdits, at: int, catalog: Catalog) -> bool:
 def _grouped_times(text: Text, tokens: Sequence[Token], catalog: Catalog) -> SqlError | None:
     """The mistake of windows in GROUP BY instead of FROM; None if there are none."""
     by = groups(tokens)
-    call = None if by is None else next(_calls(tokens, by[0], by[1]), None)
+    call = None if by is None else next(_calls(tokens, *by), None) or _named_in(tokens, by)
     if by is None or call is None or (timed := _timed(tokens, call)) is None:
         return None
     time = _time_of(timed.name, catalog)
@@ -188,6 +199,18 @@ def _calls(tokens: Sequence[Token], start: int, stop: int) -> Iterator[tuple[int
                 yield at, end
 
 
+def _named_in(tokens: Sequence[Token], by: tuple[int, int]) -> tuple[int, int] | None:
+    """The call of SELECT whose name after AS, or place, stands in GROUP BY; None if there is none."""
+    named = {token.text.lower() for token in tokens[by[0] : by[1]]}
+    stop = outside_parentheses(tokens, frozenset({"FROM"}))
+    # Columns are separated by commas, as arguments are; SELECT stands where a parenthesis would open.
+    for place, (first, last) in enumerate(arguments(tokens, 0, stop), start=1):
+        call = next(_calls(tokens, first, last), None)
+        if call is not None and not named.isdisjoint((str(place), tokens[last - 1].text.lower())):
+            return call
+    return None
+
+
 def _lengths(text: Text, tokens: Sequence[Token], call: tuple[int, int]) -> list[str] | None:
     """The slide, if there is one, and the size of the windows that a call names, each as INTERVAL."""
     given = [
@@ -196,9 +219,25 @@ def _lengths(text: Text, tokens: Sequence[Token], call: tuple[int, int]) -> list
     if word(tokens[call[0]]) == "DATE_TRUNC":
         unit = _TRUNCATED.get(given[0].strip("'").lower()) if given else None
         return None if unit is None else [f"INTERVAL '1' {unit}"]
+    name = word(tokens[call[0]])
+    if name.endswith("WINDOW"):
+        return _of_ekuiper(name, given)
+    if name in ("TIME_BUCKET", "DATE_BIN"):
+        given = [f"INTERVAL {one}" if one.startswith("'") else one for one in given]
     found = [one for one in given if _INTERVAL.fullmatch(one)]
     expected = 2 if word(tokens[call[0]]).startswith("HOP") else 1
     return found if len(found) == expected else None
+
+
+def _of_ekuiper(name: str, given: Sequence[str]) -> list[str] | None:
+    """The same for a window of eKuiper: its unit, size and slide, or the greatest length and gap of
+    sessions.
+    """
+    unit = _SHORT_UNITS.get(given[0].upper()) if given else None
+    numbers = [f"INTERVAL '{one}' {unit}" for one in given[1:] if one.isdecimal()]
+    if unit is None or len(numbers) != (1 if name == "TUMBLINGWINDOW" else 2):
+        return None
+    return numbers[1:] if name == "SESSIONWINDOW" else numbers[::-1]
 
 
 def _windowed(

@@ -1,9 +1,9 @@
 """Flink's windows, `TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), size))`, as `TUMBLE(s, ts, size)`.
 
-The words TABLE and DESCRIPTOR are left out of the tokens, and named arguments (`DATA => TABLE s`) are put
-into their order. `SESSION(s PARTITION BY k, …)`, in both forms, becomes `SESSION(s, partition_by(k), …)`.
-Without PARTITION BY, Flink has sessions of all keys together: `partition_by()`. All other tokens keep their
-place in the text.
+Since Flink 2.0, they may stand without the outer `TABLE(…)`. The words TABLE and DESCRIPTOR are left out of
+the tokens, and named arguments (`DATA => TABLE s`) are put into their order. `SESSION(s PARTITION BY k, …)`,
+in both forms, becomes `SESSION(s, partition_by(k), …)`. Without PARTITION BY, Flink has sessions of all keys
+together: `partition_by()`. All other tokens keep their place in the text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def without_table_functions(tokens: Sequence[Token]) -> list[Token]:
     found: list[Token] = []
     at = 0
     while at < len(tokens):
-        call = _call(tokens, at) or _session(tokens, at)
+        call = _call(tokens, at) or _bare(tokens, at) or _session(tokens, at)
         if call is None:
             found.append(tokens[at])
             at += 1
@@ -51,6 +51,17 @@ def _call(tokens: Sequence[Token], at: int) -> tuple[list[Token], int] | None:
         return None
     found = _written(tokens[at + 2 : inner + 1], _NAMES[words[2]], flink=True)
     return found, outer + 1
+
+
+def _bare(tokens: Sequence[Token], at: int) -> tuple[list[Token], int] | None:
+    """The window function at `at` if its first argument is `TABLE s`, and the index after it."""
+    words = [word(token) for token in tokens[at : at + 3]]
+    if len(words) < 3 or words[0] not in _NAMES or tokens[at + 1].text != "(" or words[2] != "TABLE":
+        return None
+    end = closing(tokens, at + 1)
+    if end is None:
+        return None
+    return _written(tokens[at : end + 1], _NAMES[words[0]], flink=True), end + 1
 
 
 def _session(tokens: Sequence[Token], at: int) -> tuple[list[Token], int] | None:

@@ -14,7 +14,7 @@ from tamis.query.names import suggest
 from tamis.query.scalars import operators, roundings, texts, times
 from tamis.query.scalars.reporting import checked
 from tamis.query.syntax.limits import DEEPEST, LARGEST, oversize
-from tamis.query.unsupported import USE_WINDOWS, unsupported_function
+from tamis.query.unsupported import USE_WINDOWS, function_of_others, unsupported_function
 
 _USAGES = {
     "power": "write power(base, exponent)",
@@ -103,6 +103,8 @@ def _unknown(context: Context, node: exp.Expr, name: str, aggregates: Collection
     if name in context.broken_functions and what not in context.reported:
         return
     refusal = unsupported_function(name)
+    if refusal is None and name not in context.later_functions and "function" not in context.incomplete:
+        refusal = function_of_others(name)
     if refusal is not None:
         if name in ("hop", "tumble"):
             context.error_once(refusal[0], node, refusal[1], USE_WINDOWS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from tamis.expressions.nodes import Call, Expr, Literal, Type
+from tamis.query.functions_of_others import DAY, TIME_OF_DAY
 from tamis.query.names import suggest
 from tamis.query.scalars import operators
 from tamis.query.scalars.operators import TypeMismatch, converted, is_null
@@ -32,6 +33,8 @@ _OTHER = {
     **dict.fromkeys(("decimal", "numeric", "dec"), "write round(x, 2) for a number with two digits"),
     **dict.fromkeys(("float", "real", "float4"), "write DOUBLE, which has 64 bits"),
     **dict.fromkeys(("smallint", "tinyint", "int2"), "write INT"),
+    "time": TIME_OF_DAY,
+    "date": DAY,
 }
 
 

@@ -9,7 +9,9 @@ from sqlglot import exp
 
 from tamis.expressions.nodes import Call, Column, Expr, columns
 from tamis.query.context import Context
+from tamis.query.functions import AGGREGATE_FUNCTIONS
 from tamis.query.model import Grouping, Output
+from tamis.query.scalars.calls import called_name
 from tamis.query.scalars.resolution import ExpressionResolver
 from tamis.query.selects.calls.aggregates import Aggregates
 from tamis.query.selects.scope import FromScope
@@ -67,7 +69,7 @@ def group_items(
     """The items of GROUP BY and their expressions; an expression is None if a mistake in it was reported.
 
     A name that AS gives to a column of SELECT stands for the expression there, as in Postgres: the columns of
-    the streams come first.
+    the streams come first. A whole number stands for the column of SELECT at this place, from 1.
     """
     clause = node.args.get("group")
     if clause is None:
@@ -86,6 +88,10 @@ def group_items(
         name = name_of(plain.this).text if bare and isinstance(plain.this, exp.Identifier) else ""
         known = isinstance(resolver.scope, FromScope) and resolver.scope.has(name)
         meant = item if known or name not in named else named[name]
+        if isinstance(plain, exp.Literal) and plain.is_int and 0 < int(plain.this) <= len(node.expressions):
+            column = node.expressions[int(plain.this) - 1].unalias()
+            calls = (called_name(one) for one in column.find_all(exp.Anonymous))
+            meant = item if any(name in AGGREGATE_FUNCTIONS for name in calls) else column
         expr = resolver.without_aggregates(meant)
         if expr is not None and not any(columns(expr)):
             hint = "write the names of columns, or expressions over them"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -111,7 +111,7 @@ class FromScope:
             context.error_once(f"no stream in FROM has a column '{name.text}'", node, hint)
         else:
             names = [column for item in visible for column in item.columns or {}]
-            hint = suggest(name.text, names)
+            hint = suggest(name.text, names, _text_hint(node, name, names))
             context.error_once(f"no stream in FROM has a column '{name.text}'", node, hint)
         return None
 
@@ -198,3 +198,12 @@ def with_free_names(item: FromItem, taken: set[str]) -> FromItem:
         sources=tuple(replace(source, alias=names[source.alias]) for source in item.sources),
         conjuncts=tuple(replace(one, expr=fresh(one.expr)) for one in item.conjuncts),
     )
+
+
+def _text_hint(node: exp.Expr, name: Name, names: Sequence[str]) -> str | None:
+    """A hint for an unknown name that probably means a text; None for any other one."""
+    if node.this.args.get("quoted"):
+        return f"write '{name.text}' for a text: double quotes are for names"
+    if isinstance(node.parent, exp.EQ | exp.NEQ | exp.In):
+        return f"write '{name.text}' for a text; known names: {', '.join(sorted(set(names)))}"
+    return None

@@ -10,6 +10,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tamis.errors import SqlError
 from tamis.query.functions import AGGREGATE_FUNCTIONS
+from tamis.query.functions_of_others import DAY, TIME_OF_DAY
 from tamis.query.syntax.cursor import REMOVE, closes_nothing, shorten
 from tamis.query.syntax.dialect import SyntaxProblem
 from tamis.query.syntax.text import Text
@@ -22,6 +23,8 @@ _OWN_SYNTAX = (AGGREGATES - frozenset(AGGREGATE_FUNCTIONS)) | TABLE_FUNCTIONS
 _STATEMENTS = ("CREATE", "DROP", "PAUSE", "RESUME", "SHOW", "EXPLAIN")
 _CASE = {TokenType.WHEN: "a condition", TokenType.THEN: "a value", TokenType.ELSE: "a value"}
 _OTHER_SIGNS = {"=>": ">=", "&": "AND"}
+# Constants with a type in front of them, which Tamis doesn't have.
+_TYPED = {"TIME": TIME_OF_DAY, "DATE": DAY}
 _KEYWORDS = ("FROM", "JOIN", "WHERE", "GROUP", "HAVING", "AND", "BETWEEN", "INTERVAL", "UNION")
 
 OPTIONS_FIRST = "write the options before AS: CREATE ALERT name WITH (…) AS SELECT …"
@@ -68,6 +71,8 @@ def _hint(
         return REMOVE
     if (number := _decimal_comma(tokens, at)) is not None:
         return f"write a decimal point: {number}"
+    if 0 < at < len(tokens) and (hint := _typed(tokens[at - 1], tokens[at])) is not None:
+        return hint
     if found in _OTHER_SIGNS:
         return f"write {_OTHER_SIGNS[found]}"
     if found == "WHERE" and _has_where(query, problem.offset):
@@ -86,6 +91,11 @@ def _hint(
     if (keyword := _misspelt_keyword(found)) is not None:
         return f"did you mean {keyword}?"
     return "look for a missing comma, operator, AND or parenthesis before it"
+
+
+def _typed(kind: Token, value: Token) -> str | None:
+    """The hint for a constant of another type, such as TIME '22:00'; None for anything else."""
+    return _TYPED.get(kind.text.upper()) if value.token_type is TokenType.STRING else None
 
 
 def _has_where(query: list[Token], offset: int) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tamis.errors import Position, SqlError
+from tamis.query.unsupported import MATCH_RECOGNIZE
 
 # People write files of queries by hand; a larger text is data that was passed by mistake.
 LARGEST_TEXT = 1 << 20
@@ -26,6 +27,7 @@ _NEXT = re.compile(
     # backquotes is one mistake.
     r"""|(?P<foreign>`[^`;\n]*`|[{}\\`$?@#\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff])"""
 )
+_MATCH = re.compile(r"\bMATCH_RECOGNIZE\b", re.IGNORECASE)
 _BLANK = re.compile(r"\s*")
 _COMMENT = re.compile(r"/\*|\*/")
 
@@ -85,6 +87,13 @@ def split(text: Text, errors: list[SqlError]) -> Iterator[Piece]:
             if len(errors) >= MOST_ERRORS:
                 errors.append(text.too_many(match.start()))
                 return
+            pattern = _MATCH.search(body, start, match.start()) if opening in "{}" else None
+            if pattern is not None:
+                # Quantifiers of its patterns have braces: the whole clause is one mistake.
+                if not damaged:
+                    errors.append(text.error(MATCH_RECOGNIZE[0], pattern.start(), MATCH_RECOGNIZE[1]))
+                damaged = True
+                continue
             what = f"unexpected character {opening!r}"
             hint = "remove it, or put the name or text that contains it in quotes"
             if opening == "`":

@@ -331,7 +331,9 @@ class WindowCalls:
         return substitute(expr, lambda column: Column("", column.name, column.type))
 
     def _refuse_function(self, context: Context, node: exp.Expr, name: str) -> None:
-        what, hint = unsupported_window_function(name, sorted(_FUNCTIONS))
+        by = node.args.get("partition_by") or ()
+        in_windows = any(isinstance(one, exp.Column) and one.name.lower() in WINDOW_COLUMNS for one in by)
+        what, hint = unsupported_window_function(name, sorted(_FUNCTIONS), in_windows)
         context.error_once(what, node, hint, f"{what}: {context.source(node)}")
 
 

@@ -121,7 +121,9 @@ def _check_item(context: Context, scope: FromScope, number: int) -> bool:
     what = hint = ""
     if number and number not in {clause.item for clause in scope.asof}:
         what = "ASOF JOIN beside other joins is not supported yet"
-        hint = "write ASOF JOIN for each stream, or an alert of its own for the other join"
+        hint = "write ASOF JOIN for each stream; beside a table, join all streams within a time"
+        if item.stream not in context.catalog.tables:
+            hint = "write ASOF JOIN for each stream, or an alert of its own for the other join"
     elif len(item.sources) > 1:
         what = f"ASOF JOIN needs single streams, and '{item.stream}' joins several"
         hint = "write the ASOF JOINs over the streams themselves"
