@@ -85,8 +85,8 @@ def test_the_limits_of_a_repair_leave_room_for_the_constants_of_whole_numbers_al
             " s.c < t.e needs the tuple with the least s.c, which may be different tuples",
         ),
         (
-            "SELECT s.a FROM s, t WHERE s.b * t.d > 3",
-            "not proven: SELECT shows s.a, which has no limits: a later tuple may need any of its values."
+            "SELECT s.b FROM s, t WHERE s.b * t.d > 3",
+            "not proven: SELECT shows s.b, which has no limits: a later tuple may need any of its values."
             " No proof was found, since Tamis can decide only join conditions of the form a - b < 5 over"
             " integers, and s.b * t.d > 3 isn't one",
         ),
@@ -140,9 +140,15 @@ def test_a_repair_with_distinct_and_conditions_says_both_parts() -> None:
     ("columns", "where", "verdict"),
     [
         ("a INT CHECK (a BETWEEN 0 AND 5 OR b = 1), b INT", "", "unbounded"),  # b may be NULL
-        ("a INT CHECK (a BETWEEN 0 AND 5 OR b = 1), b INT", "WHERE b = 2", "unknown"),
+        ("a INT CHECK (a BETWEEN 0 AND 5 OR b = 1), b INT", "WHERE b = 2", "bounded"),
         ("a INT CHECK (a BETWEEN 0 AND b), b INT CHECK (b <= 5)", "", "unbounded"),
-        ("a INT CHECK (a BETWEEN 0 AND b), b INT NOT NULL CHECK (b <= 5)", "", "unknown"),
+        ("a INT CHECK (a BETWEEN 0 AND b), b INT NOT NULL CHECK (b <= 5)", "", "bounded"),
+        ("a INT NOT NULL CHECK (a BETWEEN 0 AND b), b INT NOT NULL CHECK (b <= 5)", "", "bounded"),
+        ("a INT CHECK (a >= 0), b INT CHECK (b <= 5 AND a <= b)", "WHERE b IS NOT NULL", "bounded"),
+        ("a INT CHECK (a >= 0), b INT CHECK (b <= 5 AND a <= b)", "", "unbounded"),
+        ("a INT NOT NULL, b INT NOT NULL CHECK (a <= b)", "", "unbounded"),
+        ("a DOUBLE CHECK (a IN (0.5, 1.5) OR a > 9)", "", "unbounded"),
+        ("a INT, b VARCHAR CHECK (length(b) > 3)", "WHERE b LIKE 'x%'", "unbounded"),
         ("a INT CHECK (b IS NOT NULL OR a BETWEEN 0 AND 5), b INT", "", "unknown"),
         ("a INT CHECK (CASE WHEN b > 0 THEN a = 1 ELSE a = 7 END), b INT", "", "unknown"),
         ("a INT CHECK (a IN (1, 2, NULL))", "", "unbounded"),  # NULL is admitted, and 7 IN these is NULL
@@ -151,12 +157,12 @@ def test_a_repair_with_distinct_and_conditions_says_both_parts() -> None:
         ("a INT CHECK (a IN (1, 9)), b INT CHECK (b > a)", "", "bounded"),
         ("a BIGINT CHECK (a + 1 <= 5 AND a >= 0)", "", "unknown"),  # NULL beyond 64 bits
         ("a INT CHECK (a + 1 <= 5 AND a >= 0)", "", "bounded"),
-        ("a DOUBLE CHECK (a IN (0.5, 1.5))", "", "unknown"),
+        ("a DOUBLE CHECK (a IN (0.5, 1.5))", "", "bounded"),
         ("a DOUBLE CHECK (a BETWEEN 0 AND 5)", "", "unbounded"),
         ("a DOUBLE CHECK (a = 1.5)", "", "bounded"),
         ("a VARCHAR CHECK (a < 'b')", "", "unknown"),
         ("a INT, b INT CHECK (a BETWEEN 0 AND 5)", "", "bounded"),
-        ("a INT CHECK (a BETWEEN 0 AND 5 OR b IS NULL), b INT", "", "unknown"),
+        ("a INT CHECK (a BETWEEN 0 AND 5 OR b IS NULL), b INT", "", "unbounded"),
     ],
 )
 def test_a_check_is_known_to_hold(columns: str, where: str, verdict: str) -> None:

@@ -81,14 +81,14 @@ class Closure:
         """Add `node = value`."""
         return self.add(node, 0, value) and self.add(0, node, -value)
 
-    def solution(self, near: int = 0) -> Mapping[int, int]:
-        """A value for every node such that all conditions hold. Each value is as near to `near` as the values
-        before it allow.
+    def solution(self, near: int = 0, step: int = 0) -> Mapping[int, int]:
+        """A value for every node such that all conditions hold. The value of a node is as near to
+        `near + step * node` as the values before it allow.
         """
         work = self.copy()
         found: dict[int, int] = {}
         for node in range(1, len(self.rows)):
-            value = int(max(work.lower(node), min(near, work.upper(node))))
+            value = int(max(work.lower(node), min(near + step * node, work.upper(node))))
             work.fix(node, value)
             found[node] = value
         return found

@@ -14,7 +14,7 @@ evaluator needs a different state for each of the 2^n subsets. The values of dif
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, combinations, product
 
@@ -23,6 +23,9 @@ from tamis.bounded.conjunctive.difference_bounds import Closure
 from tamis.bounded.conjunctive.normal_form import Conjunction
 
 Tuple = dict[str, int]  # by column; a column that the query doesn't read is not there
+# So many solutions are tried for inequations: each excludes at most one distance of two values.
+_STEPS = 8
+
 Rows = Counter[tuple[int, ...]]
 
 
@@ -53,7 +56,7 @@ def construct(query: Conjunction, closure: Closure, failing: Violation, count: i
             center = block * 16 * room
             if not (whole.add(node, 0, center + 2 * room) and whole.add(0, node, 2 * room - center)):
                 return None
-        values = whole.solution()
+        values = _solution(query, whole)
         parts = [
             {query.nodes[node - 1].column: values[node] for node in query.own(i)}
             for i in range(len(query.streams))
@@ -74,6 +77,16 @@ def construct(query: Conjunction, closure: Closure, failing: Violation, count: i
     own = set(query.own(failing.occurrence))
     key = tuple(dict.fromkeys(node for node in named if node in own))
     return Witness(query.streams[failing.occurrence], tuple(stored), tuple(completions), key)
+
+
+def _solution(query: Conjunction, closure: Closure) -> Mapping[int, int]:
+    """A solution of the bounds that also meets the inequations, if one of a few does."""
+    for step in range(_STEPS):
+        found = closure.solution(step=step)
+        values = {0: 0, **found}
+        if all(values[one.left] - values[one.right] != one.offset for one in query.unequal):
+            return found
+    return closure.solution()
 
 
 def nodes_of(failing: Violation) -> list[int]:

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from tamis.bounded.conjunctive.decide import violations
 from tamis.bounded.conjunctive.difference_bounds import Closure
 from tamis.bounded.conjunctive.extremes import with_extreme
 from tamis.bounded.conjunctive.normal_form import Conjunction
+from tamis.bounded.timeless.differences import one_to_one
 from tamis.bounded.timeless.having import on_groups
 from tamis.bounded.timeless.minimised_alternatives import (
     Minimal,
@@ -23,7 +25,7 @@ from tamis.bounded.timeless.minimised_alternatives import (
 )
 from tamis.bounded.timeless.translate import Translation, translate
 from tamis.expressions.nodes import Call, Column, Type
-from tamis.query.computed_columns import limited
+from tamis.query.computed_columns import limited, meaning
 from tamis.query.model import Aggregate, Catalog, Grouping, Output, Query
 
 _HOLISTIC = ("median", "percentile_cont", "percentile_disc")
@@ -71,16 +73,44 @@ def needs_all_values(aggregate: Aggregate) -> bool:
 
 
 def subqueries(query: Query, grouping: Grouping, catalog: Catalog) -> tuple[Subquery, ...]:
-    """The queries that give the aggregates of `query`; the first one gives the groups."""
+    """The queries that give the aggregates of `query`; the first one gives the groups.
+
+    As in `decided_translation`, CHECKs that are more than limits of columns count only if they are needed.
+    """
+    plain = _subqueries(query, grouping, catalog, False)
+    if not _fails(plain, grouping):
+        return plain
+    checked = _subqueries(query, grouping, catalog, True)
+    return plain if _fails(checked, grouping) else checked
+
+
+def _fails(parts: tuple[Subquery, ...], grouping: Grouping) -> bool:
+    return any(
+        True
+        for part in parts
+        for _, query, closure in part.alternatives(grouping.aggregates)
+        for _ in violations(query, closure)
+    )
+
+
+def _subqueries(query: Query, grouping: Grouping, catalog: Catalog, checks: bool) -> tuple[Subquery, ...]:
     query = replace(query, conjuncts=(*query.conjuncts, *on_groups(grouping)))
     values = [a.column for a in grouping.aggregates if needs_all_values(a) and a.column is not None]
     if any(needs_counts(one) for one in grouping.aggregates):
-        return (Subquery(_translated(query, (*grouping.by, *values), False, catalog), True),)
-    found = [Subquery(_translated(query, (*grouping.by, *values), True, catalog), False)]
+        return (
+            Subquery(
+                _translated(query, (*grouping.by, *values), catalog, distinct=False, checks=checks), True
+            ),
+        )
+    found = [
+        Subquery(_translated(query, (*grouping.by, *values), catalog, distinct=True, checks=checks), False)
+    ]
     for number, aggregate in enumerate(grouping.aggregates):
         if aggregate.function not in ("min", "max") or aggregate.column is None:
             continue
-        translation = _translated(query, grouping.by, True, catalog, (aggregate.column,))
+        translation = _translated(
+            query, grouping.by, catalog, (aggregate.column,), distinct=True, checks=checks
+        )
         alias = aggregate.column.alias
         test = Call("is_null", (aggregate.column,), Type.BOOLEAN)
         not_null = {**translation.not_null}
@@ -92,20 +122,24 @@ def subqueries(query: Query, grouping: Grouping, catalog: Catalog) -> tuple[Subq
 def _translated(
     query: Query,
     shown: tuple[Column, ...],
-    distinct: bool,
     catalog: Catalog,
     extra: tuple[Column, ...] = (),
+    *,
+    distinct: bool,
+    checks: bool,
 ) -> Translation:
     """The query without aggregates that shows some columns. In place of a computed column it may show the
     columns of its expression; then a failing condition proves nothing.
     """
     few = limited(shown, query, catalog)
     select = tuple(Output(f"{column.alias}.{column.name}", column) for column in few)
-    found = translate(Query(query.sources, query.conjuncts, select, distinct, True), catalog, extra)
+    found = translate(
+        Query(query.sources, query.conjuncts, select, distinct, True), catalog, extra, checks=checks
+    )
     doubts = tuple(
         f"it isn't known how many values {column.name} has"
         for column in dict.fromkeys(shown)
-        if column not in few
+        if column not in few and one_to_one(meaning(column, query)) is None
     )
     if not doubts:
         return found

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
 from tamis.analysis.conjuncts import flatten_and
 from tamis.bounded.conjunctive.difference_bounds import Closure
 from tamis.bounded.conjunctive.normal_form import Difference, KeyLimit, close
-from tamis.bounded.timeless.alternatives import alternatives
+from tamis.bounded.timeless.alternatives import Alternative, alternatives
 from tamis.bounded.timeless.differences import DifferenceBound, DifferenceForm, differences
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, columns, substitute
 from tamis.expressions.sql_text import to_sql
@@ -101,6 +102,51 @@ def _compares_null(part: Expr) -> bool:
 
 def _under(alias: str, check: Expr) -> Expr:
     return substitute(check, lambda own: Column(alias, own.name, own.type))
+
+
+@dataclass(frozen=True)
+class FurtherChecks:
+    """What the CHECKs of a source say besides limits of single columns: differences that hold in all tuples
+    of a row, and alternatives of which each tuple fulfils one.
+    """
+
+    differences: tuple[DifferenceForm, ...]
+    choices: tuple[tuple[Alternative, ...], ...]
+
+
+def further_checks(
+    alias: str,
+    stream: StreamDef,
+    read: Sequence[Column],
+    never_null: Set[str],
+    code: Callable[[str], int],
+) -> FurtherChecks:
+    """The CHECKs of a source over several columns, and those with OR, as far as they are differences.
+
+    `read` are the columns of all sources that the query reads, `never_null` those of this source that are
+    NULL in no tuple of a row. A CHECK that is NULL is satisfied: so a difference counts only if none of its
+    columns may be NULL, and that a column is NULL is one more alternative.
+    """
+    present = {one.name for one in read if one.alias == alias}
+    forms: list[DifferenceForm] = []
+    choices: list[tuple[Alternative, ...]] = []
+    for check in (one.check for one in stream.columns if one.check is not None):
+        for part in flatten_and(_under(alias, check)):
+            own = dict.fromkeys(columns(part))
+            if not {one.name for one in own} & present:
+                continue
+            split = alternatives(part) or ()
+            if len(own) == 1 and (len(split) == 1 or all(one.type is not Type.DOUBLE for one in own)):
+                continue  # the limits of the column say it
+            atoms = [_limiting(atom, code) for one in split for atom in one]
+            if not atoms or any(form is None or form.null for form in atoms):
+                continue
+            absent = [one for one in own if one.name not in never_null]
+            if len(split) > 1 or absent:
+                choices.append((*split, *((Call("is_null", (one,), Type.BOOLEAN),) for one in absent)))
+            else:
+                forms += [replace(form, compares=False) for form in atoms if form is not None]
+    return FurtherChecks(tuple(forms), tuple(choices))
 
 
 def key_limits(streams: Mapping[str, StreamDef], nodes: Sequence[Column]) -> Iterator[KeyLimit]:

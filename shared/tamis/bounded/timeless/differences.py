@@ -13,6 +13,7 @@ only taken apart if each side fits into 32 bits, so that it can't overflow.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -31,6 +32,14 @@ from tamis.expressions.nodes import (
     columns,
 )
 
+COMPARISONS_OF_NUMBERS: Mapping[str, Callable[[int, int], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "=": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
 _SMALL = 2**40  # sums of a few such numbers and INT columns don't overflow
 
 
@@ -113,6 +122,54 @@ def one_to_one(expr: Expr) -> Column | None:
     form = _linear(expr)
     columns_ = [] if form is None else [column for column, factor in form.terms.items() if factor]
     return columns_[0] if len(columns_) == 1 else None
+
+
+def same_for_all(expr: Expr) -> bool | None:
+    """True or False if a condition is so for all values of its columns but NULL, where no arithmetic
+    overflows; None if it depends on the values.
+
+    >>> from tamis.expressions.nodes import Call, Column, Literal, Type
+    >>> a = Column("s", "a", Type.INT)
+    >>> more = Call("+", (a, Literal(1, Type.INT)), Type.BIGINT)
+    >>> same_for_all(Call("<", (a, more), Type.BOOLEAN)), same_for_all(Call(">", (a, more), Type.BOOLEAN))
+    (True, False)
+    """
+    if not isinstance(expr, Call):
+        return None
+    if expr.op == "not":
+        (inner,) = expr.args
+        if isinstance(inner, Call) and inner.op == "is_null":
+            return True if _linear(inner.args[0]) is not None else None
+        found = same_for_all(inner)
+        return None if found is None else not found
+    if expr.op not in OPPOSITE:
+        return None
+    left, right = expr.args
+    if left == right and isinstance(left, Column):
+        return expr.op in ("=", "<=", ">=")
+    inside = _inside_abs(left)
+    first, second = _linear(left if inside is None else inside), _linear(right)
+    if first is None or second is None or first.terms != second.terms:
+        return _never_whole(expr.op, left, right)
+    if inside is not None and first.terms:
+        return None
+    distance = abs(first.constant) if inside is not None else first.constant
+    return COMPARISONS_OF_NUMBERS[expr.op](distance, second.constant)
+
+
+def _never_whole(op: str, left: Expr, right: Expr) -> bool | None:
+    """A whole number is never equal to a constant with a fraction."""
+    if isinstance(left, Literal):
+        left, right = right, left
+    fraction = isinstance(right, Literal) and isinstance(right.value, float) and not right.value.is_integer()
+    whole = isinstance(left, Column) and left.type in (Type.INT, Type.BIGINT)
+    return op == "!=" if fraction and whole and op in ("=", "!=") else None
+
+
+def factor_of(expr: Expr, column: Column) -> int:
+    """The factor of a column in a sum of whole numbers; 0 for any other expression."""
+    form = _linear(expr)
+    return 0 if form is None else form.terms.get(column, 0)
 
 
 def _null(expr: Expr) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from tamis.bounded.conjunctive.decide import violations
 from tamis.bounded.conjunctive.difference_bounds import Closure
 from tamis.bounded.conjunctive.minimise import covered, without
 from tamis.bounded.conjunctive.normal_form import Conjunction
-from tamis.bounded.timeless.translate import Branch, Translation
+from tamis.bounded.timeless.translate import Branch, Translation, translate
+from tamis.query.model import Catalog, Query
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,22 @@ class Minimal:
     closure: Closure
     representatives: Mapping[str, str]
     branch: Branch
+
+
+def decided_translation(query: Query, catalog: Catalog) -> Translation:
+    """The translation by which a query without aggregates is decided and evaluated: without CHECKs that are
+    more than limits of columns, unless only these make the query bounded. Each alternative of a CHECK is
+    evaluated on its own.
+    """
+    plain = translate(query, catalog)
+    if not _fails(plain):
+        return plain
+    checked = translate(query, catalog, checks=True)
+    return plain if _fails(checked) else checked
+
+
+def _fails(translation: Translation) -> bool:
+    return any(True for one in minimal(translation) for _ in violations(one.conjunction, one.closure))
 
 
 def minimal(translation: Translation) -> Iterator[Minimal]:

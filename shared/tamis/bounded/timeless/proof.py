@@ -57,6 +57,10 @@ class Proof:
         """A witness of a size; None if it contradicts the query."""
         return construct(self.query, self.closure, self.failing, tuples)
 
+    def told(self, witness: Witness) -> int:
+        """The number of subsets of the stored tuples that later tuples tell apart."""
+        return states(self.query, witness)
+
     def growth(self) -> Iterator[Growth]:
         """The memory for more and more tuples; the witness of each size is run."""
         for tuples in (*COUNTED, *GROWING):
@@ -64,7 +68,7 @@ class Proof:
             tried = 2**tuples * 2 * tuples * (tuples + 1) ** most_occurrences(self.query) if counted else 0
             witness = self.witness(tuples) if tried <= _LARGEST_RUN else None
             if witness is not None:
-                told = states(self.query, witness) if counted else None
+                told = self.told(witness) if counted else None
                 yield Growth(witness.stream, tuples, told, self._entries(witness))
 
     def _entries(self, witness: Witness) -> int:

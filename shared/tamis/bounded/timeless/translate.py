@@ -24,13 +24,14 @@ from tamis.bounded.conjunctive.normal_form import (
     Unequal,
 )
 from tamis.bounded.timeless.alternatives import MOST, Alternative, alternatives
-from tamis.bounded.timeless.declared_domains import caveats, domain, key_limits
+from tamis.bounded.timeless.declared_domains import caveats, domain, further_checks, key_limits
 from tamis.bounded.timeless.dense_columns import split_by_intervals
 from tamis.bounded.timeless.differences import (
     DifferenceForm,
     Inequation,
     differences,
     one_to_one,
+    same_for_all,
 )
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns
 from tamis.expressions.sql_text import to_sql
@@ -73,6 +74,7 @@ class _Parts:
     """The parts of all conjuncts."""
 
     differences: list[DifferenceForm] = field(default_factory=list)
+    checked: list[DifferenceForm] = field(default_factory=list)
     choices: list[tuple[Alternative, ...]] = field(default_factory=list)
     filters: dict[str, list[Expr]] = field(default_factory=dict)
     not_null: dict[str, list[Expr]] = field(default_factory=dict)
@@ -82,8 +84,8 @@ class _Parts:
 
 
 class _Translator:
-    def __init__(self, query: Query, catalog: Catalog, extra: Sequence[Column]) -> None:
-        self.query, self.extra = query, extra
+    def __init__(self, query: Query, catalog: Catalog, extra: Sequence[Column], checks: bool) -> None:
+        self.query, self.extra, self.checks = query, extra, checks
         self.streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
         self.codes: dict[str, int] = {}
         self.parts = _Parts(
@@ -99,6 +101,11 @@ class _Translator:
         for conjunct in self.query.conjuncts:
             for part in flatten_and(conjunct.expr):
                 self._conjunct(part)
+        if self.checks:
+            for alias, stream in self.streams.items():
+                more = further_checks(alias, stream, self._read(), self._never_null(alias), self.code)
+                parts.checked += more.differences
+                parts.choices += more.choices
         nodes = self._nodes()
         known = [form for column in nodes for form in domain(column, self.streams[column.alias], self.code)]
         for alias, stream in self.streams.items():
@@ -109,7 +116,7 @@ class _Translator:
                 parts.caveats.append(f"it isn't known which tuples have which value of {column.name}")
         for column in {c for one in parts.differences if one.compares for c in _compared(one)}:
             parts.not_null[column.alias].append(_present(column))
-        branches = tuple(self._branches(nodes, [*known, *parts.differences]))
+        branches = tuple(self._branches(nodes, [*known, *parts.checked, *parts.differences]))
         return Translation(
             self.query,
             nodes,
@@ -147,14 +154,35 @@ class _Translator:
     def _filter(self, part: Expr) -> None:
         """A condition on one stream that is not a single difference."""
         parts = self.parts
+        known = same_for_all(part)
+        if known is False:
+            parts.false = parts.false or to_sql(part)
+        if known is not None:
+            return
         split = alternatives(part) if isinstance(part, Call) and part.op in ("or", "and", "not") else None
         if split is not None and len(split) > 1:
             parts.choices.append(split)
         else:
             parts.caveats.append(f"it isn't known which tuples satisfy {to_sql(part)}")
 
+    def _never_null(self, alias: str) -> frozenset[str]:
+        """The columns of a source that are NULL in no tuple of a row."""
+        compared = {
+            c.name
+            for one in self.parts.differences
+            if one.compares
+            for c in _compared(one)
+            if c.alias == alias
+        }
+        return frozenset(compared | {one.name for one in self.streams[alias].columns if one.not_null})
+
     def _nodes(self) -> tuple[Column, ...]:
-        """The columns that matter: those that are compared, shown, or needed by a condition."""
+        """The columns that matter: those that are read, and those of the CHECKs that count."""
+        checked = [c for one in self.parts.checked for c in _compared(one)]
+        return tuple(dict.fromkeys((*self._read(), *checked)))
+
+    def _read(self) -> tuple[Column, ...]:
+        """The columns that are compared, shown, or needed by a condition."""
         parts = self.parts
         read = [c for one in parts.differences for c in _compared(one)]
         for split in parts.choices:
@@ -253,9 +281,15 @@ class _Translator:
         return declared is not None and not declared.not_null
 
 
-def translate(query: Query, catalog: Catalog, extra: Sequence[Column] = ()) -> Translation:
-    """Take apart a query over streams without time. Columns in `extra` become nodes too."""
-    return _Translator(query, catalog, extra).translate()
+def translate(
+    query: Query, catalog: Catalog, extra: Sequence[Column] = (), *, checks: bool = False
+) -> Translation:
+    """Take apart a query over streams without time. Columns in `extra` become nodes too.
+
+    With `checks`, CHECKs over several columns and those with OR over DOUBLEs are conditions like those of
+    WHERE. This gives more alternatives (see `decided_translation`).
+    """
+    return _Translator(query, catalog, extra, checks).translate()
 
 
 def _number(number: Mapping[Column, int], column: Column | None) -> int:

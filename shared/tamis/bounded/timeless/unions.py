@@ -27,7 +27,7 @@ def union(query: Query, catalog: Catalog, found: Sequence[Memory], used: UsedStr
         return None
     place = proving_member(query, catalog, used)
     if place is not None:
-        return _unbounded(found[place], place, alone=len(failing) == 1)
+        return unbounded_member(found[place], place, alone=len(failing) == 1)
     (first, *_) = failing
     one = found[first]
     reason = (
@@ -53,7 +53,10 @@ def _alone(query: Query, catalog: Catalog, place: int, streams: frozenset[str]) 
     return all(any(source.stream in left for source in one.sources) for one in others)
 
 
-def _unbounded(one: Memory, place: int, *, alone: bool) -> Memory:
+def unbounded_member(one: Memory, place: int, *, alone: bool) -> Memory:
+    """The verdict on a UNION that one of its SELECTs makes unbounded, from the SELECT's own. `alone`: all
+    others are bounded.
+    """
     where = f"SELECT {place + 1}"
     fixes = tuple(f"{fix} in {where}" for fix in one.repairs) if alone else ()
     return replace(one, reason=f"{where} of the UNION: {one.reason}", repairs=fixes)

@@ -11,16 +11,20 @@ from tamis.bounded.conjunctive.decide import Violation, theorem, violations
 from tamis.bounded.conjunctive.difference_bounds import Closure
 from tamis.bounded.conjunctive.normal_form import Conjunction
 from tamis.bounded.conjunctive.witness import tuples_of
+from tamis.bounded.examples.proof import WrittenProof, proof_as_written
 from tamis.bounded.memory import EMPTY, Memory, not_proven
 from tamis.bounded.timeless import having, messages
 from tamis.bounded.timeless.aggregates import subqueries
-from tamis.bounded.timeless.minimised_alternatives import minimal
+from tamis.bounded.timeless.minimised_alternatives import decided_translation, minimal
 from tamis.bounded.timeless.proof import Proof, proof
 from tamis.bounded.timeless.repairs import Branch, repairs
 from tamis.bounded.timeless.translate import Translation, translate
-from tamis.bounded.timeless.unions import UsedStreams, proving_member, union
+from tamis.bounded.timeless.unions import UsedStreams, proving_member, unbounded_member, union
 from tamis.query.computed_columns import meaning, with_computed
 from tamis.query.model import Catalog, Query
+
+# So many failing conditions are tried in the query as it is written, which takes longer.
+_MOST_RUN = 12
 
 Failing = tuple[Conjunction, Closure, Violation]
 
@@ -46,7 +50,10 @@ def proof_of(query: Query, catalog: Catalog) -> Proof | None:
     """The proof that a query over streams without time is unbounded; None if its verdict is another one."""
     if query.members:
         place = proving_member(query, catalog, _used(query, catalog))
-        return None if place is None else proof_of(query.members[place], catalog)
+        if place is not None:
+            return proof_of(query.members[place], catalog)
+        written = _union_as_written(query, catalog)
+        return None if written is None else written[1]
     catalog = with_computed(catalog, query)
     failing = _failing([branch for _, own in _translations(query, catalog) for branch in own])
     proved = _proved(query, catalog, failing)
@@ -58,7 +65,7 @@ def _translations(query: Query, catalog: Catalog) -> list[tuple[Translation, lis
     alternatives.
     """
     if query.grouping is None:
-        translation = translate(query, catalog)
+        translation = decided_translation(query, catalog)
         return [(translation, [(one.conjunction, one.closure) for one in minimal(translation)])]
     aggregates = query.grouping.aggregates
     return [
@@ -72,22 +79,59 @@ def _failing(branches: Sequence[Branch]) -> list[Failing]:
 
 
 def _proved(query: Query, catalog: Catalog, failing: Sequence[Failing]) -> tuple[Failing, Proof] | None:
-    for one in failing:
-        doubtful = one[0].caveats or having.caveat(query, catalog, one[0], one[2])
-        made = None if doubtful else proof(*one)
+    told = [one for one in failing if having.caveat(query, catalog, one[0], one[2]) is None]
+    for one in told:
+        made = None if one[0].caveats else proof(*one)
         if made is not None:
             return one, made
+    for one in [*told, *_with_checks(query, catalog)][:_MOST_RUN]:
+        written = proof_as_written(query, query, catalog, _codes(query, catalog), one)
+        if written is not None:
+            return one, written
     return None
+
+
+def _with_checks(query: Query, catalog: Catalog) -> list[Failing]:
+    """The conditions that fail in the alternatives of CHECKs."""
+    if query.grouping is not None:
+        return []
+    translation = translate(query, catalog, checks=True)
+    return _failing([(one.conjunction, one.closure) for one in minimal(translation)])
+
+
+def _codes(query: Query, catalog: Catalog) -> dict[str, int]:
+    """The numbers of the constant texts of a query."""
+    return {text: code for one, _ in _translations(query, catalog) for text, code in one.codes.items()}
 
 
 def _union(query: Query, catalog: Catalog) -> Memory:
     found = [memory_verdict(member, catalog) for member in query.members]
     failing = union(query, catalog, found, _used(query, catalog))
+    if failing is not None and failing.verdict == "unknown":
+        written = _union_as_written(query, catalog)
+        if written is not None:
+            place, proved = written
+            alone = sum(one.verdict != "bounded" for one in found) == 1
+            member = unbounded_member(found[place], place, alone=alone)
+            why = messages.unbounded(proved.query, proved.closure, proved.failing)
+            reason = f"SELECT {place + 1} of the UNION: {why}"
+            return replace(member, verdict="unbounded", reason=reason, witness=_scenario(proved))
     if failing is not None:
         return failing
     total = sum(one.bound or 0 for one in found)
     formula = " + ".join(one.formula for one in found)
     return Memory("bounded", total, formula, found[0].theorem, f"each SELECT is: {found[0].reason}")
+
+
+def _union_as_written(query: Query, catalog: Catalog) -> tuple[int, WrittenProof] | None:
+    """The number of a SELECT by which the whole UNION needs unlimited memory, and the proof."""
+    for place, member in enumerate(query.members):
+        failing = _failing([branch for _, own in _translations(member, catalog) for branch in own])
+        for one in failing[:_MOST_RUN]:
+            made = proof_as_written(query, member, catalog, _codes(member, catalog), one)
+            if made is not None:
+                return place, made
+    return None
 
 
 def _used(query: Query, catalog: Catalog) -> UsedStreams:
@@ -119,11 +163,18 @@ def _refused(query: Query, catalog: Catalog, failing: Sequence[Failing], fixes: 
     why = messages.unbounded(conjunction, closure, found)
     witness = None if proved is None else proved[1].witness()
     if witness is not None:
-        return Memory("unbounded", None, "", broken, why, fixes, messages.scenario(conjunction, witness))
+        assert proved is not None
+        return Memory("unbounded", None, "", broken, why, fixes, _scenario(proved[1]))
     doubts = conjunction.caveats or (
         having.caveat(query, catalog, conjunction, found) or messages.caveat(conjunction, found),
     )
     return Memory("unknown", None, "", broken, not_proven(why, doubts), fixes)
+
+
+def _scenario(found: Proof) -> str:
+    witness = found.witness()
+    assert witness is not None
+    return messages.scenario(found.query, witness)
 
 
 def _repairs(

@@ -65,7 +65,7 @@ def test_rows_of_random_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tim
         duck = _duck(table)
         for _ in range(10):
             number += 1
-            sql, used = _sql(r)
+            sql, used = random_sql(r)
             seen[_play(r, duck, catalog, sql, used)] += 1
     assert seen["bounded", True] > number / 20
     assert seen["bounded", False] > number / 20
@@ -176,7 +176,7 @@ def _tuple(r: random.Random, name: str, time: int) -> Row:
     return tuple(values)
 
 
-def _sql(r: random.Random) -> tuple[str, list[str]]:
+def random_sql(r: random.Random) -> tuple[str, list[str]]:
     """A random SELECT, or a UNION of two, and what it reads. DuckDB has times as whole numbers."""
     if r.random() < 0.1:
         one, first = _select(r, r.choice((["s"], ["s", "t"])), 1)

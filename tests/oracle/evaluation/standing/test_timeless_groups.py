@@ -29,7 +29,7 @@ def test_the_last_rows_of_groups_are_those_of_duckdb(times: int) -> None:
     reference, catalog = queries.reference(), catalog_of(queries.STREAMS)
     tried = productive = 0
     while tried < cases(0.0015) * times:
-        sql, grouped = _query(r, three=True)
+        sql, grouped = random_query(r, three=True)
         alert = queries.alert_of(catalog, sql)
         memory = explain(catalog, alert).memory
         if memory.verdict == "bounded":
@@ -38,7 +38,7 @@ def test_the_last_rows_of_groups_are_those_of_duckdb(times: int) -> None:
     assert productive > tried // 8
 
 
-def _query(r: random.Random, *, three: bool = False) -> tuple[str, int]:
+def random_query(r: random.Random, *, three: bool = False) -> tuple[str, int]:
     """A query that shows its groups first, and how many columns make a group."""
     sources = queries.sources_of(r, three=three)
     whole, flags, texts, numbers = queries.columns_of(sources)

@@ -25,7 +25,7 @@ def test_the_rows_of_every_prefix_are_those_of_duckdb(times: int) -> None:
     reference, catalog = queries.reference(), catalog_of(queries.STREAMS)
     tried = productive = 0
     while tried < cases(0.0015) * times:
-        alert = queries.alert_of(catalog, _query(r, three=True))
+        alert = queries.alert_of(catalog, random_query(r, three=True))
         memory = explain(catalog, alert).memory
         if memory.verdict == "bounded":
             tried += 1
@@ -33,7 +33,7 @@ def test_the_rows_of_every_prefix_are_those_of_duckdb(times: int) -> None:
     assert productive > tried // 10
 
 
-def _query(r: random.Random, *, three: bool = False) -> str:
+def random_query(r: random.Random, *, three: bool = False) -> str:
     if r.random() < 0.8:
         made = _select(r, r.choice(("", "DISTINCT ")), three=three)
     else:

@@ -39,7 +39,7 @@ def test_rows_without_time(times: int) -> None:
     catalog = catalog_of(queries.STREAMS)
     seen: Counter[str] = Counter()
     while seen["tried"] < cases(0.0012) * times:
-        sql = plain._query(r) if r.random() < 0.5 else grouped._query(r)[0]
+        sql = plain.random_query(r) if r.random() < 0.5 else grouped.random_query(r)[0]
         alert = queries.alert_of(catalog, sql)
         if explain(catalog, alert).memory.verdict != "bounded":
             continue
@@ -60,7 +60,7 @@ def test_rows_in_application_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     catalog = catalog_of(timed.STREAMS)
     seen: Counter[str] = Counter()
     while seen["tried"] < cases(0.0012) * times:
-        sql, used = timed._sql(r)
+        sql, used = timed.random_sql(r)
         alert = queries.alert_of(catalog, sql)
         if not alert.query.in_time or explain(catalog, alert).memory.verdict != "bounded":
             continue

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.bounded.timeless.minimised_alternatives import minimal
-from tamis.bounded.timeless.translate import translate
+from tamis.bounded.timeless.minimised_alternatives import decided_translation, minimal
 from tamis.evaluation.standing.contract import Batch, Rows
 from tamis.evaluation.standing.distinct_rows import DistinctRows
 from tamis.evaluation.standing.kept_columns import kept_columns, needed
@@ -29,7 +28,7 @@ class SelectProjectJoin:
     def __init__(self, query: Query, catalog: Catalog, given: DistinctRows | None) -> None:
         self.streams = frozenset(source.stream for source in query.sources)
         self._query, self._given = query, given
-        translation = translate(query, catalog)
+        translation = decided_translation(query, catalog)
         self._kept = kept_columns(query, catalog, needed(translation))
         shown = (c for output in query.select for c in columns(output.expr) if c.alias)
         self._wanted = Wanted(tuple(dict.fromkeys(shown)))
