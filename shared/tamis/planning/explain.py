@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from tamis.analysis.conjuncts import Analysis, analyse
+from tamis.analysis.contradictory_having import contradictory_having
 from tamis.bounded import nested_queries, sessions, timed_joins, windows
 from tamis.bounded.application_time import classification
 from tamis.bounded.application_time import verdict as application_time
@@ -49,6 +50,10 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
     nested = definition.query.nested
     joined = reading if nested is None else nested.catalog(reading)
     found = _explain(reading, definition)
+    refusals = (_no_group(one, reading) for one in definition.query.queries)
+    never = next((one for one in refusals if one is not None), None)
+    if never is not None and found.accepted:
+        found = replace(found, accepted=False, reason=f"{never}, so the query never has a row")
     # A missing equality of keys is the reason for many rows, too.
     queries = definition.query.queries
     warned = tuple(one for query in queries for one in warnings(query, joined)) or found.warnings
@@ -68,6 +73,16 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
         memory=in_words(found.memory, words),
         warnings=tuple(map(words, found.warnings)),
     )
+
+
+def _no_group(query: Query, catalog: Catalog) -> str | None:
+    """The reason why HAVING removes all groups; None if it may not."""
+    streams = {
+        source.alias: stream
+        for source in query.sources
+        if (stream := source.aggregated or catalog.streams.get(source.stream)) is not None
+    }
+    return contradictory_having(query, streams)
 
 
 def _explain(catalog: Catalog, definition: AlertDef | DerivedDef) -> Explanation:
