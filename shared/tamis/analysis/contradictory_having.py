@@ -104,7 +104,7 @@ def _widened(found: Values) -> Values:
 
 
 def _orders(grouping: Grouping) -> list[Expr]:
-    """What holds between aggregates of one column: the least value is at most the average, and so on.
+    """Conditions between aggregates of one column: the least value is at most the average, and so on.
 
     An aggregate of no values is NULL. A condition of comparisons that is true then is true for others.
     """

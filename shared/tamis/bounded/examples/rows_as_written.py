@@ -1,5 +1,6 @@
-"""The rows of a query over a few tuples, exactly as it is written: every combination is tried once, and the
-rows of any part of the tuples are read from that.
+"""The rows of a query over a few tuples, exactly as it is written.
+
+Every combination of tuples is tried once, and the rows of any part of the tuples are read from that.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class RowsAsWritten:
         ]
 
     def added(self, before: Set[int], more: Set[int]) -> frozenset[tuple[Row, int]]:
-        """What the tuples numbered `more` add to the rows over the tuples `before`: rows that are new, how
-        often, or the new rows of groups.
+        """The rows that the tuples numbered `more` add to those over the tuples `before`, and how often; of
+        groups, their new rows.
         """
         old, new = self._rows(before), self._rows(before | more)
         if self._query.grouping is not None:

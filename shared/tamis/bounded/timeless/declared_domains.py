@@ -106,7 +106,7 @@ def _under(alias: str, check: Expr) -> Expr:
 
 @dataclass(frozen=True)
 class FurtherChecks:
-    """What the CHECKs of a source say besides limits of single columns: differences that hold in all tuples
+    """CHECKs of a source that are more than limits of single columns: differences that hold in all tuples
     of a row, and alternatives of which each tuple fulfils one.
     """
 

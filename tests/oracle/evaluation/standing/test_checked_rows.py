@@ -1,5 +1,6 @@
-"""Queries whose memory is bounded by CHECKs: after every tuple, the rows so far are DuckDB's, and the entries
-never exceed the bound. DuckDB decides which tuples the CHECKs admit.
+"""Queries whose memory is bounded by CHECKs: the rows of every prefix are DuckDB's.
+
+The entries never exceed the bound. DuckDB decides which tuples the CHECKs admit.
 """
 
 from __future__ import annotations

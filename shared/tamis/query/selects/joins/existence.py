@@ -4,6 +4,7 @@
 |---|---|
 | `EXISTS (SELECT … FROM c WHERE …)`, `a SEMI JOIN c ON …` | a row for each combination with a partner |
 | `NOT EXISTS (SELECT …)`, `a ANTI JOIN c ON …`, `a LEFT JOIN c ON … WHERE c.x IS NULL` | without one |
+| `x IN (SELECT y FROM c WHERE …)`, `x NOT IN (…)` | EXISTS and NOT EXISTS with `c.y = x` |
 | `NO READING FOR INTERVAL '5' MINUTE` | no later reading of the same key within this time |
 
 The sources of the subquery get names that no other source of the query has.
@@ -16,9 +17,11 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from tamis.expressions.nodes import Expr
+from tamis.expressions.nodes import Column, Expr
 from tamis.query.context import Context
 from tamis.query.model import Absence, Conjunct, Source
+from tamis.query.scalars import operators
+from tamis.query.scalars.reporting import checked
 from tamis.query.scalars.resolution import ExpressionResolver, operands
 from tamis.query.selects import from_clause
 from tamis.query.selects.joins.anti_joins import (
@@ -173,12 +176,14 @@ class ExistenceTests:
             else:
                 self._add_silence(node, at)
             return True
+        member = node if isinstance(node, exp.In) else None
+        select = node.this if member is None else member.args["query"].this
         inner = InnerScope(outer=self.scope)
-        if not check_select(self.context, node.this, at):
+        if not check_select(self.context, select, at):
             self.hidden.broken = True
             return True
-        with named_subqueries(self.context, node.this, self.resolve):
-            conditions = from_clause.resolve_from(self.context, node.this, inner, at, self.resolve)
+        with named_subqueries(self.context, select, self.resolve):
+            conditions = from_clause.resolve_from(self.context, select, inner, at, self.resolve)
         if inner.asof:
             hint = "write ASOF JOIN in a query without EXISTS"
             self.context.error("ASOF JOIN is not supported under EXISTS", inner.asof[0].join, hint)
@@ -186,11 +191,52 @@ class ExistenceTests:
             return True
         parts = [(one.clause, p) for one in conditions for p in operands(one.node, exp.And)]
         conjuncts = self._finish(inner, parts)
-        check_outputs(self.context, node.this, inner)
+        if member is None:
+            check_outputs(self.context, select, inner)
+        elif conjuncts is not None:
+            equal = self._membership(member, select, inner, negated=negated)
+            self.hidden.broken |= equal is None
+            conjuncts = None if equal is None else (*conjuncts, equal)
         if conjuncts is not None:
             sources = [source for source, _ in inner.sources]
             self.hidden.add(self.context, sources, conjuncts, negated=negated, at=at)
         return True
+
+    def _membership(
+        self, member: exp.In, select: exp.Select, inner: InnerScope, *, negated: bool
+    ) -> Conjunct | None:
+        """The equality of `x IN (SELECT y …)`; None if a mistake was reported.
+
+        `x NOT IN (…)` is NOT EXISTS only if neither x nor y is ever NULL.
+        """
+        context = self.context
+        outputs = [one.this if isinstance(one, exp.Alias) else one for one in select.expressions]
+        if len(outputs) != 1 or outputs[0].find(exp.Star):
+            context.error("IN needs a SELECT of one column", member, "write x IN (SELECT y FROM … WHERE …)")
+            return None
+        left = ExpressionResolver(context, self.scope, series=_NoSeries()).resolve(member.this)
+        right = ExpressionResolver(context, inner, series=_NoSeries()).resolve(outputs[0])
+        if left is None or right is None:
+            return None
+        if negated:
+            nullable = next(
+                (
+                    text
+                    for expr, scope, text in ((left, self.scope, member.this), (right, inner, outputs[0]))
+                    if not _never_null(context, expr, scope)
+                ),
+                None,
+            )
+            if nullable is not None:
+                what = f"{context.source(nullable)} may be NULL, and NOT IN is never true beside a NULL"
+                one, other = context.source(outputs[0]), context.source(member.this)
+                hint = f"write NOT EXISTS (SELECT 1 FROM … WHERE {one} = {other} AND …), or declare NOT NULL"
+                context.error(what, member, hint)
+                return None
+        equal = checked(context, member, operators.compare, "=", left, right)
+        if equal is None:
+            return None
+        return Conjunct(equal, context.source(member), context.text.position(span(member)[0]))
 
     def _add_silence(self, node: NoReading, at: int) -> None:
         length = silence_length(self.context, node, at)
@@ -257,11 +303,23 @@ class _NoSeries:
 
 
 def existence_test(part: exp.Expr) -> tuple[exp.Expr, bool] | None:
-    """The EXISTS or NO READING that a conjunct consists of, and True if it is negated; None for any other."""
+    """The test of existence that a conjunct consists of, and True if it is negated; None for any other."""
     node, negated = unwrapped(part), False
     while isinstance(node, exp.Not):
         node, negated = unwrapped(node.this), not negated
+    if isinstance(node, exp.In) and isinstance(node.args.get("query"), exp.Subquery):
+        return node, negated
     return (node, negated) if isinstance(node, exp.Exists | NoReading) else None
+
+
+def _never_null(context: Context, expr: Expr, scope: FromScope) -> bool:
+    """True for a column that is declared NOT NULL."""
+    source = next(
+        (one for one, _ in scope.sources if isinstance(expr, Column) and one.alias == expr.alias), None
+    )
+    stream = None if source is None else context.catalog.streams.get(source.stream)
+    column = stream.column(expr.name) if stream is not None and isinstance(expr, Column) else None
+    return column is not None and (column.not_null or column.name == stream.time)  # type: ignore[union-attr]
 
 
 def check_select(context: Context, select: exp.Expr, at: int) -> bool:
