@@ -34,13 +34,19 @@ def memory_verdict(query: Query, catalog: Catalog, decide: Decide) -> Memory:
     nested = query.nested
     assert nested is not None
     inner = [decide(one.aggregates, catalog) for one in nested.streams if one.aggregates is not None]
-    failing = next((one for one in inner if one.verdict != "bounded" or one.bound == 0), None)
+    failing = next((one for one in inner if one.verdict != "bounded"), None)
     if failing is not None:
         return failing
     found = decide(nested.query, catalog_of(query, catalog))
-    if found.verdict != "bounded" or found.theorem == EMPTY:
-        return found
     every = [*inner, found]
+    never = next((one for one in every if one.theorem == EMPTY), None)
+    if never is not None:
+        # The other queries keep their tuples all the same.
+        total = [one.bound for one in every]
+        known = None if None in total else sum(one for one in total if one is not None)
+        return replace(never, bound=known, formula=" + ".join(one.formula for one in every if one.formula))
+    if found.verdict != "bounded":
+        return found
     open_ = next((one for one in every if one.bound is None), None)
     bounds = [one.bound for one in every if one.bound is not None]
     kept = [one for one in every if one.bound != 0] or every[:1]
