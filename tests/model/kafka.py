@@ -268,6 +268,7 @@ class Source:
     topic, partition = "readings", 0
     fields = FieldMap()
     declared = True
+    rereadable = True
     caught_up = False
 
     def __init__(self, shard: Shard, durable: Durable, landings: list[Landing]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +24,12 @@ from tamis_edge.plan_reader import PlanFile, PlanReader
 from tamis_edge.publishing.dead_letter_files import DeadLetterFiles
 from tamis_edge.publishing.publisher import Publisher
 from tamis_edge.settings import EdgeConfig
+from tamis_edge.shards.alignment import too_far_ahead
 from tamis_edge.shards.worker import Worker
-from tamis_edge.sources.base import SourceShard
+from tamis_edge.sources.backfill import BackfillSources
+from tamis_edge.sources.base import Source, SourceShard
 from tamis_edge.sources.journal_shard import JournalShard
-from tamis_edge.sources.opening import HttpAccess, KafkaAccess, open_sources
+from tamis_edge.sources.opening import HttpAccess, KafkaAccess, open_again, open_sources
 from tamis_edge.storage.disk_errors import DiskError
 from tamis_edge.storage.journal import Journal
 from tamis_edge.storage.reserve import Reserve
@@ -75,13 +78,16 @@ class Edge:
             kafka, PlanFile(data / "plan.json"), self.publisher.partition_counts, self._wake.set
         )
         self.workers: dict[str, Worker] = {}
+        access = KafkaAccess(kafka, self._last_commit, self._count_lost)
+        again = partial(open_again, edge=config.name, journal=self.journal, wake=self._wake.set, kafka=access)
+        self._backfills = BackfillSources(config.sources, again)
         self.sources = open_sources(
             config,
             self.journal,
             plan=lambda: self.plans.plan,
             planned=self._planned,
             wake=self._wake.set,
-            kafka=KafkaAccess(kafka, self._last_commit, self._count_lost),
+            kafka=access,
             access=HttpAccess(security, self._count_refused),
         )
         self._paused = False
@@ -126,6 +132,11 @@ class Edge:
     def _count_lost(self, stream: str, readings: int) -> None:
         self._metrics.inc("tamis_edge_lost_readings_total", readings, edge=self.config.name, stream=stream)
 
+    @property
+    def _all_sources(self) -> list[Source]:
+        """The configured sources, and those of backfill streams."""
+        return [*self.sources, *self._backfills.sources]
+
     def start(self) -> None:
         """Start to read plans, and open the sources."""
         self.plans.start()
@@ -142,10 +153,11 @@ class Edge:
         """
         self.journal.check()
         self.plans.check()
-        for source in self.sources:
+        for source in self._all_sources:
             source.check()
         now = self._clock()
         plan, fresh = self.plans.plan, self.plans.fresh
+        self._backfills.obey(plan)
         self._meet_shards()
         self._pause(self.spool.full)
         came = 0
@@ -153,8 +165,13 @@ class Edge:
         spool, journal = self.spool.bytes / limits.spool, 1 - self.journal.room / limits.journal
         for worker in self.workers.values():
             worker.obey(plan, fresh, now)
+        readers = (worker.history_reader(plan) for worker in self.workers.values())
+        waiting = too_far_ahead(one for one in readers if one is not None)
+        for name, worker in self.workers.items():
             worker.set_pressure(spool, journal)
-            if not self._paused:
+            if name in waiting:
+                worker.hold_back(now)
+            elif not self._paused:
                 came += worker.read(self.config.batch.rows, now)
             worker.settle(now)
         self.publisher.poll()
@@ -174,7 +191,7 @@ class Edge:
                 self.reserve.hold()
             self._show(plan, now)
         # If nothing was taken, the readings that sources have wait for Kafka or for a plan.
-        more = any(source.behind for source in self.sources)
+        more = any(source.behind for source in self._all_sources)
         return came >= self.config.batch.rows or (came > 0 and more)
 
     def wait(self) -> None:
@@ -208,7 +225,7 @@ class Edge:
         """Accept no more readings, publish the decided tuples, commit, and close. Held tuples are read again
         after a restart.
         """
-        for source in self.sources:
+        for source in self._all_sources:
             source.stop()
         now = self._clock()
         for worker in self.workers.values():
@@ -216,7 +233,7 @@ class Edge:
         self.publisher.poll()
         left = self.publisher.flush(FLUSH)
         self._last_commits()
-        for source in self.sources:
+        for source in self._all_sources:
             source.close()
         self.plans.stop()
         self._show(self.plans.plan, self._clock())
@@ -231,14 +248,14 @@ class Edge:
             worker.commit(self._clock(), at_once=True)
         while any(worker.committing for worker in self.workers.values()) and time.monotonic() < until:
             time.sleep(0.01)
-            for source in self.sources:
+            for source in self._all_sources:
                 source.shards()
             for worker in self.workers.values():
                 if worker.committing:
                     worker.commit(self._clock())
 
     def _meet_shards(self) -> None:
-        shards = {shard.name: shard for source in self.sources for shard in source.shards()}
+        shards = {shard.name: shard for source in self._all_sources for shard in source.shards()}
         for name in [name for name, worker in self.workers.items() if shards.get(name) is not worker.source]:
             # It has moved to another edge, which reads again what was not committed.
             self._forget(self.workers.pop(name))
@@ -264,7 +281,8 @@ class Edge:
         return worker.last_commit() if worker is not None else None
 
     def _source_troubles(self) -> dict[str, str | None]:
-        return {name: why for source in self.sources for name, why in source.troubles().items()}
+        found = {name: why for source in self.sources for name, why in source.troubles().items()}
+        return found | dict(self._backfills.troubles())
 
     def _pause(self, full: bool) -> None:
         if full != self._paused:
@@ -274,7 +292,7 @@ class Edge:
                 if full
                 else "the spool has room again: the sources continue"
             )
-            for source in self.sources:
+            for source in self._all_sources:
                 source.refuse(full)
 
     def _show(self, plan: Plan | None, now: int) -> None:

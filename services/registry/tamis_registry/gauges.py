@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tamis.telemetry import Metrics
+from tamis_registry.core.shards.history import history
 from tamis_registry.core.status import View, alert_state, shard_state
 
 REPLACED = (
@@ -14,6 +15,7 @@ REPLACED = (
     "tamis_registry_unproven_queries",
     "tamis_registry_topics",
     "tamis_registry_leases",
+    "tamis_registry_history_start_seconds",
 )
 
 
@@ -46,6 +48,10 @@ def _set(view: View, metrics: Metrics) -> None:
         metrics.set("tamis_registry_unproven_streams", count, query=query, certificate=certificate)
     for alert in {query.alert for query in view.plan.queries if view.unproven(query)}:
         metrics.set("tamis_registry_unproven_queries", 1, query=alert)
+    for stored in view.state.of_kind("alert"):
+        found = history(stored, view.state, view.seen)
+        if found is not None and found.begins is not None:
+            metrics.set("tamis_registry_history_start_seconds", found.begins / 1e6, query=stored.name)
     topics = Counter[str]()
     for planned in view.plan.streams:
         topics[planned.shards_of] += len(planned.topics)

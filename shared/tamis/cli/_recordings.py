@@ -101,6 +101,14 @@ def read_recordings(
     }
 
 
+def since_begin(alert: AlertDef | DerivedDef, recordings: Mapping[str, Recording]) -> dict[str, Recording]:
+    """The recordings as an alert reads them: without readings from before the time in its option `from`."""
+    begin = alert.options.from_ if isinstance(alert, AlertDef) else None
+    if begin is None or begin == "earliest":
+        return dict(recordings)
+    return {name: recording.since(begin) for name, recording in recordings.items()}
+
+
 def _check(
     files: Mapping[str, object], readers: Mapping[str, str], catalog: Catalog, asked: str, *, complete: bool
 ) -> None:

@@ -10,7 +10,7 @@ from typing import get_args
 import click
 import orjson
 
-from tamis.cli._recordings import files_of, read_recordings
+from tamis.cli._recordings import files_of, read_recordings, since_begin
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
 from tamis.planning.explain import estimated, explain, grown
@@ -119,7 +119,7 @@ def _explained(
         changes = advice(query, catalog)
     dropped = {}
     if isinstance(query, AlertDef) and found.accepted and recordings:
-        dropped = measured(query, catalog, recordings)
+        dropped = measured(query, catalog, since_begin(query, recordings))
     sources = (
         replace(
             source,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -70,7 +71,10 @@ def _rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
             return [(entry["name"], entry["kind"], *parts)]
         case "alerts":
             since = max((a["event_time"] for a in entry["activations"].values()), default=None)
-            return [(entry["name"], entry["state"], str(entry["plan"]), _time(since), _why(entry))]
+            if history := entry.get("history"):
+                since = history["event_time"]
+            why = "; ".join((*entry["why"], *_deleted(history)))
+            return [(entry["name"], entry["state"], str(entry["plan"]), _time(since), why)]
         case "patterns":
             lengths = sorted({member["length"] for member in entry["members"]})
             values = " to ".join(map(str, dict.fromkeys((lengths[0], lengths[-1])))) if lengths else ""
@@ -92,6 +96,16 @@ def _rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
                 )
                 for shard in entry["shards"]
             ]
+
+
+def _deleted(history: dict[str, Any] | None) -> Iterator[str]:
+    """The parts of an alert's history that its sources no longer had."""
+    for name, shard in history["shards"].items() if history else ():
+        if shard["first_offset"]:
+            yield (
+                f"{name} begins at offset {shard['first_offset']}, {_time(shard['event_time'])}: Kafka has "
+                "deleted earlier readings"
+            )
 
 
 def _why(entry: dict[str, Any]) -> str:

@@ -7,13 +7,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tamis.bounded.application_time.static_relations import query_inputs
-from tamis.cli._recordings import files_of, read_recordings, recording_options
+from tamis.cli._recordings import files_of, read_recordings, recording_options, since_begin
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError, NotAcceptedError
 from tamis.evaluation.replay import Replay, replay
 from tamis.evaluation.standing.contract import WITHDRAWN, Rows
 from tamis.evaluation.standing.recording_runs import run_recordings
 from tamis.expressions.nodes import Column, Expr, Type, columns
+from tamis.planning.backfill_streams import live
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
 from tamis.planning.queries.standing_queries import is_standing
@@ -73,10 +74,11 @@ def command(
     if isinstance(chosen, DerivedDef) and chosen.inlined:
         chosen = AlertDef(chosen.name, chosen.query)  # run as an alert
     recordings = read_recordings(catalog, [chosen], files_of(inputs, source, catalog), form, unit)
+    recordings = since_begin(chosen, recordings)
     if is_standing(chosen, catalog):
         write_table(_standing_rows(chosen, catalog, recordings), output, output_form)
         return
-    alert = chosen if isinstance(chosen, AlertDef) else AlertDef(chosen.name, chosen.query)
+    alert = live(chosen) if isinstance(chosen, AlertDef) else AlertDef(chosen.name, chosen.query)
     alone = Catalog(catalog.streams, {}, catalog.functions, {alert.name: alert}, results=catalog.results)
     plan = first_plan(alone)
     found = replay(plan.definitions[0], plan.streams, recordings)

@@ -12,12 +12,13 @@ import orjson
 from rich.console import Console
 
 from tamis.bounded.application_time.static_relations import query_inputs
-from tamis.cli._recordings import files_of, read_recordings, recording_options
+from tamis.cli._recordings import files_of, read_recordings, recording_options, since_begin
 from tamis.cli._sql_file import statements_of
 from tamis.errors import InputError
 from tamis.evaluation.replay import replay
 from tamis.evaluation.standing.recording_runs import run_recordings
 from tamis.plan.model import Definition
+from tamis.planning.backfill_streams import live
 from tamis.planning.build import first_plan
 from tamis.planning.explanations.measured import measured
 from tamis.planning.queries.standing_queries import is_standing, judged
@@ -92,16 +93,18 @@ def verify(catalog: Catalog, recordings: dict[str, Recording]) -> Sequence[Verdi
     Raises NotAcceptedError if an alert is not accepted.
     """
     standing = [name for name, alert in catalog.alerts.items() if is_standing(alert, catalog)]
-    joins = {name: alert for name, alert in catalog.alerts.items() if name not in standing}
+    joins = {name: live(alert) for name, alert in catalog.alerts.items() if name not in standing}
     # Paused alerts are verified, too.
     plan = first_plan(Catalog(catalog.streams, {}, catalog.functions, joins, results=catalog.results))
     definitions = {definition.alert: definition for definition in plan.definitions}
     for name in standing:
         judged(catalog.alerts[name], catalog)
+    everything = recordings
     with _progress("columns over earlier readings: computing every window and frame"):
-        checked = {name: checked_recording(one) for name, one in recordings.items()}
+        all_checked = {name: checked_recording(one) for name, one in recordings.items()}
     verdicts = []
     for alert in catalog.alerts.values():
+        recordings, checked = since_begin(alert, everything), since_begin(alert, all_checked)
         if alert.name in standing:
             verdict = _standing(alert, catalog, recordings, checked)
             verdicts.append(with_lateness(verdict, alert, recordings))

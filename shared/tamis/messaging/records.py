@@ -132,6 +132,12 @@ class Ack:
     quiet: int = 0  # microseconds without new readings and without a move of the watermark
     # The greatest event time of a shard whose readings follow the clock.
     reached: int | None = None
+    # False if the source can't be read again from its beginning: it has no history for a backfill stream.
+    rereadable: bool | None = None
+    # Of a shard of a backfill stream: the first offset that was read, and the least event time of all
+    # readings so far; None without event time, or before the first reading.
+    first_offset: int | None = None
+    earliest: int | None = None
 
     def to_bytes(self) -> bytes:
         """The record's value."""

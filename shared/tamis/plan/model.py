@@ -123,6 +123,10 @@ class StreamPlan:
     # Its columns before changes, in the order of the versions: for readings that a shard reads again under
     # an older plan, as long as a definition from before a change still runs.
     former: tuple[FormerColumns, ...] = ()
+    # Of a backfill stream: the raw stream whose sources are read from their beginning for it, and the least
+    # event time of its readings. Others are left out.
+    origin: str | None = None
+    begin: Signed | None = None
 
     @property
     def all_watches(self) -> tuple[AnyWatch, ...]:

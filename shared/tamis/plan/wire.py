@@ -70,6 +70,8 @@ _LATER = frozenset(
         "exists",
         "absences",
         "former",
+        "origin",
+        "begin",
     )
 )
 

@@ -23,6 +23,7 @@ from tamis.plan.omission import Omission, bare
 from tamis.planning.explanations import latest_values
 from tamis.planning.explanations.explanation import Explanation, SourceExplanation
 from tamis.planning.explanations.greatest_share import most_omitted
+from tamis.planning.explanations.history import history_in_words
 from tamis.planning.explanations.impossible_values import impossible_values
 from tamis.planning.explanations.missing_keys import warnings
 from tamis.planning.explanations.probable_mistakes import probable_mistakes
@@ -61,6 +62,7 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
     doubted += impossible_values(definition.query, joined) if found.accepted else ()
     silences = silence_warnings(definition.query, reading)
     found = replace(found, warnings=tuple(dict.fromkeys((*warned, *doubted, *silences))))
+    found = replace(found, history=history_in_words(definition, catalog))
     if not definition.query.watched:
         return found
     watched = definition.query.watched

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from tamis.identity_diff import Splice, identity_diff
 from tamis.plan.model import Definition, Plan, StandingQuery
+from tamis.planning.backfill_streams import with_backfills
 from tamis.planning.derived_topics import DerivedNumber, DerivedTopic, derived_sources, derived_topics
 from tamis.planning.queries.former_definitions import former_columns
 from tamis.planning.stream_plans import stream_plans
@@ -26,7 +27,7 @@ from tamis.planning.topic_readers import (
     assigned_reader,
     read_requests,
 )
-from tamis.query.model import Catalog, StreamDef
+from tamis.query.model import AlertDef, Catalog, StreamDef
 from tamis.sharing.selectivity import SelectivityEstimator, StreamStatistics
 from tamis.sharing.subscriptions import Subscription
 from tamis.sharing.topic_assignment import Topic, TopicAssignment
@@ -105,6 +106,7 @@ def plan_for(
     accepted.
     """
     parts = before.parts if before and before.parts else Parts()
+    catalog = with_backfills(catalog, _alerts(sources), parts.streams)
     estimators = _estimators(catalog, statistics or {}, parts)
     derived = derived_topics(catalog, derived_numbers or {}, parts.derived)
     assignment = TopicAssignment(
@@ -200,6 +202,14 @@ def _readers_of_changed_streams(before: Parts, catalog: Catalog) -> tuple[set[st
         if any(request.key[0] in changed for request in one.requests)
     }
     return found, False
+
+
+def _alerts(sources: Sequence[ReaderSource]) -> list[tuple[AlertDef, int]]:
+    """The alerts among the readers, each with the plan version that made it."""
+    readers = (source.as_reader for source in sources)
+    return [
+        (one.origin, one.version) for one in readers if one is not None and isinstance(one.origin, AlertDef)
+    ]
 
 
 def _reader(source: ReaderSource, catalog: Catalog) -> Reader | None:

@@ -20,7 +20,8 @@ def stream_plans(
     former: Mapping[str, tuple[FormerColumns, ...]],
 ) -> tuple[StreamPlan, ...]:
     """The streams, each with its shared topics in the order of their numbers, and then its derived topics.
-    Watched streams come last, by name: their order in the catalogue depends on when they were first read.
+    Watched streams come last, by name: their order in the catalogue depends on when they were first read. So
+    do backfill streams.
     `former`: the former columns of streams.
     """
     of: dict[str, list[TopicPlan]] = {name: [] for name in catalog.streams}
@@ -30,7 +31,11 @@ def stream_plans(
     for name, one in derived.items():
         of[one.stream.name].append(one.plan_with(topics.get((one.key, name))))
     watched = sorted(name for name, stream in catalog.streams.items() if stream.base is not None)
-    ordered = (*catalog.raw_streams.values(), *(catalog.streams[name] for name in watched))
+    backfilled = sorted(name for name, stream in catalog.streams.items() if stream.origin is not None)
+    ordered = (
+        *(stream for stream in catalog.raw_streams.values() if stream.origin is None),
+        *(catalog.streams[name] for name in (*watched, *backfilled)),
+    )
     return tuple(_stream(stream, tuple(of[stream.name]), former.get(stream.name, ())) for stream in ordered)
 
 
@@ -54,4 +59,6 @@ def _stream(
         watches=pattern_watches(stream.watches),
         window_functions=window_functions(stream.watches),
         former=former,
+        origin=stream.origin,
+        begin=stream.begin,
     )

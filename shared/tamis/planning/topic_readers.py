@@ -9,6 +9,7 @@ from typing import Protocol
 from tamis.expressions.nodes import Expr, conjunction, conjuncts
 from tamis.plan.model import Definition, StandingQuery
 from tamis.plan.omission import Omission, bare
+from tamis.planning.backfill_streams import stream_read
 from tamis.planning.queries.definitions import define, read_columns
 from tamis.planning.queries.former_definitions import Former, former_catalog, former_domains
 from tamis.planning.queries.standing_queries import is_standing, judged, standing_query
@@ -77,7 +78,9 @@ def read_requests(reader: Reader, catalog: Catalog) -> tuple[ReadRequest, ...]:
     own = former_catalog(catalog, reader.former, origin)
     if is_standing(origin, own):
         return tuple(
-            _request(reader, feed.stream.name, (feed.stream.name, feed.partition_key), feed.filter)
+            _request(
+                reader, feed.stream.name, (_read(reader, feed.stream.name), feed.partition_key), feed.filter
+            )
             for feed in judged(origin, own).layout.feeds
         )
     verdict = _verdict(origin, own, reader.former)
@@ -86,13 +89,18 @@ def read_requests(reader: Reader, catalog: Catalog) -> tuple[ReadRequest, ...]:
         _request(
             reader,
             omission.alias,
-            (streams[omission.alias].name, keys[omission.alias]),
+            (_read(reader, streams[omission.alias].name), keys[omission.alias]),
             bare(omission.filter),
             complete=omission.interval == 0,
             columns=_columns(origin, verdict, omission) if catalog.derived else None,
         )
         for omission in verdict.omissions
     )
+
+
+def _read(reader: Reader, stream: str) -> str:
+    """The stream that a reader reads in place of the one in its SQL."""
+    return stream_read(reader.origin, reader.version, stream)
 
 
 def _verdict(alert: AlertDef, own: Catalog, former: Sequence[Former]) -> Verdict:
@@ -126,9 +134,10 @@ def _guarded(alert: AlertDef, verdict: Verdict, omission: Omission, altered: set
 def _columns(alert: AlertDef, verdict: Verdict, omission: Omission) -> frozenset[str] | None:
     """The columns of a source that the topic of a derived stream must have to serve it; None if it can't.
 
-    With omission an alert needs fewer tuples than a derived stream has, and keeps fewer in the joiner.
+    With omission an alert needs fewer tuples than a derived stream has, and keeps fewer in the joiner. The
+    topic of a derived stream has no earlier readings.
     """
-    if omission.interval > 0 or not alert.options.read_derived:
+    if omission.interval > 0 or not alert.options.read_derived or alert.options.from_ is not None:
         return None
     alias, analysis = omission.alias, verdict.analysis
     key = verdict.keys.partition[alias]
@@ -148,6 +157,12 @@ def _request(
     return ReadRequest(reader.id, alias, key, filter_, subscriber, complete, reader.version, columns)
 
 
+def _reading(one: ReaderInput, reader: Reader) -> ReaderInput:
+    """An input of a standing query with the stream that it reads."""
+    stream = _read(reader, one.source.stream)
+    return one if stream == one.source.stream else replace(one, source=replace(one.source, stream=stream))
+
+
 def assigned_reader(
     reader: Reader, requests: tuple[ReadRequest, ...], assignment: TopicAssignment, catalog: Catalog
 ) -> AssignedReader:
@@ -161,10 +176,14 @@ def assigned_reader(
     own = former_catalog(catalog, reader.former, origin)
     if is_standing(origin, own):
         query, counting = standing_query(origin, reader.version, judged(origin, own), topics)
-        inputs = {one.source.stream: one for one in counting}
+        inputs = {one.source.stream: _reading(one, reader) for one in counting}
+        query = replace(query, inputs=tuple(one.source for one in inputs.values()))
         return AssignedReader(reader, requests, numbers, query, inputs)
     verdict = _verdict(origin, own, reader.former)
     definition = define(origin, reader.version, verdict, topics)
+    if origin.options.from_ is not None:
+        read = tuple(replace(one, stream=_read(reader, one.stream)) for one in definition.inputs)
+        definition = replace(definition, inputs=read)
     inputs = {
         source.alias: ReaderInput(source, omission, reader.version, origin.options.max_delay)
         for source, omission in zip(definition.inputs, verdict.omissions, strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -66,6 +66,25 @@ class Recording:
         times = self.columns[self.stream.time].data
         parts = np.split(times, np.cumsum(self.files)[:-1]) if self.files else [times]
         return np.concatenate([np.maximum.accumulate(part) for part in parts])
+
+    def since(self, time: int) -> Recording:
+        """The tuples with this event time or a later one, in microseconds. A stream without event time has
+        all of them.
+        """
+        if self.stream.time is None:
+            return self
+        keep = self.columns[self.stream.time].data >= time
+        at = np.flatnonzero(keep)
+        files = tuple(np.bincount(self.file_numbers[at], minlength=len(self.files)).tolist())
+        return replace(
+            self,
+            columns={name: column.take(at) for name, column in self.columns.items()},
+            late=self.late[at],
+            given={name: column.filter(pa.array(keep)) for name, column in self.given.items()},
+            order=None if self.order is None else self.order[at],
+            files=files if self.files else (),
+            uncertain=None if self.uncertain is None else self.uncertain[at],
+        )
 
     def under(self, alias: str) -> dict[tuple[str, str], Vector]:
         """The columns by alias and name, as a source of a query has them."""

@@ -281,6 +281,13 @@ CATALOGUE: tuple[Metric, ...] = (
         "registry",
     ),
     Metric(
+        "tamis_registry_history_start_seconds",
+        "gauge",
+        "Of an alert WITH (from = …): the least event time of the readings that edges have read for it",
+        ("query",),
+        "registry",
+    ),
+    Metric(
         "tamis_registry_statements_total",
         "counter",
         "Statements by kind and outcome",

@@ -29,4 +29,5 @@ WITHOUT_A_PANEL = {
     "tamis_edge_spool_records": "its bytes are shown",
     "tamis_alarms_total": "shown by a recording rule",
     "tamis_alerts_partitions": "for a look at /metrics",
+    "tamis_registry_history_start_seconds": "a time that seldom changes; `tamis get alerts` shows it",
 }

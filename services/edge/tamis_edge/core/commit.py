@@ -30,6 +30,16 @@ class WatchedCommit:
 
 
 @dataclass(frozen=True, slots=True)
+class History:
+    """The history that a shard of a backfill stream has found: the first offset that its source had, and the
+    least event time of all readings so far; None if the stream has no event time.
+    """
+
+    first_offset: int
+    earliest: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """A shard's durable commit (protocol.md, rule 3). The defaults are those of a shard that was never
     read.
@@ -51,6 +61,7 @@ class Commit:
     born: int = 0
     read: int = 0
     watched: WatchedCommit | None = None  # None if no watched stream needs more than the rest
+    history: History | None = None  # only of a backfill stream
 
     @property
     def decided(self) -> int:
@@ -65,8 +76,9 @@ class Commit:
         """
         fields = asdict(self)
         del fields["done"]
-        if self.watched is None:
-            del fields["watched"]
+        for name in ("watched", "history"):
+            if fields[name] is None:
+                del fields[name]
         return orjson.dumps(fields).decode()
 
     @staticmethod
@@ -85,7 +97,8 @@ class Commit:
             # Earlier releases did not write these fields.
             born, read = (int(fields.get(name, 0)) for name in ("born", "read"))
             watched = WatchedCommit(**fields["watched"]) if "watched" in fields else None
-            return Commit(done, high, version, activation, born, read, watched)
+            history = History(**fields["history"]) if "history" in fields else None
+            return Commit(done, high, version, activation, born, read, watched, history)
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(
                 f"the metadata of the committed offset {done} was not written by an edge: {error!r}",

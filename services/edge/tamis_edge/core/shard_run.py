@@ -17,7 +17,7 @@ from tamis.messaging.records import progress_envelope
 from tamis.messaging.schemas.tuple_encoding import encode_alone
 from tamis.omission.ticks import NEVER
 from tamis.plan.model import Plan, StreamPlan
-from tamis_edge.core.commit import Commit
+from tamis_edge.core.commit import Commit, History
 from tamis_edge.core.counts import Counts
 from tamis_edge.core.max_ahead import limit
 from tamis_edge.core.messages.keys import Int64s
@@ -77,6 +77,7 @@ class ShardRun:
         self.watermark = START_OF_TIME
         # Readings before `_decided` are read again only for the series of watched streams.
         self._decided = commit.decided
+        self.history = commit.history
         self.next_offset = self._expected = commit.done if plan.watched(stream) else commit.decided
         self.ended = False
         # Whether commits keep what a restart needs to rebuild the series of watched streams.
@@ -211,6 +212,13 @@ class ShardRun:
         else:
             self._publish(topic, kept)
 
+    def note_history(self, offset: int, times: Int64s) -> None:
+        """Note what history a backfill stream has: readings from `offset` on, with these event times."""
+        earliest = [int(times.min())] if len(times) else []
+        known = self.history or History(offset)
+        earliest += [] if known.earliest is None else [known.earliest]
+        self.history = History(known.first_offset, min(earliest, default=None))
+
     def is_decided(self, offset: int) -> bool:
         """True if a reading is read again only for the series of watched streams."""
         return offset < self._decided
@@ -305,7 +313,9 @@ class ShardRun:
             # The plan that had watched streams may come back.
             done, watched = self.durable.done, self.durable.watched
         read = max(self.next_offset, self._reread_end, self._read_before)
-        commit = Commit(done, self.high, self.version, self.activation, self._born, read, watched)
+        commit = Commit(
+            done, self.high, self.version, self.activation, self._born, read, watched, self.history
+        )
         places = {name: place for name in self._served.topics}
         places |= {name: self.watched.place(self._born) for one in self.watched.served for name in one.topics}
         final = self.ended and done == self.next_offset

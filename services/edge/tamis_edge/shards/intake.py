@@ -10,6 +10,7 @@ import numpy as np
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.plan.model import StreamColumn, StreamPlan
+from tamis.query.backfill import Backfill
 from tamis.recordings.implausible_times import implausibility
 from tamis.recordings.time_units import Y2000, Y2100
 from tamis.telemetry.logs import get_logger
@@ -59,6 +60,8 @@ class Intake:
         for offence in decoded.offences:
             self._reject(run, delivery, offence.row, offence.reason, offence.error)
         self._log_ahead(decoded, len(delivery.offsets), now)
+        if self.decoder.stream.origin is not None:
+            decoded = self._history(run, delivery, decoded)
         rows = decoded.rows
         if len(rows):
             self._check_plausible(decoded.times, label)
@@ -67,6 +70,18 @@ class Intake:
             columns = decoded.columns | {c.name: Vector.nulls(c.type, len(rows)) for c in self._new}
             run.take(Batch(columns, decoded.times, offsets, arrivals), now)
         run.skip(int(delivery.offsets[-1]) + 1)
+
+    def _history(self, run: ShardRun, delivery: Delivery, decoded: Decoded) -> Decoded:
+        """The readings of a backfill stream that count, after all of them are noted as its history."""
+        assert self.decoder is not None
+        stream = self.decoder.stream
+        timed = stream.time is not None
+        run.note_history(int(delivery.offsets[0]), decoded.times if timed else decoded.times[:0])
+        if stream.begin is None:
+            return decoded
+        at = np.flatnonzero(decoded.times >= stream.begin)
+        columns = {name: column.take(at) for name, column in decoded.columns.items()}
+        return replace(decoded, rows=decoded.rows[at], columns=columns, times=decoded.times[at])
 
     def reject(self, run: ShardRun, delivery: Delivery) -> None:
         """Send a whole delivery to the dead letters, because the plan doesn't have its stream."""
@@ -79,7 +94,8 @@ class Intake:
 
     def _reject(self, run: ShardRun, delivery: Delivery, row: int, reason: Reason, error: str) -> None:
         source, offset = self._source, int(delivery.offsets[row])
-        if run.is_decided(offset):
+        if run.is_decided(offset) or Backfill.named(source.stream) is not None:
+            # A backfill stream reads what its raw stream reads, too, which makes the dead letter.
             return
         payload = delivery.payload(row)
         letter = DeadLetter(payload, "edge", source.topic, source.partition, offset, reason, error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tamis.messaging.records import Ack, ShardState
 from tamis.plan.model import Plan, StreamPlan
+from tamis.query.backfill import Backfill
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.core.commit import Commit
@@ -12,6 +13,7 @@ from tamis_edge.core.shedding import Shedder, share_to_shed
 from tamis_edge.decode.decoder import Decoder
 from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.publishing.publisher import Publisher
+from tamis_edge.shards.alignment import Reader
 from tamis_edge.shards.commits import Commits
 from tamis_edge.shards.intake import Intake
 from tamis_edge.shards.reports import Reports
@@ -187,6 +189,23 @@ class Worker:
         if self._shedder is not None:
             self._shedder.share = share_to_shed(spool if self.source.caught_up else max(spool, journal))
 
+    def history_reader(self, plan: Plan | None) -> Reader | None:
+        """The shard for alignment, if it is one of a backfill stream; None for other shards, without a run
+        and without event time.
+        """
+        source, run = self.source, self.run
+        if run is None or plan is None or Backfill.named(source.stream) is None:
+            return None
+        stream = plan.stream(source.stream)
+        if stream is None or stream.time is None:
+            return None
+        going = not (run.ended or source.ended or source.caught_up)
+        return Reader(source.name, source.stream, run.high, stream.max_stall, going)
+
+    def hold_back(self, now: int) -> None:
+        """Read nothing now. The shard doesn't count as silent."""
+        self._moved = now
+
     def read(self, limit: int, now: int) -> int:
         """Take a micro-batch; returns how many readings came."""
         run = self.run
@@ -240,7 +259,7 @@ class Worker:
 
     def report(self, now: int) -> None:
         """Report to the registry: the plan that the shard uses, and a sample of its readings."""
-        if self._intake.sampler is not None:
+        if self._intake.sampler is not None and Backfill.named(self.source.stream) is None:
             self._reports.sample(self._intake.sampler)
         ack = self._ack(now)
         if ack is not None:
@@ -264,4 +283,18 @@ class Worker:
             state = "final" if self._commits.final_version == plan else "active"
         quiet = 0 if self._unread is not None or self._moved is None else now - self._moved
         reached = None if self.run is None else self.run.reached
-        return Ack(source.name, source.stream, self._edge, plan, activation, state, now, quiet, reached)
+        history = None if self.run is None else self.run.history
+        return Ack(
+            source.name,
+            source.stream,
+            self._edge,
+            plan,
+            activation,
+            state,
+            now,
+            quiet,
+            reached,
+            rereadable=None if source.rereadable else False,
+            first_offset=None if history is None else history.first_offset,
+            earliest=None if history is None else history.earliest,
+        )

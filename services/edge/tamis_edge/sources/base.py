@@ -115,6 +115,7 @@ class SourceShard(Protocol):
     fields: FieldMap
     movable: bool  # another edge may take it up: its readings are done only once they are published
     declared: bool  # the configuration names its stream, which may be created later
+    rereadable: bool  # it can be read again from its beginning, as far as its source still has it
     replayed: bool  # a recording, whose event times have nothing to do with the clock
 
     @property

@@ -23,6 +23,7 @@ class JournalShard:
     """Reads the readings that an HTTP or MQTT source has added to the journal."""
 
     movable = False
+    rereadable = False
     replayed = False
     ended = False
     partition = 0

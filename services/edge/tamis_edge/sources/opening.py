@@ -78,9 +78,7 @@ def open_sources(
         )
     files = [source for source in config.sources if isinstance(source, FileSource)]
     if files:
-        from tamis_edge.sources.file.replay import FileSources
-
-        sources.append(FileSources(files, config.name, journal))
+        sources.append(_recordings(files, config.name, journal))
     for source in config.sources:
         if isinstance(source, MqttSource):
             from tamis_edge.sources.mqtt import MqttShards
@@ -90,12 +88,36 @@ def open_sources(
                 MqttShards(source, edge=config.name, journal=journal, limit=limit, planned=planned, wake=wake)
             )
         elif isinstance(source, KafkaSource):
-            from tamis_edge.sources.kafka.topic import KafkaTopic
-
-            lost = partial(kafka.count_lost, source.stream)
-            schemas = _schemas(source, wake)
-            sources.append(KafkaTopic(source, kafka.settings, kafka.last_commit, lost, schemas=schemas))
+            sources.append(_topic(source, kafka, wake))
     return sources
+
+
+def open_again(
+    source: KafkaSource | FileSource,
+    *,
+    edge: str,
+    journal: Journal,
+    wake: Callable[[], None],
+    kafka: KafkaAccess,
+) -> Source:
+    """A source for a backfill stream, before it is started. Raises TamisError if it can't be read."""
+    if isinstance(source, KafkaSource):
+        return _topic(source, kafka, wake)
+    return _recordings([source], edge, journal)
+
+
+def _recordings(files: list[FileSource], edge: str, journal: Journal) -> Source:
+    from tamis_edge.sources.file.replay import FileSources
+
+    return FileSources(files, edge, journal)
+
+
+def _topic(source: KafkaSource, kafka: KafkaAccess, wake: Callable[[], None]) -> Source:
+    from tamis_edge.sources.kafka.topic import KafkaTopic
+
+    lost = partial(kafka.count_lost, source.stream)
+    schemas = _schemas(source, wake)
+    return KafkaTopic(source, kafka.settings, kafka.last_commit, lost, schemas=schemas)
 
 
 def _schemas(source: KafkaSource, wake: Callable[[], None]) -> FetchedSchemas | None:

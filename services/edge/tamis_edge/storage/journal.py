@@ -21,7 +21,7 @@ import orjson
 
 from tamis.errors import UnavailableError
 from tamis.telemetry.essential_threads import WorkerThread
-from tamis_edge.core.commit import Commit, WatchedCommit
+from tamis_edge.core.commit import Commit, History, WatchedCommit
 from tamis_edge.storage.database import give_back, open_database, roll_back
 from tamis_edge.storage.disk_errors import DiskError, refusal
 from tamis_edge.storage.reserve import Reserve
@@ -32,7 +32,7 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS shards (
   id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, next INTEGER NOT NULL DEFAULT 0,
   done INTEGER, high INTEGER, version INTEGER, activation INTEGER, final INTEGER NOT NULL DEFAULT 0,
-  born INTEGER NOT NULL DEFAULT 0, read INTEGER NOT NULL DEFAULT 0, watched TEXT
+  born INTEGER NOT NULL DEFAULT 0, read INTEGER NOT NULL DEFAULT 0, watched TEXT, history TEXT
 );
 CREATE TABLE IF NOT EXISTS readings (
   shard INTEGER NOT NULL, seq INTEGER NOT NULL, arrival INTEGER NOT NULL, payload BLOB NOT NULL,
@@ -76,8 +76,9 @@ class Journal:
         for column in ("born", "read"):
             if column not in known:  # the file of an older release
                 self._write.execute(f"ALTER TABLE shards ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
-        if "watched" not in known:
-            self._write.execute("ALTER TABLE shards ADD COLUMN watched TEXT")
+        for column in ("watched", "history"):
+            if column not in known:
+                self._write.execute(f"ALTER TABLE shards ADD COLUMN {column} TEXT")
         try:
             self._read = open_database(path, _SCHEMA)
         except UnavailableError:
@@ -135,7 +136,7 @@ class Journal:
                 db.execute(f"DELETE {gone}", (number, commit.done))
             db.execute(
                 "UPDATE shards SET done = ?, high = ?, version = ?, activation = ?, born = ?, read = ?,"
-                " watched = ?, final = ? WHERE id = ?",
+                " watched = ?, history = ?, final = ? WHERE id = ?",
                 (
                     commit.done,
                     commit.high,
@@ -144,6 +145,7 @@ class Journal:
                     commit.born,
                     commit.read,
                     _watched_out(commit),
+                    None if commit.history is None else orjson.dumps(astuple(commit.history)).decode(),
                     final,
                     number,
                 ),
@@ -159,13 +161,15 @@ class Journal:
         has none.
         """
         row = self._read.execute(
-            "SELECT done, high, version, activation, born, read, watched, final FROM shards WHERE name = ?",
+            "SELECT done, high, version, activation, born, read, watched, history, final FROM shards"
+            " WHERE name = ?",
             (shard,),
         ).fetchone()
         if row is None or row[0] is None:
             return Commit(), False
-        *fields, watched, final = row
-        return _with_watched(Commit(*fields), watched), bool(final)
+        *fields, watched, history, final = row
+        found = None if history is None else History(*orjson.loads(history))
+        return replace(_with_watched(Commit(*fields), watched), history=found), bool(final)
 
     def read(self, shard: str, first: int, limit: int, size: int) -> list[Reading]:
         """Rows from offset `first` on: at most `limit`, and until they have `size` bytes."""

@@ -13,6 +13,7 @@ from tamis.plan.document import PlanDocument
 from tamis.plan.model import Plan
 from tamis.planning.incremental import Built
 from tamis.query.model import (
+    AlertDef,
     Catalog,
     Redefine,
     Statement,
@@ -26,12 +27,14 @@ from tamis_registry.core.plan.planner import Planner, knowing
 from tamis_registry.core.plan.retirement import still_needed
 from tamis_registry.core.plan.topic_schemas import check_stream, with_schemas
 from tamis_registry.core.shards import membership
+from tamis_registry.core.shards.backfill import forget_unread
 from tamis_registry.core.shards.fleet_reports import FleetReports
 from tamis_registry.core.shards.time_restart import restart_times
 from tamis_registry.core.snapshot import Snapshot
 from tamis_registry.core.state.model import Lease, State, definitions
 from tamis_registry.core.state.records import difference
 from tamis_registry.core.statements.application import TextApplication
+from tamis_registry.core.statements.history import check_history
 from tamis_registry.core.statements.outcomes import Outcome, tell
 from tamis_registry.core.statements.reading import (
     OutdatedError,
@@ -145,6 +148,8 @@ class Registry:
             made = statement.made if isinstance(statement, Redefine) else statement
             if isinstance(made, StreamDef):
                 check_stream(made, self._planner.register)
+            elif isinstance(made, AlertDef):
+                check_history(made, draft, self.seen)
         outcomes = [fold.take(statement) for statement in statements]
         change = self._change(draft, now, tuple(o.statement for o in outcomes))
         for outcome in outcomes:
@@ -252,6 +257,7 @@ class Registry:
 
     def _change(self, draft: State, now: int, why: tuple[str, ...], always: bool = False) -> Change:
         n = draft.version + 1
+        forget_unread(draft)
         membership.list_waiting(draft, self.seen, now, n)
         built = plan_draft(self._planner, draft, n, self._built)
         built = with_schemas(built, draft, self._planner.register)

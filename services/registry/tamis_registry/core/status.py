@@ -11,6 +11,7 @@ from tamis.plan.model import Definition, Plan, StandingQuery
 from tamis.planning.queries.definitions import definition_id
 from tamis_registry.core.plan.retirement import still_needed, unproven
 from tamis_registry.core.shards.fleet_reports import FleetReports
+from tamis_registry.core.shards.history import lacks, waits_for
 from tamis_registry.core.state.model import Retiring, Shard, State, Stored
 
 AlertState = Literal["starting", "running", "degraded", "paused", "refused"]
@@ -168,10 +169,10 @@ def alert_state(view: View, alert: Stored) -> tuple[AlertState, tuple[str, ...]]
     if unable:
         return "degraded", tuple(f"the joiner can't evaluate it: {reason}" for reason in unable)
     streams = sorted({view.state.base(source.stream) for source in definition.inputs})
-    starting = _starting(view, alert, streams)
+    starting = list(waits_for(alert, view.state, view.seen, view.now)) or _starting(view, alert, streams)
     if starting:
         return "starting", tuple(starting)
-    degraded = _degraded(view, streams)
+    degraded = [*_degraded(view, streams), *lacks(alert, view.state, view.seen)]
     return "degraded" if degraded else "running", tuple(degraded)
 
 

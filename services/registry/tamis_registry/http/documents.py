@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from tamis.plan.model import Plan
+from tamis.query.backfill import raw_name
 from tamis.query.catalog import dependents
 from tamis.query.model import PatternDef
 from tamis_registry.core.leases import SECOND, left
 from tamis_registry.core.plan.shared_topics import derived_topic
+from tamis_registry.core.shards.history import history
 from tamis_registry.core.state.model import Lease, Shard, State, Stored
 from tamis_registry.core.statements.outcomes import Outcome
 from tamis_registry.core.status import View, alert_status, shard_state
@@ -67,7 +69,7 @@ def alert_document(view: View, stored: Stored) -> Document:
         "state": status.state,
         "why": list(status.why),
         "plan": stored.version,
-        "streams": sorted({view.state.base(source.stream) for source in definition.inputs})
+        "streams": sorted({raw_name(view.state.base(source.stream)) for source in definition.inputs})
         if definition
         else [],
         "bound": definition.bound if definition else None,
@@ -80,8 +82,21 @@ def alert_document(view: View, stored: Stored) -> Document:
             shard: {"plan": a.plan, "event_time": a.since} for shard, a in status.activations.items()
         },
         "retiring": status.retiring,
+        **_history(view, stored),
         "sql": stored.sql,
     }
+
+
+def _history(view: View, stored: Stored) -> Document:
+    """The history that an alert with `from` has; empty for other alerts."""
+    found = history(stored, view.state, view.seen)
+    if found is None:
+        return {}
+    shards = {
+        name: {"first_offset": ack.first_offset, "event_time": ack.earliest}
+        for name, ack in found.shards.items()
+    }
+    return {"history": {"from": found.since, "event_time": found.begins, "shards": shards}}
 
 
 def stream_documents(view: View) -> list[Document]:
@@ -92,6 +107,7 @@ def stream_documents(view: View) -> list[Document]:
 def stream_document(view: View, stored: Stored) -> Document:
     """A stream with its shared topics and its shards."""
     names = {stored.name, *view.state.watched(stored.name)}
+    names |= {stream.name for stream in view.plan.streams if stream.origin == stored.name}
     topics = [topic.name for s in view.plan.streams if s.name in names for topic in s.topics]
     if stored.kind == "derived":
         name = derived_topic(view.state, stored.name)

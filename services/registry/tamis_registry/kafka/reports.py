@@ -22,8 +22,11 @@ def read_ack(value: bytes) -> Ack:
     texts, numbers = (ack.shard, ack.stream, ack.edge), (ack.plan, ack.activation, ack.time, ack.quiet)
     if not all(isinstance(t, str) for t in texts) or not all(type(n) is int for n in numbers):
         raise TypeError("a field of the acknowledgement has the wrong type")
-    if ack.reached is not None and type(ack.reached) is not int:
-        raise TypeError("reached must be an integer or null")
+    for name in ("reached", "first_offset", "earliest"):
+        if (value := getattr(ack, name)) is not None and type(value) is not int:
+            raise TypeError(f"{name} must be an integer or null")
+    if ack.rereadable is not None and type(ack.rereadable) is not bool:
+        raise TypeError("rereadable must be a boolean or null")
     if ack.state not in ("waiting", "active", "final"):
         raise ValueError(f"no such state of a shard: {ack.state}")
     return ack

@@ -146,6 +146,7 @@ class Explanation:
     memory: Memory
     growth: tuple[Growth, ...] | None = None  # of a query that is called unbounded, where it was asked for
     warnings: tuple[str, ...] = ()  # mistakes that the query probably has, although it is valid
+    history: str = ""  # what reading the history of the streams means, if the alert has the option from
 
     def document(self) -> dict[str, Any]:
         """The JSON object of the interface."""
@@ -160,6 +161,7 @@ class Explanation:
                 "repairs": list(self.memory.repairs),
             },
             **({"warnings": list(self.warnings)} if self.warnings else {}),
+            **({"history": self.history} if self.history else {}),
             **({} if self.growth is None else {"growth": [asdict(one) for one in self.growth]}),
         }
 

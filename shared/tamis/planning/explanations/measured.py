@@ -11,6 +11,7 @@ from tamis.expressions.nodes import Expr
 from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Mask
 from tamis.plan.late_calls import filters_before_calls
+from tamis.planning.backfill_streams import live
 from tamis.planning.build import first_plan
 from tamis.planning.explanations.explanation import Measured
 from tamis.planning.queries.standing_queries import is_standing, judged
@@ -20,7 +21,7 @@ from tamis.recordings.typed import Recording
 
 def measured(alert: AlertDef, catalog: Catalog, recordings: Mapping[str, Recording]) -> dict[str, Measured]:
     """The dropped tuples of each recorded stream, by stream. `alert` must be accepted."""
-    catalog = catalog.reading(alert)
+    alert, catalog = live(alert), catalog.reading(alert)
     if is_standing(alert, catalog):
         # `results` keeps it: the catalogue of the plan has neither tables nor derived streams.
         judged(alert, catalog)

@@ -30,6 +30,9 @@ def text(explained: Explanation, *, verbose: bool = False) -> str:
         lines += _wrapped(sentence, "  ")
     for warning in explained.warnings:
         lines += _wrapped(f"warning: {warning}", "  ")
+    if explained.accepted and explained.history:
+        for sentence in _sentences(explained.history):
+            lines += _wrapped(sentence, "  ")
     if explained.accepted:
         notes = _common_notes(explained.streams)
         for source in explained.streams:

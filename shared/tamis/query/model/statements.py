@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tamis.errors import Position
+from tamis.query.backfill import From
 from tamis.query.model.queries import Query
 from tamis.query.model.streams import FunctionDef, PatternDef, StreamDef, TableDef
 
@@ -24,6 +25,8 @@ class AlertOptions:
     read_derived: bool = True
     # One alarm of each key in any span of this length is enough, microseconds.
     within: int | None = None
+    # Readings from before the alert was created count, too; see `tamis.query.backfill`.
+    from_: From | None = None
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,9 @@ class StreamDef:
     # Of a watched stream: the raw stream, and the watches whose columns it adds (`tamis.query.watches`).
     base: str | None = None
     watches: tuple[AnyWatch, ...] = ()
+    # Of a backfill stream, which only plans have: the raw stream, and the least event time of its readings.
+    origin: str | None = None
+    begin: int | None = None
     # Of a stream of aggregates: the query whose rows are its tuples (`query.selects.aggregated_streams`).
     aggregates: Query | None = None
     sql: str = ""
@@ -88,8 +91,10 @@ class StreamDef:
 
     @property
     def shown_name(self) -> str:
-        """The name of the stream in SQL: a watched stream is shown as its base."""
-        return self.base or self.name
+        """The name of the stream in SQL: a watched stream is shown as its base, a backfill stream as the raw
+        stream.
+        """
+        return self.base or self.origin or self.name
 
 
 def watched_stream(base: StreamDef, watches: tuple[AnyWatch, ...]) -> StreamDef:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tamis.query.model import AlertDef, AlertOptions, Query
+from tamis.query.backfill import LONGEST, From
+from tamis.query.model import AlertDef, AlertOptions, Catalog, Query
 from tamis.query.statements import options
 from tamis.query.statements.statement_input import StatementInput
 
@@ -22,8 +23,12 @@ def parse_alert(given: StatementInput, replace: bool) -> AlertDef | None:
     if "within" in values and (told := _needs_every_tuple(query)) is not None:
         context.error(f"within: {told[0]}", name.offset, told[1])
         return None
-    if "for" in values:
-        values["for_"] = values.pop("for")
+    if "from" in values and (told := _no_history(query, values["from"], context.catalog)) is not None:
+        context.error(f"from: {told[0]}", name.offset, told[1])
+        return None
+    for word in ("for", "from"):
+        if word in values:
+            values[f"{word}_"] = values.pop(word)
     return AlertDef(
         name.text,
         query,
@@ -33,6 +38,28 @@ def parse_alert(given: StatementInput, replace: bool) -> AlertDef | None:
         given.sql,
         given.position(name),
     )
+
+
+def _no_history(query: Query, since: From, catalog: Catalog) -> tuple[str, str] | None:
+    """The reason why a query can't read readings from before it was created, and what to write instead; None
+    if it can.
+    """
+    leave = "leave from out"
+    if query.watched:
+        called = "similar() and window functions compare readings with earlier ones"
+        return f"{called}, and edges keep these for new readings only", leave
+    names = dict.fromkeys(source.stream for source in query.sources)
+    streams = [catalog.streams[name] for name in names if name in catalog.streams]
+    long = next((stream.name for stream in streams if len(stream.name) > LONGEST), None)
+    if long is not None:
+        return f"the name of stream {long} has more than {LONGEST} characters", "give it a shorter name"
+    timeless = next((stream.name for stream in streams if stream.time is None), None)
+    if timeless is not None and since != "earliest":
+        return (
+            f"stream {timeless} has no event time",
+            "write from = 'earliest', or declare WATERMARK FOR its time",
+        )
+    return None
 
 
 def _needs_every_tuple(query: Query) -> tuple[str, str] | None:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot.tokenizer_core import TokenType
 
 from tamis.errors import InputError, SqlError
+from tamis.query.backfill import From
 from tamis.query.context import Context
 from tamis.query.names import suggest
 from tamis.query.syntax.cursor import Cursor, shorten
@@ -133,6 +134,18 @@ def _until(value: Value) -> int:
     return parse_timestamp(value)
 
 
+def _from(value: Value) -> From:
+    hint = "write 'earliest', or a time such as '2026-01-31T12:00:00Z'"
+    if not isinstance(value, str):
+        raise InputError("the value must be 'earliest' or a time", hint=hint)
+    if value.strip().lower() == "earliest":
+        return "earliest"
+    try:
+        return parse_timestamp(value)
+    except InputError as error:
+        raise InputError(f"'{value}' is neither 'earliest' nor a time of ISO 8601", hint=hint) from error
+
+
 def _rate(value: Value) -> Any:
     if not isinstance(value, str):
         raise InputError(
@@ -163,13 +176,7 @@ ALERT: Mapping[str, Option] = {
     "allow_unbounded": _flag,
     "read_derived": _flag,
     "within": _span,
-}
-# Options of alerts that other systems have, with the reason why they are refused, and what to do instead.
-ALERT_REFUSED: Mapping[str, tuple[str, str]] = {
-    "from": (
-        "an alert begins with the readings that edges read after it was created",
-        "leave from out, and evaluate recordings of earlier readings with tamis run",
-    )
+    "from": _from,
 }
 TABLE: Mapping[str, Option] = {"path": _path}
 PATTERN: Mapping[str, Option] = {"max_gap": _span}
@@ -192,9 +199,6 @@ def parse_options(context: Context, group: Cursor, known: Mapping[str, Option]) 
                 item.at = 0
                 raise item.unexpected("the name of an option", _EXAMPLE)
             name = token.text.lower()
-            if known is ALERT and name in ALERT_REFUSED:
-                what, hint = ALERT_REFUSED[name]
-                raise context.text.error(f"{name}: {what}", offset, hint)
             if not item.symbol("="):
                 raise item.unexpected("=", _EXAMPLE)
             place = item.offset

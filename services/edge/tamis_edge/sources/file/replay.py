@@ -58,6 +58,7 @@ class FileShard:
 
     movable = False
     declared = True
+    rereadable = True
     replayed = True
     partition = 0
 

@@ -27,6 +27,7 @@ class KafkaShard:
 
     movable = True
     declared = True
+    rereadable = True
     replayed = False
     ended = False
 

@@ -18,6 +18,7 @@ from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.evaluation.standing.contract import CountsLate, Rows, StandingEvaluator
 from tamis.expressions.vectorized.evaluate import holds
 from tamis.plan.model import Input, StandingQuery
+from tamis.query.backfill import raw_name
 from tamis.query.file_access import FileAccess
 from tamis_joiner.core.records.envelopes import BEGINNING_OF_TIME, ProgressRecord
 from tamis_joiner.core.records.tuple_columns import TupleColumns
@@ -140,7 +141,7 @@ class RunningQuery:
         self.changed = True
         self.progress.latest = max(self.progress.latest, int(when[at].max()))
         batch = {name: column.take(at) for name, column in tuples.columns.items()}
-        rows = self._evaluator.take(source.stream, batch, len(at))
+        rows = self._evaluator.take(raw_name(source.stream), batch, len(at))
         completed = at[rows.completed]
         return rows, when[completed], tuples.arrived[completed]
 
@@ -150,7 +151,7 @@ class RunningQuery:
             return None
         self.progress.advanced[source.topic] = frontier
         self.changed = True
-        rows = self._evaluator.advance(source.stream, frontier)
+        rows = self._evaluator.advance(raw_name(source.stream), frontier)
         # The frontier of a stream that has ended is the end of time: its last rows get its last event time.
         latest = min(frontier, self.progress.latest)
         times = np.full(len(rows), latest) if rows.times is None else rows.times

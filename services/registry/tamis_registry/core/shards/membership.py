@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tamis.query.model import StreamDef
+from tamis_registry.core.shards.backfill import held_back, unread
 from tamis_registry.core.shards.fleet_reports import FleetReports
 from tamis_registry.core.state.model import Shard, State
 
@@ -33,7 +33,7 @@ def declare_gone(draft: State, seen: FleetReports, now: int, n: int) -> bool:
         shard
         for shard in draft.shards.values()
         if shard.since is not None
-        and (stream := _stream(draft, shard.stream))
+        and (stream := draft.raw_stream(shard.stream))
         and seen.silence(shard.name, now) > stream.max_stall
     ]
     for shard in silent:
@@ -50,6 +50,7 @@ def delist_dropped(draft: State, streams: Iterable[str], n: int) -> None:
 def list_waiting(draft: State, seen: FleetReports, now: int, n: int) -> bool:
     """List the shards that wait, are present, had a reading recently, and know that they aren't listed."""
     came = False
+    held = held_back(draft, seen, now)
     for name, ack in seen.acks.items():
         known = draft.shards.get(name)
         if (
@@ -57,14 +58,11 @@ def list_waiting(draft: State, seen: FleetReports, now: int, n: int) -> bool:
             and (known is None or known.since is None)
             and ack.plan >= ((known.gone or 0) if known else 0)
             and seen.present(name, now)
-            and (stream := _stream(draft, ack.stream))
+            and (stream := draft.raw_stream(ack.stream))
             and ack.quiet <= stream.max_stall
+            and ack.stream not in held
+            and not unread(ack.stream, draft)
         ):
             draft.shards[name] = Shard(name, ack.stream, ack.edge, since=n)
             came = True
     return came
-
-
-def _stream(state: State, name: str) -> StreamDef | None:
-    stored = state.statements.get(f"stream/{name}")
-    return stored.definition if stored and isinstance(stored.definition, StreamDef) else None

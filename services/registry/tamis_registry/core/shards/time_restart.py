@@ -78,9 +78,10 @@ def _begin(name: str, draft: State, n: int) -> None:
         if one == name or one in draft.topics:
             draft.topics[one] = replace(draft.topics.get(one, StreamTopics()), anew=n)
     for key, stored in list(draft.statements.items()):
-        # What is refused reads nothing, and comes back as it was.
-        if isinstance(stored.definition, AlertDef) and streams & _read(stored.definition):
-            topics = _elsewhere(stored.topics, stored.definition, streams)
+        # What is refused reads nothing, and comes back as it was. Backfill streams have a time of their own.
+        alert = stored.alert
+        if alert is not None and alert.options.from_ is None and streams & _read(alert):
+            topics = _elsewhere(stored.topics, alert, streams)
             draft.statements[key] = replace(stored, version=n, topics=topics)
     for old, retiring in list(draft.retiring.items()):
         if retiring.definition is None or streams & _read(retiring.definition):

@@ -12,6 +12,7 @@ from tamis.messaging.topics import outside_topic, stream_topic
 from tamis.planning.queries.definitions import definition_id
 from tamis.planning.queries.former_definitions import Former
 from tamis.planning.topic_readers import Reader
+from tamis.query.backfill import raw_name
 from tamis.query.model import (
     AlertDef,
     Catalog,
@@ -218,6 +219,11 @@ class State:
     def alert(self, name: str) -> Stored | None:
         """The alert of that name."""
         return self.statements.get(f"alert/{name}")
+
+    def raw_stream(self, name: str) -> StreamDef | None:
+        """The raw stream of that name, or the one that a backfill stream of that name reads."""
+        stored = self.statements.get(f"stream/{raw_name(name)}")
+        return stored.definition if stored and isinstance(stored.definition, StreamDef) else None
 
     def base(self, stream: str) -> str:
         """The raw stream whose shards serve a stream: itself, or the base of a watched stream."""

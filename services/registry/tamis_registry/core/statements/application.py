@@ -39,6 +39,7 @@ from tamis_registry.core.statements.catalog_changes import (
     stays,
     word,
 )
+from tamis_registry.core.statements.history import check_paused, check_replaced
 from tamis_registry.core.statements.outcomes import (
     Kept,
     Outcome,
@@ -133,6 +134,8 @@ class TextApplication:
 
     def _alert(self, made: AlertDef) -> Outcome:
         known = existing(self.state.catalog, made)
+        if isinstance(known, AlertDef):
+            check_replaced(known, made)
         carry_out(self.state.catalog, made)
         query = self._verdict(made)
         if known is not None and same(known, made):
@@ -225,6 +228,8 @@ class TextApplication:
     def _pause(self, wish: SetPaused) -> Outcome:
         verb = "pause" if wish.paused else "resume"
         current = self.state.statements[f"alert/{wish.name}"]
+        if current.alert is not None:
+            check_paused(current.alert, wish)
         carry_out(self.state.catalog, wish)
         if current.paused == wish.paused:
             return Outcome(f"{verb} alert", "unchanged", "alert", wish.name)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from tamis.errors import NotAcceptedError
 from tamis.messaging.topics import stream_topic
+from tamis.planning.backfill_streams import stream_read
 from tamis.planning.incremental import Built
 from tamis.planning.queries.definitions import definition_id
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Redefine, Statement, TableDef
@@ -128,6 +129,7 @@ def explain_all(
 def tell(query: dict[str, Any], state: State, built: Built) -> None:
     """Add to a query's part of EXPLAIN's document the topics that serve its sources, with the reasons."""
     stored = state.alert(query["name"])
+    version = 0 if stored is None else stored.version
     choices = {} if stored is None else built.topic_choices(definition_id(stored.name, stored.version))
     alert = None if stored is None else stored.alert
     read = {} if alert is None else {source.alias: source.stream for source in alert.query.sources}
@@ -139,7 +141,7 @@ def tell(query: dict[str, Any], state: State, built: Built) -> None:
             source["sharing"] = {
                 "topic": derived_topic(state, choice.topic)
                 if isinstance(choice.topic, str)
-                else stream_topic(stream, choice.topic),
+                else stream_topic(stream_read(alert, version, stream), choice.topic),
                 "how": choice.how,
                 "share_before": choice.before,
                 "share": choice.after,

@@ -31,6 +31,7 @@ from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.plan.shared_topics import derived_readers, new_derived
 from tamis_registry.core.state.model import KINDS, Retiring, State, key_of
 from tamis_registry.core.statements.catalog_changes import Conflict, carry_out
+from tamis_registry.core.statements.history import cannot_change
 from tamis_registry.core.statements.outcomes import Replanned, verdict
 
 Query = AlertDef | DerivedDef
@@ -78,6 +79,10 @@ def redefine(state: State, planner: Planner, wish: Redefine, n: int) -> list[Rep
     for query in queries:
         if isinstance(query, DerivedDef):
             _check_topic(work, query)
+        elif query.options.from_ is not None and _needs_new_definition(
+            work, work.before.alerts[query.name], query
+        ):
+            work.fail(*cannot_change(query.name))
     leases = _leases(work)
     if work.failures:
         raise SqlErrors(work.failures)
