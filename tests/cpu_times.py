@@ -17,6 +17,7 @@ import pytest
 # them are for `make soundness` (see `also_long` in tests/oracle/random_cases.py).
 BUDGETS = {
     "tests/oracle/fleet/test_schedules.py": 120,
+    "tests/unit/answers/test_field_alerts.py": 45,
     "tests/unit/": 15,
     "tests/oracle/": 25,
     "tests/model/": 25,

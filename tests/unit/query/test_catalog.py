@@ -75,6 +75,7 @@ def test_the_examples_of_the_documentation_parse() -> None:
         "orders",
         "rates",
         "boiler",
+        "pump",
         "vibration",
         "load",
     ]
@@ -102,6 +103,13 @@ def test_the_examples_of_the_documentation_parse() -> None:
         "climbs",
         "heats",
         "unusual",
+        "high",
+        "mostly_high",
+        "restless",
+        "little",
+        "greatest",
+        "apart",
+        "silent",
         "shaken",
         "started",
     ]
