@@ -85,6 +85,7 @@ def test_the_examples_of_the_documentation_parse() -> None:
         "condensing",
         "draught",
         "unexplained",
+        "aired",
         "dead",
         "rises",
         "worn",
