@@ -393,11 +393,6 @@ class Schedule:
                 world.now += world.tick
                 for edge in alive:
                     edge.listen()
-            if turn == 8:
-                # The joiner keeps its frontiers to itself until there are records behind the last alarms, and
-                # where all sources have ended none comes. A registry that starts writes the plan again.
-                world.office.crash()
-                world.office.start()
             self.drain(alive, turn)
             stuck = self.stuck()
             if not stuck or world.broken:

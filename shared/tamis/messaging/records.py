@@ -190,8 +190,8 @@ class StreamState:
 class Frontier:
     """State of one output partition on `tamis.frontiers` (key: the partition as decimal digits).
 
-    The joiner writes the record one batch late: every alarm below these frontiers is in Kafka before this
-    record. `topics` is by topic name. `definitions` has the live tuples, or the entries of synopses, of the
+    Every alarm below these frontiers is in Kafka before this record: the record of a batch with alarms comes
+    with the next batch. `topics` is by topic name. `definitions` has the live tuples, or the entries of synopses, of the
     partition by "alert@version". The counters only grow.
     """
 
@@ -213,6 +213,8 @@ class Frontier:
     sizes: dict[str, int] = field(default_factory=dict)
     # By replaced definition, "alert@version": tuples from before its successor that can still be joined.
     waiting: dict[str, int] = field(default_factory=dict)
+    # True if the partition's next record is made, and comes with the next batch.
+    next_waits: bool = False
 
     def to_bytes(self) -> bytes:
         """The record's value."""

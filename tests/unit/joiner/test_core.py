@@ -126,11 +126,15 @@ def tuple_of(
 
 
 class Driver:
-    """A group with its state, one batch after the other; offsets count up."""
+    """A group with its state, one batch after the other; offsets count up. `keep`: use the last group again,
+    as in a process that goes on.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, keep: bool = False) -> None:
         self.state = State()
         self.batch = 0
+        self._keep = keep
+        self._group: Group | None = None
 
     def __call__(self, *plans: Plan, **values: list[bytes]) -> Output:
         """Values by stream name."""
@@ -138,7 +142,7 @@ class Driver:
         some = [(topics.PLANS, [encode_plan(p) for p in plans])] if plans else []
         some += [(topics.stream_topic(name, 1), list(log)) for name, log in values.items()]
         found = [Records(t, 0, log, np.arange(len(log)), np.full(len(log), self.batch)) for t, log in some]
-        group = Group.load(0, 1, self.state)
+        self._group = group = Group.load(0, 1, self.state, self._group if self._keep else None)
         return group.process(*split_plans(found), self.state, now=self.batch, token=f"{self.batch}")
 
 
@@ -340,16 +344,27 @@ def test_a_plan_that_names_what_it_lacks_is_a_dead_letter() -> None:
     assert report(output).plan == 2
 
 
-def test_frontier_record_waits_for_the_alarms_before_it() -> None:
-    send = Driver()
-    assert send(plan(1, joins("q", 1, "a", "b")), a=[tuple_of("a", 0)]).frontier is not None
+@pytest.mark.parametrize("keep", [False, True])
+def test_frontier_record_waits_for_the_alarms_before_it(keep: bool) -> None:
+    send = Driver(keep)
+    whole = plan(1, joins("q", 1, "a", "b"))
+    before = report(send(whole, a=[tuple_of("a", 0)]))
+    assert not before.next_waits
     raised = send(b=[tuple_of("b", 0), progress_record("e/b", 1, 0, 3 * SECOND)])
     assert len(raised.alarms) == 1
-    assert raised.frontier is None
+    assert report(raised) == replace(before, next_waits=True, time=report(raised).time)
     raised = send(a=[tuple_of("a", 1)])
     assert report(raised).topics[B].frontier == 3 * SECOND
     assert report(raised).topics[A].tuples == 1
-    assert report(send(a=[])).alarms == {"q": 2}
+    assert report(raised).next_waits
+    # The plan again makes a batch, too.
+    last = report(send(whole))
+    assert last.alarms == {"q": 2} and not last.next_waits
+
+
+def test_the_first_batch_of_all_announces_its_record_too() -> None:
+    first = report(Driver()(plan(1, joins("q", 1, "a", "b")), a=[tuple_of("a", 0)], b=[tuple_of("b", 0)]))
+    assert (first.plan, first.topics, first.next_waits) == (0, {}, True)
 
 
 def test_identity_is_of_alert_and_tuples_alone() -> None:

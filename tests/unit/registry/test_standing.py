@@ -13,6 +13,7 @@ from tamis.messaging.records import Ack, Frontier, StreamState
 from tamis.plan.model import StandingQuery
 from tamis.query.file_access import NO_ACCESS, UNRESTRICTED, FileAccess
 from tamis_registry.core.errors import UnboundedError
+from tamis_registry.core.plan.next_reports import PATIENCE
 from tamis_registry.core.plan.retirement import unproven
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
@@ -115,6 +116,24 @@ def test_a_replaced_query_counts_what_was_on_its_way(registry: Registry) -> None
     assert change is not None
     registry.done(change, 0)
     assert [query.version for query in registry.plan.standing] == [new]
+
+
+def test_the_plan_is_written_again_once_for_a_frontier_record_that_waits(registry: Registry) -> None:
+    version, document = registry.plan.version, registry.state.version
+    announcing = Frontier(0, version, {}, {}, {}, 0, 0, 0, next_waits=True)
+    registry.follow(announcing)
+    assert registry.tick(0) is None
+    assert registry.tick(PATIENCE - 1) is None
+    change = registry.tick(PATIENCE)
+    assert change is not None and change.plan is registry.plan and change.written is not None
+    registry.done(change, PATIENCE)
+    assert (registry.plan.version, registry.state.version) == (version, document)
+    assert registry.tick(9 * PATIENCE) is None
+    # Another one, which the next record of the partition follows in time.
+    registry.follow(replace(announcing, time=1))
+    assert registry.tick(10 * PATIENCE) is None
+    registry.follow(replace(announcing, next_waits=False))
+    assert registry.tick(11 * PATIENCE) is None
 
 
 def test_a_replaced_query_waits_for_a_shard_that_fell_silent(registry: Registry) -> None:

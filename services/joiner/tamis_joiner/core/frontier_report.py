@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from tamis.messaging.records import Frontier, StreamState
 from tamis.plan.model import Plan
@@ -70,3 +71,8 @@ def frontier_report(
         sizes=dict(sizes),
         waiting=store.waiting,
     ).to_bytes()
+
+
+def with_next(report: bytes) -> bytes:
+    """A record that was written already, or is due now, and says that the next one waits."""
+    return replace(Frontier.from_bytes(report), next_waits=True).to_bytes()

@@ -6,6 +6,7 @@ are processed in the order of their offsets. All state that lasts from batch to 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from tamis.query.file_access import NO_ACCESS, FileAccess
 from tamis_joiner.core.alarms.alarm_record import KeyValue
 from tamis_joiner.core.alarms.shed_spans import ShedSpans
 from tamis_joiner.core.completeness import Completeness
-from tamis_joiner.core.frontier_report import frontier_report
+from tamis_joiner.core.frontier_report import frontier_report, with_next
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.join_evaluation import Moved, evaluate_existence, evaluate_joins
 from tamis_joiner.core.output import Counters, Output
@@ -60,6 +61,7 @@ class Group:
         self._shed = ShedSpans()
         self._counters = Counters()
         self._delayed_report: bytes | None = None  # it waits until the alarms before it are in Kafka
+        self._published_report: bytes | None = None  # the one before it; None in a group that was loaded
 
     @property
     def plan_version(self) -> int:
@@ -185,6 +187,7 @@ class Group:
         exception this object can't be used any more, and `state` must not be committed.
         """
         out = Output()
+        before = self._delayed_report or self._published_report or self._report(self._mark_needed(), now)
         again = self._newer_plans.take_all(state) if self._retry_plans else []
         self._retry_plans = False
         for part in (*again, *plans):
@@ -192,11 +195,26 @@ class Group:
                 self._obey(part, row, state, out)
         self._take(self._read_all(records, out.dead_letters), state, out)
         self._counters.dead.update(letter.reason.value for letter in out.dead_letters)
-        needed = self._store.mark_needed(self._frontiers, self._plan.retiring if self._plan else {})
+        needed = self._mark_needed()
         self._shed.trim(self._definitions, self._frontiers)
         self._store.write(state, token)
         self._standing.write(state)
-        report = frontier_report(
+        report = self._report(needed, now)
+        if out.alarms:
+            # They are only in Kafka when this batch has ended: the report waits for the next one, which the
+            # registry causes if no record comes.
+            out.frontier, self._delayed_report = with_next(before), report
+            self._published_report = None
+        else:
+            out.frontier, self._delayed_report, self._published_report = report, None, report
+        self._write_meta(state, token)
+        return out
+
+    def _mark_needed(self) -> dict[str, Counter[str]]:
+        return self._store.mark_needed(self._frontiers, self._plan.retiring if self._plan else {})
+
+    def _report(self, needed: Mapping[str, Counter[str]], now: int) -> bytes:
+        return frontier_report(
             partition=self.partition,
             plan=self._plan,
             topics=self._topics,
@@ -209,13 +227,6 @@ class Group:
             errors=self._errors,
             now=now,
         )
-        if out.alarms:
-            # They are only in Kafka when this batch has ended: the report waits for the next one.
-            out.frontier, self._delayed_report = self._delayed_report, report
-        else:
-            out.frontier, self._delayed_report = report, None
-        self._write_meta(state, token)
-        return out
 
     def _obey(self, plans: Records, row: int, state: StateMap, out: Output) -> None:
         """Obey the plan at `row` where it is newer and of this fleet.

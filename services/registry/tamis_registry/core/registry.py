@@ -23,6 +23,7 @@ from tamis_registry.core.leases import end, expired, take
 from tamis_registry.core.plan import shared_topics, stream_statistics
 from tamis_registry.core.plan.change import Change, Final
 from tamis_registry.core.plan.draft_plan import plan_draft
+from tamis_registry.core.plan.next_reports import NextReports
 from tamis_registry.core.plan.planner import Planner, knowing
 from tamis_registry.core.plan.retirement import still_needed
 from tamis_registry.core.plan.topic_schemas import check_stream, with_schemas
@@ -74,6 +75,7 @@ class Registry:
         self._built: Built | None = None
         self._written: PlanDocument | None = None
         self._unproven = IdentityCache[bool]()
+        self._next_reports = NextReports()
         parse_all(state, planner)
 
     # ---- what the fleet says
@@ -198,7 +200,8 @@ class Registry:
         """The next change that is due without a statement; None if nothing is due.
 
         The order: plan versions that only the fleet knows, old definitions that may end, expired leases,
-        streams ahead of the clock, and last shards that ended, fell silent or are new.
+        streams ahead of the clock, shards that ended, fell silent or are new, and last a plan that is written
+        again for the joiner.
         """
         draft, n, view = self.state.draft(), self.state.version + 1, self.view(now)
         if (obeyed := self.seen.greatest_plan()) > draft.version:
@@ -234,8 +237,15 @@ class Registry:
         gone = membership.declare_gone(draft, self.seen, now, n)
         came = membership.list_waiting(draft, self.seen, now, n)
         if not (left or gone or came):
-            return None
+            return self._written_again(now)
         return self._change(draft, now, tuple(_moves(self.state, draft)))
+
+    def _written_again(self, now: int) -> Change | None:
+        """The plan as it is, if the joiner waits for any record to come."""
+        if self._built is None or not self._next_reports.take_overdue(self.seen.frontiers.values(), now):
+            return None
+        why = ("the joiner has a frontier record that comes with its next batch",)
+        return Change(self.state, {}, built=self._built, written=self._written, why=why)
 
     def done(self, change: Change, now: int) -> None:
         """Adopt a change that was performed."""
