@@ -15,7 +15,7 @@ from tests.model.schedule import play, quiet
         ("counted_from_before", 25, "EXTRA"),
         ("counted_on", 3, "OLD"),
         ("domains_forgotten", 80, "EXTRA"),
-        ("doubles_counted", 89, "DOUBLED"),
+        ("doubles_counted", 117, "DOUBLED"),
         ("ended_at_acknowledgement", 3, "MISS"),
         ("ends_on_a_full_disk", 136, "ERROR"),
         ("fetched_again", 1459, "STUCK"),

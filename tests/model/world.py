@@ -167,7 +167,7 @@ class World:
         if self.documents.setdefault(plan.version, document) != document:
             self.broken.append(("PLAN", f"two plans of version {plan.version}"))
         last = self.plans[partition][-1:]
-        if last and orjson.loads(last[0])["version"] >= plan.version:
+        if last and orjson.loads(last[0])["version"] > plan.version:
             self.broken.append(("PLAN", f"version {plan.version} behind a later one"))
         self.plans[partition].append(document)
         self.history[plan.version] = {(d.alert, d.version) for d in plan.queries}

@@ -191,8 +191,8 @@ class Frontier:
     """State of one output partition on `tamis.frontiers` (key: the partition as decimal digits).
 
     Every alarm below these frontiers is in Kafka before this record: the record of a batch with alarms comes
-    with the next batch. `topics` is by topic name. `definitions` has the live tuples, or the entries of synopses, of the
-    partition by "alert@version". The counters only grow.
+    with the next batch. `topics` is by topic name. `definitions` has the live tuples, or the entries of
+    synopses, of the partition by "alert@version". The counters only grow.
     """
 
     partition: int
