@@ -1,9 +1,12 @@
-"""Names of streams, columns and queries: suggestions for unknown names, and names typed outside SQL."""
+"""Suggestions for unknown names and decimal commas, numbers of things, and names typed outside SQL."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable
 from difflib import get_close_matches
+
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
 def normalized_name(name: str, known: Container[str]) -> str:
@@ -34,3 +37,21 @@ def suggest(name: str, known: Iterable[str], otherwise: str | None = None) -> st
     if otherwise is not None:
         return otherwise
     return f"known names: {', '.join(names)}" if names else "none is defined yet"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things in words; the plural of `noun` has an s.
+
+    >>> counted(1, "cell"), counted(2, "cell")
+    ('1 cell', '2 cells')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def decimal_point(text: str) -> str | None:
+    """A number that is written with a decimal comma, with a point instead; None for any other text.
+
+    >>> decimal_point("-3,5"), decimal_point("1,000,000"), decimal_point("3.5")
+    ('-3.5', None, None)
+    """
+    return text.replace(",", ".") if _DECIMAL_COMMA.fullmatch(text.strip()) else None

@@ -47,8 +47,12 @@ _CURRENT_TIME = (
     _USE_EVENT_TIMES,
 )
 _SUBQUERY = (
-    "subqueries are supported only in FROM, WITH and EXISTS",
+    "subqueries are supported only in FROM, WITH, EXISTS and IN",
     "write FROM (SELECT …) AS name, WITH name AS (SELECT …) in front of the query, or EXISTS (SELECT …)",
+)
+_MEMBERSHIP = (
+    "IN (SELECT …) is supported only as a condition of its own",
+    "join it to the other conditions by AND; in place of OR, write an alert for each side",
 )
 _AGGREGATING_SUBQUERY = (
     "subqueries with aggregates are not supported",
@@ -130,7 +134,9 @@ def unsupported_expression(node: exp.Expr) -> Refusal | None:
     aggregating = node.find(exp.Group) or any(
         str(call.this).lower() in AGGREGATES for call in node.find_all(exp.Anonymous)
     )
-    return _AGGREGATING_SUBQUERY if aggregating else _SUBQUERY
+    if aggregating:
+        return _AGGREGATING_SUBQUERY
+    return _MEMBERSHIP if isinstance(node, exp.In) else _SUBQUERY
 
 
 def unsupported_function(name: str) -> Refusal | None:

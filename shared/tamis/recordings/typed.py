@@ -13,6 +13,7 @@ from tamis.errors import InputError
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Mask, Vector
 from tamis.query.model import StreamDef
+from tamis.query.names import suggest
 from tamis.recordings.files import Format, read_rows
 from tamis.recordings.implausible_times import implausibility
 from tamis.recordings.late_readings import LateCause, late_cause
@@ -155,6 +156,7 @@ def _read(
     given = {name: v.given.filter(pa.array(keep)) for name, v in found.items() if v.given is not None}
     order = _order(rows, keep) if ORDER in rows.names else None
     said = None if stream.time is None else _implausibility(found[stream.time], unit)
+    unread = set(rows.names) - {column.name for column in stream.columns}
     implausible_times = () if said is None else (f"{rows.where}: {said}",)
     late = _late(stream, columns)
     late_causes = _late_causes(stream, columns, late, rows, np.flatnonzero(keep))
@@ -171,8 +173,8 @@ def _read(
         late_causes,
         refusals=reasons,
         absent=tuple(
-            f"{rows.where} has no column {name}, which is NULL in its readings, as at an edge; it has "
-            + ", ".join(rows.names)
+            f"{rows.where} has no column {name}, which is NULL in its readings, as at an edge; "
+            + suggest(name, unread, f"it has {', '.join(rows.names)}")
             for name in absent
         ),
     )

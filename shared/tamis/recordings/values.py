@@ -17,6 +17,7 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Mask, Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.records import END_OF_TIME
+from tamis.query.names import decimal_point
 from tamis.recordings.iso_times import iso_ticks, iso_time
 from tamis.recordings.json_values import convert
 from tamis.recordings.rows import JsonRows, Rows
@@ -151,9 +152,9 @@ def _misfit(value: object, type_: Type, where: str) -> InputError:
     if type_ is Type.TIMESTAMP:
         hint = "write ISO 8601, or whole microseconds since 1970"
         return InputError(f"{value!r:.60} is not a time", where=where, hint=hint)
-    return InputError(
-        f"{value!r:.60} is not of type {type_}", where=where, hint="correct it or leave the row out"
-    )
+    pointed = decimal_point(value) if isinstance(value, str) and type_ is Type.DOUBLE else None
+    hint = "correct it or leave the row out" if pointed is None else f"write a decimal point: {pointed}"
+    return InputError(f"{value!r:.60} is not of type {type_}", where=where, hint=hint)
 
 
 def _times(cells: pa.ChunkedArray, textual: bool, place: Callable[[int], str], unit: TimeUnit) -> Values:

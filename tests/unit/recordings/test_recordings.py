@@ -260,6 +260,23 @@ def test_columns_that_a_file_lacks_are_null_as_at_an_edge(tmp_path: Path, name: 
     )
 
 
+def test_a_misspelt_column_that_may_be_null_is_suggested(tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text(HEADER.replace(",ok", ",okay") + "\na,3000000,1,1,1,true,z\n")
+    found = read_recording(catalog_of(SQL).streams["s"], [str(path)], absent_is_null=True)
+    (said,) = found.absent
+    assert said == (
+        f"{path} has no column ok, which is NULL in its readings, as at an edge; did you mean 'okay'?"
+    )
+
+
+def test_a_decimal_comma_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text(f'{HEADER}\na,3000000,"1,5",1,1,true,z\n')
+    with pytest.raises(InputError, match=r"'1,5' is not of type DOUBLE; write a decimal point: 1\.5"):
+        read_recording(catalog_of(SQL).streams["s"], [str(path)])
+
+
 @pytest.mark.parametrize(("header", "lacks"), [("ts,x,w", "k"), ("k,x,w", "ts"), ("k,ts,x", "w")])
 def test_keys_times_and_not_null_columns_can_not_be_absent(tmp_path: Path, header: str, lacks: str) -> None:
     (tmp_path / "s.csv").write_text(f"{header}\n1,2,3\n")

@@ -13,7 +13,7 @@ from pathlib import Path
 from tamis.durations import seconds
 from tamis.errors import InputError
 from tamis.query.file_access import FileAccess
-from tamis.query.names import suggest
+from tamis.query.names import counted, decimal_point, suggest
 from tamis.query.patterns.inline_text import MOST_CHARACTERS
 from tamis.query.patterns.resampling import median_step, resampled
 from tamis.query.units import parse_timestamp
@@ -120,7 +120,7 @@ def _table(shown: str, path: str) -> tuple[Sequence[str] | None, list[_Row]]:
     width = len(rows[0].cells)
     other = next((row for row in rows if len(row.cells) != width), None)
     if other is not None:
-        what = f"the row has {len(other.cells)} cells, and the first one {width}"
+        what = f"the row has {counted(len(other.cells), 'cell')}, and the first one {width}"
         raise InputError(
             what, where=f"{shown}, row {other.number}", hint="write the same columns in each row"
         )
@@ -147,6 +147,10 @@ def _chosen(shown: str, header: Sequence[str] | None, options: FileOptions) -> t
         return value, time
     rest = [at for at in range(len(header)) if at != time]
     if len(rest) != 1:
+        if all(_number(cell) is not None for cell in header):
+            hint = "write a header with names; if the comma is a decimal comma, write a decimal point"
+            what = f"the first row has {len(header)} numbers and no names of columns"
+            raise InputError(what, where=shown, hint=hint)
         what = f"the file has the columns {', '.join(header)}"
         hint = f"say which one has the values: WITH (value = '{header[rest[0]] if rest else header[0]}')"
         raise InputError(what, where=shown, hint=hint)
@@ -173,9 +177,9 @@ def _value(where: str, cell: str) -> float:
         hint = "a pattern has no gaps: fill the value in, or leave out what lies before or behind the gap"
         raise InputError("the value is missing", where=where, hint=hint)
     if found is None:
-        raise InputError(
-            f"'{cell[:40]}' isn't a number", where=where, hint="write a number such as 0.5 or 1e3"
-        )
+        pointed = decimal_point(cell)
+        hint = "write a number such as 0.5 or 1e3" if pointed is None else f"write a decimal point: {pointed}"
+        raise InputError(f"'{cell[:40]}' isn't a number", where=where, hint=hint)
     if not isfinite(found):
         raise InputError(f"the value is {cell}", where=where, hint="a pattern has finite values")
     return found

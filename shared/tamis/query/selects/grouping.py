@@ -81,7 +81,7 @@ def group_items(
     named = {
         name_of(one.args["alias"]).text: one.this for one in node.expressions if isinstance(one, exp.Alias)
     }
-    found = []
+    found: list[tuple[exp.Expr, Expr | None]] = []
     for item in clause.expressions:
         plain = item.unnest()
         bare = isinstance(plain, exp.Column) and not plain.args.get("table")
@@ -91,7 +91,12 @@ def group_items(
         if isinstance(plain, exp.Literal) and plain.is_int and 0 < int(plain.this) <= len(node.expressions):
             column = node.expressions[int(plain.this) - 1].unalias()
             calls = (called_name(one) for one in column.find_all(exp.Anonymous))
-            meant = item if any(name in AGGREGATE_FUNCTIONS for name in calls) else column
+            if any(name in AGGREGATE_FUNCTIONS for name in calls):
+                what = f"column {plain.this} of SELECT is an aggregate, {context.source(column)}"
+                context.error(what, item, "leave it out of GROUP BY: an aggregate is made of each group")
+                found.append((item, None))
+                continue
+            meant = column
         expr = resolver.without_aggregates(meant)
         if expr is not None and not any(columns(expr)):
             hint = "write the names of columns, or expressions over them"

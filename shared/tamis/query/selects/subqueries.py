@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from tamis.query.context import Context
 from tamis.query.model import DerivedDef, Output, Query
+from tamis.query.names import counted
 from tamis.query.syntax.dialect import span
 from tamis.query.syntax.identifiers import name_of
 
@@ -80,7 +81,7 @@ def subquery(
     if len({output.name for output in query.select}) < len(query.select):
         return None
     if columns and len(columns) != len(query.select):
-        what = f"'{name}' has {len(query.select)} columns, and {len(columns)} names"
+        what = f"'{name}' has {counted(len(query.select), 'column')}, and {counted(len(columns), 'name')}"
         context.error(what, columns[0], "write one name for each column of its SELECT")
         return None
     if columns:

@@ -270,7 +270,14 @@ def check_windows(context: Context, query: Query, offsets: Sequence[int], own: S
                 context.error(what, offset, hint)
         elif source.window is None:
             hint = f"put it into the same windows as '{first.alias}', or use no windows and bound the times"
-            context.error(f"'{source.alias}' has no windows, but '{first.alias}' has", offset, hint)
+            what = f"'{source.alias}' has no windows, but '{first.alias}' has"
+            if first.aggregated is not None and query.grouping is not None:
+                what = f"windows of the rows of a subquery can't be joined with tuples of '{source.alias}'"
+                hint = (
+                    f"join '{source.alias}' with the rows first, WITH j AS (SELECT … FROM {first.alias} JOIN"
+                    f" {source.alias} ON …), and write FROM TUMBLE(j, …); or put it into the same windows"
+                )
+            context.error(what, offset, hint)
         elif source.window != first.window:
             hint = "write the same slide, size and offset for both"
             context.error(

@@ -10,7 +10,7 @@ from sqlglot import exp
 from tamis.errors import InputError
 from tamis.expressions.nodes import Call, Column, Expr, Type, columns, substitute
 from tamis.query.context import Context
-from tamis.query.functions import SIMILARITY_FUNCTIONS
+from tamis.query.functions import AGGREGATE_FUNCTIONS, SIMILARITY_FUNCTIONS
 from tamis.query.model import WINDOW_COLUMNS, StreamDef
 from tamis.query.names import suggest
 from tamis.query.scalars.calls import called_name
@@ -93,6 +93,12 @@ class Similarities:
         if inner is not None and inner not in users:
             what = f"the value of {name} can't contain {inner}(…)"
             context.error(what, node, "compare a column of the stream")
+            return None
+        names = (called_name(c) for c in node.find_all(exp.Anonymous))
+        aggregate = next((one for one in names if one in AGGREGATE_FUNCTIONS and one not in users), None)
+        if aggregate is not None:
+            what = f"{name} compares readings with a pattern, and {aggregate}(…) is a value of many readings"
+            context.error(what, node, "compare a column of the stream, in WHERE of a query without windows")
             return None
         expr = ExpressionResolver(context, self.scope).resolve(node)
         if expr is None:

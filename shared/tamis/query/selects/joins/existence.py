@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 from sqlglot import exp
 
-from tamis.expressions.nodes import Column, Expr
+from tamis.expressions.nodes import Call, Column, Expr, Type
+from tamis.expressions.sql_text import identifier, to_sql
 from tamis.query.context import Context
 from tamis.query.model import Absence, Conjunct, Source
 from tamis.query.scalars import operators
@@ -96,12 +98,15 @@ class Hidden:
         negated: bool,
         at: int,
         test: str = "EXISTS",
+        join: str = "join the table in the FROM of the query",
     ) -> None:
-        """Add the sources of one test at offset `at`. `test`: its name in messages."""
+        """Add the sources of one test at offset `at`. `test`: its name in messages; `join`: what to write
+        instead of the test of a table.
+        """
         if self.place is None:
             self.place = at
         for source in sources:
-            if not _is_timed(context, source, at, test):
+            if not _is_timed(context, source, at, test, join):
                 self.broken = True
         self.sources += sources
         names = tuple(source.alias for source in sources)
@@ -177,16 +182,17 @@ class ExistenceTests:
                 self._add_silence(node, at)
             return True
         member = node if isinstance(node, exp.In) else None
+        called = "EXISTS" if member is None else "IN (SELECT …)"
         select = node.this if member is None else member.args["query"].this
         inner = InnerScope(outer=self.scope)
-        if not check_select(self.context, select, at):
+        if not check_select(self.context, select, at, called):
             self.hidden.broken = True
             return True
         with named_subqueries(self.context, select, self.resolve):
             conditions = from_clause.resolve_from(self.context, select, inner, at, self.resolve)
         if inner.asof:
-            hint = "write ASOF JOIN in a query without EXISTS"
-            self.context.error("ASOF JOIN is not supported under EXISTS", inner.asof[0].join, hint)
+            hint = f"write ASOF JOIN in a query without {called}"
+            self.context.error(f"ASOF JOIN is not supported under {called}", inner.asof[0].join, hint)
             self.hidden.broken = True
             return True
         parts = [(one.clause, p) for one in conditions for p in operands(one.node, exp.And)]
@@ -199,7 +205,8 @@ class ExistenceTests:
             conjuncts = None if equal is None else (*conjuncts, equal)
         if conjuncts is not None:
             sources = [source for source, _ in inner.sources]
-            self.hidden.add(self.context, sources, conjuncts, negated=negated, at=at)
+            join = _join_of(sources, conjuncts, negated=negated)
+            self.hidden.add(self.context, sources, conjuncts, negated=negated, at=at, test=called, join=join)
         return True
 
     def _membership(
@@ -218,7 +225,8 @@ class ExistenceTests:
         right = ExpressionResolver(context, inner, series=_NoSeries()).resolve(outputs[0])
         if left is None or right is None:
             return None
-        if negated:
+        # The refusal of a table says what to write instead.
+        if negated and not any(source.stream in context.catalog.tables for source, _ in inner.sources):
             nullable = next(
                 (
                     text
@@ -229,7 +237,7 @@ class ExistenceTests:
             )
             if nullable is not None:
                 what = f"{context.source(nullable)} may be NULL, and NOT IN is never true beside a NULL"
-                one, other = context.source(outputs[0]), context.source(member.this)
+                one, other = to_sql(right), to_sql(left)
                 hint = f"write NOT EXISTS (SELECT 1 FROM … WHERE {one} = {other} AND …), or declare NOT NULL"
                 context.error(what, member, hint)
                 return None
@@ -322,20 +330,37 @@ def _never_null(context: Context, expr: Expr, scope: FromScope) -> bool:
     return column is not None and (column.not_null or column.name == stream.time)  # type: ignore[union-attr]
 
 
-def check_select(context: Context, select: exp.Expr, at: int) -> bool:
-    """Report what the SELECT of an EXISTS can't have; returns True if there is nothing."""
+def _join_of(sources: Sequence[Source], conjuncts: Sequence[Conjunct], *, negated: bool) -> str:
+    """The advice to join a table in place of the test that it has a row with these conjuncts."""
+    if negated:
+        return "give the table a row for each value and a BOOLEAN column, join it in FROM and test the column"
+    if len(sources) != 1 or not conjuncts:
+        return "join the table in the FROM of the query"
+    (source,) = sources
+    first, *others = (conjunct.expr for conjunct in reversed(conjuncts))
+    condition = to_sql(reduce(lambda all_of, one: Call("and", (all_of, one), Type.BOOLEAN), others, first))
+    named = " ".join(dict.fromkeys((identifier(source.stream), identifier(source.alias))))
+    return f"join it in FROM, which gives a row for each of its rows that fit: JOIN {named} ON {condition}"
+
+
+def check_select(context: Context, select: exp.Expr, at: int, called: str) -> bool:
+    """Report what the SELECT of a test of existence can't have; returns True if there is nothing. `called`:
+    the test in messages.
+    """
     if not isinstance(select, exp.Select):
-        context.error("EXISTS needs a SELECT", at, "write EXISTS (SELECT 1 FROM … WHERE …)")
+        of_sets = isinstance(select, exp.SetOperation)
+        what = f"{called} needs a SELECT" + (" without UNION, EXCEPT and INTERSECT" if of_sets else "")
+        example = "EXISTS (SELECT 1 FROM …)" if called == "EXISTS" else "x IN (SELECT y FROM …)"
+        context.error(what, at, f"write {example}, with a condition of its own for each SELECT")
         return False
     before = len(context.errors)
     for key, clause in select.args.items():
         if clause and key not in _SUPPORTED:
-            called = key.strip("_").upper()
+            clause_name = key.strip("_").upper()
             hint = CLAUSES[key][1] if key in ("order", "limit", "offset") else "leave it out"
-            place = clause[0] if isinstance(clause, list) else clause
-            context.error(
-                f"{called} is not supported under EXISTS", place if isinstance(place, exp.Expr) else at, hint
-            )
+            first = clause[0] if isinstance(clause, list) else clause
+            place = first if isinstance(first, exp.Expr) else at
+            context.error(f"{clause_name} is not supported under {called}", place, hint)
     return len(context.errors) == before
 
 
@@ -363,7 +388,7 @@ def inner_conjuncts(
     for clause, part in parts:
         if existence_test(part) is not None:
             context.error(
-                "EXISTS inside of EXISTS is not supported yet",
+                "EXISTS and IN (SELECT …) inside of another one are not supported yet",
                 part,
                 "join the streams in one subquery instead",
             )
@@ -378,26 +403,26 @@ def inner_conjuncts(
     return tuple(found) if complete else None
 
 
-def _is_timed(context: Context, source: Source, at: int, test: str) -> bool:
+def _is_timed(context: Context, source: Source, at: int, test: str, join: str) -> bool:
     """Tell if a source can stand under EXISTS or NO READING; if not, that is reported."""
     stream = context.catalog.streams.get(source.stream)
     if source.aggregated is not None:
-        hint = "read the stream itself under EXISTS"
-        context.error("EXISTS over rows of aggregates is not supported yet", at, hint)
+        hint = f"read the stream itself under {test}"
+        context.error(f"{test} over rows of aggregates is not supported yet", at, hint)
     elif stream is None:
-        context.error("EXISTS over a table is not supported", at, "join the table in the FROM of the query")
+        context.error(f"{test} over a table is not supported", at, join)
     elif stream.base is not None:
         called = "a window function" if window_functions(stream.watches) else "similar()"
-        hint = f"read {stream.shown_name} itself under EXISTS"
+        hint = f"read {stream.shown_name} itself under {test}"
         if test == "NO READING":
             hint = f"write FROM {stream.shown_name} WHERE NO READING FOR …, and {called} beside it after AND"
         context.error(f"{test} over a subquery or stream with {called} is not supported yet", at, hint)
     elif source.window is not None:
-        hint = "read the stream itself under EXISTS, and bound its times"
-        context.error("EXISTS over windows is not supported", at, hint)
+        hint = f"read the stream itself under {test}, and bound its times"
+        context.error(f"{test} over windows is not supported", at, hint)
     elif stream.time is None:
         hint = f"add WATERMARK FOR column AS column - INTERVAL '5' SECOND to stream {stream.name}"
-        context.error(f"EXISTS needs event time, and stream {stream.name} has no WATERMARK", at, hint)
+        context.error(f"{test} needs event time, and stream {stream.name} has no WATERMARK", at, hint)
     else:
         return True
     return False
