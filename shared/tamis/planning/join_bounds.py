@@ -34,15 +34,18 @@ from dataclasses import dataclass
 from tamis.analysis.conjuncts import Analysis
 from tamis.bounded.memory import EMPTY, Memory, no_number, sentences, undeclared
 from tamis.durations import seconds
-from tamis.expressions.sql_text import identifier
+from tamis.expressions.nodes import COMPARISONS, Call, Expr, Literal, Type
+from tamis.expressions.sql_text import identifier, to_sql
 from tamis.expressions.sql_text import interval as interval_text
 from tamis.plan.model import Kept
 from tamis.plan.omission import Omission
+from tamis.query.linear_times import difference_limits
 from tamis.query.model import StreamDef
 
 TIME_BOUNDED = "time-bounded join (rate x span x keys)"
 STATELESS = "one stream: each tuple is decided alone"
 UNCONNECTED = "join without a bound on time"
+_MOST_SECONDS = 1e12  # as microseconds, they fit into 64 bits
 
 
 def memory(analysis: Analysis, omissions: Sequence[Omission]) -> Memory:
@@ -177,11 +180,36 @@ def _unbounded(analysis: Analysis, apart: list[tuple[str, str]]) -> Memory:
         "",
         UNCONNECTED,
         f"nothing bounds the time between the tuples of {named} that join: every tuple of {earlier} is kept"
-        f" for ever, since a tuple of {later} that joins it may always come later",
+        f" for ever, since a tuple of {later} that joins it may always come later{_of_seconds(analysis)}",
         (repair,),
         f"n tuples of {earlier} with different values, one a second, and none of {later}: the next tuple of"
         f" {later} may join any subset of them",
     )
+
+
+def _of_seconds(analysis: Analysis) -> str:
+    """A sentence on conditions on the seconds between two event times, which are no bounds; else ""."""
+    found = []
+    for condition in analysis.conditions:
+        if isinstance(condition, Call) and condition.op in COMPARISONS:
+            left, right = (_as_interval(arg) for arg in condition.args)
+            bound = None if left is None or right is None else Call(condition.op, (left, right), Type.BOOLEAN)
+            if bound is not None and difference_limits(bound, analysis.times) is not None:
+                found.append(to_sql(bound))
+    if not found:
+        return ""
+    return f". EXTRACT(EPOCH FROM …) sets no bound on times: write {' AND '.join(found)}"
+
+
+def _as_interval(expr: Expr) -> Expr | None:
+    """The interval whose seconds `expr` is: a constant, or the seconds of an interval; None for others."""
+    if isinstance(expr, Literal) and isinstance(expr.value, int | float) and abs(expr.value) < _MOST_SECONDS:
+        return Literal(round(expr.value * 1_000_000), Type.INTERVAL)
+    if isinstance(expr, Call) and expr.op == "epoch" and expr.args[0].type is Type.INTERVAL:
+        return expr.args[0]
+    if isinstance(expr, Call) and expr.op == "abs" and (inner := _as_interval(expr.args[0])) is not None:
+        return Call("abs", (inner,), Type.INTERVAL)
+    return None
 
 
 def _spanning(pairs: list[tuple[str, ...]], analysis: Analysis) -> list[tuple[str, str]]:

@@ -138,3 +138,32 @@ def test_unbounded_may_be_allowed() -> None:
     assert verdict.refusal is None
     assert verdict.memory.verdict == "unbounded"
     assert all(omission.interval == 0 for omission in verdict.omissions)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "bounds"),
+    [
+        ("abs(extract(epoch FROM a.ts - b.ts)) <= 5", "abs(a.ts - b.ts) <= INTERVAL '5' SECOND"),
+        (
+            "extract(epoch FROM b.ts - a.ts) BETWEEN 0 AND 2.5",
+            "b.ts - a.ts >= INTERVAL '0' SECOND AND b.ts - a.ts <= INTERVAL '2.5' SECOND",
+        ),
+        ("60 > abs(date_part('epoch', b.ts - a.ts))", "INTERVAL '1' MINUTE > abs(b.ts - a.ts)"),
+    ],
+)
+def test_a_condition_on_seconds_is_answered_with_the_same_bound_on_times(seconds: str, bounds: str) -> None:
+    refused, mended = (
+        verdict_of(condition, on="a.k = b.k", sources="a JOIN b", streams=TWO)
+        for condition in (seconds, bounds)
+    )
+    assert refused.memory.verdict == "unbounded"
+    assert refused.memory.reason.endswith(f"EXTRACT(EPOCH FROM …) sets no bound on times: write {bounds}")
+    assert mended.memory.verdict == "bounded"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["abs(a.x - b.x) <= 5", "extract(epoch FROM b.ts - a.ts) < a.x", "extract(epoch FROM a.ts) > b.x"],
+)
+def test_other_conditions_are_not_taken_for_bounds_on_times(condition: str) -> None:
+    assert "EPOCH" not in verdict_of(condition, on="a.k = b.k", sources="a JOIN b", streams=TWO).memory.reason
