@@ -116,11 +116,11 @@ class _Translator:
                 parts.caveats.append(f"it isn't known which tuples have which value of {column.name}")
         for column in {c for one in parts.differences if one.compares for c in _compared(one)}:
             parts.not_null[column.alias].append(_present(column))
-        branches = tuple(self._branches(nodes, [*known, *parts.checked, *parts.differences]))
+        branches = self._branches(nodes, [*known, *parts.checked, *parts.differences])
         return Translation(
             self.query,
             nodes,
-            branches,
+            () if parts.false else tuple(branches),  # nothing is kept for a query that never has a row
             {alias: tuple(dict.fromkeys(exprs)) for alias, exprs in parts.filters.items()},
             {alias: tuple(dict.fromkeys(exprs)) for alias, exprs in parts.not_null.items()},
             tuple(parts.joins),
