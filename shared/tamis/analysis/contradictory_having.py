@@ -49,7 +49,9 @@ def contradictory_having(query: Query, streams: Mapping[str, StreamDef]) -> str 
     if known is None:
         return None
     given: dict[Expr, Values] = {
-        grouping.value(number): _aggregated(one, _values(one, query, known))
+        grouping.value(number): _aggregated(
+            one, _values(one, query, known), _none(one, query, where, streams)
+        )
         for number, one in enumerate(grouping.aggregates)
     }
     given |= {
@@ -60,7 +62,9 @@ def contradictory_having(query: Query, streams: Mapping[str, StreamDef]) -> str 
     orders = _orders(grouping)
 
     def never(some: Sequence[Expr]) -> bool:
-        return narrowed([*where, *some, *orders], streams, given) is None
+        return narrowed([*where, *some, *orders], streams, given) is None or any(
+            _reversed(part, orders) for part in some
+        )
 
     parts = flatten_and(grouping.having)
     if not never(parts):
@@ -81,9 +85,18 @@ def _values(one: Aggregate, query: Query, known: Mapping[Expr, Values]) -> Value
     return ANYTHING if one.column is None else possible(meaning(one.column, query), known)
 
 
-def _aggregated(one: Aggregate, values: Values) -> Values:
+def _none(one: Aggregate, query: Query, where: Sequence[Expr], streams: Mapping[str, StreamDef]) -> bool:
+    """True if an aggregate has a FILTER that no tuple meets."""
+    value = None if one.column is None else meaning(one.column, query)
+    if not isinstance(value, Call) or value.op != "case" or value.args[2:] != (Literal(None, value.type),):
+        return False
+    return narrowed([*where, value.args[0]], streams) is None
+
+
+def _aggregated(one: Aggregate, values: Values, none: bool) -> Values:
+    """The possible values of an aggregate of `values`, or of no value if `none`."""
     if one.function == "count":
-        return Values(low=float(one.column is None), null=False)
+        return Values(low=float(one.column is None), high=0.0 if none else math.inf, null=False)
     low, high = values.low, values.high
     if one.function in _WITHIN:
         exact = one.function in ("min", "max", "arg_min", "arg_max")
@@ -120,6 +133,14 @@ def _orders(grouping: Grouping) -> list[Expr]:
             if same and None not in ranks and ranks[0] < ranks[1]:  # type: ignore[operator]
                 found.append(Call("<=", pair, Type.BOOLEAN))
     return found
+
+
+def _reversed(part: Expr, orders: Sequence[Expr]) -> bool:
+    """True for a condition that an aggregate is greater than one that is at least as great."""
+    if not isinstance(part, Call) or part.op not in (">", "<"):
+        return False
+    low, high = part.args if part.op == ">" else part.args[::-1]
+    return Call("<=", (low, high), Type.BOOLEAN) in orders
 
 
 def _comparisons(expr: Expr) -> bool:

@@ -145,7 +145,7 @@ def _warn(stream: str, recording: Recording) -> None:
     for text in recording.implausible_times:
         hint = (
             ""
-            if recording.unit != "us"
+            if recording.unit != "us" or "read as numbers" not in text
             else "; set --time-unit, or time_unit in CREATE STREAM, to the unit of the numbers"
         )
         click.echo(f"warning: stream {stream}: {text}{hint}", err=True)

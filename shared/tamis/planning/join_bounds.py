@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from tamis.analysis.conjuncts import Analysis
 from tamis.bounded.memory import EMPTY, Memory, no_number, sentences, undeclared
 from tamis.durations import seconds
-from tamis.expressions.nodes import COMPARISONS, Call, Expr, Literal, Type
+from tamis.expressions.nodes import COMPARISONS, Call, Expr, Literal, Type, columns
 from tamis.expressions.sql_text import identifier, to_sql
 from tamis.expressions.sql_text import interval as interval_text
 from tamis.plan.model import Kept
@@ -56,7 +56,7 @@ def memory(analysis: Analysis, omissions: Sequence[Omission]) -> Memory:
         return Memory("bounded", 0, "0", STATELESS, "no tuple is kept for a later one")
     apart = analysis.closure.unconnected()
     if apart:
-        return _unbounded(analysis, apart)
+        return _unknown(analysis, apart) or _unbounded(analysis, apart)
     spans = _spans(analysis, omissions)
     missing = [lack for one in dict.fromkeys(analysis.streams.values()) if (lack := undeclared(one))]
     formula = " + ".join(_term(alias, analysis.streams[alias], spans[alias]) for alias in analysis.aliases)
@@ -180,11 +180,33 @@ def _unbounded(analysis: Analysis, apart: list[tuple[str, str]]) -> Memory:
         "",
         UNCONNECTED,
         f"nothing bounds the time between the tuples of {named} that join: every tuple of {earlier} is kept"
-        f" for ever, since a tuple of {later} that joins it may always come later{_of_seconds(analysis)}",
+        f" for ever, since a tuple of {later} that joins it may always come later",
         (repair,),
         f"n tuples of {earlier} with different values, one a second, and none of {later}: the next tuple of"
         f" {later} may join any subset of them",
     )
+
+
+def _unknown(analysis: Analysis, apart: list[tuple[str, str]]) -> Memory | None:
+    """The verdict where a condition on the event times of such a pair isn't read as a bound, but may be one;
+    None if there is no such condition.
+    """
+    for condition in analysis.conditions:
+        timed = {c.alias for c in columns(condition) if analysis.times.get(c.alias) == c.name}
+        pair = next((pair for pair in apart if timed >= set(pair)), None)
+        if pair is None:
+            continue
+        first, second = sorted(pair, key=analysis.aliases.index)
+        return Memory(
+            "unknown",
+            None,
+            "",
+            UNCONNECTED,
+            f"not proven: {to_sql(condition)} isn't read as a bound on the time between the tuples of"
+            f" {pair[0]} and {pair[1]}, and no other condition bounds it{_of_seconds(analysis)}",
+            (_repair(first, second, analysis),),
+        )
+    return None
 
 
 def _of_seconds(analysis: Analysis) -> str:

@@ -46,7 +46,7 @@ _HINTS: dict[str, str] = {
     **dict.fromkeys(("to_char", "date_format", "strftime", "format_datetime"), _TEXT_OF_TIME),
     **dict.fromkeys(("format_date", "format_timestamp"), _TEXT_OF_TIME),
     **dict.fromkeys(("to_date", "date", "datetrunc"), "write date_trunc('day', time)"),
-    **dict.fromkeys(("time_bucket", "date_bin", "time_slice"), _WINDOWS),
+    **dict.fromkeys(("time_bucket", "time_bucket_gapfill", "date_bin", "time_slice"), _WINDOWS),
     **dict.fromkeys(("tumblingwindow", "hoppingwindow", "slidingwindow", "sessionwindow"), _WINDOWS),
     **dict.fromkeys(("if", "iif", "iff", "decode"), _CASE),
     **dict.fromkeys(("nvl", "nvl2"), "write coalesce(x, y)"),

@@ -66,9 +66,14 @@ _TOP_OVER = (
     "for the first of each window, write max(x) and arg_max(key, x) with GROUP BY window_end; for more of"
     " them, compare with a limit in HAVING"
 )
+_LATEST = (
+    "write last(x) or first(x), or arg_max(x, y) for the x of the greatest y, with FROM TUMBLE(stream, time,"
+    " INTERVAL '1' MINUTE) and GROUP BY key, window_end; to join the last reading, ASOF JOIN; for one alarm"
+    " of each key in some time, CREATE ALERT … WITH (within = '1 minute')"
+)
 _COUNT_OVER = (
-    "count the readings of some time: count(*) OVER (PARTITION BY key ORDER BY time"
-    " RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW)"
+    f"for one reading of each key, {_LATEST}; to count the readings of some time, write count(*)"
+    " OVER (PARTITION BY key ORDER BY time RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW)"
 )
 
 # Clauses of SELECT by sqlglot's name for them.
@@ -92,7 +97,10 @@ DISTINCT_WINDOWS = (
     "SELECT DISTINCT over windows is not supported",
     "leave DISTINCT out; alarms of one key within `gap` are one episode",
 )
-DISTINCT_ON = ("DISTINCT ON is not supported", "write SELECT DISTINCT and the columns")
+DISTINCT_ON = (
+    "DISTINCT ON is not supported",
+    f"for one reading of each key, {_LATEST}; if all columns are in DISTINCT ON, write SELECT DISTINCT",
+)
 
 FETCH = ("FETCH FIRST is not supported: a stream has no end", f"leave it and ORDER BY out; {_GREATEST}")
 

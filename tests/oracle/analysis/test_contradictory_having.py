@@ -25,6 +25,8 @@ CALLS = (
         "variance({})",
         "count(DISTINCT {})",
         "sum({}) FILTER (WHERE ok)",
+        "count({}) FILTER (WHERE n > 3)",
+        "count({}) FILTER (WHERE x > 2)",
     ),
     "percentile_cont(0.3) WITHIN GROUP (ORDER BY {})",
     "percentile_disc(0.7) WITHIN GROUP (ORDER BY {})",

@@ -156,7 +156,7 @@ def test_a_condition_on_seconds_is_answered_with_the_same_bound_on_times(seconds
         verdict_of(condition, on="a.k = b.k", sources="a JOIN b", streams=TWO)
         for condition in (seconds, bounds)
     )
-    assert refused.memory.verdict == "unbounded"
+    assert refused.memory.verdict == "unknown"
     assert refused.memory.reason.endswith(f"EXTRACT(EPOCH FROM …) sets no bound on times: write {bounds}")
     assert mended.memory.verdict == "bounded"
 
@@ -167,3 +167,19 @@ def test_a_condition_on_seconds_is_answered_with_the_same_bound_on_times(seconds
 )
 def test_other_conditions_are_not_taken_for_bounds_on_times(condition: str) -> None:
     assert "EPOCH" not in verdict_of(condition, on="a.k = b.k", sources="a JOIN b", streams=TWO).memory.reason
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        "extract(epoch FROM a.ts - b.ts) BETWEEN 0 AND 5",
+        "date_trunc('minute', a.ts) = date_trunc('minute', b.ts)",
+    ],
+)
+def test_conditions_on_times_that_are_not_read_as_bounds_prove_nothing(on: str) -> None:
+    memory = verdict_of("", sources="a JOIN b", on=f"a.k = b.k AND {on}").memory
+    assert (memory.verdict, memory.witness) == ("unknown", None)
+    assert "isn't read as a bound on the time between the tuples of" in memory.reason
+    (repair,) = memory.repairs
+    repaired = verdict_of("", sources="a JOIN b", on=f"a.k = b.k AND {on} {repair}").memory
+    assert repaired.verdict == "bounded"

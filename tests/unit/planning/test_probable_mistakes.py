@@ -12,9 +12,11 @@ from tamis.query.parse import catalog_of
 
 STREAMS = """
 CREATE STREAM a (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE CHECK (x BETWEEN 1 AND 100),
-  n INT CHECK (n BETWEEN 0 AND 5), up BOOLEAN, free DOUBLE,
+  n INT CHECK (n BETWEEN 0 AND 5), up BOOLEAN, free DOUBLE, sure DOUBLE NOT NULL CHECK (sure > 1),
   WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH (keys = 3, rate = '1/minute');
 CREATE STREAM b (k VARCHAR KEY, ts TIMESTAMP, y DOUBLE CHECK (y BETWEEN -4 AND 6),
+  WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH (keys = 3, rate = '1/minute');
+CREATE STREAM c (k VARCHAR KEY, ts TIMESTAMP, sure DOUBLE NOT NULL CHECK (sure < 5),
   WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH (keys = 3, rate = '1/minute');
 """
 JOIN = "SELECT a.k FROM a JOIN b ON a.k = b.k AND ABS(a.ts - b.ts) <= INTERVAL '1' MINUTE WHERE"
@@ -43,6 +45,18 @@ def warnings(query: str) -> str:
         (
             f"{JOIN} a.x - b.y > -6",
             "a.x - b.y > -6 is always true for values of the declared domains: a.x - b.y",
+        ),
+        ("SELECT k FROM a WHERE x > 0.9", "meant to leave out NULL, write a.x IS NOT NULL"),
+        ("SELECT k FROM a WHERE k IS NOT NULL AND sure > 0.9", "or leave the condition out"),
+        (
+            "SELECT a.k, c.sure FROM a LEFT ASOF JOIN c ON a.k = c.k AND a.ts >= c.ts WHERE c.sure < 9",
+            "meant to leave out NULL, write c.sure IS NOT NULL",
+        ),
+        (
+            "SELECT a.k, a.window_end FROM TUMBLE(a, ts, INTERVAL '1' MINUTE) a JOIN TUMBLE(b, ts, INTERVAL"
+            " '1' MINUTE) b ON a.k = b.k AND a.window_end = b.window_end GROUP BY a.k, a.window_end HAVING"
+            " count(*) < 3",
+            "To find tuples of a without a partner, write an alert over a with WHERE NOT EXISTS (SELECT 1",
         ),
         (f"{SAME_TIME} a.x > b.y", "write ABS(a.ts - b.ts) <= INTERVAL '1' SECOND"),
         (f"{COUNTS} count(*) < 8", "add an alert with WHERE NO READING FOR INTERVAL '10' MINUTE"),

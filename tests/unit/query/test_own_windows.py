@@ -27,17 +27,18 @@ WINDOWS = (
 )
 
 
+@pytest.mark.parametrize("name", ["window_end", "ended"])
 @pytest.mark.parametrize("case", WINDOWS)
 def test_rows_are_grouped_by_their_own_window_end(
-    case: tuple[str, int, int, int, bool], tmp_path: Path
+    case: tuple[str, int, int, int, bool], name: str, tmp_path: Path
 ) -> None:
     window, step, size, offset, grows = case
     random_ = random.Random(3)
     readings = sorted(
         (random_.randrange(300), random_.choice("abc"), random_.randrange(100)) for _ in range(150)
     )
-    inner = INNER.format("", window)
-    query = f"SELECT window_end, max(total) AS most, count(*) AS n FROM ({inner}) GROUP BY window_end"
+    inner = INNER.format(f" AS {name}", window)
+    query = f"SELECT {name}, max(total) AS most, count(*) AS n FROM ({inner}) GROUP BY {name}"
     catalog = catalog_of(f"{STREAM}CREATE ALERT q AS {query};")
     file = tmp_path / "s.csv"
     start = datetime(2026, 1, 1, tzinfo=UTC)

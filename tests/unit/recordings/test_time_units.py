@@ -130,3 +130,9 @@ def test_an_edge_says_once_that_a_source_counts_in_another_unit(
     assert 'tamis_edge_doubtful_times_total{edge="e",stream="air"} 5.0' in shown
     for part in (edge.publisher, edge.journal, edge.spool):
         part.close()
+
+
+def test_dates_have_no_unit_to_set(tmp_path: Path) -> None:
+    _, said = run(tmp_path, ".csv", ["1970-01-01T00:00:01Z", "2025-10-09T08:53:20Z"])
+    assert said.count("1 of 2 times lie before 2000, the first of them at 1970-01-01T00:00:01Z\n") == 2
+    assert "--time-unit" not in said

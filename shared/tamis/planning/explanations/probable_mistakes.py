@@ -44,10 +44,25 @@ def _always_true(query: Query, streams: Mapping[str, StreamDef]) -> Iterator[str
         never = Call(OPPOSITE[part.op], part.args, Type.BOOLEAN)
         if any(columns(part)) and narrowed([never], streams) is None:
             limits = possible_limits(never, streams)
+            missing = _nullable(part, query, streams)
+            instead = "leave the condition out"
+            if missing:
+                instead = f"if it is only meant to leave out NULL, write {' AND '.join(missing)}"
             yield (
                 f"{conjunct.text} is always true for values of the declared domains{limits}. Look at the unit"
-                " of the limit, or leave the condition out"
+                f" of the limit, or {instead}"
             )
+
+
+def _nullable(part: Expr, query: Query, streams: Mapping[str, StreamDef]) -> list[str]:
+    """The conditions that the columns of an expression aren't NULL, of those that may be NULL."""
+    optional = {join.alias for join in query.asof if join.outer}
+    found = []
+    for column in dict.fromkeys(columns(part)):
+        declared = streams[column.alias].column(column.name) if column.alias in streams else None
+        if column.alias in optional or declared is None or not declared.not_null:
+            found.append(f"{identifier(column.alias)}.{identifier(column.name)} IS NOT NULL")
+    return found
 
 
 def _numbers(part: Call) -> bool:
@@ -84,9 +99,19 @@ def _few_readings(query: Query) -> Iterator[str]:
         for number, one in enumerate(grouping.aggregates)
         if one.function == "count" and one.column is None
     }
-    read = [(part, set(columns(part))) for part in flatten_and(grouping.having)]
-    parts = [part for part, named in read if named and named <= counted]
+    tests = [(part, set(columns(part))) for part in flatten_and(grouping.having)]
+    parts = [part for part, named in tests if named and named <= counted]
     if parts and _holds(parts, 0) and not _holds(parts, _MANY):
+        rows = query.sources[0].aggregated
+        read = None if rows is None else rows.aggregates
+        if isinstance(read, Query) and len(read.sources) > 1:
+            one, *_, other = (identifier(source.alias) for source in read.sources)
+            yield (
+                "a window in which nothing joins has no row, and count(*) counts combinations of tuples. To"
+                f" find tuples of {one} without a partner, write an alert over {one} with WHERE NOT EXISTS"
+                f" (SELECT 1 FROM {other} WHERE …), with the conditions of the join"
+            )
+            return
         size = interval(query.window.size)
         yield (
             "a window without readings has no row, so an alert on a small count(*) doesn't find a key that"

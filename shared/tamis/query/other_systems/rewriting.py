@@ -43,13 +43,20 @@ _GROUP_WINDOWS = ("TUMBLE", "HOP", "SESSION")
 _STARTS = (
     *_GROUP_WINDOWS,
     *(f"{name}_START" for name in _GROUP_WINDOWS),
-    *("DATE_TRUNC", "DATE_BIN", "TIME_BUCKET"),
+    *("DATE_TRUNC", "DATE_BIN", "TIME_BUCKET", "TIME_BUCKET_GAPFILL"),
     *("TUMBLINGWINDOW", "HOPPINGWINDOW", "SESSIONWINDOW"),
 )
 # Units of eKuiper.
 _SHORT_UNITS = {"DD": "DAY", "HH": "HOUR", "MI": "MINUTE", "SS": "SECOND", "MS": "MILLISECOND"}
 _ENDS = tuple(f"{name}_{edge}" for name in _GROUP_WINDOWS for edge in ("END", "ROWTIME", "PROCTIME"))
 _TRUNCATED = {unit: unit.upper() for unit in ("second", "minute", "hour", "day")}
+# A week begins on Monday, and 1970 began on a Thursday.
+_WEEK = "INTERVAL '7' DAY, INTERVAL '4' DAY"
+_VARIABLE = re.compile(r"(MONTH|QUARTER|YEAR|DECADE|CENTUR|MILLENNI)", re.IGNORECASE)
+_NO_LENGTH = (
+    "windows have a fixed length, and months, quarters and years don't: write INTERVAL '30' DAY, for example,"
+    " in FROM TUMBLE(stream, time, length), and GROUP BY window_start"
+)
 _INTERVAL = re.compile(r"INTERVAL '[^']*'( \w+)?", re.IGNORECASE)
 
 
@@ -156,6 +163,10 @@ def _grouped_times(text: Text, tokens: Sequence[Token], catalog: Catalog) -> Sql
     name = word(tokens[call[0]])
     if time is None or word(tokens[call[0]]) in _ENDS:
         return None
+    what = f"windows stand in FROM, not as {name.lower()}(…) in GROUP BY"
+    first = text.text[tokens[call[0] + 1].start : tokens[call[1]].end].partition(",")[0]
+    if not name.startswith(_GROUP_WINDOWS) and _VARIABLE.search(first):
+        return text.error(what, tokens[call[0]].start, _NO_LENGTH)
     lengths = _lengths(text, tokens, call)
     if lengths is None:
         return None
@@ -171,9 +182,7 @@ def _grouped_times(text: Text, tokens: Sequence[Token], catalog: Catalog) -> Sql
     windowed = _windowed(edits, timed, catalog, size, slide, function=function)
     shown = _shown(edits, text) if windowed else None
     hint = f"write {shown}" if shown is not None else _ADVICE
-    return text.error(
-        f"windows stand in FROM, not as {name.lower()}(…) in GROUP BY", tokens[call[0]].start, hint
-    )
+    return text.error(what, tokens[call[0]].start, hint)
 
 
 def _timed(tokens: Sequence[Token], call: tuple[int, int]) -> Item | None:
@@ -217,12 +226,15 @@ def _lengths(text: Text, tokens: Sequence[Token], call: tuple[int, int]) -> list
         text.text[tokens[a].start : tokens[b - 1].end + 1] for a, b in arguments(tokens, call[0] + 1, call[1])
     ]
     if word(tokens[call[0]]) == "DATE_TRUNC":
-        unit = _TRUNCATED.get(given[0].strip("'").lower()) if given else None
+        shown = given[0].strip("'").lower() if given else ""
+        if shown == "week":
+            return [_WEEK]
+        unit = _TRUNCATED.get(shown)
         return None if unit is None else [f"INTERVAL '1' {unit}"]
     name = word(tokens[call[0]])
     if name.endswith("WINDOW"):
         return _of_ekuiper(name, given)
-    if name in ("TIME_BUCKET", "DATE_BIN"):
+    if name in ("TIME_BUCKET", "TIME_BUCKET_GAPFILL", "DATE_BIN"):
         given = [f"INTERVAL {one}" if one.startswith("'") else one for one in given]
     found = [one for one in given if _INTERVAL.fullmatch(one)]
     expected = 2 if word(tokens[call[0]]).startswith("HOP") else 1

@@ -40,9 +40,10 @@ def with_joined_streams(
     }
     first = query.windowed[0] if query.windowed else None
     times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
-    aggregated = any(source.aggregated is not None for source in query.sources)
-    if first is None or first.window is None or query.grouping is None or aggregated:
+    if first is None or first.window is None or query.grouping is None:
         return query, offsets
+    if any(source.aggregated is not None for source in query.sources):
+        return (query, offsets) if _alone(context, query, offsets) else None
     if len(streams) < 2 or len(times) < len(streams):
         return query, offsets
     at = next(o for one, o in zip(query.sources, offsets, strict=True) if one.alias in times and one != first)
@@ -94,6 +95,39 @@ def with_joined_streams(
         if source == first or source.alias not in streams
     ]
     return replace(outer, sources=tuple(source for source, _ in kept)), [offset for _, offset in kept]
+
+
+def _alone(context: Context, query: Query, offsets: Sequence[int]) -> bool:
+    """Report windows of rows of aggregates, or of a join, that are joined with other windows; returns True if
+    there are none.
+    """
+    if len(query.windowed) < 2:
+        return True
+    rows, at = next(
+        (one, at) for one, at in zip(query.sources, offsets, strict=True) if one.aggregated is not None
+    )
+    assert rows.aggregated is not None
+    made = rows.aggregated.aggregates
+    if isinstance(made, Query) and made.grouping is None:
+        what = (
+            f"under aggregates, the windows of '{rows.alias}', which is a join, can't be joined with others"
+        )
+        hint = (
+            f"join '{rows.alias}' by time first: WITH j AS (SELECT … FROM … JOIN … ON … BETWEEN …) in front,"
+            " and read TUMBLE(j, time, INTERVAL '1' MINUTE)"
+        )
+    else:
+        what = (
+            f"under aggregates, the windows of '{rows.alias}', whose tuples are rows of aggregates, can't be"
+            " joined with others"
+        )
+        hint = (
+            f"join the streams that '{rows.alias}' reads; or join '{rows.alias}' without windows and"
+            " aggregates, and bound the times, such as s.ts BETWEEN m.window_end - INTERVAL '1' MINUTE AND"
+            " m.window_end"
+        )
+    context.error(what, at, hint)
+    return False
 
 
 def _stream_of(context: Context, query: Query, source: Source) -> StreamDef | None:

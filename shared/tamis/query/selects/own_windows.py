@@ -3,7 +3,7 @@
 `SELECT window_end, sum(mean) FROM means GROUP BY window_end` means
 `… FROM TUMBLE(means, window_end, slide) GROUP BY window_end`, with the slide (or step, or size) of the
 windows of `means`: their rows lie one slide apart, and a row's event time is the last microsecond of its
-window.
+window. `window_end` may have another name in `means`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,15 @@ def take_own_windows(node: exp.Select, scope: FromScope) -> None:
     named = {name_of(one.this).text for one in clause.expressions if isinstance(one, exp.Column)}
     if window is None or not named & set(WINDOW_COLUMNS) <= shown.keys():
         return
+    ends = {name for name in named if name in shown and is_end(shown[name], rows)}
     same = window.slide == window.size and not window.cumulative  # window_start then is that of the rows, too
     if WINDOW_START in shown and not same:
         return
-    if not named & set(WINDOW_COLUMNS) or (WINDOW_END in shown and not is_end(shown[WINDOW_END], rows)):
+    if not (named & set(WINDOW_COLUMNS) or ends) or (
+        WINDOW_END in shown and not is_end(shown[WINDOW_END], rows)
+    ):
         return
     slide = window.slide
     item.sources = (replace(source, window=Window(slide, slide, window.offset % slide)),)
-    item.columns = with_window_columns(shown, item.alias)
+    added = with_window_columns(shown, item.alias)
+    item.columns = {**added, **dict.fromkeys(ends, added[WINDOW_END])}

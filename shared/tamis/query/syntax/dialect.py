@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from itertools import pairwise
 from typing import Any, ClassVar, TypeVar
 
 from sqlglot import exp
@@ -280,11 +281,16 @@ class _Parser(RisingWaveParser):
         alias_tokens: Collection[TokenType] | None = None,
     ) -> exp.Join | None:
         comma = self._curr if self._curr.token_type == TokenType.COMMA else None
+        at = self._index
         join = self._placed(
             lambda: super(_Parser, self)._parse_join(skip_join_token, parse_bracket, alias_tokens)
         )
         if comma and join is None:
             self.raise_error("Expecting a stream")
+        # sqlglot reads USING without parentheses, too.
+        for token, following in pairwise(self._tokens[at : self._index]):
+            if token.token_type == TokenType.USING and following.token_type != TokenType.L_PAREN:
+                self.raise_error("Expecting (", following)
         return join
 
     def _parse_join_parts(self) -> tuple[Token | None, Token | None, Token | None]:

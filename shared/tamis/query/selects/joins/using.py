@@ -17,8 +17,13 @@ def equalities(context: Context, join: exp.Expr, scope: FromScope) -> list[exp.E
     """
     *earlier, joined = scope.items
     found: list[exp.Expr] = []
+    seen: set[str] = set()
     for column in join.args.get("using") or []:
         name = name_of(column).text
+        if name in seen:
+            context.error_once(f"'{name}' stands twice in USING", column, "leave one of them out")
+            continue
+        seen.add(name)
         if any(item.columns is None for item in scope.items):
             continue
         having = [item for item in earlier if name in (item.columns or {})]
