@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 
 from benchmarks.harness import Cell, Result, Say, medians
+from benchmarks.late_streams import DELAY, EVERY, STATIONS, STREAMS, TUPLES, Streams, store, two_streams
 from tamis.evaluation.replay import replay
-from tamis.expressions.vectors import Vector
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
 
 NAME = "absence"
-TUPLES = 500_000  # of each stream
-STATIONS = 1_000
-EVERY = 1_000  # microseconds between two tuples of a stream
-DELAY = 2_000_000
 SECOND = 1_000_000
 COLUMNS = ("alert", "tuples/s", "retained, %", "rows", "DuckDB, tuples/s", "ratio")
-STREAMS = "".join(
-    f"CREATE STREAM {name} (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE,"
-    " WATERMARK FOR ts AS ts - INTERVAL '2' SECOND);"
-    for name in ("a", "b")
-)
 NEAR = "b.k = a.k AND b.ts BETWEEN a.ts - INTERVAL '2' SECOND AND a.ts"
 ASKED = {
     "NOT EXISTS": f"SELECT a.k, a.ts FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE {NEAR})",
@@ -42,22 +32,16 @@ THEIRS = {
     "NO READING for 5 s": f"""SELECT a.k, a.ts FROM a WHERE NOT EXISTS (SELECT 1 FROM a b
         WHERE b.k = a.k AND b.ts > a.ts AND b.ts <= a.ts + {5 * SECOND})"""
 }
-Streams = Mapping[str, dict[str, Vector]]  # in the order in which the tuples come
 
 
 def run(quick: bool, say: Say) -> Result:
     """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
     count = TUPLES // 50 if quick else TUPLES
-    streams = {name: _tuples(count, seed) for seed, name in enumerate(("a", "b"))}
+    streams = two_streams(count)
     repeats = 1 if quick else 5
     rows: list[dict[str, Cell]] = []
     with duckdb.connect(":memory:", config={"threads": 1}) as base:
-        for name, columns in streams.items():
-            base.register(
-                "given", pa.table({key: pa.array(one.data.tolist()) for key, one in columns.items()})
-            )
-            base.execute(f"CREATE TABLE {name} AS SELECT * FROM given")
-            base.unregister("given")
+        store(base, streams)
         for name in ASKED:
             say(name)
             rows.append(_row(name, streams, base, repeats))
@@ -125,16 +109,3 @@ def _in_microseconds(sql: str) -> str:
 def _theirs(sql: str, base: duckdb.DuckDBPyConnection) -> tuple[int, float]:
     """The number of rows; all tuples are stored."""
     return len(base.sql(sql).fetchnumpy()["k"]), 1.0
-
-
-def _tuples(count: int, seed: int) -> dict[str, Vector]:
-    """The tuples of a stream; no two of them have the same time."""
-    r = np.random.default_rng(seed)
-    ts = np.arange(1, count + 1) * EVERY + 10 * DELAY
-    ts = ts[np.argsort(ts + r.integers(0, DELAY, count), kind="stable")]
-    stations = np.array([f"station {number}" for number in range(STATIONS)], np.object_)
-    return {
-        "k": Vector(stations[r.integers(0, STATIONS, count)]),
-        "ts": Vector(ts),
-        "x": Vector(r.normal(20, 5, count)),
-    }

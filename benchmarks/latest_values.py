@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
 import duckdb
-import numpy as np
-import pyarrow as pa
 
 from benchmarks.harness import Cell, Result, Say, medians
+from benchmarks.late_streams import DELAY, EVERY, STATIONS, STREAMS, TUPLES, Streams, store, two_streams
 from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.expressions.vectors import Vector
 
 NAME = "latest_values"
-TUPLES = 500_000  # of each stream
-STATIONS = 1_000
 BATCH = 65_536  # tuples of each stream between two watermarks
-EVERY = 1_000  # microseconds between two tuples of a stream
-DELAY = 2_000_000
 COLUMNS = ("join", "tuples/s", "most entries", "rows", "DuckDB, tuples/s", "ratio")
-STREAMS = "".join(
-    f"CREATE STREAM {name} (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE,"
-    " WATERMARK FOR ts AS ts - INTERVAL '2' SECOND);"
-    for name in ("a", "b")
-)
 ON = "a.k = b.k AND a.ts >= b.ts"
 ASKED = {
     "ASOF JOIN": f"SELECT a.k, a.x, b.x AS y FROM a ASOF JOIN b ON {ON}",
@@ -39,22 +29,16 @@ THEIRS = {
     "LEFT, at most 1 s old": f"""SELECT a.k, CASE WHEN b.ts >= a.ts - 1000000 THEN b.x END AS y
         FROM a ASOF LEFT JOIN b ON {ON}""",
 }
-Streams = Mapping[str, dict[str, Vector]]  # in the order in which the tuples come
 
 
 def run(quick: bool, say: Say) -> Result:
     """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
     count = TUPLES // 50 if quick else TUPLES
-    streams = {name: _tuples(count, seed) for seed, name in enumerate(("a", "b"))}
+    streams = two_streams(count)
     repeats = 1 if quick else 5
     rows: list[dict[str, Cell]] = []
     with duckdb.connect(":memory:", config={"threads": 1}) as base:
-        for name, columns in streams.items():
-            base.register(
-                "given", pa.table({key: pa.array(one.data.tolist()) for key, one in columns.items()})
-            )
-            base.execute(f"CREATE TABLE {name} AS SELECT * FROM given")
-            base.unregister("given")
+        store(base, streams)
         for name in ASKED:
             say(name)
             rows.append(_row(name, streams, base, repeats))
@@ -118,16 +102,3 @@ def _ours(sql: str, streams: Streams) -> tuple[int, int]:
 def _theirs(sql: str, base: duckdb.DuckDBPyConnection) -> tuple[int, int]:
     """The number of rows, and all tuples."""
     return len(base.sql(sql).fetchnumpy()["k"]), TUPLES
-
-
-def _tuples(count: int, seed: int) -> dict[str, Vector]:
-    """The tuples of a stream; no two of them have the same time."""
-    r = np.random.default_rng(seed)
-    ts = np.arange(1, count + 1) * EVERY + 10 * DELAY
-    ts = ts[np.argsort(ts + r.integers(0, DELAY, count), kind="stable")]
-    stations = np.array([f"station {number}" for number in range(STATIONS)], np.object_)
-    return {
-        "k": Vector(stations[r.integers(0, STATIONS, count)]),
-        "ts": Vector(ts),
-        "x": Vector(r.normal(20, 5, count)),
-    }
