@@ -166,7 +166,7 @@ class _Translator:
             parts.caveats.append(f"it isn't known which tuples satisfy {to_sql(part)}")
 
     def _never_null(self, alias: str) -> frozenset[str]:
-        """The columns of a source that are NULL in no tuple of a row."""
+        """The columns of a source that can't be NULL in a tuple that is part of a row."""
         compared = {
             c.name
             for one in self.parts.differences

@@ -171,7 +171,7 @@ class TimedJoin:
         return None if self._clock == _NEVER else self._clock
 
     def entries(self) -> int:
-        """See `StandingEvaluator`: the tuples of all sources that are kept."""
+        """See `StandingEvaluator`. Counts the tuples of all sources that are kept."""
         return sum(len(side.waiting) for side in self._sides.values())
 
     def dump(self) -> bytes:

@@ -29,8 +29,9 @@ from tamis.query.syntax.identifiers import name_of
 
 
 def joined_item(context: Context, table: exp.Expr, item: FromItem, time: exp.Expr | None) -> FromItem:
-    """An item of FROM that joins streams, as a single stream; without columns if it can't be one, which is
-    reported. `time`: the identifier of the column that windows are over, None if it has a mistake.
+    """An item of FROM that joins streams, as a single stream. If it can't be one, the reason is reported, and
+    the item has no columns. `time`: the identifier of the column that windows are over, None if it is
+    wrong.
     """
     known = item.columns or {}
     broken = FromItem(item.alias, item.stream, None)

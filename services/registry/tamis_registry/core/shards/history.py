@@ -1,4 +1,4 @@
-"""History of an alert WITH (from = …): how far back the readings go that edges have found for it."""
+"""History of an alert WITH (from = …): the time of the earliest reading that edges have found for it."""
 
 from __future__ import annotations
 
