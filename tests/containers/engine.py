@@ -27,6 +27,10 @@ LOCK = Path("/run/tamis-containers.lock")
 RUN = Path("/run/tamis-engine")
 # Images and layers stay there between two runs.
 DATA = Path("/var/lib/tamis-containers")
+# A run adds some gigabytes of layers to the cache of builds, of which the next run needs the newest only.
+CACHE = "8GB"
+# All images and their layers take about this much when nothing is cached, in bytes.
+ROOM = 8 * 10**9
 CERTIFICATES = Path("/usr/local/share/ca-certificates")
 BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 # An engine needs a second on an idle machine.
@@ -79,11 +83,20 @@ def engine() -> Iterator[None]:
             # An earlier run that was killed may have left them.
             for kind in ("container", "network", "volume"):
                 docker(kind, "prune", "--force")
+            _remove_old_layers()
+            free = shutil.disk_usage(DATA).free
+            if free < ROOM:
+                raise ImpossibleError(f"{DATA} has {free / 1e9:.1f} GB free, images need {ROOM / 1e9:.0f} GB")
             yield
-            # Layers that no image has any more; the cache of builds keeps what the next run needs.
-            docker("image", "prune", "--force", check=False)
+            _remove_old_layers()
         finally:
             del os.environ["DOCKER_HOST"]
+
+
+def _remove_old_layers() -> None:
+    """Remove layers that no image has any more, and what the cache of builds holds above its limit."""
+    docker("image", "prune", "--force", check=False)
+    docker("builder", "prune", "--all", "--force", "--keep-storage", CACHE, check=False)
 
 
 @contextmanager
