@@ -41,6 +41,8 @@ def for_duckdb(sql: str) -> str:
     sql = re.sub(r"date_trunc\('(\w+)', (\w+\.\w+)\)", r"epoch_us(date_trunc('\1', make_timestamp(\2)))", sql)
     sql = re.sub(r"(\w+\.)k ORDER BY \w+\.ts(?! RANGE)", r"\1k ORDER BY \1ts, \1_row", sql)
     sql = re.sub(r"BETWEEN SYMMETRIC (-?\d+) AND (-?\d+)", r"BETWEEN least(\1, \2) AND greatest(\1, \2)", sql)
+    # A number with a point is a DECIMAL there, and so would be its product with an integer.
+    sql = re.sub(r"\* (\d+\.\d+)", r"* \1::DOUBLE", sql)
     return sql.replace("CAST(", "TRY_CAST(")
 
 
