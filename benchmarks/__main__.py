@@ -11,7 +11,7 @@ from types import FrameType
 import click
 from rich.console import Console
 
-from benchmarks.harness import keep, machine, show
+from benchmarks.harness import Result, keep, machine, show, show_goals
 from benchmarks.pages import fill
 from benchmarks.plots import PAGES
 from tamis.errors import TamisError
@@ -73,6 +73,7 @@ def main(names: tuple[str, ...], quick: bool) -> None:
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
     out.print(f"{facts['cores']} cores, {facts['memory_gib']} GiB, Python {facts['python']}, {facts['java']}")
     out.print(versions, highlight=False)
+    results: list[Result] = []
     for name in [name for name in NAMES if not names or {name, name.partition(".")[0]} & set(names)]:
         began = time.monotonic()
 
@@ -84,11 +85,13 @@ def main(names: tuple[str, ...], quick: bool) -> None:
             result = import_module(f"benchmarks.{name}").run(quick, say)
         except TamisError as error:
             raise click.ClickException(f"{name}: {error}") from error
+        results.append(result)
         show(result, out)
         path = keep(result, facts, time.monotonic() - began, RESULTS)
         if not quick:
             fill(PAGES, result, facts)
         say(f"stored in {path}")
+    show_goals(results, out)
 
 
 def _interrupt(_: int, __: FrameType | None) -> None:

@@ -15,7 +15,7 @@ import orjson
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from benchmarks.harness import Cell, Result, Say, best
+from benchmarks.harness import Cell, Goal, Result, Say, best
 from benchmarks.kafka import PARTITIONS, Topics
 from benchmarks.readings import DEW_POINT, SECOND, stream, weather
 from tamis.errors import UnavailableError
@@ -158,7 +158,19 @@ def run(quick: bool, say: Say) -> Result:
             "CPU: user and system time of all threads of the process; other programs on the machine affect it"
             " less than tuples/s",
         ),
+        _goals(passed, bare),
     )
+
+
+def _goals(passed: Mapping[str, Passed], bare: float) -> list[Goal]:
+    """`bare`: the rate of the bare loop with default settings."""
+    few, every = (passed[name].tuples / passed[name].seconds / bare for name in ("air", "whole_air"))
+    most = max(one.memory[1] for one in passed.values() if one.memory) / 1e6
+    return [
+        Goal("edge, omission: rate", few, "times the bare loop's", least=1.5),
+        Goal("edge, every tuple that passes: rate", every, "times the bare loop's", least=0.9),
+        Goal("edge: resident memory under load", most, "MB", most=120),
+    ]
 
 
 def _row(what: str, passed: Passed, peers: tuple[float, float], count: int) -> dict[str, Cell]:

@@ -45,6 +45,26 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
+class Goal:
+    """A figure of a run and its limit: `least` at least, or `most` at most; one of the two is given. `peer`:
+    what the figure was measured beside, with its unit.
+    """
+
+    what: str
+    figure: float
+    peer: str
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def met(self) -> bool:
+        """True if the figure is as it should be."""
+        return (self.least is None or self.figure >= self.least) and (
+            self.most is None or self.figure <= self.most
+        )
+
+
+@dataclass(frozen=True)
 class Result:
     """The figures of one run. `rows` are the lines of the table by `columns`; `notes` explain them."""
 
@@ -54,6 +74,7 @@ class Result:
     rows: Sequence[dict[str, Cell]]
     settings: dict[str, Cell]
     notes: Sequence[str] = ()
+    goals: Sequence[Goal] = ()
 
     def row(self, first: str) -> dict[str, Cell]:
         """The row whose first cell is `first`."""
@@ -150,6 +171,16 @@ def show(result: Result, console: Console) -> None:
     console.print(table)
     for note in result.notes:
         console.print(f"  {note}", highlight=False)
+
+
+def show_goals(results: Sequence[Result], console: Console) -> None:
+    """Print the goals of all results in one table."""
+    table = Table("what", "figure", "goal", "beside", "met", box=box.SIMPLE_HEAD, title="Goals")
+    for goal in (goal for result in results for goal in result.goals):
+        least = f"at least {text(goal.least)}" if goal.least is not None else f"at most {text(goal.most)}"
+        table.add_row(goal.what, text(goal.figure), least, goal.peer, "yes" if goal.met else "no")
+    if table.row_count:
+        console.print(table)
 
 
 def text(cell: Cell) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import orjson
@@ -10,12 +11,13 @@ from benchmarks import absence, windows
 from benchmarks.__main__ import NAMES
 from benchmarks.bounded import deciding
 from benchmarks.constraints import operations, projection
-from benchmarks.harness import Result, keep, machine
+from benchmarks.harness import Goal, Result, keep, machine, show_goals
 from benchmarks.latency import quantile
 from benchmarks.omission import growth, retention, stores
 from benchmarks.pages import fill
 from benchmarks.predicates import evaluation, relaxing
 from benchmarks.similarity import watching
+from rich.console import Console
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 
@@ -126,3 +128,15 @@ def test_windows_have_the_rows_of_duckdb() -> None:
     for row in windows.run(True, lambda _: None).rows:
         assert isinstance(row["most entries"], int) and row["most entries"] > 0
         assert isinstance(row["ratio"], float) and row["ratio"] > 0
+
+
+def test_goals_of_all_results_are_in_one_table() -> None:
+    rate = Goal("rate", 1.44, "times the loop's", least=1.5)
+    memory = Goal("memory", 119.6, "MB", most=120)
+    results = [Result(name, "", (), (), {}, goals=(goal,)) for name, goal in (("a", rate), ("b", memory))]
+    console = Console(record=True, width=100, file=StringIO())
+    show_goals([Result("c", "", (), (), {}), *results], console)
+    rows = [line.split("  ") for line in console.export_text().splitlines()]
+    cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
+    assert ["rate", "1.44", "at least 1.5", "times the loop's", "no"] in cells
+    assert ["memory", "120", "at most 120", "MB", "yes"] in cells
