@@ -14,7 +14,7 @@ KERNEL_SOURCES := $(shell grep -rlE "import .*\b(njit|numba)\b" shared/tamis --i
 # All files that quick tests may read.
 SOURCES := $(shell find $(CODE) demo docs *.md *.toml *.lock Makefile -type f -not -path '*/__pycache__/*' -not -path 'benchmarks/results/*')
 
-.PHONY: help setup check style types contracts test upgrade recovery test-containers demo bench soundness soak lock clean
+.PHONY: help setup check style types contracts test upgrade recovery faults test-containers demo bench soundness soak lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -65,7 +65,7 @@ $(QUICK): $(READY) $(JARS) $(KERNELS) $(SOURCES)
 	$(BIN)/pytest -n 2 --doctest-modules shared services tests/unit
 	touch $@
 
-BROKERS := tests/e2e tests/integration
+BROKERS := tests/e2e tests/integration tests/faults
 
 # A test with a broker that fails beside others is run once more, alone: waits are too short on some busy machine. The
 # first failure stays in the output, and is a bug of the test or of the product all the same.
@@ -98,6 +98,10 @@ upgrade: setup ## upgrade a running fleet of earlier commits service by service,
 
 recovery: setup ## take data and rights away from running fleets, and give them back
 	$(call with_brokers,-n 2 --dist loadfile tests/e2e -m recovery,tests/e2e -m recovery)
+
+# One test at a time: most have a whole fleet, and measure waits.
+faults: setup ## break processes, disks, clocks, inputs and networks under load (TAMIS_FAULTS_READINGS: 100000)
+	$(BIN)/pytest -s --durations 0 tests/faults -m faults
 
 soak: setup ## run the whole fleet for TAMIS_SOAK_MINUTES (10), and check that its memory and its files do not grow
 	$(BIN)/pytest -s tests/e2e -m soak

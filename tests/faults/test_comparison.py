@@ -1,0 +1,75 @@
+"""The comparison of fault tests finds an alarm that is missed, extra or doubled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from tests.faults.load import DIFFERENCE, HOT, SECOND, Load, Row
+from tests.faults.reference import Combination, closed_episodes, compare, expected
+
+
+def alarm(alert: str, id_: str, found: Combination) -> dict[str, Any]:
+    station, a, s = found
+    tuples = {"a": {"station": station, "ts": a}, "s": {"station": station, "ts": s}}
+    key = "air"
+    return {"alert": alert, "id": id_, "tuples": {key: tuples["a"]} if s is None else tuples}
+
+
+def readings(seed: int, seconds: int) -> dict[str, list[Row]]:
+    load = Load(seed)
+    load.end()
+    return {
+        stream: [row for second in range(seconds) for row in load.walk(stream, second)]
+        for stream in load.posted
+    }
+
+
+def test_the_reference_is_the_plain_join() -> None:
+    posted = readings(1, 40)
+    wanted = expected(posted)
+    assert wanted.alarms["warm"] == {
+        (k, a, s)
+        for k, a, hot in posted["air"]
+        for j, s, cold in posted["surface"]
+        if j == k and abs(a - s) <= 5 * SECOND and hot - cold > DIFFERENCE
+    }
+    assert wanted.alarms["hot"] == {(k, at, None) for k, at, temp in posted["air"] if temp > HOT}
+    assert len(wanted.alarms["warm"]) > 20 and len(wanted.alarms["hot"]) > 5
+
+
+def test_a_missed_an_extra_and_a_doubled_alarm_are_found() -> None:
+    wanted = expected(readings(2, 40)).alarms
+    records = [
+        alarm(name, f"{name}{number}", one)
+        for name, combinations in wanted.items()
+        for number, one in enumerate(sorted(combinations, key=str))
+    ]
+    assert compare(wanted, records).right
+    again = compare(wanted, [*records, records[0]])
+    assert again.right and again.repeated == 1
+    assert compare(wanted, records[1:]).missed == 1
+    assert compare(wanted, [*records, records[0] | {"id": "other"}]).doubled == 1
+    assert compare(wanted, [*records, alarm("warm", "new", (1, 2, 3))]).extra == 1
+
+
+def test_episodes_are_split_by_gaps() -> None:
+    times = [0, 9, 19, 30, 50]  # the gap is 10 s: three alarms, then one, then one
+    posted = {"air": [(7, at * SECOND, HOT + 1) for at in times], "surface": [(7, 0, 0.0)]}
+    wanted = {(7, 0, 19 * SECOND, 3), (7, 30 * SECOND, 30 * SECOND, 1), (7, 50 * SECOND, 50 * SECOND, 1)}
+    assert expected(posted).episodes == wanted
+    told = [
+        {
+            "alert": "hot",
+            "event": event,
+            "episode": str(one),
+            "key": [7],
+            "start": one[1],
+            "end": one[2],
+            "alarms": one[3],
+        }
+        for one in wanted
+        for event in ("opened", "closed", "closed")
+    ]
+    assert closed_episodes(told) == Counter(wanted)
+    assert closed_episodes(told[3:]) != Counter(wanted)
