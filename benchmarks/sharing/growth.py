@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.harness import Cell, Result, Say
-from benchmarks.sharing.filters import filter_sql, stream
+from benchmarks.sharing.filters import box_sql, corner, filter_sql, stream, width
 from tamis.compile_kernels import warm
 from tamis.garbage_collection import collect_seldom
 from tamis_registry.core.leases import new_lease
@@ -133,11 +133,14 @@ def _ask(registry: Registry, random: np.random.Generator, _: int) -> Change:
 
 
 def _join(registry: Registry, random: np.random.Generator, number: int) -> Change:
-    boxes = [filter_sql(random, DIMENSIONS, SHARE, f"{alias}.") for alias in "pq"]
+    # The difference of the two boxes' corners: a condition that no tuples of the boxes meet would be refused.
+    side = width(DIMENSIONS, SHARE)
+    p, q = (corner(random, DIMENSIONS, SHARE) for _ in range(2))
+    lead = p[0] - q[0] + random.uniform(-side / 2, side / 2)
     return registry.apply(
         f"CREATE ALERT q{number} AS SELECT p.k, p.x0 FROM a p JOIN b q ON p.k = q.k AND q.ts BETWEEN p.ts - "
         "INTERVAL '5' SECOND AND p.ts + INTERVAL '5' SECOND WHERE p.x0 - q.x0 > "
-        f"{random.uniform(0, 50):.3f} AND {' AND '.join(boxes)};",
+        f"{lead:.3f} AND {box_sql(p, side, 'p.')} AND {box_sql(q, side, 'q.')};",
         0,
     )[1]
 
