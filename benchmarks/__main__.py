@@ -37,6 +37,7 @@ NAMES = (
     "sharing.match",
     "sharing.growth",
     "sharing.plan_changes",
+    "sharing.plan_parts",
     "similarity.watching",
     "similarity.growth",
     "similarity.edge",

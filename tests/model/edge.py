@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import patch
+from zlib import crc32
 
-from tests.model.kafka import Landing, Producer, Source, Spool, Waiting, decode_once
+from tests.model.kafka import Landing, Producer, Source, Spool, Waiting, cut_once, decode_once
 from tests.model.link import FarSource
 from tests.model.readings import Shard
 
@@ -34,7 +35,7 @@ class Edge:
         self.world, self.name = world, name
         self.up, self.dead, self.connected, self.muted = False, False, True, False
         self.disk_full = False
-        self.disk: Plan | None = None
+        self.disk: bytes | None = None
         self.spooled: dict[int, Waiting] = {}
         self.landings: list[Landing] = []
         self.workers: dict[str, Worker] = {}
@@ -44,7 +45,7 @@ class Edge:
 
     def start(self) -> None:
         """A new process: the plan of its disk, and the shards that are its own."""
-        self.up, self.plan = True, self.disk
+        self.up, self.document = True, self.disk
         self._read = [0] * self.world.inputs.partitions
         self.producer, spool = Producer(), Spool(self.spooled, lambda: self.disk_full)
         for shard in self.world.shards.values():
@@ -104,20 +105,24 @@ class Edge:
 
     # ---- steps
 
+    @property
+    def plan(self) -> Plan | None:
+        """The whole plan, of which each shard gets its part."""
+        return None if self.document is None else decode_once(self.document)
+
     def read_plans(self, most: int | None) -> None:
-        """Read on in one partition of the plan topic, in all of them without a limit."""
+        """Read on in one partition of the plan topic: in any, without a limit in the edge's own."""
         world = self.world
         if not self.connected:
             return
-        parts = [world.r.randrange(world.inputs.partitions)] if most else range(world.inputs.partitions)
-        for p in parts:
-            found = world.plans[p][self._read[p] :][:most]
-            self._read[p] += len(found)
-            for value in found:
-                plan = decode_once(value)
-                if self.plan is None or plan.version > self.plan.version:
-                    self.plan = self.disk = plan
-                    world.say(self.name, "has plan", plan.version)
+        count = world.inputs.partitions
+        p = world.r.randrange(count) if most else crc32(self.name.encode()) % count
+        found = world.plans[p][self._read[p] :][:most]
+        self._read[p] += len(found)
+        for value in found:
+            if self.plan is None or decode_once(value).version > self.plan.version:
+                self.document = self.disk = value
+                world.say(self.name, "has plan", self.plan and self.plan.version)
 
     def listen(self) -> None:
         """One turn of the sources whose readings come over a link."""
@@ -128,7 +133,8 @@ class Edge:
     def obey(self, worker: Worker) -> None:
         """Take up the plan."""
         before = worker.run.version if worker.run else None
-        worker.obey(self.plan, False, self.world.now)
+        plan = None if self.document is None else cut_once(self.document, worker.source.stream)
+        worker.obey(plan, False, self.world.now)
         run = worker.run
         if run and run.version != before and run.version > run.durable.version:
             cast(Any, worker.source).taken_up[run.version] = run.next_offset

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 from confluent_kafka import TopicPartition
-from tests.model.kafka import Spool
+from tests.model.kafka import Spool, cut_once
 
 from tamis.messaging.records import progress_record
 from tamis.omission.stream import OmissionState
@@ -33,6 +33,7 @@ from tamis_joiner.core.records.envelopes import Envelopes, ProgressRecord
 from tamis_joiner.core.standing.running_query import RunningQuery
 
 # As Any: what is replaced are names that they import.
+model_edge: Any = import_module("tests.model.edge")
 group: Any = import_module("tamis_joiner.core.group")
 join_evaluation: Any = import_module("tamis_joiner.core.join_evaluation")
 merge: Any = import_module("tamis_joiner.core.tuples.merge")
@@ -403,6 +404,19 @@ def columns_forgotten() -> Patches:
     return [(StreamPlan, "columns_under", lambda self, version: self.columns)]
 
 
+def older_cut() -> Patches:
+    """A shard takes up a plan with the streams of the plan before, as if its part had come late."""
+    before: dict[str, Plan] = {}
+
+    def mutant(document: bytes, stream: str) -> Plan:
+        plan = cut_once(document, stream)
+        known = before.get(stream, plan)
+        before[stream] = plan
+        return replace(plan, streams=known.streams) if known.version < plan.version else plan
+
+    return [(model_edge, "cut_once", mutant)]
+
+
 MUTATIONS: dict[str, Callable[[], Patches]] = {
     make.__name__: make
     for make in (
@@ -445,6 +459,7 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         ends_on_a_full_disk,
         domains_forgotten,
         columns_forgotten,
+        older_cut,
     )
 }
 

@@ -301,8 +301,7 @@ class Schedule:
         if edge.up:
             edge.crash()
             if r.random() < 0.3:  # its disk's plan is old or gone (its spool never)
-                log = r.choice(world.plans)
-                edge.disk = r.choice([None, *map(decode_once, log)])
+                edge.disk = r.choice([None, *r.choice(world.plans)])
             edge.dead = r.random() < 0.04 and sum(not other.dead for other in world.edges) > 1
             world.seen["edge crashes"] += 1
             world.say(edge.name, "dies" if edge.dead else "crashes")

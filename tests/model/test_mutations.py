@@ -28,6 +28,7 @@ from tests.model.schedule import play, quiet
         ("never_anew", 7, "STUCK"),
         ("no_final", 8, "MISS"),
         ("nothing_parked", 10, "MISS"),
+        ("older_cut", 15, "EXTRA"),
         ("progress_ahead", 32, "MISS"),
         ("read_before_commit", 581, "DOUBLED"),
         ("replaced_at_once", 3, "MISS"),

@@ -74,9 +74,8 @@ class Edge:
         self._open_databases(data)
         files = DeadLetterFiles(data / "dead-letters", config.limits.spool, self.reserve)
         self.publisher = Publisher(kafka, config.name, self.spool, files, metrics)
-        self.plans = PlanReader(
-            kafka, PlanFile(data / "plan.json"), self.publisher.partition_counts, self._wake.set
-        )
+        file = PlanFile(data, config.streams)
+        self.plans = PlanReader(kafka, file, self.publisher.partition_counts, self._wake.set, config.name)
         self.workers: dict[str, Worker] = {}
         access = KafkaAccess(kafka, self._last_commit, self._count_lost)
         again = partial(open_again, edge=config.name, journal=self.journal, wake=self._wake.set, kafka=access)

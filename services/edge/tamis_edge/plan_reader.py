@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+import zlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+
+import msgspec
 
 from tamis.errors import InputError, UnavailableError
 from tamis.expressions.python_functions import SETTING
@@ -14,6 +18,7 @@ from tamis.messaging.topic_reader import Record, TopicReader
 from tamis.messaging.topics import PLANS
 from tamis.plan.json_form import decode_plan
 from tamis.plan.model import Plan
+from tamis.plan.slices import cut
 from tamis.settings import KafkaSettings
 from tamis.telemetry.essential_threads import WorkerThread
 from tamis.telemetry.logs import get_logger
@@ -25,36 +30,53 @@ RETRY = 1.0  # seconds between attempts to read the plan topic, or to find the t
 
 
 class PlanFile:
-    """The last plan, on disk."""
+    """The last plan, cut to the edge's streams, on disk. The first line says which streams these are.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    Older releases keep whole plans in `plan.json`. They don't know `edge-plan.json`, which lacks streams that
+    the edge may have after its configuration was changed.
+    """
+
+    def __init__(self, folder: Path, streams: frozenset[str] | None = None) -> None:
+        """`streams`: the raw streams of the edge's sources; None: any stream."""
+        self._path, self._whole = folder / "edge-plan.json", folder / "plan.json"
+        self._streams = streams
+        self._head = msgspec.json.encode(None if streams is None else sorted(streams))
 
     def load(self) -> Plan | None:
-        """The plan; None if there is none, or if the file can't be read. The plan is then read from Kafka
-        again.
+        """The plan; None if there is none for these streams, or if the file can't be read. The plan is then
+        read from Kafka.
         """
+        document = None
+        with suppress(FileNotFoundError):
+            head, _, found = self._path.read_bytes().partition(b"\n")
+            document = found if head == self._head else None
         try:
-            return decode_plan(self._path.read_bytes())
+            return decode_plan(self.cut(self._whole.read_bytes()) if document is None else document)
         except FileNotFoundError:
             return None
         except InputError as error:
-            _log.warning("the plan on disk can't be read", path=str(self._path), error=str(error))
+            path = self._whole if document is None else self._path
+            _log.warning("the plan on disk can't be read", path=str(path), error=str(error))
             return None
 
     def save(self, value: bytes) -> None:
-        """Replace the plan atomically."""
+        """Replace the plan atomically. `value` is cut already."""
         draft = self._path.with_suffix(".new")
         with draft.open("wb") as file:
-            file.write(value)
+            file.writelines((self._head, b"\n", value))
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self._path)
+        self._whole.unlink(missing_ok=True)
+
+    def cut(self, document: bytes) -> bytes:
+        """The part of a plan that the edge needs."""
+        return cut(document, self._streams)
 
 
 class PlanReader:
-    """A thread that reads all partitions of the plan topic. It takes the plan with the greatest version,
-    never an older one.
+    """A thread that reads one partition of the plan topic: all have the same plans. It takes the plan with
+    the greatest version, never an older one.
 
     A plan is refused if its topics have a different partition count in Kafka than in the plan: readers would
     look for keys in the wrong partitions.
@@ -66,10 +88,12 @@ class PlanReader:
         file: PlanFile,
         partition_counts: Callable[[], Mapping[str, int]],
         wake: Callable[[], None],
+        edge: str = "",
     ) -> None:
         """`partition_counts` asks Kafka for the partition count of each topic. `wake` is called when there is
-        a new plan.
+        a new plan. The name of the `edge` chooses the partition, so that many edges read from all brokers.
         """
+        self._one = zlib.crc32(edge.encode())
         self._settings, self._file, self._wake = settings, file, wake
         self._partition_counts = partition_counts
         self._lock = threading.Lock()
@@ -118,7 +142,7 @@ class PlanReader:
         reason = ""
         while not self._stopping.is_set():
             try:
-                with TopicReader(config, [PLANS]) as reader:
+                with TopicReader(config, [PLANS], one=self._one) as reader:
                     self._follow(reader)
             except UnavailableError as error:
                 if str(error) != reason:
@@ -134,7 +158,7 @@ class PlanReader:
         """Read the newest plan, and then new plans until Kafka was away and has answered again. The topic may
         have been created again meanwhile, and the reader's position may be behind its newest plan.
         """
-        waiting = newest_plan(reader, _unreadable)
+        waiting = newest_plan(reader, _unreadable, self._file.cut)
         while not self._stopping.is_set():
             if waiting is not None and self._offer(waiting):
                 waiting = None
@@ -143,7 +167,8 @@ class PlanReader:
             if not was_fresh:
                 self._wake()
             known = waiting.plan if waiting is not None else self.plan
-            waiting = newest(reader.poll(0.2), known.version if known else 0, _unreadable) or waiting
+            version = known.version if known else 0
+            waiting = newest(reader.poll(0.2), version, _unreadable, self._file.cut) or waiting
             if reader.trouble is not None and reader.reachable(RETRY):
                 return
 

@@ -275,6 +275,17 @@ class EdgeConfig(_Part):
                 raise ValueError(f"two HTTP sources take {'every stream' if stream is None else stream!r}")
         return self
 
+    @property
+    def streams(self) -> frozenset[str] | None:
+        """The raw streams that the sources can have; None if a source takes any stream."""
+        found: set[str] = set()
+        for source in self.sources:
+            named = source.streams if isinstance(source, HttpSource) else source.stream and [source.stream]
+            if not named:
+                return None
+            found.update(named)
+        return frozenset(found)
+
 
 def load_config(path: Path | None) -> EdgeConfig:
     """The configuration of a YAML file, or the default without a file. Paths in it are relative to the

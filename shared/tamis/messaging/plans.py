@@ -22,6 +22,7 @@ TAIL = 8
 FARTHER = 16
 
 Unreadable = Callable[[Record, InputError], None]
+Cut = Callable[[bytes], bytes]
 
 
 @dataclass(frozen=True)
@@ -32,22 +33,22 @@ class Newest:
     document: bytes
 
 
-def newest_plan(reader: TopicReader, unreadable: Unreadable) -> Newest | None:
-    """The plan of the greatest version in any partition; None if no plan can be read. `reader` reads
-    `tamis.plans` alone; its `poll` then continues from the end. `unreadable` is called with each of the last
-    records that can't be read as a plan.
+def newest_plan(reader: TopicReader, unreadable: Unreadable, cut: Cut = bytes) -> Newest | None:
+    """The plan of the greatest version in any partition of `reader`; None if no plan can be read. `reader`
+    reads `tamis.plans` alone; its `poll` then continues from the end. `unreadable` is called with each of the
+    last records that can't be read as a plan. `cut`: the part of a plan that is to be decoded.
     """
     tail = TAIL
     while True:
-        found = newest(reader.snapshot(last={PLANS: tail}), 0, unreadable)
+        found = newest(reader.snapshot(last={PLANS: tail}), 0, unreadable, cut)
         if found is not None or reader.from_beginning:
             return found
         tail *= FARTHER
 
 
-def newest(records: Iterable[Record], above: int, unreadable: Unreadable) -> Newest | None:
+def newest(records: Iterable[Record], above: int, unreadable: Unreadable, cut: Cut = bytes) -> Newest | None:
     """The plan of the greatest version above `above` among `records`; None if no plan is newer. Only the
-    versions of the other records are read.
+    versions of the other records are read. `cut`: the part of a plan that is to be decoded.
     """
     found: dict[int, Record] = {}
     for record in records:
@@ -61,7 +62,7 @@ def newest(records: Iterable[Record], above: int, unreadable: Unreadable) -> New
         if version > above:
             found.setdefault(version, record)
     for version in sorted(found, reverse=True):
-        document = found[version].value or b""
+        document = cut(found[version].value or b"")
         try:
             return Newest(decode_plan(document), document)
         except InputError as error:

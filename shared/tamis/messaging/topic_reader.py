@@ -47,11 +47,20 @@ class TopicReader:
     """Reads all partitions of some topics, in one thread at a time. `config` is
     `KafkaSettings.client_config()`.
 
-    With `committed` False it also reads the records of open and of aborted transactions.
+    With `committed` False it also reads the records of open and of aborted transactions. With `one` it reads
+    a single partition of each topic, chosen by this number.
     """
 
-    def __init__(self, config: Mapping[str, Any], topics: Sequence[str], *, committed: bool = True) -> None:
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        topics: Sequence[str],
+        *,
+        committed: bool = True,
+        one: int | None = None,
+    ) -> None:
         self._topics = tuple(topics)
+        self._one = one
         self._ends: set[tuple[str, int]] = set()
         self._assigned = 0
         self._from_beginning = False
@@ -208,7 +217,10 @@ class TopicReader:
                     where=f"topic {name}, {kafka_at(self._bootstrap)}",
                     hint="the registry creates the topics: start it first",
                 )
-            found += [(name, number) for number in topic.partitions]
+            numbers = sorted(topic.partitions)
+            if self._one is not None:
+                numbers = [numbers[self._one % len(numbers)]]
+            found += [(name, number) for number in numbers]
         return found
 
 

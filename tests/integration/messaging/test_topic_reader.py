@@ -126,7 +126,7 @@ def test_a_silent_broker_ends_a_snapshot(
 
 def test_an_edge_decodes_the_newest_plan_alone(week: Topics, decoded: Counter[str], tmp_path: Path) -> None:
     woken: list[int] = []
-    plans = PlanReader(week.settings, PlanFile(tmp_path / "plan"), dict, lambda: woken.append(1))
+    plans = PlanReader(week.settings, PlanFile(tmp_path), dict, lambda: woken.append(1))
     plans.start()
     try:
         _until(lambda: plans.fresh)
@@ -154,7 +154,7 @@ def test_an_edge_finds_the_plan_of_a_topic_that_was_created_again_while_it_was_c
     with EmbeddedKafka(tmp_path / "kafka", listeners=listeners) as broker:
         topics, far = Topics(broker.bootstrap), KafkaSettings(bootstrap=f"127.0.0.1:{front}")
         write(topics, range(1, 4))
-        plans = PlanReader(far, PlanFile(tmp_path / "plan"), dict, lambda: None)
+        plans = PlanReader(far, PlanFile(tmp_path), dict, lambda: None)
         plans.start()
         try:
             with SlowLink(front, behind, 1e9):

@@ -11,11 +11,13 @@ import re
 from typing import Any
 
 import pytest
+from tests.oracle.fleet.plan_parts import part_of
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.errors import TamisError
 from tamis.messaging.topics import JOINER_PATTERN
 from tamis.plan.json_form import decode_plan, encode_plan
+from tamis.plan.slices import cut
 from tamis.planning.incremental import Built, plan_for
 from tamis_registry.core.leases import new_lease
 from tamis_registry.core.plan.planner import Planner
@@ -72,6 +74,8 @@ class World:
             written = change.written
             assert written.size == len(written.json) and decode_plan(written.json) == change.plan
             assert written.json == encode_plan(change.plan)
+            for streams in ({"a"}, {"b"}, {"a", "b"}, {"nothing"}, None):
+                assert decode_plan(cut(written.json, streams)) == part_of(change.plan, streams)
         self.registry.done(change, 0)
 
     def sql(self, text: str) -> None:

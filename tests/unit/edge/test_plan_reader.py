@@ -1,4 +1,4 @@
-"""Plans as an edge takes them up from Kafka, without a broker."""
+"""Plans as an edge takes them up from Kafka and keeps them on disk, without a broker."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Topics:
 
 def offered(topics: Topics, offer: Plan, path: Path) -> PlanReader:
     """A reader after a plan was offered to it."""
-    reader = PlanReader(KafkaSettings(), PlanFile(path / "plan.json"), topics, lambda: None)
+    reader = PlanReader(KafkaSettings(), PlanFile(path), topics, lambda: None)
     reader._offer(Newest(offer, encode_plan(offer)))
     return reader
 
@@ -68,3 +68,31 @@ def test_a_plan_without_topics_takes_no_request(tmp_path: Path) -> None:
     empty = replace(PLAN, streams=())
     assert offered(topics, empty, tmp_path).plan == empty
     assert topics.requests == 0
+
+
+def test_a_plan_on_disk_is_the_part_that_was_saved(tmp_path: Path) -> None:
+    air = frozenset({"air"})
+    file = PlanFile(tmp_path, air)
+    assert file.load() is None
+    file.save(file.cut(encode_plan(PLAN)))
+    assert PlanFile(tmp_path, air).load() == PLAN
+    # Cut for other streams it may lack some: only the plan of Kafka says what these are.
+    assert PlanFile(tmp_path, frozenset({"air", "water"})).load() is None
+    assert PlanFile(tmp_path).load() is None
+
+
+def test_the_whole_plan_of_an_older_release_is_read_until_a_plan_is_saved(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_bytes(encode_plan(PLAN))
+    water = PlanFile(tmp_path, frozenset({"water"}))
+    assert water.load() == replace(PLAN, streams=(), since={}, shard_streams={})
+    file = PlanFile(tmp_path, frozenset({"air"}))
+    assert file.load() == PLAN
+    file.save(file.cut(encode_plan(replace(PLAN, version=2))))
+    assert file.load() == replace(PLAN, version=2)
+    assert [one.name for one in tmp_path.iterdir()] == ["edge-plan.json"]
+
+
+def test_a_damaged_plan_on_disk_is_read_from_kafka_again(tmp_path: Path) -> None:
+    file = PlanFile(tmp_path)
+    file.save(encode_plan(PLAN)[:-10])
+    assert file.load() is None
