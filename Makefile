@@ -103,7 +103,7 @@ recovery: setup ## take data and rights away from running fleets, and give them 
 faults: setup ## break processes, disks, clocks, inputs and networks under load (TAMIS_FAULTS_READINGS: 100000)
 	$(BIN)/pytest -s --durations 0 tests/faults -m faults
 
-soak: setup ## run the whole fleet for TAMIS_SOAK_MINUTES (10), and check that its memory and its files do not grow
+soak: setup ## run the whole fleet for TAMIS_SOAK_MINUTES (10) at TAMIS_SOAK_SPEED (20) times real time, and check that its memory and its files do not grow
 	$(BIN)/pytest -s tests/e2e -m soak
 
 # Addresses of package registries stay out of the locks, since each machine configures its own.

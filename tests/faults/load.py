@@ -42,14 +42,16 @@ Row = tuple[int, int, float]  # station, event time in microseconds, temperature
 
 
 class Load:
-    """Random walks of temperature, one reading a second, station and stream, from event time 0 on.
+    """Random walks of temperature, one reading a second, station and stream, from event time `start` on.
 
     `posted` has each accepted reading once, by stream. A reading whose answer was lost is posted again, so
     that an edge may get it twice.
     """
 
-    def __init__(self, seed: int, url: str = "") -> None:
-        self.url = url
+    def __init__(self, seed: int, start: int = 0) -> None:
+        """`start`: event time of second 0, in microseconds."""
+        self.url = ""
+        self.start = start
         self.second = 0
         self.posted: dict[str, list[Row]] = {"air": [], "surface": []}
         self.repeated = 0  # requests that were sent again
@@ -57,12 +59,12 @@ class Load:
         self._levels = {stream: np.zeros(STATIONS) for stream in self.posted}
         self._client = httpx.Client(timeout=10)
 
-    def until(self, second: int, pause: float = 0.0, only: str | None = None) -> None:
-        """Post the readings up to that event second, of one stream or of both, with `pause` seconds of wall
-        time between two event seconds.
+    def until(self, second: int, pause: float = 0.0, only: str | None = None, step: int = 1) -> None:
+        """Post the readings of every `step`th event second up to one, of one stream or of both, with `pause`
+        seconds of wall time between two posts.
         """
         while self.second < second:
-            self.second += 1
+            self.second += step
             for stream in self.posted if only is None else (only,):
                 self.post(stream, self.walk(stream, self.second))
             time.sleep(pause)
@@ -70,7 +72,7 @@ class Load:
     def walk(self, stream: str, second: int) -> list[Row]:
         """The next readings of a stream, at random times within an event second."""
         levels = self._levels[stream] = self._levels[stream] * 0.9 + self._random.normal(0, 2, STATIONS)
-        times = second * SECOND + np.sort(self._random.integers(0, SECOND, STATIONS))
+        times = self.start + second * SECOND + np.sort(self._random.integers(0, SECOND, STATIONS))
         stations = self._random.permutation(STATIONS)
         return list(
             zip(stations.tolist(), times.tolist(), np.round(levels[stations], 2).tolist(), strict=True)
@@ -81,7 +83,8 @@ class Load:
         for extra in range(3):
             self.second = second + 60 * extra
             for stream in self.posted:
-                self.post(stream, [(station, self.second * SECOND, 0.0) for station in range(STATIONS)])
+                at = self.start + self.second * SECOND
+                self.post(stream, [(station, at, 0.0) for station in range(STATIONS)])
 
     def post(self, stream: str, rows: list[Row]) -> None:
         """Post readings until the edge accepts them, for at most five minutes."""

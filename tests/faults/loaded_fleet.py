@@ -26,7 +26,10 @@ PATIENCE = 600.0
 class LoadedFleet:
     """One edge, registry, joiner, alerts service with a webhook, and broker. `load` posts readings to it."""
 
-    def __init__(self, directory: Path, seed: int, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, seed: int, start: int = 0, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """`seed` and `start` (microseconds) are those of the load."""
         directory.mkdir(parents=True, exist_ok=True)
         self.receiver = Receiver()
         sinks = directory / "alerts.yaml"
@@ -39,11 +42,11 @@ class LoadedFleet:
             alerts=sinks,
         )
         self.fleet = Fleet(spec, lambda _: None)
-        self.load = Load(seed)
+        self.load = Load(seed, start)
 
-    def start(self, sql: str = STREAMS + ALERTS) -> None:
+    def start(self) -> None:
         """Start all processes, and apply the streams and alerts."""
-        self.fleet.start({"all.sql": sql})
+        self.fleet.start({"all.sql": STREAMS + ALERTS})
         self.load.url = self.fleet.http_sources["edge"]
 
     def close(self) -> dict[str, int]:
@@ -88,7 +91,8 @@ class LoadedFleet:
             values = [record.value for record in reader.snapshot() if record.value is not None]
         latest = {record.partition: record for record in map(Frontier.from_bytes, values)}
         states = [state for record in latest.values() for state in record.topics.values()]
-        return bool(states) and all(s.frontier is not None and s.frontier > second * SECOND for s in states)
+        least = self.load.start + second * SECOND
+        return bool(states) and all(s.frontier is not None and s.frontier > least for s in states)
 
     def finish(self) -> None:
         """Post the closing readings, and wait until the joiner's frontiers have passed all others."""
@@ -127,12 +131,12 @@ class LoadedFleet:
 
 @contextmanager
 def loaded_fleet(
-    directory: Path, seed: int, environment: Mapping[str, str] | None = None, sql: str = STREAMS + ALERTS
+    directory: Path, seed: int, start: int = 0, environment: Mapping[str, str] | None = None
 ) -> Iterator[LoadedFleet]:
     """A running fleet, stopped at the end of the block. Without a failure every service must end with 0."""
-    made = LoadedFleet(directory, seed, environment)
+    made = LoadedFleet(directory, seed, start, environment)
     try:
-        made.start(sql)
+        made.start()
         yield made
     except BaseException:
         made.close()

@@ -15,6 +15,7 @@ from tamis.messaging.topic_wait import wait_for_topics
 from tamis.settings import KafkaSettings, ServiceSettings, TableSettings
 from tamis.settings.known_variables import warn_of_unknown_variables
 from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
+from tamis_joiner.checkpoint.empty_checkpoint import has_frontiers, warn_if_emptied
 from tamis_joiner.checkpoint.files import Checkpoint
 from tamis_joiner.checkpoint.location import LocalFiles, Location
 from tamis_joiner.checkpoint.partition_count import check_partition_count
@@ -102,6 +103,7 @@ class Joiner:
         path = self._checkpoint.path
         files = HadoopFiles(spark, self._checkpoint) if path is None else LocalFiles(path)
         check_partition_count(files, partitions)
+        warn_if_emptied(files, lambda: has_frontiers(self._kafka))
         cluster = Cluster.of(self._kafka.client_config())
         known, ids = KnownTopics(files), TopicIds(self._kafka)
         runner = QueryRunner(

@@ -71,6 +71,13 @@ class EmbeddedKafka:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def pid(self) -> int:
+        """The process id of the running broker."""
+        if self._process is None:
+            raise TamisError("the broker doesn't run", where=str(self.directory))
+        return self._process.pid
+
+    @property
     def name(self) -> str:
         """The name in messages."""
         return "kafka"

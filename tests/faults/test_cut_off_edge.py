@@ -1,0 +1,105 @@
+"""Fault 3: an edge is cut off from Kafka for ten minutes of data and more, and is killed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.edge.slow_link import SlowLink
+from tests.integration.edge.test_full_disk import answers
+from tests.integration.edges import Bench, Message, everything, wait_for
+from tests.unit.edge.plans import TOPIC
+
+from tamis.local.broker import EmbeddedKafka
+from tamis.local.broker_settings import Listener
+from tamis.local.ports import free_ports
+
+STATIONS, SECONDS = 50, 600
+LIMIT = 12 * 2**20  # bytes of the spool: more than ten minutes of readings, less than half an hour
+SECOND = 1_000_000
+T0 = 1_700_000_000 * SECOND
+CONFIG = f"sources:\n  - {{kind: http, name: http}}\nlimits: {{spool: {LIMIT}}}\n"
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
+
+
+@pytest.fixture
+def ports() -> tuple[int, int]:
+    """The broker's port behind the link, and the port in front of it."""
+    behind, front = free_ports(2)
+    return behind, front
+
+
+@pytest.fixture
+def far(tmp_path: Path, ports: tuple[int, int]) -> Iterator[Bench]:
+    behind, front = ports
+    listener = Listener("FAR", behind, advertised=front)
+    with EmbeddedKafka(tmp_path / "kafka", listeners=[listener]) as broker:
+        made = Bench(broker, tmp_path)
+        yield made
+        made.close()
+
+
+def test_an_edge_is_cut_off(far: Bench, ports: tuple[int, int]) -> None:
+    behind, front = ports
+    accepted = 0  # event seconds, each with a reading of each station
+
+    def post() -> bool:
+        nonlocal accepted
+        rows = [
+            {"station": f"k{station}", "ts": T0 + accepted * SECOND + station, "temp": 20.0, "site": "x" * 60}
+            for station in range(STATIONS)
+        ]
+        status = edge.post("air", rows).status_code
+        assert status in (202, 503)
+        accepted += status == 202
+        return status == 202
+
+    far.publish(everything("air:far/http"))
+    reader = far.reader(TOPIC)
+    with SlowLink(front, behind, 1e9):
+        edge = far.edge("far", CONFIG)
+        edge.process.environment["TAMIS_KAFKA_BOOTSTRAP"] = f"127.0.0.1:{front}"
+        edge.start()
+        assert post()
+        wait_for("the first tuples", lambda: len(_first(reader.of("tuple"))) == STATIONS)
+    # No byte passes the link any more.
+    before = accepted
+    while accepted < before + SECONDS:
+        assert post(), "ten minutes of readings fit into the spool"
+        if accepted == before + SECONDS // 2:
+            edge.kill()
+            edge.process.start()
+            wait_for("it listens", lambda: answers(edge.http))
+    wait_for("a spool", lambda: edge.metric("tamis_edge_spool_records") > SECONDS * STATIONS // 2)
+    while post():
+        assert accepted < 100 * SECONDS, "the limit of the spool holds"
+    stored = edge.metric("tamis_edge_spool_bytes")
+    files = sum(file.stat().st_size for file in (far.directory / "far").rglob("*.db*"))
+    assert LIMIT <= stored < 1.2 * LIMIT
+    assert files < 3 * LIMIT
+    full = accepted
+    with SlowLink(front, behind, 1e9):
+        wait_for("an empty spool", lambda: edge.metric("tamis_edge_spool_records") == 0)
+        wait_for("readings are accepted again", post)
+        wait_for("all tuples", lambda: len(_first(reader.of("tuple"))) >= accepted * STATIONS)
+        edge.stop()
+    found = _first(reader.of("tuple"))
+    assert found.keys() == {
+        (f"k{k}", T0 + at * SECOND + k) for at in range(accepted) for k in range(STATIONS)
+    }
+    for partition in {message.partition for message in found.values()}:
+        times = [m.tuple["ts"] for m in found.values() if m.partition == partition]
+        assert times == sorted(times), "the spool drains in order"
+    print(
+        f"\nedge cut off: {full * STATIONS:,} readings accepted, spool {stored:,.0f} of {LIMIT:,} bytes,"
+        f" files {files:,} bytes; missed 0, {len(reader.of('tuple')) - len(found)} records repeated"
+    )
+
+
+def _first(messages: list[Message]) -> dict[tuple[str, int], Message]:
+    """The first record of each tuple, by station and time, in the order of the topic."""
+    found: dict[tuple[str, int], Message] = {}
+    for message in messages:
+        found.setdefault((message.tuple["station"], message.tuple["ts"]), message)
+    return found
