@@ -10,6 +10,7 @@ JARS := .venv/.jars
 KERNELS := .venv/.kernels
 EDGE_KERNELS := .venv/.edge-kernels
 QUICK := .venv/.quick-tests
+FAULT_TOOLS := .venv/.faults
 KERNEL_SOURCES := $(shell grep -rlE "import .*\b(njit|numba)\b" shared/tamis --include=*.py)
 # All files that quick tests may read.
 SOURCES := $(shell find $(CODE) demo docs *.md *.toml *.lock Makefile -type f -not -path '*/__pycache__/*' -not -path 'benchmarks/results/*')
@@ -100,8 +101,14 @@ recovery: setup ## take data and rights away from running fleets, and give them 
 	$(call with_brokers,-n 2 --dist loadfile tests/e2e -m recovery,tests/e2e -m recovery)
 
 # One test at a time: most have a whole fleet, and measure waits.
-faults: setup ## break processes, disks, clocks, inputs and networks under load (TAMIS_FAULTS_READINGS: 100000)
+faults: setup $(FAULT_TOOLS) ## break processes, disks, clocks, inputs and networks under load (TAMIS_FAULTS_READINGS: 100000)
 	$(BIN)/pytest -s --durations 0 tests/faults -m faults
+
+# Large tools of a few of these tests. They are not among the packages of the set-up, which are found first.
+$(FAULT_TOOLS): $(READY) tests/faults/requirements.lock
+	rm -rf $@
+	$(BIN)/pip install --quiet --require-hashes --target $@ -r tests/faults/requirements.lock
+	touch $@
 
 soak: setup ## run the whole fleet for TAMIS_SOAK_MINUTES (10) at TAMIS_SOAK_SPEED (20) times real time, and check that its memory and its files do not grow
 	$(BIN)/pytest -s tests/e2e -m soak
@@ -119,6 +126,7 @@ lock: ## resolve the dependencies of pyproject.toml again (needs uv)
 	  $(COMPILE) --extra $$service -c requirements.lock pyproject.toml $$([ $$service = edge ] && echo $(LEFT_OUT)) \
 	    -o services/$$service/requirements.lock || exit; \
 	done
+	$(COMPILE) -c requirements.lock tests/faults/requirements.in -o tests/faults/requirements.lock
 	$(PYTHON) -c '$(BUILD)' | $(COMPILE) --extra prover -c requirements.lock pyproject.toml - -o deploy/build.lock
 
 clean: ## remove the venv, the jars and all caches

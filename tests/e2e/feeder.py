@@ -144,13 +144,13 @@ class PatientFeeder(Feeder):
 
 
 @contextmanager
-def feeding(feeder: Feeder) -> Iterator[None]:
-    """Readings in the background, some fifteen event seconds a second."""
+def feeding(feeder: Feeder, pause: float = 0.06) -> Iterator[None]:
+    """Readings in the background, some fifteen event seconds a second, with `pause` seconds between two."""
     stopping = threading.Event()
 
     def feed() -> None:
         while not stopping.is_set():
-            feeder.until(feeder.second + 1, pause=0.06)
+            feeder.until(feeder.second + 1, pause)
 
     thread = threading.Thread(target=feed)
     thread.start()

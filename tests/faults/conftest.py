@@ -10,6 +10,11 @@ after identity. `docs/reliability.md` lists the faults.
 | `reference` | alarms and episodes by DuckDB, and the comparison |
 | `loaded_fleet` | a whole fleet under load, to be broken and then compared |
 | `size` | the number of readings: `TAMIS_FAULTS_READINGS`, by default 100,000 |
+| `judging`, `kafka_feeder` | the feeder of tests/e2e over Kafka, and its alarms beside those of DuckDB |
+| `faulty_receiver` | a web server for notifications that fails in several ways |
+| `fuzz`, `fuzz_targets` | Atheris on the readers of bytes that come from outside |
+| `schemathesis_hooks` | what Schemathesis sends to the registry |
+| `network`, `network_switch` | services in network namespaces, and what happens to packets between them |
 
 Tests with the marker `faults` are run by `make faults` only; the short tests beside them by `make test`, too.
 """

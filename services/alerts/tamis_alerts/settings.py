@@ -33,7 +33,8 @@ class _Part(BaseModel):
     timeout: Annotated[float, Field(gt=0, le=600)] = (
         5.0  # seconds of one attempt, from connecting to its answer
     )
-    attempts: Annotated[int, Field(ge=1)] = 10
+    # About 20 minutes, with waits of up to 30 s: a receiver that is away for ten of them loses nothing.
+    attempts: Annotated[int, Field(ge=1)] = 100
     give_up_after: Annotated[float, Field(gt=0)] = (
         3600.0  # no new attempt for an episode's event older than this
     )

@@ -62,6 +62,7 @@ class Listener:
 
     `advertised` is the port that the broker tells clients to connect to, where it isn't `port`: the port of
     a proxy in front of the broker. `settings` are Kafka's settings of this listener, without their prefix.
+    `host` is its address, on loopback as all others.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Listener:
     protocol: str = "PLAINTEXT"
     advertised: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    host: str = HOST
 
 
 def write_settings(
@@ -94,8 +96,8 @@ def write_settings(
         settings |= {"listener.security.protocol.map": "BROKER:SSL,CONTROLLER:SSL", **security}
     for listener in listeners:
         name, advertised = listener.name, listener.advertised or listener.port
-        settings["listeners"] += f",{name}://{HOST}:{listener.port}"
-        settings["advertised.listeners"] += f",{name}://{HOST}:{advertised}"
+        settings["listeners"] += f",{name}://{listener.host}:{listener.port}"
+        settings["advertised.listeners"] += f",{name}://{listener.host}:{advertised}"
         settings["listener.security.protocol.map"] += f",{name}:{listener.protocol}"
         prefix = f"listener.name.{name.lower()}."
         settings.update({prefix + key: value for key, value in listener.settings.items()})

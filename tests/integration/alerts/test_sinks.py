@@ -25,6 +25,7 @@ from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics
 from tamis_alerts.settings import AlertsConfig
 from tamis_alerts.sinks.all_sinks import Sinks
+from tamis_alerts.sinks.sink_queue import MAX_BYTES
 
 PARTITIONS = 2
 
@@ -52,11 +53,11 @@ class Bench:
         self.running.append(made)
         return made
 
-    def tell(self, key: str, event: str, number: int = 0) -> None:
-        """Write an event of an episode."""
+    def tell(self, key: str, event: str, number: int = 0, **row: str) -> None:
+        """Write an event of an episode with a row."""
         episode = {
             "alert": "hot", "key": [key], "episode": f"{key}-{number}", "event": event, "start": 0, "end": 1,
-            "alarms": 1, "row": {}, "severity": None, "labels": {},
+            "alarms": 1, "row": row, "severity": None, "labels": {},
         }  # fmt: skip
         self.producer.produce(EPISODES, orjson.dumps(episode), orjson.dumps(["hot", key]))
         self.producer.flush(10)
@@ -170,6 +171,20 @@ def test_what_is_given_up_is_a_dead_letter_that_can_be_sent_again(bench: Bench) 
     assert bench.told() == ["a-0:opened", "a-0:closed", "b-0:opened"]
     assert bench.redeliver() == (0, "pager: 0 sent again\n")
     assert bench.redeliver("other")[0] == 2
+
+
+def test_large_events_that_wait_are_in_kafka_and_not_in_memory(bench: Bench) -> None:
+    bench.receiver.open.clear()
+    queue = bench.sinks()._queues[-1]
+    keys = [f"k{number}" for number in range(40)]
+    for key in keys:
+        bench.tell(key, "opened", note="x" * 500_000)
+    until(lambda: bench.waiting() == len(keys) and queue._bytes >= MAX_BYTES)
+    # What the client has fetched of a partition, 4 MB, may come at once.
+    assert queue._bytes < MAX_BYTES + PARTITIONS * 4 * 2**20 < len(keys) * 500_000
+    bench.receiver.open.set()
+    until(lambda: len(set(bench.told())) == len(keys), 60)
+    until(lambda: bench.waiting() == 0 and queue._bytes == 0)
 
 
 def test_a_stop_ends_all_sinks_in_time_and_leaves_no_thread(bench: Bench) -> None:

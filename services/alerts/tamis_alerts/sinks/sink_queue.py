@@ -40,8 +40,10 @@ from tamis_alerts.sinks.notification import event_id, read_episode
 # At a start this many records before the offset are read again, to recognise events that come twice. A crash
 # repeats at most the events of one write of the service, which are fewer.
 LOOK_BACK = 5_000
-# Records in memory; more of them wait in Kafka.
+# Records in memory, and their bytes; more of them wait in Kafka. Kafka takes records of several MB, and in
+# memory an event needs two to three times its bytes.
 MAX_RECORDS = 1_000
+MAX_BYTES = 8 * 2**20
 # Pause between two polls of Kafka, unless something is delivered meanwhile.
 POLL_SECONDS = 0.05
 # Notifications that are being sent when the service stops get this long.
@@ -84,6 +86,7 @@ class SinkQueue:
         self._offsets = GroupOffsets(name, self._consumer, self._connection, self._stopping)
         self._trackers: dict[int, OffsetTracker] = {}  # by partition
         self._tasks: dict[asyncio.Task[None], int] = {}  # with their partitions
+        self._bytes = 0  # of the records of these tasks
         self._last: dict[bytes, asyncio.Task[None]] = {}  # the last notification of each key
         self._uncommitted: list[asyncio.Future[None]] = []  # done when the next commit is done
         self._paused = False
@@ -159,7 +162,7 @@ class SinkQueue:
 
     def _take(self, group: asyncio.TaskGroup) -> None:
         """Take records from Kafka, as many as there is room for, and begin to deliver them."""
-        room = MAX_RECORDS - len(self._tasks)
+        room = MAX_RECORDS - len(self._tasks) if self._bytes < MAX_BYTES else 0
         # Without room the partitions are paused, and Kafka is polled all the same: rebalances come by
         # polling, and the group removes a member that doesn't poll.
         if self._paused != (room <= 0):
@@ -201,10 +204,12 @@ class SinkQueue:
         task = group.create_task(self._deliver(tracker, letter, episode, written, self._last.get(key)))
         self._tasks[task] = partition
         self._last[key] = task
-        task.add_done_callback(lambda task: self._ended(key, task))
+        self._bytes += len(value)
+        task.add_done_callback(lambda task: self._ended(key, len(value), task))
 
-    def _ended(self, key: bytes, task: asyncio.Task[None]) -> None:
+    def _ended(self, key: bytes, size: int, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
+        self._bytes -= size
         if self._last.get(key) is task:
             del self._last[key]
         self._wake.set()
