@@ -28,6 +28,7 @@ from tamis.predicates.matching import implies
 from tamis.predicates.parse import parse
 from tamis.predicates.selectivity import Uniform, selectivity
 from tamis.query.window_functions import Frame
+from tamis.recordings.flat_json.columns import FlatDecoder
 from tamis.sharing.selectivity import MOST_EXACT, BoxUnion, volume
 from tamis.sharing.topic_choice import Candidate, CandidateTopics
 from tamis.similarity import Fingerprint, KeyedPatterns, Pattern
@@ -80,6 +81,7 @@ def warm() -> None:
     slots = history.add(rows, rows, Vector(np.zeros(2)))
     history.readings(slots, history.counts(slots, frame), frame)
     history.forget(rows, 0)
+    FlatDecoder({"a": Type.DOUBLE}, "us").decode([b'{"a":1.5}'])
 
 
 def _count() -> None:

@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
+import orjson
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.sql_text import to_sql
@@ -15,13 +16,15 @@ from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.plan.model import StreamPlan
-from tamis.recordings.json_values import Offence, convert
+from tamis.recordings.json_values import Offence
 from tamis.recordings.time_units import TimeUnit
 from tamis_edge.core.max_ahead import limit, too_far
 from tamis_edge.core.messages.keys import Int64s
 from tamis_edge.decode.by_schema.logical_types import WantedColumn
 from tamis_edge.decode.by_schema.rows import SchemaRows, Schemas
+from tamis_edge.decode.converted import Converted, at_rows, convert_all
 from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.decode.flat_rows import FlatRows
 from tamis_edge.decode.json_rows import parse
 
 # Payloads parsed at a time: few enough that their objects stay in the processor's cache.
@@ -61,6 +64,7 @@ class Decoder:
         # All columns in one go where all are fields of the reading itself; a getter of one gives no tuple.
         flat = len(self._paths) > 1 and all(len(path) == 1 for path in self._paths.values())
         self._flat = itemgetter(*(path[0] for path in self._paths.values())) if flat else None
+        self._flat_rows = FlatRows.of(stream, self._paths, self.unit)
         self._schema_rows: SchemaRows | None = None
 
     def path(self, column: str) -> tuple[str, ...]:
@@ -69,6 +73,28 @@ class Decoder:
 
     def payloads(self, payloads: Sequence[bytes], now: int) -> Decoded:
         """Decode JSON objects, one in each payload. `now`: wall clock, microseconds."""
+        n = len(payloads)
+        flat = None if self._flat_rows is None else self._flat_rows.decode(payloads)
+        if flat is None:
+            converted, offences = self._parse(payloads)
+            return self._check(converted, n, offences, now)
+
+        def value(column: str, row: int) -> Any:
+            return orjson.loads(payloads[row]).get(self._paths[column][0])
+
+        vectors, left = flat
+        if not len(left):
+            return self._check(Converted(vectors, {}, value), n, [], now)
+        others, offences = self._parse([payloads[row] for row in left.tolist()])
+
+        def any_value(column: str, row: int) -> Any:
+            at = int(np.searchsorted(left, row))
+            return others.value(column, at) if at < len(left) and left[at] == row else value(column, row)
+
+        return self._check(others.over(vectors, left, any_value), n, at_rows(offences, left), now)
+
+    def _parse(self, payloads: Sequence[bytes]) -> tuple[Converted, list[Offence]]:
+        """The columns of JSON objects, by way of objects of Python."""
         raw: dict[str, list[Any]] = {name: [] for name in self._paths}
         offences: list[Offence] = []
         for start in range(0, len(payloads), SLICE):
@@ -76,7 +102,7 @@ class Decoder:
             offences += [Offence(start + fault.row, fault.reason, fault.error) for fault in faults]
             for name, values in zip(self._paths, self._extract(rows), strict=True):
                 raw[name] += values
-        return self._check(raw, len(payloads), offences, now, self.unit)
+        return convert_all(self.stream.columns, raw, self.unit), offences
 
     def with_schemas(self, payloads: Sequence[bytes], schemas: Schemas, now: int) -> Decoded:
         """Values of Avro or Protobuf in the wire format of a schema registry. `schemas` has the schemas that
@@ -90,7 +116,8 @@ class Decoder:
             self._schema_rows = SchemaRows(wanted, MAX_READING)
         raw, offences = self._schema_rows.read(payloads, schemas)
         # Times come as microseconds from there, whatever they were.
-        return self._check(raw, len(payloads), offences, now, "us")
+        converted = convert_all(self.stream.columns, raw, "us")
+        return self._check(converted, len(payloads), offences, now)
 
     def _extract(self, rows: Sequence[dict[str, Any]]) -> Iterable[Sequence[Any]]:
         """The values of each column, None if a row lacks it."""
@@ -111,13 +138,11 @@ class Decoder:
             if size > MAX_READING:
                 error = f"texts of {size} characters; the limit is {MAX_READING}"
                 offences.append(Offence(row, Reason.TOO_LARGE, error))
-        return self._check(named, rows, offences, now, self.unit)
+        return self._check(convert_all(self.stream.columns, named, self.unit), rows, offences, now)
 
-    def _check(
-        self, raw: Mapping[str, Sequence[Any]], n: int, offences: list[Offence], now: int, unit: TimeUnit
-    ) -> Decoded:
-        """Check raw columns; `unit` is that of TIMESTAMPs that are numbers."""
-        stream = self.stream
+    def _check(self, converted: Converted, n: int, offences: list[Offence], now: int) -> Decoded:
+        """Check NOT NULL, CHECKs and times of `n` rows."""
+        stream, columns = self.stream, converted.vectors
         bad = np.zeros(n, np.bool_)
         bad[[offence.row for offence in offences]] = True
 
@@ -127,11 +152,9 @@ class Decoder:
                     bad[row] = True
                     offences.append(Offence(row, reason, error(row)))
 
-        columns: dict[str, Vector] = {}
         for column in stream.columns:
-            values = raw[column.name]
-            vector, misfits = convert(column.name, values, column.type, unit)
-            for misfit in misfits:
+            vector = columns[column.name]
+            for misfit in converted.misfits.get(column.name, ()):
                 if not bad[misfit.row]:
                     bad[misfit.row] = True
                     offences.append(misfit)
@@ -144,19 +167,18 @@ class Decoder:
                         f"{name}: no value in field {path!r}, which must not be NULL"
                     ),
                 )
-            columns[column.name] = vector
         for column in stream.columns:
             if column.check is not None:
                 fits = evaluate(column.check, {("", name): v for name, v in columns.items()}, n)
                 outside = ~fits.data.astype(np.bool_)
                 if fits.null is not None:
                     outside &= ~fits.null  # a CHECK admits NULL
-                values = raw[column.name]
                 accuse(
                     np.flatnonzero(outside & ~bad),
                     Reason.OUT_OF_DOMAIN,
-                    lambda row, name=column.name, values=values, check=column.check: (
-                        f"{name}: {values[row]!r:.80} is outside of the column's domain, {to_sql(check):.200}"
+                    lambda row, name=column.name, check=column.check: (
+                        f"{name}: {converted.value(name, row)!r:.80} is outside of the column's domain, "
+                        f"{to_sql(check):.200}"
                     ),
                 )
         times = np.zeros(n, np.int64) if stream.time is None else columns[stream.time].data

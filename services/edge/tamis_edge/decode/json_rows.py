@@ -60,7 +60,8 @@ def _parse_together(payloads: Sequence[bytes]) -> list[Any] | None:
         return None
     rows: list[Any] = found[::2]
     fences = found[1::2]
-    if len(rows) != len(payloads) or fences.count(_FENCE) != len(payloads) - 1:
+    # The last payload may be two values with a comma between: then there is one more than the fences.
+    if len(found) != 2 * len(payloads) - 1 or fences.count(_FENCE) != len(fences):
         return None
     return rows
 

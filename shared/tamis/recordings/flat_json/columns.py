@@ -1,0 +1,147 @@
+"""Decoder of payloads that are flat JSON objects, to one vector for each wanted field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.expressions.nodes import Type
+from tamis.expressions.vectors import Mask, Vector
+from tamis.messaging.records import END_OF_TIME
+from tamis.recordings.flat_json.scan import BOOLEAN, DOUBLE, INTEGER, TEXT, TIME, name_slot, scan
+from tamis.recordings.flat_json.text_table import TextTable
+from tamis.recordings.flat_json.tokens import string
+from tamis.recordings.time_units import PER_SECOND, TimeUnit
+
+# Payloads that are scanned at a time, and the most bytes of one. They are copied to one buffer.
+SLICE = 1_000
+MOST_BYTES = 4_096
+
+_KINDS = {
+    Type.DOUBLE: DOUBLE,
+    Type.INT: INTEGER,
+    Type.BIGINT: INTEGER,
+    Type.BOOLEAN: BOOLEAN,
+    Type.VARCHAR: TEXT,
+    Type.TIMESTAMP: TIME,
+}
+_EMPTY = -1
+
+
+class FlatDecoder:
+    """Decodes batches of payloads. What it understands has the values of `orjson` and `json_values`."""
+
+    def __init__(self, fields: Mapping[str, Type], unit: TimeUnit) -> None:
+        """`fields`: the wanted fields of a payload, with the types of their columns. `unit`: of TIMESTAMPs
+        that come as numbers.
+        """
+        encoded = [name.encode() for name in fields]
+        self._types = list(fields.values())
+        self._names = _bytes(b"".join(encoded))
+        self._name_ends = np.cumsum([0, *map(len, encoded)])
+        self._slots = _slots(encoded)
+        self._kinds = np.array([_KINDS[type_] for type_ in self._types], np.int64)
+        second, ticks = PER_SECOND[unit], PER_SECOND["us"]
+        self._time_scale = np.array([max(ticks // second, 1), max(second // ticks, 1), END_OF_TIME], np.int64)
+        self._table = TextTable()
+
+    def decode(self, payloads: Sequence[bytes]) -> tuple[list[Vector], Mask]:
+        """A vector for each field, and which payloads were understood; the values of the others are
+        undefined. A field that a payload lacks is NULL.
+        """
+        n, columns = len(payloads), len(self._types)
+        cells, doubles = np.empty((columns, n), np.int64), np.empty((columns, n))
+        null, understood = np.ones((columns, n), np.bool_), np.zeros(n, np.bool_)
+        texts = [np.empty(n, np.object_) if type_ is Type.VARCHAR else None for type_ in self._types]
+        for start in range(0, n, SLICE):
+            some = payloads[start : start + SLICE]
+            sizes = np.fromiter(map(len, some), np.int64, len(some))
+            if sizes.max() > MOST_BYTES:
+                continue
+            understood[start : start + SLICE] = self._scan(
+                bytearray().join(some), np.cumsum(sizes), cells, doubles, null, start
+            )
+            for column, into in enumerate(texts):
+                if into is not None:
+                    numbers = np.maximum(cells[column, start : start + SLICE], 0)
+                    into[start : start + SLICE] = self._table.strings(numbers)
+            if self._table.full[0]:
+                self._table.renew()
+        vectors = [
+            _vector(type_, doubles[column] if type_ is Type.DOUBLE else cells[column], into, null[column])
+            for column, (type_, into) in enumerate(zip(self._types, texts, strict=True))
+        ]
+        return vectors, understood
+
+    def _scan(
+        self,
+        buffer: bytearray,
+        ends: NDArray[np.int64],
+        cells: NDArray[np.int64],
+        doubles: NDArray[np.float64],
+        null: Mask,
+        start: int,
+    ) -> Mask:
+        table = self._table
+        found: Mask = scan(
+            np.frombuffer(buffer, np.uint8),
+            ends,
+            _is_utf8(buffer),
+            self._names,
+            self._name_ends,
+            self._slots,
+            self._kinds,
+            self._time_scale,
+            cells,
+            doubles,
+            null,
+            start,
+            table.slots,
+            table.ends,
+            table.texts,
+            table.full,
+        )
+        return found
+
+
+def _vector(type_: Type, data: NDArray[np.generic], texts: NDArray[np.object_] | None, null: Mask) -> Vector:
+    if texts is not None:
+        data = texts
+    elif type_ is Type.BOOLEAN:
+        data = data.astype(np.bool_)
+    return Vector(data, null if null.any() else None)
+
+
+def _is_utf8(buffer: bytearray) -> bool:
+    """True if all payloads together are UTF-8. No character of an understood payload continues in the next
+    one, since its first and its last byte are ASCII.
+    """
+    if buffer.isascii():
+        return False  # nothing else than ASCII need be accepted
+    try:
+        buffer.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _bytes(text: bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(bytearray(text), np.uint8)
+
+
+def _slots(names: Sequence[bytes]) -> NDArray[np.int64]:
+    """A hash table of the names, at most a quarter full, by the kernels' own hash."""
+    slots = np.full(1 << (4 * len(names)).bit_length(), _EMPTY, np.int64)
+    for number, name in enumerate(names):
+        # A name that can't be written without escapes is never found.
+        quoted = _bytes(name + b'"')
+        stop, value = string(quoted, 0, len(quoted), True)
+        if stop != len(name):
+            continue
+        slot = int(name_slot(np.uint64(value), len(slots)))
+        while slots[slot] != _EMPTY:
+            slot = (slot + 1) & (len(slots) - 1)
+        slots[slot] = number
+    return slots

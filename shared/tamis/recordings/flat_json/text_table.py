@@ -1,0 +1,96 @@
+"""Texts by number: the texts that a stream's readings have had, so that each is made once.
+
+The table forgets all texts when it is full, and begins again, twice as large. So texts that never come again,
+such as ids of messages, take a bounded amount of memory.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.kernels import njit
+
+FEW, MANY = 1 << 10, 1 << 15
+# Bytes of the texts for each that the table can have.
+_LENGTH = 32
+# Texts that are looked at for one: senders can choose texts whose hashes are equal.
+_PROBES = 16
+
+
+@njit(cache=True)
+def equal(buffer, start, size, others, other):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """True if `size` bytes are the same in both arrays."""
+    place = 0
+    while place < size and buffer[start + place] == others[other + place]:
+        place += 1
+    return place == size
+
+
+@njit(cache=True)
+def text_slot(value):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """The slot for a text with this hash in a table of any size, before it is cut to the table's size."""
+    return value ^ (value >> np.uint64(32))
+
+
+@njit(cache=True)
+def number_of(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    buffer, start, stop, value, slots, ends, texts, full
+):
+    """The number of a text, which is added if it is new; -1 if the table has no place for it.
+
+    `value`: its hash. `slots`: of the hash table, 0 if empty. `ends`: `ends[0]` is the greatest number, and
+    the bytes of text n are those of `texts` from `ends[n]` to `ends[n + 1]`. `full[0]` is set where a text
+    didn't fit.
+    """
+    mask = np.uint64(len(slots) - 1)
+    size = stop - start
+    for probe in range(_PROBES):
+        slot = np.int64(text_slot(value) + np.uint64(probe) & mask)
+        known = slots[slot]
+        if known == 0:
+            count = ends[0]
+            if count + 2 >= len(ends) or ends[count + 1] + size > len(texts):
+                full[0] = True
+                return -1
+            known = count + 1
+            for place in range(size):
+                texts[ends[known] + place] = buffer[start + place]
+            ends[known + 1] = ends[known] + size
+            ends[0] = slots[slot] = known
+            return known
+        if ends[known + 1] - ends[known] == size and equal(buffer, start, size, texts, ends[known]):
+            return known
+    return -1
+
+
+class TextTable:
+    """Texts by number; the number 0 stands for NULL."""
+
+    def __init__(self) -> None:
+        self._size = FEW // 2
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget all texts; the table can have twice as many as before, up to a limit."""
+        self._size = min(2 * self._size, MANY)
+        self.slots = np.zeros(2 * self._size, np.int64)
+        self.ends = np.zeros(self._size + 2, np.int64)
+        self.texts = np.empty(_LENGTH * self._size, np.uint8)
+        self.full = np.zeros(1, np.bool_)
+        self._known = np.array([None], np.object_)
+
+    def strings(self, numbers: NDArray[np.int64]) -> NDArray[np.object_]:
+        """The texts with these numbers, None for 0."""
+        count = int(self.ends[0]) + 1
+        if len(self._known) < count:
+            ends = self.ends[len(self._known) : count + 1].tolist()
+            new = [self.texts[start:end].tobytes().decode() for start, end in pairwise(ends)]
+            known = np.empty(count, np.object_)
+            known[: len(self._known)] = self._known
+            known[len(self._known) :] = new
+            self._known = known
+        found: NDArray[np.object_] = self._known[numbers]
+        return found
