@@ -255,3 +255,51 @@ def test_text_of_cells() -> None:
     assert text.values(["true", "F", "x"], Type.BOOLEAN) == [True, False, "x"]
     assert text.values(["1700000000", "2023-11-14"], Type.TIMESTAMP) == [1_700_000_000, "2023-11-14"]
     assert text.values(["1", ""], Type.VARCHAR) == ["1", ""]
+
+
+def readings(draw: random.Random) -> list[bytes]:
+    """Readings that the compiled decoder understands among others that it doesn't."""
+    found = []
+    for _ in range(draw.randrange(1, 40)):
+        temp, site = draw.choice([1, -0.5, 1e-7, 71, None]), draw.choice(["x", "é", None])
+        reading = GOOD | {"temp": temp, "site": site}
+        poison, _, _ = draw.choice(POISON)
+        found.append(draw.choice([reading, reading, reading, {**reading, "extra": [1]}, poison]))
+    return [one if isinstance(one, bytes) else orjson.dumps(one) for one in found]
+
+
+def test_tuples_and_mistakes_are_the_same_with_and_without_the_compiled_decoder() -> None:
+    draw = random.Random(6)
+    flat, by_objects = decoder(), decoder()
+    by_objects._flat_rows = None
+    for _ in range(150):
+        payloads = readings(draw)
+        found, wanted = flat.payloads(payloads, NOW), by_objects.payloads(payloads, NOW)
+        assert found.offences == wanted.offences
+        assert found.rows.tolist() == wanted.rows.tolist()
+        assert found.times.tolist() == wanted.times.tolist()
+        for name, vector in wanted.columns.items():
+            assert found.columns[name].to_list() == vector.to_list()
+            assert found.columns[name].data.dtype == vector.data.dtype
+            assert (found.columns[name].null is None) == (vector.null is None)
+
+
+def test_the_compiled_decoder_pauses_where_it_understands_little() -> None:
+    by = decoder()
+    nested = [orjson.dumps({**GOOD, "extra": [1]})] * 3
+    assert by._flat_rows is not None
+    for _ in range(30):
+        assert by.payloads(nested, NOW).rows.tolist() == [0, 1, 2]
+    tried = [by._flat_rows.decode(nested) is not None for _ in range(42)]
+    assert sum(tried) == 2
+
+
+def test_two_values_with_a_comma_between_are_no_reading() -> None:
+    for flat in (True, False):
+        by = decoder()
+        by._flat_rows = by._flat_rows if flat else None
+        two = orjson.dumps(GOOD) + b"," + orjson.dumps(GOOD)
+        for payloads in ([two], [orjson.dumps(GOOD), two]):
+            decoded = by.payloads(payloads, NOW)
+            assert len(decoded.rows) == len(payloads) - 1
+            assert [one.reason for one in decoded.offences] == [Reason.UNDECODABLE]
