@@ -264,7 +264,8 @@ def readings(draw: random.Random) -> list[bytes]:
         temp, site = draw.choice([1, -0.5, 1e-7, 71, None]), draw.choice(["x", "é", None])
         reading = GOOD | {"temp": temp, "site": site}
         poison, _, _ = draw.choice(POISON)
-        found.append(draw.choice([reading, reading, reading, {**reading, "extra": [1]}, poison]))
+        kinds: list[Any] = [reading, reading, reading, reading | {"extra": [1]}, poison]
+        found.append(draw.choice(kinds))
     return [one if isinstance(one, bytes) else orjson.dumps(one) for one in found]
 
 
