@@ -40,6 +40,8 @@ class JoinerSettings(BaseSettings):
     executors: int | None = Field(default=None, ge=1)
     executor_memory: Memory | None = None
     executor_cores: int | None = Field(default=None, ge=1)
-    # For executors whose files have other paths than the joiner's.
+    # Archive made by tamis_joiner.environment.pack, a path of this machine or a URI. Executors unpack it.
+    environment: str | None = None
+    # For executors that have Tamis installed, at other paths than the joiner's.
     executor_jars: str | None = None
     executor_python: str | None = None

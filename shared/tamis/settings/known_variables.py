@@ -21,7 +21,7 @@ _NAMES: Mapping[str, str] = {
     f"{PREFIX}REGISTRY_": "host port hosts provers proof_seconds tokens_file tls tls_certificate tls_key",
     f"{PREFIX}EDGE_": "http_host tokens_file tls tls_certificate tls_key",
     f"{PREFIX}JOINER_": "master checkpoint memory batch spark_conf driver_host driver_bind driver_port "
-    "block_manager_port executors executor_memory executor_cores executor_jars executor_python",
+    "block_manager_port executors executor_memory executor_cores environment executor_jars executor_python",
 }
 _SECRETS: Mapping[str, str] = {
     PREFIX: "token",

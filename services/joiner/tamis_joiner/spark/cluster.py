@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from tamis.errors import InputError
 from tamis.java.jars import jars
+from tamis_joiner.checkpoint.location import Location
+from tamis_joiner.environment import unpacked
 from tamis_joiner.settings import JoinerSettings
 
-# Variables that Tamis' code in the Python workers reads. With a local master the workers inherit them.
-_FORWARDED = ("TAMIS_FUNCTIONS", "NUMBA_CACHE_DIR", "PYTHONPATH")
+# Variables that Tamis' code in the Python workers reads. With a local master the workers inherit them. Paths
+# are only right for executors that have Tamis installed where the joiner has it.
+_FORWARDED = ("TAMIS_FUNCTIONS",)
+_FORWARDED_PATHS = ("NUMBA_CACHE_DIR", "PYTHONPATH")
 _LINE = re.compile(r"(?P<name>[^\s=:]+)(?:\s*[=:]\s*|\s+)(?P<value>.*)")
 
 
@@ -25,7 +28,7 @@ def cluster_properties(settings: JoinerSettings, environment: Mapping[str, str])
     """The properties that follow from `settings` and this process' environment; none for a local master."""
     if is_local(settings.master):
         return {}
-    asked = {
+    asked: dict[str, object] = {
         "spark.driver.host": settings.driver_host,
         "spark.driver.bindAddress": settings.driver_bind or settings.driver_host,
         "spark.driver.port": settings.driver_port,
@@ -33,13 +36,15 @@ def cluster_properties(settings: JoinerSettings, environment: Mapping[str, str])
         "spark.executor.instances": settings.executors,
         "spark.executor.memory": settings.executor_memory,
         "spark.executor.cores": settings.executor_cores,
-        "spark.executor.extraClassPath": _executor_class_path(settings),
     }
+    asked |= _files(settings)
     if settings.executors and settings.master.startswith("spark:"):
         # A standalone master doesn't limit the number of executors, only that of their cores.
         asked["spark.cores.max"] = settings.executors * (settings.executor_cores or 1)
         asked["spark.executor.cores"] = settings.executor_cores or 1
-    asked |= {f"spark.executorEnv.{name}": environment.get(name) for name in _FORWARDED}
+    elsewhere = settings.environment or settings.executor_python
+    names = _FORWARDED if elsewhere else _FORWARDED + _FORWARDED_PATHS
+    asked |= {f"spark.executorEnv.{name}": environment.get(name) for name in names}
     return {name: str(value) for name, value in asked.items() if value is not None}
 
 
@@ -74,8 +79,17 @@ def read_properties(path: Path | None, fixed: Mapping[str, str]) -> dict[str, st
     return found
 
 
-def _executor_class_path(settings: JoinerSettings) -> str:
-    """The jars of Spark's connector on the executors' machines: by default at the paths of this machine."""
+def _files(settings: JoinerSettings) -> dict[str, str]:
+    """Files that executors fetch from the driver: the jars of Spark's connector, unless the machines have
+    them, and the packed environment.
+    """
+    found = {}
     if settings.executor_jars:
-        return f"{settings.executor_jars.rstrip('/')}/*"
-    return os.pathsep.join(str(jar) for jar in jars("spark"))
+        found["spark.executor.extraClassPath"] = f"{settings.executor_jars.rstrip('/')}/*"
+    else:
+        found["spark.jars"] = ",".join(str(jar) for jar in jars("spark"))
+    if settings.environment:
+        archive = Location.parse(settings.environment)
+        uri = archive.uri if archive.path is None else archive.path.as_uri()
+        found["spark.archives"] = f"{uri}#{unpacked.FOLDER}"
+    return found

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
@@ -16,6 +18,7 @@ from pyspark.sql import SparkSession
 from tamis.errors import TamisError, UnavailableError
 from tamis.java.jars import jars
 from tamis.telemetry import get_logger
+from tamis_joiner.environment import unpacked
 from tamis_joiner.settings import JoinerSettings
 from tamis_joiner.spark.cluster import cluster_properties, is_local, read_properties
 from tamis_joiner.spark.java_logs import CONFIGURATION, forwarded_logs
@@ -93,22 +96,23 @@ def session(
     stderr: int | None = None,
     *,
     local_files: bool = True,
+    directory: Path | None = None,
 ) -> SparkSession:
     """Start Spark in this process. `java_options` are the options of all JVMs. `stderr` is a file descriptor
     for the JVM's standard error, to which it then writes its log as JSON; `local_files` says that the
-    checkpoint is a path.
+    checkpoint is a path. `directory` is the JVM's working directory if `stderr` is given.
     """
     # With a local master all runs on this machine; the executors of a cluster must reach the driver.
     if is_local(settings.master):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    os.environ["PYSPARK_PYTHON"] = settings.executor_python or sys.executable
+    os.environ["PYSPARK_PYTHON"] = _python(settings)
     os.environ["PYTHONSAFEPATH"] = "1"
     os.environ["SPARK_LAUNCHER_OPTS"] = _LAUNCHER_OPTIONS
     properties = _properties(settings, java_options, local_files=local_files, json_logs=stderr is not None)
     if stderr is not None:
         conf = SparkConf(loadDefaults=False).setAll(list(properties.items()))
         # PySpark has no other way to give the JVM another standard error than that of this process.
-        gateway = launch_gateway(conf, {"stderr": stderr})  # type: ignore[no-untyped-call]
+        gateway = launch_gateway(conf, {"stderr": stderr, "cwd": directory})  # type: ignore[no-untyped-call]
         SparkContext._ensure_initialized(gateway=gateway)
     builder = SparkSession.builder
     for name, value in properties.items():
@@ -116,6 +120,13 @@ def session(
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _python(settings: JoinerSettings) -> str:
+    """The Python of the workers; with a packed environment, relative to the working directory of the JVM."""
+    if settings.environment and not is_local(settings.master):
+        return unpacked.PYTHON
+    return settings.executor_python or sys.executable
 
 
 def _properties(
@@ -154,9 +165,9 @@ def running_spark(
     log.info("starting Spark", master=settings.master)
     defined = [f"-D{name}={value}" for name, value in (java_properties or {}).items()]
     options = " ".join([JAVA_OPTIONS, *defined])
-    with forwarded_logs() as stderr:
+    with forwarded_logs() as stderr, _working_directory(settings) as directory:
         try:
-            spark = session(settings, options, stderr, local_files=local_files)
+            spark = session(settings, options, stderr, local_files=local_files, directory=directory)
         except TamisError:
             raise
         except Exception as error:
@@ -177,3 +188,14 @@ def running_spark(
                 process.wait(JVM_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+@contextmanager
+def _working_directory(settings: JoinerSettings) -> Iterator[Path | None]:
+    """The working directory of the JVM: with a packed environment, one with a stand-in for it."""
+    if not settings.environment or is_local(settings.master):
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="tamis-joiner-") as name:
+        unpacked.stand_in(Path(name))
+        yield Path(name)
