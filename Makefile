@@ -15,7 +15,7 @@ KERNEL_SOURCES := $(shell grep -rlE "import .*\b(njit|numba)\b" shared/tamis --i
 # All files that quick tests may read.
 SOURCES := $(shell find $(CODE) demo docs *.md *.toml *.lock Makefile -type f -not -path '*/__pycache__/*' -not -path 'benchmarks/results/*')
 
-.PHONY: help setup check style types contracts test upgrade recovery faults test-containers demo bench soundness soak lock clean
+.PHONY: help setup check style types contracts test upgrade recovery faults cluster test-containers demo bench soundness soak lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -109,6 +109,9 @@ $(FAULT_TOOLS): $(READY) tests/faults/requirements.lock
 	rm -rf $@
 	$(BIN)/pip install --quiet --require-hashes --target $@ -r tests/faults/requirements.lock
 	touch $@
+
+cluster: setup ## the joiner on a Spark cluster and HDFS, whose processes are killed (needs Linux, fetches 56 MB for HDFS)
+	$(BIN)/pytest --durations 20 tests/cluster -m cluster
 
 soak: setup ## run the whole fleet for TAMIS_SOAK_MINUTES (10) at TAMIS_SOAK_SPEED (20) times real time, and check that its memory and its files do not grow
 	$(BIN)/pytest -s tests/e2e -m soak

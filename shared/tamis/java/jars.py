@@ -26,7 +26,6 @@ from tamis.errors import TamisError, UnavailableError
 from tamis.java.runtime import find_java
 
 Configuration = Literal["spark", "broker"]
-CONFIGURATIONS: tuple[Configuration, ...] = ("spark", "broker")
 
 _REPOSITORY = Path(__file__).resolve().parents[3]
 _MANIFEST = _REPOSITORY / "deploy" / "jars"
@@ -50,13 +49,16 @@ def jars(configuration: Configuration) -> list[Path]:
     return found
 
 
-def fetch(progress: Callable[[int, int], None] = lambda done, total: None) -> bool:
+def fetch(
+    progress: Callable[[int, int], None] = lambda done, total: None, manifest: Path = _MANIFEST
+) -> bool:
     """Fetch the jars if some are missing or wrong; returns whether that was necessary.
 
-    `progress` is called with the number of fetched jars and with the total. Raises UnavailableError if the
-    jars can't be fetched, and TamisError if they differ from SHA256SUMS.
+    `progress` is called with the number of fetched jars and with the total. `manifest` is the directory of
+    `ivy.xml` and `SHA256SUMS`, whose paths begin with the name of a configuration. Raises UnavailableError if
+    the jars can't be fetched, and TamisError if they differ from SHA256SUMS.
     """
-    sums = read_sums((_MANIFEST / "SHA256SUMS").read_text(encoding="utf-8"))
+    sums = read_sums((manifest / "SHA256SUMS").read_text(encoding="utf-8"))
     home = root()
     home.mkdir(parents=True, exist_ok=True)
     with _lock(home / ".lock"):
@@ -66,16 +68,16 @@ def fetch(progress: Callable[[int, int], None] = lambda done, total: None) -> bo
         cache = home / ".ivy"
         with tempfile.TemporaryDirectory(dir=home, prefix=".incoming-") as temporary:
             incoming = Path(temporary)
-            _run_ivy(cache, incoming, lambda done: progress(done, len(sums)))
+            _run_ivy(manifest / "ivy.xml", cache, incoming, lambda done: progress(done, len(sums)))
             wrong = differences(incoming, sums)
             if wrong:
                 shutil.rmtree(cache, ignore_errors=True)
                 raise TamisError(
                     "the fetched jars are not the expected ones: " + "; ".join(wrong),
-                    where=str(_MANIFEST / "SHA256SUMS"),
+                    where=str(manifest / "SHA256SUMS"),
                     hint="don't use them, unless you changed ivy.xml and know why they differ",
                 )
-            for configuration in CONFIGURATIONS:
+            for configuration in _configurations(sums):
                 _replace(incoming / configuration, home / configuration)
         shutil.rmtree(cache)
     return True
@@ -95,7 +97,7 @@ def differences(directory: Path, sums: Mapping[str, str]) -> list[str]:
     """A phrase for each jar in `directory` that is missing, wrong or not in `sums`."""
     found = {
         f"{configuration}/{jar.name}": jar
-        for configuration in CONFIGURATIONS
+        for configuration in _configurations(sums)
         for jar in (directory / configuration).glob("*.jar")
     }
     problems = [f"{name} is missing" for name in sorted(sums.keys() - found.keys())]
@@ -107,13 +109,17 @@ def differences(directory: Path, sums: Mapping[str, str]) -> list[str]:
     return problems
 
 
-def _run_ivy(cache: Path, destination: Path, progress: Callable[[int], None]) -> None:
+def _configurations(sums: Mapping[str, str]) -> list[str]:
+    return sorted({name.partition("/")[0] for name in sums})
+
+
+def _run_ivy(ivy_xml: Path, cache: Path, destination: Path, progress: Callable[[int], None]) -> None:
     command = [
         find_java(),
         "-jar",
         str(_ivy_jar()),
         "-ivy",
-        str(_MANIFEST / "ivy.xml"),
+        str(ivy_xml),
         "-cache",
         str(cache),
         "-retrieve",
@@ -138,7 +144,7 @@ def _run_ivy(cache: Path, destination: Path, progress: Callable[[int], None]) ->
     if ivy.returncode:
         raise UnavailableError(
             "Ivy could not fetch the jars; its output ends:\n  " + "\n  ".join(said[-15:]),
-            where=str(_MANIFEST / "ivy.xml"),
+            where=str(ivy_xml),
             hint="check that this machine reaches a Maven repository, and try again: finished jars are kept",
         )
 

@@ -1,4 +1,4 @@
-"""The joiner on a real Spark cluster: a master and two workers as processes, started from PySpark's jars.
+"""The joiner on a real Spark cluster: a master and two workers as processes.
 
 The executors know nothing of Tamis' settings but what the joiner forwards, and the checkpoint is on a file
 system that only Hadoop can read: viewfs, whose one directory is a directory of this machine.
@@ -9,94 +9,28 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-import psutil
-import pyspark
 import pytest
+from tests.integration.joiner.spark_cluster import SparkCluster, running
 from tests.integration.joiner.test_joiner import SECOND, Bench, create, plan, sum_alert, topic_of
 
 from tamis.expressions.nodes import Call, Column, Literal, Type
 from tamis.expressions.python_functions import opaque
-from tamis.java.runtime import find_java
 from tamis.local.broker import EmbeddedKafka
-from tamis.local.parent_death_signal import with_parent_death_signal
 from tamis.local.ports import free_ports
 from tamis.local.service_process import ServiceProcess
 from tamis.messaging import topics
 
-SPARK_HOME = Path(pyspark.__file__).parent
 STARTING = 120.0
-WORKERS = 2
-
-
-@dataclass
-class Cluster:
-    """Processes of a standalone Spark cluster."""
-
-    master: str
-    processes: list[subprocess.Popen[bytes]]
-
-    def executors(self) -> list[psutil.Process]:
-        """The executors that run now: children of the workers."""
-        return [
-            child
-            for worker in self.processes[1:]
-            if worker.poll() is None
-            for child in psutil.Process(worker.pid).children()
-            if "CoarseGrainedExecutorBackend" in " ".join(child.cmdline())
-        ]
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    ports = free_ports(2 + 2 * WORKERS)
-    made = Cluster(f"spark://127.0.0.1:{ports[0]}", [])
-    with running(tmp_path, made):
-        deploy = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"]
-        _start(made, tmp_path, [*deploy, "--port", str(ports[0]), "--webui-port", str(ports[1])])
-        for number in range(WORKERS):
-            port, page = ports[2 + 2 * number : 4 + 2 * number]
-            worker = ["org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--port", str(port)]
-            size = ["--cores", "1", "--memory", "600m", "--work-dir", str(tmp_path / f"worker-{number}")]
-            _start(made, tmp_path, [*worker, "--webui-port", str(page), *size, made.master])
+def cluster(tmp_path: Path) -> Iterator[SparkCluster]:
+    with running(SparkCluster(tmp_path / "cluster")) as made:
         yield made
-
-
-@contextmanager
-def running(folder: Path, made: Cluster) -> Iterator[None]:
-    """End all processes of the cluster at the end; their logs are in `folder`."""
-    try:
-        yield
-    finally:
-        for process in reversed(made.processes):
-            for child in (
-                psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
-            ):
-                child.kill()
-            process.kill()
-            process.wait()
-
-
-def _start(made: Cluster, folder: Path, arguments: list[str]) -> None:
-    # No variable of Tamis, so that what the executors know of it comes from the joiner.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TAMIS_")}
-    # spark-class, which looks for the version of Scala, is not used here.
-    environment |= {
-        "SPARK_HOME": str(SPARK_HOME),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_SCALA_VERSION": "2.13",
-    }
-    command = [find_java(), "-Xmx128m", "-cp", f"{SPARK_HOME}/jars/*", *arguments]
-    with (folder / f"spark-{len(made.processes)}.log").open("wb") as out:
-        made.processes.append(
-            subprocess.Popen(with_parent_death_signal(command), env=environment, stdout=out, stderr=out)
-        )
 
 
 def joiner_settings(folder: Path, master: str, bootstrap: str, telemetry: int) -> dict[str, str]:
@@ -123,13 +57,15 @@ def joiner_settings(folder: Path, master: str, bootstrap: str, telemetry: int) -
     }
 
 
-def test_on_a_cluster_an_executor_is_killed_and_no_alarm_is_missed(cluster: Cluster, tmp_path: Path) -> None:
+def test_on_a_cluster_an_executor_is_killed_and_no_alarm_is_missed(
+    cluster: SparkCluster, tmp_path: Path
+) -> None:
     (telemetry,) = free_ports(1)
     url = f"http://127.0.0.1:{telemetry}"
     with EmbeddedKafka(tmp_path / "kafka") as broker:
         streams = [topic_of("air"), topic_of("soil")]
         create(broker.bootstrap, topics.PLANS, topics.ALARMS, topics.FRONTIERS, topics.DEAD_LETTERS, *streams)
-        environment = joiner_settings(tmp_path, cluster.master, broker.bootstrap, telemetry)
+        environment = joiner_settings(tmp_path, cluster.url, broker.bootstrap, telemetry)
         joiner = ServiceProcess("joiner", ["joiner"], environment, tmp_path / "joiner.log", f"{url}/readyz")
         bench = Bench(broker.bootstrap, joiner, url, tmp_path / "checkpoint/query", random.Random(5))
         joiner.start()
@@ -150,7 +86,8 @@ def test_on_a_cluster_an_executor_is_killed_and_no_alarm_is_missed(cluster: Clus
             bench.until(lambda: bench.raised("worn") >= expected(bench), STARTING)
             assert bench.raised("worn") == expected(bench)
             assert joiner.exit_code() is None
-            _until_two(cluster)
+            # The killed executor is replaced.
+            cluster.until_executors(lambda running: len(running) == 2, 30)
         finally:
             bench.consumer.close()
             joiner.stop(timeout=15.0)
@@ -164,10 +101,3 @@ def expected(bench: Bench) -> set[object]:
         for s in bench.sent["soil"]
         if a[0] == s[0] and abs(a[1] - s[1]) <= 2 * SECOND and 2 * a[2] + s[2] > 18
     }
-
-
-def _until_two(cluster: Cluster) -> None:
-    deadline = time.monotonic() + 30
-    while len(cluster.executors()) < WORKERS:
-        assert time.monotonic() < deadline, "the killed executor was not replaced"
-        time.sleep(0.2)

@@ -16,7 +16,9 @@ JARS = "/opt/tamis/jars/spark"
 
 def properties(**settings: object) -> dict[str, str]:
     given = JoinerSettings.model_validate({"executor_jars": JARS, **settings})
-    return cluster_properties(given, {"TAMIS_FUNCTIONS": "plant", "HOME": "/home/tamis"})
+    return cluster_properties(
+        given, {"TAMIS_FUNCTIONS": "plant", "NUMBA_CACHE_DIR": "/var/cache/tamis", "HOME": "/home/tamis"}
+    )
 
 
 def test_a_local_master_gets_no_properties_of_a_cluster() -> None:
@@ -52,7 +54,39 @@ def test_a_standalone_master_limits_executors_by_their_cores() -> None:
 
 
 def test_executors_may_have_their_jars_elsewhere() -> None:
-    assert properties(master="spark://spark:7077")["spark.executor.extraClassPath"] == f"{JARS}/*"
+    found = properties(master="spark://spark:7077")
+    assert found["spark.executor.extraClassPath"] == f"{JARS}/*"
+    assert "spark.jars" not in found
+
+
+def test_without_a_directory_of_jars_executors_fetch_them_from_the_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TAMIS_JARS", str(tmp_path))
+    (tmp_path / "spark").mkdir()
+    for name in ("kafka-clients-1.jar", "connector-2.jar"):
+        (tmp_path / "spark" / name).touch()
+    found = properties(master="spark://spark:7077", executor_jars=None)
+    assert found["spark.jars"] == f"{tmp_path}/spark/connector-2.jar,{tmp_path}/spark/kafka-clients-1.jar"
+    assert "spark.executor.extraClassPath" not in found
+
+
+@pytest.mark.parametrize(
+    ("archive", "uri"),
+    [("/data/env.tar.gz", "file:///data/env.tar.gz"), ("hdfs://node/env.tar.gz", "hdfs://node/env.tar.gz")],
+)
+def test_a_packed_environment_is_unpacked_by_executors(archive: str, uri: str) -> None:
+    found = properties(master="spark://spark:7077", environment=archive)
+    assert found["spark.archives"] == f"{uri}#tamis-environment"
+
+
+@pytest.mark.parametrize("setting", [{"environment": "/data/env.tar.gz"}, {"executor_python": "/opt/python"}])
+def test_executors_with_other_files_get_no_paths_of_this_machine(setting: dict[str, str]) -> None:
+    same = properties(master="spark://spark:7077")
+    assert same["spark.executorEnv.NUMBA_CACHE_DIR"] == "/var/cache/tamis"
+    other = properties(master="spark://spark:7077", **setting)
+    assert "spark.executorEnv.NUMBA_CACHE_DIR" not in other
+    assert other["spark.executorEnv.TAMIS_FUNCTIONS"] == "plant"
 
 
 def test_more_properties_come_from_a_file(tmp_path: Path) -> None:

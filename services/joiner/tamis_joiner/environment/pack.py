@@ -62,7 +62,7 @@ def _contents(environment: Mapping[str, str]) -> Files:
     yield Path(sys.executable), f"bin/{VERSION}"
     yield from _shared_library()
     functions = environment.get(FUNCTIONS, "").replace(",", " ").split()
-    library = chain(standard_library(), modules([*OURS, *functions]), packages("tamis", ["joiner"]))
+    library = chain(modules([*OURS, *functions]), packages("tamis", ["joiner"]), standard_library())
     yield from ((file, f"lib/{VERSION}/{name}") for file, name in library)
     if kernels := environment.get(kernel_directory.VARIABLE):
         root = Path(kernels)
