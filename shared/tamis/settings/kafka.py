@@ -134,11 +134,11 @@ class KafkaSettings(EnvironmentSettings):
             config["sasl.jaas.config"] = _jaas(
                 module, username=self.sasl_username, password=self.sasl_password.get_secret_value()
             )
+        # Texts in PEM, not paths: executors of Spark on other machines don't have the files.
         if self.ssl_ca:
             config["ssl.truststore.type"] = "PEM"
-            config["ssl.truststore.location"] = str(self.ssl_ca)
+            config["ssl.truststore.certificates"] = self.ssl_ca.read_text()
         if self.ssl_certificate and self.ssl_key:
-            # The Java client takes PEM texts, not paths.
             config["ssl.keystore.type"] = "PEM"
             config["ssl.keystore.certificate.chain"] = self.ssl_certificate.read_text()
             config["ssl.keystore.key"] = self._java_key(self.ssl_key.read_text())
@@ -156,7 +156,10 @@ class KafkaSettings(EnvironmentSettings):
             options["scope"] = self.oauth_scope
         if self.oauth_ca:
             # The connection to the token endpoint has settings of its own, here and not beside the broker's.
-            options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.oauth_ca)}
+            options |= {
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.certificates": self.oauth_ca.read_text(),
+            }
         return {
             "sasl.mechanism": "OAUTHBEARER",
             "sasl.jaas.config": _jaas("oauthbearer.OAuthBearerLoginModule", **options),
@@ -187,5 +190,5 @@ def _jaas(module: str, **options: str | None) -> str:
 
 def jaas_string(text: str) -> str:
     """A value as JAAS quotes it."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

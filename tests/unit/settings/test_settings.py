@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from pydantic import SecretStr
 from pydantic_settings import BaseSettings
 
 from tamis.cli import main
@@ -70,6 +71,25 @@ def test_sasl_reaches_both_clients_and_no_text(monkeypatch: pytest.MonkeyPatch) 
     assert settings.client_config(linger_ms=5)["linger.ms"] == 5
     assert settings.java_config()["sasl.jaas.config"].endswith(r'username="edge" password="hush\"\\";')
     assert "hush" not in repr(settings) + str(settings)
+
+
+def test_the_java_client_gets_certificates_and_no_paths(tmp_path: Path) -> None:
+    """Its settings travel to executors on other machines."""
+    (tmp_path / "ca.pem").write_text("BEGIN\nCA\nEND\n")
+    settings = KafkaSettings(
+        bootstrap="broker:9092",
+        security_protocol="SASL_SSL",
+        sasl_mechanism="OAUTHBEARER",
+        oauth_token_url="https://tokens",
+        oauth_client_id="joiner",
+        oauth_client_secret=SecretStr("hush"),
+        oauth_ca=tmp_path / "ca.pem",
+        ssl_ca=tmp_path / "ca.pem",
+    )
+    found = settings.java_config()
+    assert found["ssl.truststore.certificates"] == "BEGIN\nCA\nEND\n"
+    assert r'ssl.truststore.certificates="BEGIN\nCA\nEND\n"' in found["sasl.jaas.config"]
+    assert not any(str(tmp_path) in value for value in found.values())
 
 
 @pytest.mark.parametrize(
