@@ -154,11 +154,12 @@ def test_executors_need_nothing_of_the_workers_machines(on_hdfs: Fleet) -> None:
     on_hdfs.right()
     on_hdfs.cluster.until_executors(lambda found: len(found) == 2, 30)
     for executor in on_hdfs.cluster.executors():
-        (daemon,) = [child for child in executor.children() if "tamis_joiner.spark.daemon" in child.cmdline()]
-        # The path in the worker's own namespace, below the executor's working directory.
-        assert daemon.exe().startswith(f"{executor.cwd()}/tamis-environment/bin/python")
-        assert "NUMBA_CACHE_DIR" not in daemon.environ()
-        assert not any(part.startswith(str(Path(sys.prefix))) for part in daemon.environ().values())
+        daemons = [child for child in executor.children() if "tamis_joiner.spark.daemon" in child.cmdline()]
+        assert daemons
+        for daemon in daemons:
+            assert daemon.exe().startswith(f"{executor.cwd()}/tamis-environment/bin/python")
+            assert "NUMBA_CACHE_DIR" not in daemon.environ()
+            assert not any(sys.prefix in value for value in daemon.environ().values())
 
 
 def kill(process: psutil.Process | subprocess.Popen[bytes]) -> None:

@@ -34,13 +34,15 @@ class SparkCluster:
     """A master and `count` workers of one core each. All files are in `folder`, logs too.
 
     With `hidden` the workers run in mount namespaces of their own, where the repository, its virtual
-    environment and Python are empty directories and Spark is at another path. `memory` is that of a worker.
+    environment and Python are empty directories and Spark is at another path. With `bound` each worker and
+    its executor run on one core of the machine, in turn. `memory` is that of a worker.
     """
 
     folder: Path
     count: int = 2
     memory: str = "600m"
     hidden: bool = False
+    bound: bool = False
     ports: list[int] = field(default_factory=list)
     workers: dict[int, Process] = field(default_factory=dict)
 
@@ -65,7 +67,7 @@ class SparkCluster:
         java = [f"-Dspark.deploy.{name}={value}" for name, value in recovery.items()]
         deploy = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"]
         arguments = [*deploy, "--port", str(self.ports[0]), "--webui-port", str(self.ports[1])]
-        self.master = self._start("master", java, arguments, hidden=False)
+        self.master = self._start("master", java, arguments)
         deadline = time.monotonic() + STARTING
         while not answers(self.ports[0]):
             assert self.master.poll() is None, f"the master has ended: {self.folder}/master/log"
@@ -79,7 +81,9 @@ class SparkCluster:
         work = str(self.folder / f"worker-{number}" / "work")
         size = ["--cores", "1", "--memory", self.memory, "--work-dir", work]
         arguments = [*worker, "--webui-port", str(page), *size, self.url]
-        self.workers[number] = self._start(f"worker-{number}", [], arguments, hidden=self.hidden)
+        cores = sorted(os.sched_getaffinity(0))
+        core = cores[number % len(cores)] if self.bound else None
+        self.workers[number] = self._start(f"worker-{number}", [], arguments, self.hidden, core)
 
     def executors(self) -> list[psutil.Process]:
         """The executors that run now: children of the workers."""
@@ -88,7 +92,7 @@ class SparkCluster:
             for worker in self.workers.values()
             if worker.poll() is None
             for child in psutil.Process(worker.pid).children()
-            if EXECUTOR in " ".join(child.cmdline())
+            if _is_executor(child)
         ]
 
     def until_executors(self, accepted: Callable[[Sequence[psutil.Process]], bool], seconds: float) -> None:
@@ -107,7 +111,9 @@ class SparkCluster:
             process.kill()
             process.wait()
 
-    def _start(self, name: str, java: list[str], arguments: list[str], *, hidden: bool) -> Process:
+    def _start(
+        self, name: str, java: list[str], arguments: list[str], hidden: bool = False, core: int | None = None
+    ) -> Process:
         own = self.folder / name
         (own / "local").mkdir(parents=True, exist_ok=True)
         home = own / "spark" if hidden else SPARK_HOME
@@ -127,10 +133,19 @@ class SparkCluster:
         command = [runtime, "-Xmx128m", "-XX:TieredStopAtLevel=1", *java, "-cp", f"{home}/jars/*", *arguments]
         if hidden:
             command = _hiding(home, command)
+        if core is not None:
+            command = ["/usr/bin/taskset", "--cpu-list", str(core), *command]
         with (own / "log").open("ab") as out:
             return subprocess.Popen(
                 with_parent_death_signal(command), env=environment, cwd=own, stdout=out, stderr=out
             )
+
+
+def _is_executor(process: psutil.Process) -> bool:
+    try:
+        return EXECUTOR in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _hiding(home: Path, command: list[str]) -> list[str]:

@@ -19,6 +19,7 @@ from typing import Any
 import duckdb
 import httpx
 import orjson
+import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -103,8 +104,8 @@ def reference(left: list[Row], right: list[Row], least: float) -> set[tuple[Row,
     """The plain join, run by DuckDB."""
     with duckdb.connect() as base:
         for name, rows in (("l", left), ("r", right)):
-            base.execute(f"CREATE TABLE {name} (k VARCHAR, ts BIGINT, v DOUBLE)")
-            base.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", rows)
+            columns = zip(*rows, strict=True)
+            base.register(name, pa.table(dict(zip(["k", "ts", "v"], map(list, columns), strict=True))))
         found = base.execute(
             f"SELECT l.k, l.ts, l.v, r.k, r.ts, r.v FROM l JOIN r ON l.k = r.k "
             f"AND l.ts - r.ts BETWEEN {-2 * SECOND} AND {2 * SECOND} WHERE l.v + r.v > {least}"

@@ -59,28 +59,38 @@ def test_executors_may_have_their_jars_elsewhere() -> None:
     assert "spark.jars" not in found
 
 
-def test_without_a_directory_of_jars_executors_fetch_them_from_the_driver(
+def test_machines_with_other_paths_get_the_jars_from_the_driver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TAMIS_JARS", str(tmp_path))
     (tmp_path / "spark").mkdir()
     for name in ("kafka-clients-1.jar", "connector-2.jar"):
         (tmp_path / "spark" / name).touch()
-    found = properties(master="spark://spark:7077", executor_jars=None)
-    assert found["spark.jars"] == f"{tmp_path}/spark/connector-2.jar,{tmp_path}/spark/kafka-clients-1.jar"
-    assert "spark.executor.extraClassPath" not in found
+    jars = [f"{tmp_path}/spark/connector-2.jar", f"{tmp_path}/spark/kafka-clients-1.jar"]
+    same = properties(master="spark://spark:7077", executor_jars=None)
+    assert same["spark.executor.extraClassPath"] == ":".join(jars)
+    assert "spark.jars" not in same
+    other = properties(master="spark://spark:7077", executor_jars=None, environment="hdfs://node/env.tar.gz")
+    assert other["spark.jars"] == ",".join(jars)
+    assert "spark.executor.extraClassPath" not in other
+
+
+def test_a_packed_environment_is_unpacked_by_executors(tmp_path: Path) -> None:
+    archive = tmp_path / "env.tar.gz"
+    with pytest.raises(InputError, match=r"env\.tar\.gz: there is no packed environment"):
+        properties(master="spark://spark:7077", environment=str(archive))
+    archive.touch()
+    for given, uri in (
+        (str(archive), archive.as_uri()),
+        ("hdfs://node/env.tar.gz", "hdfs://node/env.tar.gz"),
+    ):
+        found = properties(master="spark://spark:7077", environment=given)
+        assert found["spark.archives"] == f"{uri}#tamis-environment"
 
 
 @pytest.mark.parametrize(
-    ("archive", "uri"),
-    [("/data/env.tar.gz", "file:///data/env.tar.gz"), ("hdfs://node/env.tar.gz", "hdfs://node/env.tar.gz")],
+    "setting", [{"environment": "hdfs://node/env.tar.gz"}, {"executor_python": "/opt/python"}]
 )
-def test_a_packed_environment_is_unpacked_by_executors(archive: str, uri: str) -> None:
-    found = properties(master="spark://spark:7077", environment=archive)
-    assert found["spark.archives"] == f"{uri}#tamis-environment"
-
-
-@pytest.mark.parametrize("setting", [{"environment": "/data/env.tar.gz"}, {"executor_python": "/opt/python"}])
 def test_executors_with_other_files_get_no_paths_of_this_machine(setting: dict[str, str]) -> None:
     same = properties(master="spark://spark:7077")
     assert same["spark.executorEnv.NUMBA_CACHE_DIR"] == "/var/cache/tamis"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +30,8 @@ def cluster_properties(settings: JoinerSettings, environment: Mapping[str, str])
     if is_local(settings.master):
         return {}
     asked: dict[str, object] = {
+        # Executors would log each request to Kafka.
+        "spark.log.level": "WARN",
         "spark.driver.host": settings.driver_host,
         "spark.driver.bindAddress": settings.driver_bind or settings.driver_host,
         "spark.driver.port": settings.driver_port,
@@ -42,8 +45,7 @@ def cluster_properties(settings: JoinerSettings, environment: Mapping[str, str])
         # A standalone master doesn't limit the number of executors, only that of their cores.
         asked["spark.cores.max"] = settings.executors * (settings.executor_cores or 1)
         asked["spark.executor.cores"] = settings.executor_cores or 1
-    elsewhere = settings.environment or settings.executor_python
-    names = _FORWARDED if elsewhere else _FORWARDED + _FORWARDED_PATHS
+    names = _FORWARDED if _elsewhere(settings) else _FORWARDED + _FORWARDED_PATHS
     asked |= {f"spark.executorEnv.{name}": environment.get(name) for name in names}
     return {name: str(value) for name, value in asked.items() if value is not None}
 
@@ -79,17 +81,30 @@ def read_properties(path: Path | None, fixed: Mapping[str, str]) -> dict[str, st
     return found
 
 
+def _elsewhere(settings: JoinerSettings) -> bool:
+    """True if the executors' machines have other paths than the joiner's machine."""
+    return settings.environment is not None or settings.executor_python is not None
+
+
 def _files(settings: JoinerSettings) -> dict[str, str]:
-    """Files that executors fetch from the driver: the jars of Spark's connector, unless the machines have
-    them, and the packed environment.
+    """Paths of the jars of Spark's connector, and files that executors get from the driver: the jars, if
+    their machines don't have them, and the packed environment.
     """
     found = {}
     if settings.executor_jars:
         found["spark.executor.extraClassPath"] = f"{settings.executor_jars.rstrip('/')}/*"
-    else:
+    elif _elsewhere(settings):
         found["spark.jars"] = ",".join(str(jar) for jar in jars("spark"))
+    else:
+        found["spark.executor.extraClassPath"] = os.pathsep.join(str(jar) for jar in jars("spark"))
     if settings.environment:
         archive = Location.parse(settings.environment)
+        if archive.path is not None and not archive.path.is_file():
+            raise InputError(
+                "there is no packed environment",
+                where=str(archive.path),
+                hint=f"make it: python -m tamis_joiner.environment.pack {archive.path}",
+            )
         uri = archive.uri if archive.path is None else archive.path.as_uri()
         found["spark.archives"] = f"{uri}#{unpacked.FOLDER}"
     return found
