@@ -46,6 +46,9 @@ NAMES = (
     "windows",
     "latest_values",
     "absence",
+    "scale.queues",
+    "scale.reckoned",
+    "scale.limits",
     "sizing",
 )
 # The part before the dot stands for all names that begin with it.
@@ -63,7 +66,7 @@ RESULTS = Path(__file__).parent / "results"
 def main(names: tuple[str, ...], quick: bool) -> None:
     """Run all benchmarks, or those named: omission (which is omission.stores, omission.retention and
     omission.growth), predicates, stall, edge, joiner, latency, alerts, bounded, constraints, sharing,
-    similarity, windows, latest_values, absence, sizing.
+    similarity, windows, latest_values, absence, scale, sizing.
     """
     # SIGTERM must also run each `finally`, which ends the processes of a benchmark.
     signal.signal(signal.SIGTERM, _interrupt)
@@ -90,7 +93,7 @@ def main(names: tuple[str, ...], quick: bool) -> None:
         show(result, out)
         path = keep(result, facts, time.monotonic() - began, RESULTS)
         if not quick:
-            fill(PAGES, result, facts)
+            fill(PAGES.parent, result, facts)
         say(f"stored in {path}")
     show_goals(results, out)
 

@@ -18,11 +18,11 @@ def markdown(result: Result) -> str:
 
 
 def fill(directory: Path, result: Result, facts: dict[str, Any]) -> None:
-    """Write the table, the notes and the facts about the machine into every page with marks for this result,
-    between `<!-- NAME -->` and `<!-- end of NAME -->`.
+    """Write the table, the notes and the facts about the machine into every page below `directory` with marks
+    for this result, between `<!-- NAME -->` and `<!-- end of NAME -->`.
     """
     notes = "\n".join(f"- {note}" for note in (*result.notes, _where(facts)))
-    for page in directory.glob("*.md"):
+    for page in directory.rglob("*.md"):
         old = page.read_text()
         new = re.sub(
             rf"(<!-- {re.escape(result.name)} -->\n).*?(<!-- end of {re.escape(result.name)} -->)",

@@ -261,7 +261,12 @@ class Edge:
         for name, shard in shards.items():
             if name not in self.workers:
                 self.workers[name] = Worker(
-                    shard, self.config.name, self.publisher, self._metrics, self._shedder(shard)
+                    shard,
+                    self.config.name,
+                    self.publisher,
+                    self._metrics,
+                    self._shedder(shard),
+                    progress_every=self.config.progress.every * 1_000,
                 )
 
     def _shedder(self, shard: SourceShard) -> Shedder | None:

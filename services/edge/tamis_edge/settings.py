@@ -228,6 +228,15 @@ class Batch(_Part):
     wait: Annotated[int, Field(ge=1, le=1_000)] = 20
 
 
+class Progress(_Part):
+    """Progress records of a shard: at most one in each partition in `every` milliseconds. With 0 there is one
+    after each commit, twice a second.
+    """
+
+    # The joiner must hear of a shard well before the progress that it has is sent again (`REFRESH`).
+    every: Annotated[int, Field(ge=0, le=20_000)] = 0
+
+
 class Limits(_Part):
     """Limits of the data that waits on disk, in bytes: `journal` for readings that are not decided, `spool`
     for retained records while Kafka is away. `reserve` is kept free so that both can be emptied when the disk
@@ -256,6 +265,7 @@ class EdgeConfig(_Part):
     data: Path | None = None
     http: Http = Http()
     batch: Batch = Batch()
+    progress: Progress = Progress()
     limits: Limits = Limits()
     overload: Overload = Overload()
     sources: list[AnySource] = [HttpSource(name="http", kind="http")]

@@ -12,7 +12,7 @@ from tamis.sizing.figures import Basis, Figure, Unit, weakest
 from tamis.sizing.load import SECOND, StreamLoad
 from tamis.sizing.unit_costs import UnitCosts
 
-# Half of each core is left for catching up: an outage is then caught up in the time that it took.
+# Half of each core is left for catching up: see docs/scale.md for the time that it takes.
 BUSY = 0.5
 MB = 1e6
 

@@ -15,6 +15,8 @@ from tamis.sizing.spans import most, readers, span
 
 # RocksDB keeps old versions until it compacts, and Spark the changes of the last batches.
 CHECKPOINT_COPIES = 5
+# Of a batch with this many tuples a core, four fifths of the time are for the tuples: docs/scale.md.
+BATCH_PER_CORE = 100_000
 
 
 def state_figures(fleet: Fleet, stream: StreamPlan, topic: TopicPlan) -> dict[str, Figure]:
@@ -94,6 +96,12 @@ def joiner_figures(fleet: Fleet, cores: Figure, states: Sequence[Part]) -> dict[
             "driver and JVM at rest, TAMIS_JOINER_MEMORY=2g",
         ),
         "worker memory": Figure(workers, "B", basis, "measured: Python workers + state in a stall"),
+        "batch": Figure(
+            cores.value * BATCH_PER_CORE,
+            "tuples",
+            cores.basis,
+            f"{BATCH_PER_CORE:,} a core, for TAMIS_JOINER_BATCH",
+        ),
         "checkpoint": Figure(
             state * CHECKPOINT_COPIES, "B", "assumed", f"state in a stall x {CHECKPOINT_COPIES} copies"
         ),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tamis.errors import InputError
+from tamis_edge.core.progress import REFRESH
 from tamis_edge.http_protection import EdgeHttpSettings, protection
 from tamis_edge.settings import (
     EdgeConfig,
@@ -78,6 +79,13 @@ def test_an_empty_file_is_the_default(tmp_path: Path) -> None:
 def test_nothing_is_shed_unless_the_file_says_so(tmp_path: Path) -> None:
     assert not EdgeConfig().overload.shed
     assert load(tmp_path, "overload: {shed: true}\n").overload.shed
+
+
+def test_progress_may_be_rarer_than_commits_but_not_rarer_than_its_refresh(tmp_path: Path) -> None:
+    assert EdgeConfig().progress.every == 0
+    assert load(tmp_path, "progress: {every: 5000}\n").progress.every * 1_000 < REFRESH
+    with pytest.raises(InputError, match=r"line 1: progress\.every"):
+        load(tmp_path, "progress: {every: 30000}\n")
 
 
 def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from benchmarks.latency import quantile
 from benchmarks.omission import growth, retention, stores
 from benchmarks.pages import fill
 from benchmarks.predicates import evaluation, relaxing
+from benchmarks.scale import limits, queues, reckoned
 from benchmarks.similarity import watching
 from rich.console import Console
 
@@ -140,3 +141,21 @@ def test_goals_of_all_results_are_in_one_table() -> None:
     cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
     assert ["rate", "1.44", "at least 1.5", "times the loop's", "no"] in cells
     assert ["memory", "120", "at most 120", "MB", "yes"] in cells
+
+
+def test_simulated_queues_are_as_their_formulas_say() -> None:
+    result = queues.run(True, lambda _: None)
+    assert len(result.goals) == len(result.rows) == 12
+    assert not [goal for goal in result.goals if not goal.met]
+
+
+def test_progress_is_what_breaks_first_with_an_edge_for_each_machine() -> None:
+    rows = reckoned.run(True, lambda _: None).rows
+    needs = {row["what"]: [float(cell or 0) for cell in list(row.values())[1:]] for row in rows}
+    machine, rarely, site, shipped = needs["brokers for bytes"]
+    assert machine > shipped > rarely >= site > 0
+    assert needs["cores of the joiner for tuples"][0] * 10 < needs["cores of the joiner for tuples"][3]
+    found = limits.run(True, lambda _: None).rows
+    edges = [float(row["reached at"] or 0) for row in found if row["unit"] == "edges"]
+    # Progress that is 34 times as rare allows 34 times as many edges.
+    assert edges[1] == pytest.approx(edges[0] * reckoned.RARE * reckoned.Installation().progress)

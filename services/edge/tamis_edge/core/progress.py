@@ -14,18 +14,29 @@ Progress = Mapping[tuple[str, int], int]
 
 
 class SentProgress:
-    """The progress that was sent. Records must be sent in order, or be reported by `forget`."""
+    """The progress that was sent. Records must be sent in order, or be reported by `forget`.
 
-    def __init__(self) -> None:
+    `every`: microseconds that must pass between two progress records of a plan version in one partition.
+    """
+
+    def __init__(self, every: int = 0) -> None:
+        self._every = every
         self._sent: dict[tuple[str, int], tuple[int, int]] = {}  # plan version and event time
-        self._at = 0
+        self._at = 0  # when all progress was due again
+        self._next, self._version = 0, 0
 
-    def changed(self, progress: Progress, version: int, now: int) -> Iterator[tuple[str, int, int]]:
+    def changed(
+        self, progress: Progress, version: int, now: int, *, last: bool = False
+    ) -> Iterator[tuple[str, int, int]]:
         """The progress to send under a plan version: topic, partition and event time. From then on it counts
-        as sent.
+        as sent. `last`: final records follow it.
         """
         if now - self._at >= REFRESH:
             self._sent, self._at = {}, now
+        # Others wait for the first progress under a plan and for the last one, so they aren't held back.
+        if now < self._next and version == self._version and not last:
+            return
+        self._next, self._version = now + self._every, version
         for place, time in progress.items():
             if self._sent.get(place) != (version, time):
                 self._sent[place] = version, time
@@ -34,3 +45,4 @@ class SentProgress:
     def forget(self) -> None:
         """Some record was not sent, so all progress must be sent again."""
         self._sent.clear()
+        self._next = 0

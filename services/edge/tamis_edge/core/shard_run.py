@@ -61,10 +61,12 @@ class ShardRun:
         *,
         now: int = 0,
         replayed: bool = False,
+        progress_every: int = 0,
     ) -> None:
         """`plan` must list the shard and be as new as the commit (`listed_only`, `takeover_plan`).
 
         `shedder` drops retained tuples while its `share` is above 0. `replayed`: see `core.max_ahead`.
+        `progress_every`: see `SentProgress`.
         """
         if shard not in plan.since or plan.version < commit.version:
             raise ValueError(f"plan {plan.version} can't take up {shard} at {commit}")
@@ -90,7 +92,7 @@ class ShardRun:
         self._served = ServedTopics(plan.partitions)
         self.watched = WatchedStreams(stream, commit, self._outbox.watched, self._send_watched)
         self._pending: _PendingCommit | None = None
-        self._sent_progress = SentProgress()
+        self._sent_progress = SentProgress(progress_every)
         self._reached: Progress = {}  # of the last commit
         self._retiring = False
         # Before this offset all readings were read by an earlier run.
@@ -333,7 +335,9 @@ class ShardRun:
         stream, topics = self._served.stream, self._topics()
         timed = stream is not None and stream.time is not None
         schemas = {name: one for served in self._all_served() for name, one in served.schemas.items()}
-        for topic, partition, time in self._sent_progress.changed(pending.progress, commit.version, now):
+        last = pending.final and commit.version == self.version
+        changed = self._sent_progress.changed(pending.progress, commit.version, now, last=last)
+        for topic, partition, time in changed:
             known = topics.get(topic)
             envelope = progress_envelope(
                 self.shard,
@@ -344,7 +348,7 @@ class ShardRun:
             )
             value = encode_alone(schemas.get(topic), envelope)
             self._outbox.add(topic, partition, value, now)
-        if pending.final and commit.version == self.version:
+        if last:
             self._outbox.add_finals(topics.values(), self._served.partitions, self._origin, now)
 
     def commit_failed(self) -> None:

@@ -36,11 +36,14 @@ class Worker:
         publisher: Publisher,
         metrics: Metrics,
         shedder: Shedder | None = None,
+        *,
+        progress_every: int = 0,
     ) -> None:
+        """`progress_every`: microseconds, see `SentProgress`."""
         self.source = source
         self.run: ShardRun | None = None
         self._edge, self._publisher, self._metrics = edge, publisher, metrics
-        self._shedder = shedder
+        self._shedder, self._progress_every = shedder, progress_every
         self._intake = Intake(source, edge, metrics)
         self._commits = Commits(source)
         self._reports = Reports(source.name, source.stream, publisher)
@@ -125,7 +128,14 @@ class Worker:
         commit, _ = found
         source = self.source
         run = ShardRun(
-            source.name, source.stream, commit, plan, self._shedder, now=now, replayed=source.replayed
+            source.name,
+            source.stream,
+            commit,
+            plan,
+            self._shedder,
+            now=now,
+            replayed=source.replayed,
+            progress_every=self._progress_every,
         )
         self.run, self._unknown = run, False
         self._start(run.next_offset, self._decode_for(plan))

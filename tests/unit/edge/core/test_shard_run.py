@@ -328,3 +328,33 @@ def test_forgetting_keys_changes_nothing_that_is_sent(monkeypatch: pytest.Monkey
     again, fewer = play(1)
     assert again == everything
     assert fewer < known / 2
+
+
+def test_progress_waits_for_its_time_except_the_first_of_a_plan_and_the_last() -> None:
+    second = 1_000_000
+    found = plan(air([topic([entry(0)])]), [SHARD])
+    run = ShardRun(SHARD, "air", Commit(), found, progress_every=5 * second)
+
+    def progress(now: int, number: int) -> set[int]:
+        """Read one reading, commit, and return the event times of the progress that is sent."""
+        run.take(batch(number, ("a", number * second, 30.0)), now)
+        return {value["_"]["event_time"] for _, _, value in sent_by(now) if "kind" in value["_"]}
+
+    def sent_by(now: int) -> list[tuple[str, int, dict[str, Any]]]:
+        tuples = sent(run)
+        durable(run, now)
+        return tuples + sent(run)
+
+    assert progress(10 * second, 0) == {0}
+    assert progress(11 * second, 1) == progress(14 * second, 2) == set()
+    assert progress(15 * second, 3) == {3 * second}
+    # The same under another plan, and at the end of the source.
+    run.obey(plan(air([topic([entry(0)])]), [SHARD], version=2), 16 * second)
+    assert progress(16 * second, 4) == {4 * second}
+    run.finish()
+    run.settle(17 * second)
+    last = [value["_"] for _, _, value in sent_by(17 * second)]
+    assert [(one["kind"], one.get("event_time")) for one in last] == [
+        *[("progress", END_OF_TIME)] * 2,
+        *[("final", None)] * 2,
+    ]
