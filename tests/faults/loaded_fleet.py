@@ -21,6 +21,9 @@ from tamis.messaging.topics import ALARMS, EPISODES, FRONTIERS
 
 # On a busy machine Spark needs minutes to start and to catch up.
 PATIENCE = 600.0
+# Event seconds that frontiers may stay behind the last reading: the delay of watermarks, the omission
+# interval for which an edge holds readings back, and some more.
+MARGIN = 20
 
 
 class LoadedFleet:
@@ -48,6 +51,11 @@ class LoadedFleet:
         """Start all processes, and apply the streams and alerts."""
         self.fleet.start({"all.sql": STREAMS + ALERTS})
         self.load.url = self.fleet.http_sources["edge"]
+
+    def begin(self) -> None:
+        """Post the first readings, and wait until the joiner has read them."""
+        self.load.until(self.load.second + 2 * MARGIN)
+        self.wait("the first event seconds", lambda: self.passed(self.load.second - MARGIN))
 
     def close(self) -> dict[str, int]:
         """Stop everything; returns the exit codes of the services."""

@@ -17,8 +17,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(2400)]
 def test_broker_suspended_and_killed(tmp_path: Path) -> None:
     with loaded_fleet(tmp_path, seed=2) as fed:
         broker = fed.fleet.broker
-        fed.load.until(20)
-        fed.wait("the first event seconds", lambda: fed.passed(10))
+        fed.begin()
         with fed.load.running(pause=0.3):
             os.kill(broker.pid, signal.SIGSTOP)
             try:

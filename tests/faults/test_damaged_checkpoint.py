@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.faults.load import SECOND
-from tests.faults.loaded_fleet import LoadedFleet, loaded_fleet
+from tests.faults.loaded_fleet import MARGIN, LoadedFleet, loaded_fleet
 from tests.integration.joiner.test_joiner import flip, follow, newest_batches
 
 from tamis.messaging.topics import ALARMS
@@ -70,7 +70,7 @@ def test_a_damaged_checkpoint(tmp_path: Path) -> None:
         joiner, directory = fed.fleet.processes["joiner"], fed.fleet.spec.directory / "joiner"
         copy = tmp_path / "copy"
         fed.load.until(END, pause=0.1)
-        fed.wait("the first event seconds", lambda: fed.passed(END - 10))
+        fed.wait("the first event seconds", lambda: fed.passed(END - MARGIN))
         assert joiner.stop() == 0
         shutil.copytree(directory, copy)
         query = directory / "query"
@@ -116,4 +116,4 @@ def _early_alarms(fed: LoadedFleet) -> int:
     """Records of alarms from before the copy of the checkpoint. A joiner without its state writes all of them
     again, and one that goes on few of them.
     """
-    return sum(record["event_time"] < (END - 20) * SECOND for record in fed.records(ALARMS))
+    return sum(record["event_time"] < (END - MARGIN) * SECOND for record in fed.records(ALARMS))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.faults.load import PER_SECOND
-from tests.faults.loaded_fleet import LoadedFleet, loaded_fleet
+from tests.faults.loaded_fleet import MARGIN, LoadedFleet, loaded_fleet
 from tests.faults.size import READINGS
 
 KILLS = 10
@@ -19,8 +19,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
 def test_ten_kills_of_each_service(tmp_path: Path) -> None:
     random_ = random.Random(1)
     with loaded_fleet(tmp_path, seed=1) as fed:
-        fed.load.until(10)
-        fed.wait("the first event seconds", lambda: fed.passed(1))
+        fed.begin()
         for round_ in range(1, KILLS + 1):
             _one_round(fed, random_, READINGS // PER_SECOND * round_ // KILLS)
         found = fed.check()
@@ -38,5 +37,5 @@ def _one_round(fed: LoadedFleet, random_: random.Random, second: int) -> None:
             fed.kill(name)
         reached = fed.load.second
         if random_.random() < 0.5:
-            fed.wait("the joiner goes on", lambda: fed.passed(reached - 10))
+            fed.wait("the joiner goes on", lambda: fed.passed(reached - MARGIN))
     fed.load.until(second)

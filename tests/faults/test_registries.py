@@ -26,8 +26,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(2400)]
 
 def test_registries(tmp_path: Path) -> None:
     with loaded_fleet(tmp_path, seed=11) as fed:
-        fed.load.until(20)
-        fed.wait("the first event seconds", lambda: fed.passed(10))
+        fed.begin()
         changes = Changes(fed.fleet.registry_url)
         with fed.load.running(pause=0.3):
             for _ in range(KILLS):
