@@ -9,7 +9,7 @@ import pytest
 from tamis.errors import InputError
 from tamis_joiner.checkpoint.location import LocalFiles, Location
 from tamis_joiner.settings import JoinerSettings
-from tamis_joiner.spark.cluster import cluster_properties, read_properties
+from tamis_joiner.spark.cluster import cluster_properties, fetches_jars, read_properties
 
 JARS = "/opt/tamis/jars/spark"
 
@@ -73,6 +73,20 @@ def test_machines_with_other_paths_get_the_jars_from_the_driver(
     other = properties(master="spark://spark:7077", executor_jars=None, environment="hdfs://node/env.tar.gz")
     assert other["spark.jars"] == ",".join(jars)
     assert "spark.executor.extraClassPath" not in other
+
+
+@pytest.mark.parametrize(
+    ("settings", "fetches"),
+    [
+        ({"master": "local[2]", "environment": "/env.tar.gz"}, False),
+        ({"master": "spark://spark:7077", "environment": "/env.tar.gz"}, True),
+        ({"master": "spark://spark:7077", "executor_python": "/opt/python"}, True),
+        ({"master": "spark://spark:7077", "executor_python": "/opt/python", "executor_jars": JARS}, False),
+        ({"master": "spark://spark:7077"}, False),
+    ],
+)
+def test_executors_fetch_jars_where_they_have_other_paths(settings: dict[str, str], fetches: bool) -> None:
+    assert fetches_jars(JoinerSettings.model_validate(settings)) is fetches
 
 
 def test_a_packed_environment_is_unpacked_by_executors(tmp_path: Path) -> None:

@@ -25,13 +25,18 @@ def is_local(master: str) -> bool:
     return master.startswith("local")
 
 
+def fetches_jars(settings: JoinerSettings) -> bool:
+    """True if executors fetch the jars of Spark's connector from the driver."""
+    return not is_local(settings.master) and _elsewhere(settings) and settings.executor_jars is None
+
+
 def cluster_properties(settings: JoinerSettings, environment: Mapping[str, str]) -> dict[str, str]:
     """The properties that follow from `settings` and this process' environment; none for a local master."""
     if is_local(settings.master):
         return {}
     asked: dict[str, object] = {
-        # Executors would log each request to Kafka.
-        "spark.log.level": "WARN",
+        # Executors log at the driver's level. By default they log each request to Kafka.
+        "spark.executor.syncLogLevel.enabled": "true",
         "spark.driver.host": settings.driver_host,
         "spark.driver.bindAddress": settings.driver_bind or settings.driver_host,
         "spark.driver.port": settings.driver_port,
@@ -93,7 +98,7 @@ def _files(settings: JoinerSettings) -> dict[str, str]:
     found = {}
     if settings.executor_jars:
         found["spark.executor.extraClassPath"] = f"{settings.executor_jars.rstrip('/')}/*"
-    elif _elsewhere(settings):
+    elif fetches_jars(settings):
         found["spark.jars"] = ",".join(str(jar) for jar in jars("spark"))
     else:
         found["spark.executor.extraClassPath"] = os.pathsep.join(str(jar) for jar in jars("spark"))

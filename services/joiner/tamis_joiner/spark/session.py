@@ -20,7 +20,7 @@ from tamis.java.jars import jars
 from tamis.telemetry import get_logger
 from tamis_joiner.environment import unpacked
 from tamis_joiner.settings import JoinerSettings
-from tamis_joiner.spark.cluster import cluster_properties, is_local, read_properties
+from tamis_joiner.spark.cluster import cluster_properties, fetches_jars, is_local, read_properties
 from tamis_joiner.spark.java_logs import CONFIGURATION, forwarded_logs
 
 log = get_logger("joiner")
@@ -135,7 +135,8 @@ def _properties(
     found = dict(_SETTINGS)
     if not is_local(settings.master):
         del found["spark.driver.host"], found["spark.driver.bindAddress"]
-    if local_files:
+    # Where executors fetch the jars from the driver, the class isn't on their class path.
+    if local_files and not fetches_jars(settings):
         found |= _LOCAL_FILES
     for process, configuration in _JSON_LOGS.items():
         logs = f"-Dlog4j2.configurationFile={configuration}" if json_logs else ""
