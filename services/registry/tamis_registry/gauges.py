@@ -6,7 +6,7 @@ from collections import Counter
 
 from tamis.telemetry import Metrics
 from tamis_registry.core.shards.history import history
-from tamis_registry.core.status import View, alert_state, shard_state
+from tamis_registry.core.status import View, alert_state
 
 REPLACED = (
     "tamis_registry_shards",
@@ -27,8 +27,9 @@ def show(view: View, metrics: Metrics) -> None:
 
 def _set(view: View, metrics: Metrics) -> None:
     shards: Counter[tuple[str, str]] = Counter()
-    for shard in view.state.shards.values():
-        shards[shard.stream, shard_state(view, shard)[0]] += 1
+    for of_stream, states in view.shard_states.items():
+        for shard_state, _ in states:
+            shards[of_stream, shard_state] += 1
     for name, ack in view.seen.acks.items():
         if ack.state == "waiting" and name not in view.state.shards:
             shards[ack.stream, "waiting"] += 1

@@ -106,7 +106,7 @@ def plan_for(
     accepted.
     """
     parts = before.parts if before and before.parts else Parts()
-    catalog = with_backfills(catalog, _alerts(sources), parts.streams)
+    catalog = with_backfills(catalog, _alerts_with_history(sources), parts.streams)
     estimators = _estimators(catalog, statistics or {}, parts)
     derived = derived_topics(catalog, derived_numbers or {}, parts.derived)
     assignment = TopicAssignment(
@@ -204,11 +204,14 @@ def _readers_of_changed_streams(before: Parts, catalog: Catalog) -> tuple[set[st
     return found, False
 
 
-def _alerts(sources: Sequence[ReaderSource]) -> list[tuple[AlertDef, int]]:
-    """The alerts among the readers, each with the plan version that made it."""
-    readers = (source.as_reader for source in sources)
+def _alerts_with_history(sources: Sequence[ReaderSource]) -> list[tuple[AlertDef, int]]:
+    """The alerts WITH (from = …) among the readers, each with the plan version that made it."""
     return [
-        (one.origin, one.version) for one in readers if one is not None and isinstance(one.origin, AlertDef)
+        (one.origin, one.version)
+        for source in sources
+        if (one := source.as_reader) is not None
+        and isinstance(one.origin, AlertDef)
+        and one.origin.options.from_ is not None
     ]
 
 

@@ -117,7 +117,9 @@ class TopicLoad:
         needed = Predicate((EVERYTHING,), {}) if request.filter is None else request.predicate
         if needed is None or self.clauses > MOST_CLAUSES:
             return False
-        known = [one.predicate for one in self.requests if one.complete and one.predicate is not None]
+        # A topic can have thousands of requests, and often none of them is complete.
+        complete = [one for one in self.requests if one.complete] if self.complete else []
+        known = [one.predicate for one in complete if one.predicate is not None]
         union = [box for found in known for box in found.boxes]
         types = {name: kind for found in known for name, kind in found.types.items()}
         try:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Literal
 
 from tamis.identity_cache import IdentityCache
@@ -16,6 +18,9 @@ from tamis_registry.core.state.model import Retiring, Shard, State, Stored
 
 AlertState = Literal["starting", "running", "degraded", "paused", "refused"]
 ShardState = Literal["waiting", "active", "behind", "away", "gone", "ended"]
+
+# The reasons that a status names of one kind: an alert may wait for thousands of shards.
+MOST_REASONS = 20
 
 # How long a shard and the joiner may take over a new plan before they count as behind.
 GRACE = 10_000_000
@@ -79,6 +84,36 @@ class View:
         }
 
     @cached_property
+    def lagging(self) -> dict[str, list[tuple[Shard, int]]]:
+        """By stream, the listed shards that don't use the newest plan yet, with the version that they use."""
+        found: dict[str, list[tuple[Shard, int]]] = {}
+        for stream, shards in self.shards.items():
+            used = ((shard, self.seen.used(shard.name)) for shard in shards if shard.since is not None)
+            found[stream] = [(shard, plan) for shard, plan in used if plan < self.plan.version]
+        return found
+
+    @cached_property
+    def begun(self) -> set[str]:
+        """The streams that have or had a shard."""
+        return {
+            stream
+            for stream, shards in self.shards.items()
+            if any(shard.since is not None or shard.gone for shard in shards)
+        }
+
+    @cached_property
+    def troubles(self) -> dict[str, tuple[str, ...]]:
+        """By stream, the reasons why its shards make alerts degraded."""
+        return {
+            stream: named(
+                reason
+                for state, reason in found
+                if state in ("away", "gone") or (state in ("behind", "waiting") and self.settled)
+            )
+            for stream, found in self.shard_states.items()
+        }
+
+    @cached_property
     def joined(self) -> int:
         """The plan version that the joiner uses in every partition; 0 if it hasn't reported one."""
         found = [self.seen.frontiers.get(partition) for partition in range(self.state.partitions)]
@@ -109,6 +144,12 @@ class View:
     def definition(self, alert: str, version: int) -> Definition | StandingQuery | None:
         """The definition in the plan."""
         return self._definitions.get(definition_id(alert, version))
+
+
+def named(reasons: Iterable[str]) -> tuple[str, ...]:
+    """The first reasons of one kind; the last one says that there are more."""
+    found = tuple(islice(reasons, MOST_REASONS + 1))
+    return found if len(found) <= MOST_REASONS else (*found[:MOST_REASONS], "and further shards")
 
 
 def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
@@ -178,32 +219,24 @@ def alert_state(view: View, alert: Stored) -> tuple[AlertState, tuple[str, ...]]
 
 def _starting(view: View, alert: Stored, streams: list[str]) -> list[str]:
     """The reasons why some shards that were listed when the definition was made don't use it yet."""
-    shards = {stream: view.shards.get(stream, []) for stream in streams}
     why = [
         f"no shard of stream {stream} has announced itself yet"
-        for stream, found in shards.items()
-        if not any(shard.since is not None or shard.gone for shard in found)
+        for stream in streams
+        if stream not in view.begun
     ]
-    why += [
+    why += named(
         f"shard {shard.name} has not taken up plan {alert.version} yet"
-        for found in shards.values()
-        for shard in found
-        if shard.since is not None
-        and shard.since <= alert.version
-        and not view.seen.obeys(shard.name, alert.version)
-    ]
+        for stream in streams
+        for shard, plan in view.lagging.get(stream, ())
+        if (shard.since or 0) <= alert.version and plan < alert.version
+    )
     if view.joined < alert.version:
         why.append(f"the joiner has not taken up plan {alert.version} in every partition yet")
     return why
 
 
 def _degraded(view: View, streams: list[str]) -> list[str]:
-    why = [
-        reason
-        for stream in streams
-        for state, reason in view.shard_states.get(stream, ())
-        if state in ("away", "gone") or (state in ("behind", "waiting") and view.settled)
-    ]
+    why = [reason for stream in streams for reason in view.troubles.get(stream, ())]
     if view.settled and view.joined < view.plan.version:
         why.append(f"the joiner has not taken up plan {view.plan.version} in every partition yet")
     return why

@@ -16,6 +16,8 @@ that it knows. Only its progress after it is back shows that all tuples to be co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tamis.evaluation.time_bounds import UNBOUNDED, closure
@@ -23,7 +25,7 @@ from tamis.messaging.records import Frontier
 from tamis.plan.model import Definition, StandingQuery
 from tamis.planning.queries.definitions import definition_id
 from tamis_registry.core.shards.fleet_reports import FleetReports
-from tamis_registry.core.state.model import State
+from tamis_registry.core.state.model import Shard, State
 
 
 def span(definition: Definition) -> int | None:
@@ -57,11 +59,12 @@ def still_needed(
             return f"shard {away} fell silent, and may still bring tuples of older plans until it is back"
     # Before it has the plan that lists a shard, the joiner says nothing of that one.
     plan = max([successor, *(shard.since or 0 for shard in listed)])
+    gone = [shard for shard in state.shards.values() if shard.gone is not None]
     for partition in range(state.partitions):
         frontier = seen.frontiers.get(partition)
         if frontier is None or frontier.plan < plan:
             return f"the joiner has not taken up plan {plan} in partition {partition} yet"
-        reason = _coming(definition, successor, state, frontier) or _waiting(definition, frontier)
+        reason = _coming(definition, successor, state, gone, frontier) or _waiting(definition, frontier)
         if reason is not None:
             return reason
     return None
@@ -85,15 +88,21 @@ def _away(query: StandingQuery, state: State) -> str | None:
 
 
 def _coming(
-    definition: Definition | StandingQuery, successor: int, state: State, frontier: Frontier
+    definition: Definition | StandingQuery,
+    successor: int,
+    state: State,
+    gone: Sequence[Shard],
+    frontier: Frontier,
 ) -> str | None:
-    """The reason why tuples of older plans may still arrive in one output partition."""
+    """The reason why tuples of older plans may still arrive in one output partition. `gone`: the shards that
+    a plan delisted.
+    """
     partition = frontier.partition
     for source in definition.inputs:
         topic = frontier.topics.get(source.topic)
-        for shard in state.shards.values():
-            if shard.stream == state.base(source.stream) and shard.gone is not None:
-                taken = topic and frontier.plan >= shard.gone and shard.name not in topic.shards
+        for shard in gone:
+            if shard.stream == state.base(source.stream):
+                taken = topic and frontier.plan >= (shard.gone or 0) and shard.name not in topic.shards
                 if not taken:
                     return f"the final record of shard {shard.name} in partition {partition} is not taken yet"
         if topic is not None and topic.obeyed is not None and topic.obeyed < successor:

@@ -19,7 +19,7 @@ from tamis_registry.core.state.model import State, Stored
 def backfills(stored: Stored) -> list[Backfill]:
     """The backfill streams that an alert reads, in the order of its sources."""
     alert = stored.alert
-    if alert is None:
+    if alert is None or alert.options.from_ is None:
         return []
     names = dict.fromkeys(source.stream for source in alert.query.sources)
     return [found for name in names if (found := backfill(alert, stored.version, name)) is not None]

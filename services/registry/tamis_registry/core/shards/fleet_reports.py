@@ -106,6 +106,11 @@ class FleetReports:
             (found for found in self.activations.get(shard, {}).items() if found[0] >= version), default=None
         )
 
+    def used(self, shard: str) -> int:
+        """The plan version that the shard uses; 0 if it uses none."""
+        ack = self.acks.get(shard)
+        return ack.plan if ack and ack.state != "waiting" else 0
+
     def obeys(self, shard: str, version: int) -> Ack | None:
         """The shard's acknowledgement, if the shard uses that plan version or a later one."""
         ack = self.acks.get(shard)

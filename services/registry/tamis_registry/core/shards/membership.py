@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from tamis.query.backfill import Backfill
 from tamis_registry.core.shards.backfill import held_back, unread
 from tamis_registry.core.shards.fleet_reports import FleetReports
 from tamis_registry.core.state.model import Shard, State
@@ -50,7 +51,7 @@ def delist_dropped(draft: State, streams: Iterable[str], n: int) -> None:
 def list_waiting(draft: State, seen: FleetReports, now: int, n: int) -> bool:
     """List the shards that wait, are present, had a reading recently, and know that they aren't listed."""
     came = False
-    held = held_back(draft, seen, now)
+    held: dict[str, str] | None = None
     for name, ack in seen.acks.items():
         known = draft.shards.get(name)
         if (
@@ -60,9 +61,13 @@ def list_waiting(draft: State, seen: FleetReports, now: int, n: int) -> bool:
             and seen.present(name, now)
             and (stream := draft.raw_stream(ack.stream))
             and ack.quiet <= stream.max_stall
-            and ack.stream not in held
             and not unread(ack.stream, draft)
         ):
+            if Backfill.named(ack.stream) is not None:
+                # This looks at all alerts, and so it is left out where no shard asks for it.
+                held = held_back(draft, seen, now) if held is None else held
+                if ack.stream in held:
+                    continue
             draft.shards[name] = Shard(name, ack.stream, ack.edge, since=n)
             came = True
     return came
