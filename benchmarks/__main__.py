@@ -33,6 +33,7 @@ NAMES = (
     "bounded.counting",
     "constraints.projection",
     "constraints.operations",
+    "registry",
     "sharing.dispatch",
     "sharing.match",
     "sharing.growth",
