@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import faust
 
+from tamis.garbage_collection import collect_seldom
 from tamis.messaging.authorization import missing_rights
 from tamis.messaging.probe import KafkaProbe
 from tamis.messaging.rights import ALERTS_GROUP
@@ -51,6 +52,7 @@ class Setup:
 def serve(config: AlertsConfig, kafka: KafkaSettings, settings: ServiceSettings) -> None:
     """Run until SIGTERM or SIGINT. Raises InputError if TAMIS_DATA can't be used."""
     settings.data_directory()
+    collect_seldom()
     metrics, health = Metrics("alerts"), Health()
     telemetry = TelemetryServer(metrics, health, settings.telemetry_host, settings.telemetry_port)
     telemetry.start()

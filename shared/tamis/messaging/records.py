@@ -40,6 +40,9 @@ NOTHING_LEFT = -(2**62)
 
 ShardState = Literal["waiting", "active", "final"]
 
+# Types whose values `canonical_value` never changes.
+_UNCHANGED = frozenset({str, int, bool, type(None)})
+
 
 def canonical_value(value: Any) -> Any:
     """A number with an integer value as an integer (also -0.0), any other value unchanged.
@@ -59,7 +62,9 @@ def canonical_key(values: tuple[Any, ...]) -> bytes:
     >>> canonical_key((1.0, "a")), canonical_key((1, "a"))
     (b'[1,"a"]', b'[1,"a"]')
     """
-    return orjson.dumps([canonical_value(value) for value in values])
+    if not _UNCHANGED.issuperset(map(type, values)):
+        values = tuple(canonical_value(value) for value in values)
+    return orjson.dumps(values)
 
 
 def progress_record(

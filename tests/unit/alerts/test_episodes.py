@@ -9,6 +9,7 @@ from random import Random
 import hypothesis.strategies as st
 import orjson
 from hypothesis import given
+from msgspec import Raw
 
 from tamis.plan.model import Definition, Input, Plan, TimeBound
 from tamis_alerts.core.alarm_ids import CHUNK, MOST_CHUNKS
@@ -31,7 +32,7 @@ def rule(gap: int = 10, for_: int = 0, memory: int = 100) -> Rule:
 
 
 def alarm(time: int, number: int = 0) -> Alarm:
-    return Alarm("hot", ("k",), f"{time:08}-{number:023}", time, {"t": time})
+    return Alarm("hot", ("k",), f"{time:08}-{number:023}", time, Raw(orjson.dumps({"t": time})))
 
 
 def through(alarms: Sequence[Alarm], what: Rule) -> list[Episode]:

@@ -18,7 +18,7 @@ from tamis.messaging.topics import ALARMS
 from tamis.telemetry import Metrics, get_logger
 from tamis_alerts.application.alarm_records import read_batch
 from tamis_alerts.application.consumer import Batch, install_consumer
-from tamis_alerts.core.episodes import Alarm, advance, take
+from tamis_alerts.core.episodes import advance, take
 from tamis_alerts.core.rules import Rule
 from tamis_alerts.fleet_view import FleetView
 from tamis_alerts.state_store import Change, StateStore
@@ -75,17 +75,20 @@ class EpisodesApp:
         async with self._lock:
             if partition not in self._store.partitions:
                 return False
-            by_key: dict[bytes, list[Alarm]] = {}
-            for key, alarm in read_batch(batch, self._metrics):
-                by_key.setdefault(key, []).append(alarm)
             changes: list[Change] = []
-            for key, alarms in by_key.items():
+            new, repeated = Counter[str](), Counter[str]()
+            for key, alarms in read_batch(batch, self._metrics).items():
                 alert = alarms[0].alert
                 entry = self._store.entry(key, alert, alarms[0].key, partition)
                 step = take(entry.state, alarms, self._view.rules.get(alert) or _default_rule(alert))
-                self._count_alarms(alert, new=step.new, duplicates=len(alarms) - step.new)
+                new[alert] += step.new
+                if step.new < len(alarms):
+                    repeated[alert] += len(alarms) - step.new
                 if step.changed:
                     changes.append((key, entry, step.events))
+            for outcome, counts in (("new", new), ("duplicate", repeated)):
+                for alert, count in counts.items():
+                    self._metrics.inc("tamis_alerts_alarms_total", count, query=alert, outcome=outcome)
             await self._write(changes)
         return True
 
@@ -116,11 +119,6 @@ class EpisodesApp:
         counts = Counter((event.alert, event.event) for _, _, events in changes for event in events)
         for (alert, event), count in counts.items():
             self._metrics.inc("tamis_episodes_total", count, query=alert, event=event)
-
-    def _count_alarms(self, alert: str, *, new: int, duplicates: int) -> None:
-        self._metrics.inc("tamis_alerts_alarms_total", new, query=alert, outcome="new")
-        if duplicates:
-            self._metrics.inc("tamis_alerts_alarms_total", duplicates, query=alert, outcome="duplicate")
 
     # ---- partitions
 

@@ -9,14 +9,17 @@ to it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal
 
+import msgspec
 import orjson
+from msgspec import Raw, Struct
+from msgspec.structs import replace
 
-from tamis_alerts.core.alarm_ids import AlarmIds
+from tamis_alerts.core.alarm_ids import AlarmIds, Chunk
 from tamis_alerts.core.rules import Rule
 
 # Hexadecimal digits of an identity that are kept: half of its 128 bits are enough to distinguish the alarms
@@ -26,19 +29,21 @@ ID_DIGITS = 16
 Event = Literal["opened", "open", "closed"]
 
 
-@dataclass(frozen=True)
-class Alarm:
-    """The fields of an alarm that episodes need. `event_time` is in microseconds."""
+class Alarm(Struct, gc=False):
+    """The fields of an alarm that episodes need. Times are in microseconds; `row` is a JSON object that may
+    share memory with the alarm's record. `arrived` is the time at which the alarm's last tuple came to an
+    edge.
+    """
 
     alert: str
     key: tuple[Any, ...]
     id: str
     event_time: int
-    row: dict[str, Any]
+    row: Raw
+    arrived: int | None = None
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Struct, gc=False):
     """A run of alarms: their least and greatest event time, their number, and the row of the first one.
 
     `episode` is the identity of the opened episode; it is empty while the run is shorter than the alert's
@@ -48,14 +53,29 @@ class Run:
     start: int
     end: int
     alarms: int
-    row: dict[str, Any]
+    row: Raw
     episode: str = ""
     told: int = 0
 
 
-@dataclass
+class _Record(Struct):
+    """A record of the changelog. Versions before the chunks wrote `seen`: identities with event times."""
+
+    runs: tuple[Run, ...] = ()
+    open: Chunk | None = None
+    seen: dict[str, int] | None = None
+
+
+_read_record = msgspec.json.Decoder(_Record).decode
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(slots=True)
 class KeyState:
-    """State of one alert and key: its runs of alarms, and the identities of the alarms."""
+    """State of one alert and key: its runs of alarms, and the identities of the alarms.
+
+    The runs are in the order of time. No two overlap, because an alarm within a run belongs to it.
+    """
 
     runs: tuple[Run, ...] = ()
     alarm_ids: AlarmIds = field(default_factory=AlarmIds)
@@ -67,22 +87,23 @@ class KeyState:
         """The record of the changelog, without the closed chunks of identities; None if the state is
         empty.
         """
-        return orjson.dumps({"runs": self.runs, "open": self.alarm_ids.open_chunk()}) if self else None
+        return _encode({"runs": self.runs, "open": self.alarm_ids.open_chunk()}) if self else None
 
     def restore(self, record: bytes | None) -> None:
-        """Take a record of `to_bytes`."""
-        raw: dict[str, Any] = {"runs": ()} if record is None else orjson.loads(record)
-        self.runs = tuple(Run(**run) for run in raw["runs"])
-        self.alarm_ids.restore_open(raw.get("open"))
-        if "seen" in raw:  # an older version had no chunks
-            old = raw["seen"]
-            self.alarm_ids.restore_open(
-                {"number": 0, "latest": max(old.values(), default=0), "ids": list(old)}
-            )
+        """Take a record of `to_bytes`. Raises msgspec.MsgspecError if it is none."""
+        found = _Record() if record is None else _read_record(record)
+        for run in found.runs:
+            # A row that shares memory with the record would keep all of it in memory.
+            run.row = run.row.copy()
+        # Earlier versions wrote the runs in the order of their last alarms.
+        self.runs = tuple(sorted(found.runs, key=lambda run: run.start))
+        chunk = found.open
+        if found.seen is not None:
+            chunk = Chunk(0, max(found.seen.values(), default=0), list(found.seen))
+        self.alarm_ids.restore_open(chunk)
 
 
-@dataclass(frozen=True)
-class Episode:
+class Episode(Struct, gc=False):
     """A record of `tamis.episodes`: an episode has opened, has grown (`open`), or has closed."""
 
     alert: str
@@ -92,17 +113,16 @@ class Episode:
     start: int
     end: int
     alarms: int
-    row: dict[str, Any]
+    row: Raw
     severity: str | None
-    labels: dict[str, str]
+    labels: Mapping[str, str]
 
     def to_bytes(self) -> bytes:
         """The record's value."""
-        return orjson.dumps(self)
+        return _encode(self)
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Struct):
     """The events that follow from a change of a state. `changed` is false if the state is the same."""
 
     events: tuple[Episode, ...]
@@ -112,61 +132,67 @@ class Step:
 
 def take(state: KeyState, alarms: Sequence[Alarm], rule: Rule) -> Step:
     """Add alarms of one alert and key to its state, in the order of their arrival."""
-    runs, new = state.runs, 0
+    new = 0
     events: list[Episode] = []
     for alarm in alarms:
         if state.alarm_ids.add(alarm.id[:ID_DIGITS], alarm.event_time):
             new += 1
-            runs, more = _with(runs, alarm, rule)
-            events += more
-    state.runs = runs
-    return Step(tuple(events), new, changed=new > 0)
+            _add(state, alarm, rule, events)
+    return Step(tuple(events), new, new > 0)
 
 
-def _with(runs: tuple[Run, ...], alarm: Alarm, rule: Rule) -> tuple[tuple[Run, ...], list[Episode]]:
-    near = [r for r in runs if r.start - rule.gap <= alarm.event_time <= r.end + rule.gap]
-    apart = tuple(r for r in runs if not r.start - rule.gap <= alarm.event_time <= r.end + rule.gap)
-    run = _extended(near[0], alarm) if len(near) == 1 else _merged([*near, _alone(alarm)])
-    # A second episode that turns out to be part of the first one is over; the first goes on.
-    events = [
-        _event(alarm, absorbed, "closed", rule)
-        for absorbed in near
-        if absorbed.episode and absorbed.episode != run.episode
-    ]
-    if not run.episode and run.end - run.start >= rule.for_:
-        run = replace(run, episode=_identity(alarm, run), told=run.end)
-        events.append(_event(alarm, run, "opened", rule))
-    elif run.episode and run.end - run.told >= rule.gap:
+def _add(state: KeyState, alarm: Alarm, rule: Rule, events: list[Episode]) -> None:
+    """Add an alarm to the runs of a state, and what follows from it to `events`."""
+    runs, time = state.runs, alarm.event_time
+    lower, upper = time - rule.gap, time + rule.gap
+    # Most alarms are later than all runs but the last one, so that only this one is looked at.
+    first = last = len(runs)
+    while first and runs[first - 1].end >= lower:
+        first -= 1
+        if runs[first].start > upper:
+            last = first
+    near = runs[first:last]
+    if not near:
+        run = Run(time, time, 1, alarm.row.copy())
+    elif len(near) == 1:
+        run = _extended(near[0], alarm)
+    else:
+        run = _merged([*near, Run(time, time, 1, alarm.row.copy())])
+        # A second episode that turns out to be part of the first one is over; the first goes on.
+        for absorbed in near:
+            if absorbed.episode and absorbed.episode != run.episode:
+                events.append(_event(alarm.alert, alarm.key, absorbed, "closed", rule))
+    if not run.episode:
+        if run.end - run.start >= rule.for_:
+            run.episode, run.told = _identity(alarm, run), run.end
+            events.append(_event(alarm.alert, alarm.key, run, "opened", rule))
+    elif run.end - run.told >= rule.gap:
         # Not for every alarm: readers of the topic want to know that the episode lasts, not each reading.
-        run = replace(run, told=run.end)
-        events.append(_event(alarm, run, "open", rule))
-    return (*apart, run), events
+        run.told = run.end
+        events.append(_event(alarm.alert, alarm.key, run, "open", rule))
+    state.runs = (*runs[:first], run, *runs[last:])
 
 
 def advance(alert: str, key: tuple[Any, ...], state: KeyState, frontier: int, rule: Rule) -> Step:
     """Advance `state` to the frontier of the alert's topics: close episodes and remove old identities."""
-    over = [r for r in state.runs if r.end + rule.gap < frontier]
     forgotten = state.alarm_ids.forget(frontier - rule.memory)
-    if not over:
+    runs = state.runs
+    # The runs are in the order of their ends, too.
+    if not runs or runs[0].end + rule.gap >= frontier:
         return Step((), changed=forgotten)
-    at = Alarm(alert, key, "", 0, {})
-    events = tuple(_event(at, r, "closed", rule) for r in over if r.episode)
-    state.runs = tuple(r for r in state.runs if r.end + rule.gap >= frontier)
-    return Step(events)
-
-
-def _alone(alarm: Alarm) -> Run:
-    return Run(alarm.event_time, alarm.event_time, 1, alarm.row)
+    over = [run for run in runs if run.end + rule.gap < frontier]
+    state.runs = runs[len(over) :]
+    return Step(tuple(_event(alert, key, run, "closed", rule) for run in over if run.episode))
 
 
 def _extended(run: Run, alarm: Alarm) -> Run:
-    # The same as `_merged` with one run, in a fifth of the time.
+    # The same as `_merged` with one run, in less time.
     first = alarm.event_time < run.start
     return Run(
         alarm.event_time if first else run.start,
         max(run.end, alarm.event_time),
         run.alarms + 1,
-        alarm.row if first else run.row,
+        alarm.row.copy() if first else run.row,
         run.episode,
         run.told,
     )
@@ -174,13 +200,12 @@ def _extended(run: Run, alarm: Alarm) -> Run:
 
 def _merged(runs: Sequence[Run]) -> Run:
     first = min(runs, key=lambda r: (not r.episode, r.start))
-    return Run(
+    return replace(
+        first,
         start=min(r.start for r in runs),
         end=max(r.end for r in runs),
         alarms=sum(r.alarms for r in runs),
         row=min(runs, key=lambda r: r.start).row,
-        episode=first.episode,
-        told=first.told,
     )
 
 
@@ -190,16 +215,16 @@ def _identity(alarm: Alarm, run: Run) -> str:
     return blake2b(text, digest_size=16).hexdigest()
 
 
-def _event(alarm: Alarm, run: Run, event: Event, rule: Rule) -> Episode:
+def _event(alert: str, key: tuple[Any, ...], run: Run, event: Event, rule: Rule) -> Episode:
     return Episode(
-        alert=alarm.alert,
-        key=alarm.key,
-        episode=run.episode,
-        event=event,
-        start=run.start,
-        end=run.end,
-        alarms=run.alarms,
-        row=run.row,
-        severity=rule.severity,
-        labels=dict(rule.labels),
+        alert,
+        key,
+        run.episode,
+        event,
+        run.start,
+        run.end,
+        run.alarms,
+        run.row,
+        rule.severity,
+        rule.labels_by_name,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from tamis.plan.model import Definition, Plan, StandingQuery
 
@@ -31,6 +32,11 @@ class Rule:
     timeless: bool = (
         False  # a topic has no event time: alarms then have the time at which tuples came to Kafka
     )
+
+    @cached_property
+    def labels_by_name(self) -> dict[str, str]:
+        """The labels, as the records of episodes have them."""
+        return dict(self.labels)
 
 
 def rules_of(plan: Plan) -> dict[str, Rule]:
