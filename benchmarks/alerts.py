@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +13,13 @@ import orjson
 import psutil
 from confluent_kafka import Consumer, TopicPartition
 
-from benchmarks.harness import Cell, Result, Say
+from benchmarks.harness import Cell, Goal, Result, Say
 from benchmarks.kafka import PARTITIONS, Topics
 from tamis.errors import UnavailableError
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.fleet import READY_SECONDS
 from tamis.local.ports import free_ports
+from tamis.local.scrape import Scrape
 from tamis.local.service_process import ServiceProcess
 from tamis.messaging.topics import ALARMS, DEAD_LETTERS, EPISODES, FRONTIERS, PLANS
 from tamis.plan.json_form import encode_plan
@@ -31,6 +33,8 @@ SPAN = 3_600  # seconds of event time that the alarms of each key are spread ove
 BATCH = 10_000
 WARM_UP = 0.2
 LOOK_SECONDS = 0.1
+# 20,000 alarms a second for a worker, which has one thread for them.
+GOAL_MICROSECONDS = 50.0
 PATIENCE = 900.0
 
 SQL = """
@@ -53,27 +57,56 @@ class Passed:
     seconds: float
     cpu: float
 
+    @property
+    def cpu_each(self) -> float:
+        """CPU microseconds of an alarm."""
+        return self.cpu / self.alarms * 1e6
+
+
+@dataclass(frozen=True)
+class Case:
+    """A number of keys that share the alarms, and of workers that share the partitions."""
+
+    keys: int
+    workers: int
+
+    @property
+    def what(self) -> str:
+        """Its name in the table."""
+        workers = "alerts" if self.workers == 1 else f"alerts, {self.workers} workers"
+        return f"{workers}, {self.keys:,} keys"
+
+
+# Of each key, many alarms or few.
+CASES = (Case(100, 1), Case(10_000, 1), Case(20_000, 2))
+
 
 def run(quick: bool, say: Say) -> Result:
     """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
     count = 20_000 if quick else 200_000
     rows: list[dict[str, Cell]] = []
-    for keys in (100, 10_000):
+    goals: list[Goal] = []
+    for case in CASES:
         with (
             tempfile.TemporaryDirectory(prefix="tamis-bench-alerts-") as directory,
             EmbeddedKafka(Path(directory) / "kafka") as broker,
         ):
             topics = Topics(broker.bootstrap)
             try:
-                say(f"filling the topic with {count:,} alarms of {keys:,} keys")
-                _fill(topics, count, keys)
-                say("bare loop")
-                bare = _bare(topics, count)
-                say("the service")
-                service = _service(broker.bootstrap, topics, Path(directory), count)
+                # Half of the alarms may be taken before all workers have their partitions.
+                alarms = count if case.workers == 1 else 2 * count
+                say(f"{case.what}: filling the topic with {alarms:,} alarms")
+                _fill(topics, alarms, case.keys)
+                bare = _bare(topics, alarms)
+                say(f"{case.what}: the service")
+                service = _service(broker.bootstrap, topics, Path(directory), alarms, case.workers)
             finally:
                 topics.close()
-        rows += [_row(f"bare loop, {keys:,} keys", bare, bare), _row(f"alerts, {keys:,} keys", service, bare)]
+        if case.workers == 1:
+            rows.append(_row(f"bare loop, {case.keys:,} keys", bare, bare))
+        rows.append(_row(case.what, service, bare))
+        peer = f"µs an alarm; the bare loop takes {bare.cpu_each:.3g}"
+        goals.append(Goal(f"{case.what}: CPU", service.cpu_each, peer, most=GOAL_MICROSECONDS))
     return Result(
         NAME,
         "Alarms into episodes",
@@ -84,19 +117,21 @@ def run(quick: bool, say: Say) -> Result:
             f"a measurement starts after the first {WARM_UP:.0%} of the alarms and ends when the offset of"
             " the last alarm is committed",
             "with 10,000 keys, each alarm opens an episode, which is written, logged and remembered",
+            "two workers: the measurement starts when both have partitions; each is pinned to a core, and"
+            " Kafka runs on the same cores",
             "CPU: user and system time of all threads of the process; other programs on the machine affect it"
             " less than alarms/s",
         ),
+        goals,
     )
 
 
 def _row(what: str, passed: Passed, bare: Passed) -> dict[str, Cell]:
-    each = passed.cpu / passed.alarms
     return {
         "what": what,
         "alarms/s": round(passed.alarms / passed.seconds),
-        "CPU µs an alarm": round(each * 1e6, 1),
-        "CPU / bare loop": round(each / (bare.cpu / bare.alarms), 1),
+        "CPU µs an alarm": round(passed.cpu_each, 1),
+        "CPU / bare loop": round(passed.cpu_each / bare.cpu_each, 1),
     }
 
 
@@ -149,19 +184,24 @@ def _bare(topics: Topics, count: int) -> Passed:
     return passed
 
 
-def _service(bootstrap: str, topics: Topics, directory: Path, count: int) -> Passed:
-    (port,) = free_ports(1)
-    process = ServiceProcess(
-        NAME,
-        ["alerts"],
-        {
-            "TAMIS_KAFKA_BOOTSTRAP": bootstrap,
-            "TAMIS_DATA": str(directory),
-            "TAMIS_TELEMETRY_PORT": str(port),
-        },
-        directory / "alerts.log",
-        f"http://127.0.0.1:{port}/readyz",
-    )
+def _service(bootstrap: str, topics: Topics, directory: Path, count: int, workers: int) -> Passed:
+    ports = free_ports(workers)
+    for number in range(workers):
+        (directory / f"worker{number}").mkdir()
+    processes = [
+        ServiceProcess(
+            NAME,
+            ["alerts"],
+            {
+                "TAMIS_KAFKA_BOOTSTRAP": bootstrap,
+                "TAMIS_DATA": str(directory / f"worker{number}"),
+                "TAMIS_TELEMETRY_PORT": str(port),
+            },
+            directory / f"alerts{number}.log",
+            f"http://127.0.0.1:{port}/readyz",
+        )
+        for number, port in enumerate(ports)
+    ]
     offsets = Consumer({**topics.config, "group.id": GROUP, "enable.auto.commit": False})
 
     def look() -> float:
@@ -169,19 +209,39 @@ def _service(bootstrap: str, topics: Topics, directory: Path, count: int) -> Pas
         wanted = [TopicPartition(ALARMS, number) for number in range(PARTITIONS)]
         return sum(max(0, at.offset) for at in offsets.committed(wanted, timeout=READY_SECONDS))
 
-    process.start()
     try:
-        process.wait_ready(READY_SECONDS)
-        running = psutil.Process(process.pid)
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.wait_ready(READY_SECONDS)
+        running = [psutil.Process(process.pid) for process in processes]
+        if workers > 1:
+            _share(running, ports)
 
         def cpu() -> float:
-            times = running.cpu_times()
-            return times.user + times.system
+            times = [one.cpu_times() for one in running]
+            return sum(one.user + one.system for one in times)
 
         return _follow(look, cpu, count)
     finally:
-        process.stop()
+        for process in processes:
+            process.stop()
         offsets.close()
+
+
+def _share(running: Sequence[psutil.Process], ports: Sequence[int]) -> None:
+    """Pin each worker to a core, and wait until each has its share of the partitions."""
+    cores = os.sched_getaffinity(0)
+    for one, core in zip(running, sorted(cores), strict=False):
+        one.cpu_affinity([core])
+    deadline = time.monotonic() + PATIENCE
+    while any(_partitions(port) != PARTITIONS / len(ports) for port in ports):
+        _check(deadline)
+        time.sleep(LOOK_SECONDS)
+
+
+def _partitions(port: int) -> float:
+    return Scrape.of(f"http://127.0.0.1:{port}").total("tamis_alerts_partitions")
 
 
 def _follow(look: Callable[[], float], cpu: Callable[[], float], count: int) -> Passed:

@@ -57,7 +57,8 @@ class LogDelivery:
     """Delivery to the log."""
 
     name = LOG
-    parallel = 1
+    # A line's slot is free after the next commit: with one slot the log would commit after each line.
+    parallel = 100
 
     def accepts(self, episode: dict[str, Any]) -> bool:
         """True for the opening and the close of an episode."""
