@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,8 +14,10 @@ import httpx
 import numpy as np
 import orjson
 
-from benchmarks.harness import Cell, Result, Say
-from benchmarks.readings import station, stream
+from benchmarks import latency_peers
+from benchmarks.harness import Cell, Goal, Result, Say
+from benchmarks.readings import readings_of_now, stream
+from benchmarks.spark_latency import COPY, JOIN
 from tamis.errors import UnavailableError
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
 from tamis.local.scrape import Scrape
@@ -97,26 +99,22 @@ class Feeder:
                 while not self._stopping.wait(TICK):
                     # What a slow answer held up comes with the next request: the rate is what is promised.
                     count = int(self._rate * (time.monotonic() - began)) - self.posted[name]
-                    body = self._body(count, random)
+                    body = b"\n".join(map(orjson.dumps, readings_of_now(count, KEYS, random)))
                     client.post(f"{self._url}/v1/streams/{name}", content=body).raise_for_status()
                     self.posted[name] += count
         except httpx.HTTPError as error:
             self.fault = error
 
-    def _body(self, count: int, random: np.random.Generator) -> bytes:
-        now = time.time_ns() // 1000
-        keys = random.integers(0, KEYS, count).tolist()
-        temps = (15 + random.normal(size=count)).round(2).tolist()
-        rows = (
-            {"station": station(key), "ts": now, "temp": temp, "rh": 60.0}
-            for key, temp in zip(keys, temps, strict=True)
-        )
-        return b"\n".join(map(orjson.dumps, rows))
-
 
 def run(quick: bool, say: Say) -> Result:
     """Run the benchmark. A quick run only shows that it works: its sizes are too small for figures."""
     warm_up, seconds = (5.0, 5.0) if quick else (15.0, 30.0)
+    peers = {
+        query: np.quantile(
+            latency_peers.waits(query, (KEYS, TUPLES_A_SECOND), warm_up, seconds, say), (0.5, 0.99)
+        ).tolist()
+        for query in latency_peers.PEERS
+    }
     with tempfile.TemporaryDirectory(prefix="tamis-bench-latency-") as directory:
         fleet = Fleet(FleetSpec(Path(directory), [EdgeSpec("edge")]), say)
         try:
@@ -126,6 +124,10 @@ def run(quick: bool, say: Say) -> Result:
             rows = [row for phase in PHASES for row in _measure(fleet, phase, warm_up, seconds, say)]
         finally:
             fleet.stop()
+    rows = [
+        {"what": what, "p50 s": round(peers[query][0], 3), "p99 s": round(peers[query][1], 3)}
+        for query, what in latency_peers.PEERS.items()
+    ] + rows
     return Result(
         NAME,
         f"Alarm latency at {TUPLES_A_SECOND:,} tuples/s",
@@ -137,8 +139,21 @@ def run(quick: bool, say: Say) -> Result:
             "edge to alerts: until the alerts service has read the alarm; interpolated within the buckets of"
             " a histogram",
             "with omission, an edge may hold a tuple for at most max_delay",
+            "Spark's queries read and write Kafka without edge and registry, before the fleet runs; their"
+            " latency starts when a reading is sent",
         ),
+        _goals(rows, peers),
     )
+
+
+def _goals(rows: Sequence[dict[str, Cell]], peers: Mapping[str, list[float]]) -> list[Goal]:
+    """The latency of alarms without omission, divided by the peers'."""
+    row = next(row for row in rows if row["what"] == f"{PHASES[0].what}: edge to Kafka")
+    return [
+        Goal(f"alarm latency, {name}", float(row[f"{name} s"] or 0) / peers[query][number], what, most=most)
+        for number, name in enumerate(("p50", "p99"))
+        for query, most, what in ((COPY, 1.3, "times the copy's"), (JOIN, 0.65, "times Spark's join's"))
+    ]
 
 
 def _wait(what: str, condition: Callable[[], bool]) -> None:

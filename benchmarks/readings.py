@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from time import time_ns
+from typing import Any
 
 import numpy as np
 import orjson
@@ -61,3 +63,12 @@ def weather(count: int, keys: int, start: int, seed: int) -> Iterator[tuple[byte
                 "seq": step,
             }
             yield name.encode(), orjson.dumps(value)
+
+
+def readings_of_now(count: int, keys: int, random: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """Readings of this moment, of random stations."""
+    now = time_ns() // 1000
+    numbers = random.integers(0, keys, count).tolist()
+    temps = (15 + random.normal(size=count)).round(2).tolist()
+    for number, temp in zip(numbers, temps, strict=True):
+        yield {"station": station(number), "ts": now, "temp": temp, "rh": 60.0}

@@ -81,7 +81,15 @@ def main(bootstrap: str, checkpoint: str, batch: int, topics: tuple[str, str], a
         .join(tuples(spark, kafka, topics[1], batch).alias("s"), F.expr(_CONDITION))
         .select(F.to_json(F.array("a.station")).alias("key"), F.expr(_ALARM).alias("value"))
     )
-    writer = joined.writeStream.format("kafka").outputMode("append").option("topic", alarms)
+    run(joined, kafka, checkpoint, alarms, stopping)
+    spark.stop()
+
+
+def run(
+    records: DataFrame, kafka: KafkaSettings, checkpoint: str, topic: str, stopping: threading.Event
+) -> None:
+    """Write the records to a topic, as the joiner does, until `stopping` is set. Raises UnavailableError."""
+    writer = records.writeStream.format("kafka").outputMode("append").option("topic", topic)
     for name, value in kafka.java_config().items():
         writer = writer.option(f"kafka.{name}", value)
     query = (
@@ -95,7 +103,6 @@ def main(bootstrap: str, checkpoint: str, batch: int, topics: tuple[str, str], a
         if not query.isActive:
             raise UnavailableError(f"the query ended: {query.exception()}")
     query.stop()
-    spark.stop()
 
 
 if __name__ == "__main__":
