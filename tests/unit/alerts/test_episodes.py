@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import hypothesis.strategies as st
 import orjson
@@ -175,6 +176,19 @@ def test_the_record_of_an_older_version_is_read() -> None:
     state = restored({None: orjson.dumps(old)})
     assert take(state, [alarm(0), alarm(5), alarm(6)], rule()).new == 1
     assert state.runs[0].alarms == 3
+
+
+def test_runs_in_the_order_of_an_older_version_are_found() -> None:
+    """Older versions wrote a run last whenever it got an alarm."""
+    runs: list[dict[str, Any]] = [
+        {"start": t, "end": t, "alarms": 1, "row": {}, "episode": f"e{t}", "told": t} for t in (40, 0, 20)
+    ]
+    state = restored({None: orjson.dumps({"runs": runs, "open": {"number": 0, "latest": 40, "ids": []}})})
+    events = take(state, [alarm(10)], rule(gap=10)).events
+    assert [(e.event, e.episode) for e in events] == [("closed", "e20"), ("open", "e0")]
+    assert [(run.start, run.end, run.alarms) for run in state.runs] == [(0, 20, 3), (40, 40, 1)]
+    ended = advance("hot", ("k",), state, 51, rule(gap=10)).events
+    assert [e.episode for e in ended] == ["e0", "e40"]
 
 
 def test_rules_follow_the_plan() -> None:
