@@ -35,6 +35,7 @@ NAMES = (
     "constraints.operations",
     "registry",
     "sharing.dispatch",
+    "sharing.edge",
     "sharing.match",
     "sharing.growth",
     "sharing.plan_changes",
