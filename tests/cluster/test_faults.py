@@ -116,6 +116,7 @@ def fleet(folder: Path, environment: Path, hdfs: Hdfs | None) -> Iterator[Fleet]
         joiner.start()
         try:
             bench.plan(plan(1, STREAMS, [sum_alert("warm", 1, "air", "soil", LEAST)]))
+            joiner.wait_ready(PATIENCE)
             yield Fleet(cluster, bench, hdfs)
         finally:
             bench.consumer.close()
@@ -152,7 +153,6 @@ def send(bench: Bench, fault: Callable[[], None]) -> None:
 
 def test_executors_need_nothing_of_the_workers_machines(on_hdfs: Fleet) -> None:
     bench = on_hdfs.bench
-    bench.joiner.wait_ready(PATIENCE)
     send(bench, lambda: None)
     on_hdfs.right()
     on_hdfs.cluster.until_executors(lambda found: len(found) == 2, 30)
