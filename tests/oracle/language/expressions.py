@@ -132,7 +132,8 @@ def across(r: random.Random, a: str, b: str) -> str:
     """
     left, right = value(r, a, steps=False), value(r, b, steps=False)
     least = r.randint(-3, 5)
-    c = f"{least}.3" if r.random() < 0.5 else f"{least}.7"
+    # No sum or mean of a few quarters differs by exactly this much from another: rounding would decide then.
+    c = f"{least}.37" if r.random() < 0.5 else f"{least}.73"
     return r.choice(
         (
             *(f"{left} - {right} > {c}" for _ in range(3)),

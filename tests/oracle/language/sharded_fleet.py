@@ -53,7 +53,9 @@ class ShardedFleet(Fleet):
         """Run to the end of all shards."""
         r = self.random
         self.join([Records(topics.PLANS, 0, [encode_plan(self.plan)], *self.numbers(topics.PLANS, 1))])
-        present, step = 0, r.choice((2, 4, 12))
+        # Progress follows its tuples a batch later, so a batch must not bring more than half of `max_stall`.
+        most = min(one.stall for one in self.readings.declared.values()) // 2
+        present, step = 0, min(most, r.choice((2, 4, 12)))
         while present < self.readings.ticks:
             present += r.randint(1, step)
             self.now = START + present * TICK
