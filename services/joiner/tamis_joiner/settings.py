@@ -11,6 +11,17 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 Memory = Annotated[str, Field(pattern=r"^[1-9][0-9]*[kKmMgGtT]$")]
 Port = Annotated[int, Field(ge=1, le=65_535)]
 
+_UNITS = "kmgt"
+
+
+def bytes_of(memory: str) -> int:
+    """A size of memory in Spark's notation as bytes.
+
+    >>> bytes_of("640m"), bytes_of("1G") == 2**30
+    (671088640, True)
+    """
+    return int(memory[:-1]) << 10 * (_UNITS.index(memory[-1].lower()) + 1)
+
 
 class JoinerSettings(BaseSettings):
     """Settings of Spark and its checkpoint. `checkpoint` None stands for `joiner` under TAMIS_DATA.
@@ -24,7 +35,7 @@ class JoinerSettings(BaseSettings):
     master: str = "local[2]"
     # A path, or a URI of one of Hadoop's file systems, such as hdfs://host/path or s3a://bucket/path.
     checkpoint: str | None = None
-    # Heap of the driver; with a local master, of all of Spark except the Python workers.
+    # Largest heap of the driver; with a local master, of all of Spark except the Python workers.
     memory: Memory = "2g"
     # The most records of a batch: two cores process 100,000 in about a second.
     batch: int = Field(default=100_000, ge=1)

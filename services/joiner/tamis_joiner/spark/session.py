@@ -19,7 +19,7 @@ from tamis.errors import TamisError, UnavailableError
 from tamis.java.jars import jars
 from tamis.telemetry import get_logger
 from tamis_joiner.environment import unpacked
-from tamis_joiner.settings import JoinerSettings
+from tamis_joiner.settings import JoinerSettings, bytes_of
 from tamis_joiner.spark.cluster import cluster_properties, fetches_jars, is_local, read_properties
 from tamis_joiner.spark.java_logs import CONFIGURATION, forwarded_logs
 
@@ -64,6 +64,9 @@ _SETTINGS = {
     # Python workers are forked with their modules imported, and the garbage collector doesn't scan these
     # after each task.
     "spark.python.daemon.module": "tamis_joiner.spark.daemon",
+    # Spark has one more daemon, with its own workers, for each environment of workers. By default that of
+    # stateful operators differs from that of `mapInArrow` in this setting alone.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # Spark starts them by `python -m`, which would look for modules in the working directory first.
     "spark.executorEnv.PYTHONSAFEPATH": "1",
 }
@@ -80,6 +83,14 @@ _LOCAL_FILES = {
 # Java's second compiler is off. It costs more in the first minutes than it saves, since the joins run in
 # Python. On a busy machine Spark started in 12 s instead of 34.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
+# For a local master. Java takes the collector G1 on two processors or more, which grows the heap to its limit
+# rather than collect often. The serial one grows it only as far as live objects need, and gives memory back.
+_SERIAL = "-XX:+UseSerialGC -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
+# A full collection stops the JVM for a time that grows with the heap.
+_LARGEST_SERIAL = 2 * 2**30
+# By default the C library makes up to eight heaps a processor for the threads of a process, and doesn't give
+# back what is free in them. RocksDB, Arrow and Java's compiler allocate there.
+_MALLOC_ARENAS = "2"
 # Log4j writes events as JSON. Executors on other machines don't have the joiner's file, only the one in
 # Spark's own jar. Spark's setting for JSON logs has no effect in PySpark.
 _JSON_LOGS = {
@@ -105,6 +116,7 @@ def session(
     # With a local master all runs on this machine; the executors of a cluster must reach the driver.
     if is_local(settings.master):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        os.environ.setdefault("MALLOC_ARENA_MAX", _MALLOC_ARENAS)
     os.environ["PYSPARK_PYTHON"] = _python(settings)
     os.environ["PYTHONSAFEPATH"] = "1"
     os.environ["SPARK_LAUNCHER_OPTS"] = _LAUNCHER_OPTIONS
@@ -165,7 +177,8 @@ def running_spark(
     """
     log.info("starting Spark", master=settings.master)
     defined = [f"-D{name}={value}" for name, value in (java_properties or {}).items()]
-    options = " ".join([JAVA_OPTIONS, *defined])
+    serial = is_local(settings.master) and bytes_of(settings.memory) <= _LARGEST_SERIAL
+    options = " ".join([JAVA_OPTIONS, *([_SERIAL] if serial else []), *defined])
     with forwarded_logs() as stderr, _working_directory(settings) as directory:
         try:
             spark = session(settings, options, stderr, local_files=local_files, directory=directory)
