@@ -26,6 +26,7 @@ NAMES = (
     "stall",
     "edge",
     "joiner",
+    "joining.growth",
     "latency",
     "alerts",
     "bounded.deciding",
@@ -67,8 +68,8 @@ RESULTS = Path(__file__).parent / "results"
 )
 def main(names: tuple[str, ...], quick: bool) -> None:
     """Run all benchmarks, or those named: omission (which is omission.stores, omission.retention and
-    omission.growth), predicates, stall, edge, joiner, latency, alerts, bounded, constraints, sharing,
-    similarity, windows, latest_values, absence, scale, sizing.
+    omission.growth), predicates, stall, edge, joiner, joining, latency, alerts, bounded, constraints,
+    sharing, similarity, windows, latest_values, absence, scale, sizing.
     """
     # SIGTERM must also run each `finally`, which ends the processes of a benchmark.
     signal.signal(signal.SIGTERM, _interrupt)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from tamis.bounded.synopses.bucket_maxima import BucketMaxima
-from tamis.evaluation import kernels
+from tamis.evaluation import kernels, slot_kernels
 from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.evaluation.standing.latest_values import kernels as latest_values
 from tamis.expressions.nodes import Type
@@ -55,6 +55,7 @@ def warm() -> None:
     by_key_and_time(backwards, backwards)
     rows = np.arange(2)
     kernels.expand(*kernels.windows(rows, rows, rows, rows, rows))
+    _slots()
     latest_values.latest(rows, rows, rows, rows, np.full(2, -1))
     BucketMaxima(1).rising(np.arange(100).reshape(-1, 1), np.arange(100))
     _count()
@@ -82,6 +83,18 @@ def warm() -> None:
     history.readings(slots, history.counts(slots, frame), frame)
     history.forget(rows, 0)
     FlatDecoder({"a": Type.DOUBLE}, "us").decode([b'{"a":1.5}'])
+
+
+def _slots() -> None:
+    """Store the results of two filters for two rows, and read them."""
+    words, rows = np.zeros((2, 1), np.uint64), np.arange(2)
+    slot_kernels.store_results(words, np.ones((2, 2), np.bool_), rows)
+    slot_kernels.stored_by_filter(words, rows)
+    slot_kernels.rows_in_ranges(words[0], rows, rows, rows + 1)
+    slot_kernels.stored_rows(words[0], rows)
+    within = slot_kernels.bits_by_slot(np.ones(2, np.bool_), rows, 1)
+    slot_kernels.count_within(words, rows, within, within.copy())
+    slot_kernels.mask_by_row(within, rows)
 
 
 def _count() -> None:

@@ -145,10 +145,10 @@ def _candidates(
             new = new | crossing(awaited, source.alias, mine.times, passed)
         marked[source.alias] = Tuples(mine.times, mine.keys, mine.versions, new, mine.columns)
     at = [i for i, source in enumerate(parts.base.inputs) if source.alias in names]
-    base_masks = [masks[source.alias] & (tuples[source.alias].keys >= 0) for source in parts.base.inputs]
+    keyed = [masks[source.alias] & (tuples[source.alias].keys >= 0) for source in parts.base.inputs]
     found = [
         np.unique(np.stack([block[i] for i in at]), axis=1)
-        for block in combinations(parts.base, marked, base_masks, until=until)
+        for block in combinations(parts.base, marked, [np.flatnonzero(mask) for mask in keyed], until=until)
     ]
     rows = np.concatenate([np.empty((len(at), 0), np.int64), *found], axis=1)
     if definition.exists:

@@ -59,15 +59,16 @@ class Tuples:
 def combinations(
     definition: Definition,
     tuples: Mapping[str, Tuples],
-    passed: Sequence[Mask] | None = None,
+    passed: Sequence[Rows] | None = None,
     block: int = BLOCK,
     *,
     until: int | None = None,
 ) -> Iterator[tuple[Rows, ...]]:
     """The combinations with at least one new tuple for which `definition` raises an alarm, each once.
 
-    `tuples` are by alias (two aliases of one topic may share one object). `passed` has the mask of each
-    input's filter, if it is known. Yields blocks of row numbers, one array for each input in the definition's
+    `tuples` are by alias (two aliases of one topic may share one object). `passed` has the row numbers of the
+    tuples that pass each input's filter, ascending, if they are known; tuples with other keys than those of
+    new tuples may be left out. Yields blocks of row numbers, one array for each input in the definition's
     order. The condition must be true as computed, or possibly true in exact arithmetic (see
     `exact_threshold`).
 
@@ -81,10 +82,11 @@ def combinations(
         return
     inputs = [tuples[source.alias] for source in definition.inputs]
     if passed is None:
-        passed = [passing(source, mine) for source, mine in zip(definition.inputs, inputs, strict=True)]
-    rows_of = [
-        np.flatnonzero(mask & _may_join(definition, mine)) for mask, mine in zip(passed, inputs, strict=True)
-    ]
+        pairs = zip(definition.inputs, inputs, strict=True)
+        passed = [np.flatnonzero(passing(source, mine)) for source, mine in pairs]
+    rows_of = [_may_join(definition, mine, rows) for rows, mine in zip(passed, inputs, strict=True)]
+    if not all(map(len, rows_of)):
+        return
     if until is not None and not any(
         (mine.versions[picked] < until).any() for mine, picked in zip(inputs, rows_of, strict=True)
     ):
@@ -161,14 +163,12 @@ def passing(source: Input, tuples: Tuples) -> Mask:
     return holds(source.filter, JoinedColumns((source,), {source.alias: tuples}, (rows,)), len(rows))
 
 
-def _may_join(definition: Definition, tuples: Tuples) -> Mask:
-    """The mask of the tuples with at least the definition's version and, if there are several inputs, with a
-    key.
-    """
-    mask = tuples.versions >= definition.version
+def _may_join(definition: Definition, tuples: Tuples, rows: Rows) -> Rows:
+    """Those of `rows` with at least the definition's version and, if there are several inputs, with a key."""
+    mask = tuples.versions[rows] >= definition.version
     if len(definition.inputs) > 1:
-        mask &= tuples.keys >= 0
-    return mask
+        mask &= tuples.keys[rows] >= 0
+    return rows[mask]
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.plan.compiled_join import CompiledJoin
 from tamis_joiner.core.plan.retention_groups import RetentionGroup, retention_groups
 from tamis_joiner.core.tuples import filter_bitmaps as passed_module
-from tamis_joiner.core.tuples.filter_bitmaps import FilterBitmaps
+from tamis_joiner.core.tuples.filter_bitmaps import FilterBitmaps, PassingTuples
 from tamis_joiner.core.tuples.retention import needed
-from tamis_joiner.core.tuples.stored_tuples import StoredTuples
+from tamis_joiner.core.tuples.stored_tuples import NO_SLOT, StoredTuples
 
 TOPIC = "t0"
 
@@ -51,7 +51,13 @@ def _live(r: random.Random, size: int) -> StoredTuples:
         },
         np.zeros(size, np.bool_),
         times,
+        np.full(size, NO_SLOT),
     )
+
+
+def _passing(dispatch: Dispatch, live: StoredTuples) -> PassingTuples:
+    bitmaps = FilterBitmaps(dispatch)
+    return PassingTuples(bitmaps, bitmaps.evaluate(live))
 
 
 def _row(live: StoredTuples, at: int) -> dict[str, float | None]:
@@ -80,7 +86,7 @@ def test_every_tuple_is_kept_for_whom_it_should(monkeypatch) -> None:  # type: i
         places = {
             source.filter: dispatch.row(bare(source.filter)) for d in definitions for source in d.inputs
         }
-        passed = FilterBitmaps(dispatch, live)
+        passed = _passing(dispatch, live)
         for _, source, _ in inputs:
             row = places[source.filter]
             wanted = [_holds(source.filter, _row(live, at)) for at in range(len(live))]
@@ -123,15 +129,16 @@ def test_of_many_tuples_little_more_is_held_than_the_answers() -> None:
         columns={"v": Vector(np.arange(size, dtype=np.float64))},
         late=np.zeros(size, np.bool_),
         arrived=np.arange(size),
+        slots=np.full(size, NO_SLOT),
     )
     column = Column("", "v", Type.DOUBLE)
     above = [Call(">", (column, Literal(float(n), Type.DOUBLE)), Type.BOOLEAN) for n in range(filters)]
     dispatch = Dispatch(above)
-    FilterBitmaps(dispatch, live.pick(np.arange(10)))  # compiles
+    _passing(dispatch, live.pick(np.arange(10)))  # compiles
     words = filters * size // 8
     tracemalloc.start()
     try:
-        passed = FilterBitmaps(dispatch, live)
+        passed = _passing(dispatch, live)
         most = tracemalloc.get_traced_memory()[1]
         names, versions = tuple(f"q{n}@1" for n in range(filters)), np.ones(filters, np.int64)
         rows = np.array([dispatch.row(filter_) for filter_ in above])

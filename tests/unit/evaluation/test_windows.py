@@ -31,7 +31,7 @@ from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.plan.compiled_join import CompiledJoin
 from tamis_joiner.core.plan.retention_groups import retention_groups
 from tamis_joiner.core.records.envelopes import ProgressRecord
-from tamis_joiner.core.tuples.filter_bitmaps import FilterBitmaps
+from tamis_joiner.core.tuples.filter_bitmaps import FilterBitmaps, PassingTuples
 from tamis_joiner.core.tuples.retention import needed
 from tamis_joiner.core.tuples.stored_tuples import StoredTuples
 from tamis_registry.core.plan.retirement import span
@@ -161,7 +161,7 @@ def live(times: list[int]) -> StoredTuples:
         "x": Vector.from_list([5.0] * n, Type.DOUBLE),
     }
     zeros, yes = np.zeros(n, np.int64), np.ones(n, np.bool_)
-    return StoredTuples(at, zeros, zeros + 1, yes, columns, ~yes, zeros)
+    return StoredTuples(at, zeros, zeros + 1, yes, columns, ~yes, zeros, zeros - 1)
 
 
 def test_an_alarm_of_each_window_has_an_identity_of_its_own() -> None:
@@ -208,9 +208,9 @@ def test_a_tuple_is_kept_exactly_until_the_end_of_its_last_window() -> None:
         topic = definition.inputs[0].topic
         times = sorted(r.randint(-20, 20) for _ in range(6))
         reached = r.randint(-20, 20)
-        passed = FilterBitmaps(Dispatch([None]), live(times))
+        bitmaps = FilterBitmaps(Dispatch([None]))
         kept, _, _ = needed(
-            passed,
+            PassingTuples(bitmaps, bitmaps.evaluate(live(times))),
             retention_groups([CompiledJoin(definition, tuple((s.topic, 0) for s in definition.inputs))])[
                 topic
             ],

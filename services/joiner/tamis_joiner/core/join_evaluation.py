@@ -128,10 +128,13 @@ def _alarms(
 ) -> list[KeyValue]:
     definition = join.definition
     by_alias = {source.alias: store.tuples[source.topic] for source in definition.inputs}
-    masks = [store.filters(topic).mask(row) for topic, row in join.inputs]
+    filters = [(store.filters(topic), row) for topic, row in join.inputs]
+    # The tuples of a combination have the same key, and one of them is new.
+    keys = np.unique(np.concatenate([passing.new_keys(row) for passing, row in filters]))
+    passed = [passing.rows(row, keys) for passing, row in filters]
     return [
         alarm
-        for rows in combinations(definition, by_alias, masks, until=until)
+        for rows in combinations(definition, by_alias, passed, until=until)
         for alarm in join_alarms(definition, version, by_alias, rows, shed)
     ]
 

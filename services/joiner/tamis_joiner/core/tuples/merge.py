@@ -49,6 +49,7 @@ def _concatenate(parts: list[StoredTuples]) -> StoredTuples:
         {name: Vector.concat([p.columns[name] for p in parts]) for name in parts[0].columns},
         np.concatenate([p.late for p in parts]),
         np.concatenate([p.arrived for p in parts]),
+        np.concatenate([p.slots for p in parts]),
     )
 
 

@@ -13,9 +13,9 @@ Late tuples that are yet to come don't count: they are joined with what is still
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,19 +27,14 @@ from tamis.messaging.records import END_OF_TIME
 from tamis.query.model import Window
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.plan.retention_groups import RetentionGroup
-from tamis_joiner.core.tuples.filter_bitmaps import (
-    Bitmap,
-    FilterBitmaps,
-    pack_bits,
-    unpack_bits,
-)
+from tamis_joiner.core.tuples.filter_bitmaps import Bitmap, PassingTuples
 from tamis_joiner.core.tuples.stored_tuples import StoredTuples
 
 NOTHING_RETIRES: Mapping[str, int] = MappingProxyType({})
 
 
 def needed(
-    filters: FilterBitmaps,
+    filters: PassingTuples,
     groups: Sequence[RetentionGroup],
     frontiers: Frontiers,
     retiring: Mapping[str, int] = NOTHING_RETIRES,
@@ -51,28 +46,29 @@ def needed(
     for each replaced definition the number of these that have a version below that plan's.
     """
     tuples = filters.tuples
-    any_definition = pack_bits(np.zeros(len(tuples), np.bool_))
+    any_definition = filters.bitmap(np.zeros(len(tuples), np.bool_))
     oldest = int(tuples.versions.min()) if len(tuples) else 0
+    # Definitions that join the topic with itself need the union of their inputs' tuples.
+    inputs = Counter(name for group in groups for name in group.names)
+    unions = {name: any_definition.copy() for name in inputs if inputs[name] > 1 or name in retiring}
     counts: dict[str, int] = {}
-    by_definition: dict[str, Bitmap] = {}
     for group in groups:
-        # A copy: for thousands of alerts and a million tuples it has hundreds of MB.
-        bits = filters.bitmaps(group.rows)
-        bits &= pack_bits(_in_reach(tuples, group, frontiers))
-        for version in np.unique(group.versions[group.versions > oldest]).tolist():
-            bits[group.versions == version] &= pack_bits(tuples.versions >= version)
-        any_definition |= np.bitwise_or.reduce(bits, axis=0)
-        group_counts = _count(bits)
-        for at, name in enumerate(group.names):
-            if name in by_definition:  # the definition joins the topic with itself
-                bits[at] |= by_definition[name]
-                group_counts[at] = _count(bits[at])
-            by_definition[name], counts[name] = bits[at], group_counts[at]
+        reached = _in_reach(tuples, group, frontiers)
+        since = np.maximum(group.versions, oldest)
+        for version in np.unique(since).tolist():
+            within = filters.bitmap(reached if version == oldest else reached & (tuples.versions >= version))
+            at = np.flatnonzero(since == version)
+            found = filters.count(group.rows[at], within, any_definition)
+            counts |= zip([group.names[one] for one in at], found.tolist(), strict=True)
+            for one in at:
+                if group.names[one] in unions:
+                    filters.count(group.rows[one : one + 1], within, unions[group.names[one]])
+    counts |= {name: _count(union) for name, union in unions.items()}
     waiting = {
-        name: _count(by_definition[name] & pack_bits(tuples.versions < retiring[name]))
-        for name in retiring.keys() & by_definition.keys()
+        name: _count(unions[name] & filters.bitmap(tuples.versions < retiring[name]))
+        for name in retiring.keys() & unions.keys()
     }
-    return unpack_bits(any_definition, len(tuples)), counts, waiting
+    return filters.unpack(any_definition), counts, waiting
 
 
 def _in_reach(tuples: StoredTuples, group: RetentionGroup, frontiers: Frontiers) -> Mask:
@@ -96,6 +92,6 @@ def _latest(window: Window | None, times: NDArray[np.int64], most: int) -> NDArr
     return np.minimum(times + most, last_end(window, times) - 1)
 
 
-def _count(words: Bitmap) -> Any:
-    """The number of bits that are set, along the last axis."""
-    return np.bitwise_count(words).sum(axis=-1).tolist()
+def _count(words: Bitmap) -> int:
+    """The number of bits that are set."""
+    return int(np.bitwise_count(words).sum())

@@ -17,15 +17,19 @@ from tamis_joiner.core.records.tuple_columns import Schema, TupleColumns
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+# A tuple whose filters have not been evaluated.
+NO_SLOT = -1
+
 
 @dataclass(frozen=True)
 class StoredTuples(Tuples):
-    """`Tuples` with two more columns: whether a tuple is late, and the time of its arrival (Kafka's timestamp
-    in microseconds).
+    """`Tuples` with three more columns: whether a tuple is late, the time of its arrival (Kafka's timestamp
+    in microseconds), and the number of its bit in the topic's `FilterBitmaps`.
     """
 
     late: Bools
     arrived: Ints
+    slots: Ints
 
     def pick(self, rows: NDArray[Any]) -> StoredTuples:
         """The tuples at `rows` (numbers or a mask), which must keep the order."""
@@ -37,11 +41,16 @@ class StoredTuples(Tuples):
             {name: vector.take(rows) for name, vector in self.columns.items()},
             self.late[rows],
             self.arrived[rows],
+            self.slots[rows],
         )
 
     def as_old(self) -> StoredTuples:
         """The same tuples, marked as seen by an earlier call (`new` is False)."""
         return replace(self, new=np.zeros(len(self), np.bool_))
+
+    def without_slots(self) -> StoredTuples:
+        """The same tuples, as if their filters had never been evaluated."""
+        return replace(self, slots=np.full(len(self), NO_SLOT))
 
 
 def no_tuples(schema: Schema) -> StoredTuples:
@@ -49,7 +58,7 @@ def no_tuples(schema: Schema) -> StoredTuples:
     numbers = np.empty(0, np.int64)
     flags = np.empty(0, np.bool_)
     columns = {name: Vector.nulls(type_, 0) for name, type_ in schema.items()}
-    return StoredTuples(numbers, numbers, numbers, flags, columns, flags, numbers)
+    return StoredTuples(numbers, numbers, numbers, flags, columns, flags, numbers, numbers)
 
 
 def with_schema(tuples: StoredTuples, schema: Schema) -> StoredTuples:
@@ -83,4 +92,5 @@ def with_key_codes(tuples: TupleColumns, key: Iterable[str], codes: KeyCodes, *,
         tuples.columns,
         tuples.late,
         tuples.arrived,
+        np.full(size, NO_SLOT),
     )

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tamis.evaluation.key_codes import KeyCodes
 from tamis.expressions.vectors import Mask
@@ -20,7 +21,7 @@ from tamis_joiner.core.records.envelopes import BEGINNING_OF_TIME
 from tamis_joiner.core.records.tuple_columns import TupleColumns
 from tamis_joiner.core.state.arrow_format import decode_tuples, encode_tuples
 from tamis_joiner.core.state.state_map import StateMap
-from tamis_joiner.core.tuples.filter_bitmaps import FilterBitmaps
+from tamis_joiner.core.tuples.filter_bitmaps import FilterBitmaps, PassingTuples
 from tamis_joiner.core.tuples.merge import merge
 from tamis_joiner.core.tuples.retention import NOTHING_RETIRES, needed
 from tamis_joiner.core.tuples.stored_tuples import (
@@ -45,7 +46,8 @@ class TupleStore:
         self.tuples: dict[str, StoredTuples] = {}
         self._topics: dict[str, Topic] = {}
         self._codes = KeyCodes()
-        self._filters: dict[str, FilterBitmaps] = {}
+        self._bitmaps: dict[str, FilterBitmaps] = {}
+        self._passing: dict[str, PassingTuples] = {}
         self._needed: dict[str, Mask] = {}
         # By replaced definition: needed tuples that were sent before the plan that replaced it.
         self.waiting: dict[str, int] = {}
@@ -81,7 +83,8 @@ class TupleStore:
             numbers = [int(s[len(topic.prefix) :]) for s in of_topic if s in valid]
             if numbers and cached is not None:
                 stored = cached.tuples[name]
-                parts.append(stored.pick(np.isin(stored.times // topic.width, numbers)).as_old())
+                kept = stored.pick(np.isin(stored.times // topic.width, numbers))
+                parts.append(kept.as_old().without_slots())
             for slice_ in of_topic:
                 if slice_ not in valid:
                     blob = state.get(slice_)
@@ -112,6 +115,8 @@ class TupleStore:
             if not mask.all():
                 self.tuples[name] = self.tuples[name].pick(mask)
             self.tuples[name] = self.tuples[name].as_old()
+            if name in self._bitmaps:
+                self.tuples[name] = self._bitmaps[name].release(self.tuples[name])
         self._trimmed_to = {name: frontiers.of(name) for name in self._topics}
         if len(self._codes) > SPARE_CODES + 2 * sum(map(len, self.tuples.values())):
             self._codes = KeyCodes()
@@ -134,6 +139,7 @@ class TupleStore:
         for name in list(self.tuples):
             if name not in topics:
                 del self.tuples[name]
+                self._bitmaps.pop(name, None)
                 continue
             topic = topics[name]
             self.tuples[name] = with_schema(self.tuples[name], topic.schema)
@@ -174,12 +180,18 @@ class TupleStore:
         """The stored tuples of a topic, none if no tuple has arrived yet."""
         return self.tuples[name] if name in self.tuples else no_tuples(self._topics[name].schema)
 
-    def filters(self, name: str) -> FilterBitmaps:
+    def filters(self, name: str) -> PassingTuples:
         """The results of a topic's filters for its stored tuples."""
         stored, dispatch = self.tuples[name], self._topics[name].dispatch
-        found = self._filters.get(name)
-        if found is None or found.tuples is not stored or found.dispatch is not dispatch:
-            found = self._filters[name] = FilterBitmaps(dispatch, stored)
+        found, bitmaps = self._passing.get(name), self._bitmaps.get(name)
+        if found is not None and found.tuples is stored and found.bitmaps.dispatch is dispatch:
+            return found
+        if bitmaps is None or bitmaps.dispatch is not dispatch or bitmaps.failed:
+            # A function that failed may not fail again.
+            bitmaps = self._bitmaps[name] = FilterBitmaps(dispatch)
+            stored = stored.without_slots()
+        stored = self.tuples[name] = bitmaps.evaluate(stored)
+        found = self._passing[name] = PassingTuples(bitmaps, stored)
         return found
 
     # ---- after a batch
@@ -202,7 +214,7 @@ class TupleStore:
             counts[name] = Counter(by_definition)
             for definition, count in waiting.items():
                 self.waiting[definition] += count
-        self._filters = {}  # they may be as large as the tuples
+        self._passing = {}
         return counts
 
     def write(self, state: StateMap, token: str) -> None:
@@ -210,7 +222,7 @@ class TupleStore:
         for name, stored in self.tuples.items():
             topic = self._topics[name]
             numbers = stored.times // topic.width
-            wanted = set(np.unique(numbers[self._needed[name]]).tolist())
+            wanted = set(_distinct(numbers[self._needed[name]]))
             for slice_ in [s for s in self._slices if s.startswith(topic.prefix)]:
                 if int(slice_[len(topic.prefix) :]) not in wanted:
                     state.remove(slice_)
@@ -232,3 +244,13 @@ class TupleStore:
     def to_json(self) -> Index:
         """The index of the slices, for `load`."""
         return self._slices
+
+
+def _distinct(numbers: NDArray[np.int64]) -> list[int]:
+    """The different numbers. Those of a topic's slices are few and close together, so counting them is faster
+    than sorting a million of them.
+    """
+    if not len(numbers) or int(numbers.max()) - int(numbers.min()) > len(numbers):
+        return [int(number) for number in np.unique(numbers)]
+    least = int(numbers.min())
+    return [least + int(place) for place in np.flatnonzero(np.bincount(numbers - least))]

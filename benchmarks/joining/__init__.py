@@ -1,0 +1,1 @@
+"""Benches of the joiner's core alone, without Kafka and Spark."""
