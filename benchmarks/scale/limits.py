@@ -7,6 +7,7 @@ from dataclasses import replace
 from benchmarks.harness import Cell, Result, Say
 from benchmarks.scale.queues import FIXED, MOST_ROWS
 from benchmarks.scale.reckoned import MB, RARE, Installation, Measured, measure, tamis
+from tamis.plan.wire import MOST
 from tamis.sizing.unit_costs import unit_costs
 
 NAME = "scale.limits"
@@ -45,9 +46,16 @@ def limits(one: Installation, measured: Measured) -> list[tuple[Cell, ...]]:
         needs = tamis(of, measured)
         return of.edges * needs["bytes of tuples to Kafka, MB/s"] / needs["bytes of progress, MB/s"]
 
-    plan = tamis(one, measured)["bytes of a plan, MB"] * MB
+    plan = tamis(one, measured)["the same compressed, as in Kafka, MB"] * MB
     busy = unit_costs()["joiner_cpu_us_per_tuple"] / 1e6
     return [
+        (
+            "shards that a plan lists",
+            "edges x streams",
+            f"{MOST:,} shards",
+            MOST / one.streams,
+            "edges",
+        ),
         (
             "bytes of progress",
             "edges x streams x partitions",
@@ -64,7 +72,7 @@ def limits(one: Installation, measured: Measured) -> list[tuple[Cell, ...]]:
         ),
         (
             "reading the plan",
-            "edges x bytes of the plan",
+            "edges x compressed bytes of the plan",
             f"{PLAN_SECONDS:.0f} s",
             PLAN_BYTES * PLAN_SECONDS / plan,
             "edges",

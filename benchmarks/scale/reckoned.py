@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
+import pyarrow as pa
 
 from benchmarks.harness import Cell, Result, Say
 from tamis.messaging.records import progress_record
@@ -23,6 +24,7 @@ from tamis.sizing.unit_costs import unit_costs
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.kafka_records import Records, split_plans
 from tamis_joiner.core.state.state_map import DictState
+from tamis_registry.kafka.store import COMPRESSION
 
 NAME = "scale.reckoned"
 SECOND = 1_000_000
@@ -77,7 +79,8 @@ class Installation:
 @dataclass(frozen=True)
 class Measured:
     """Unit costs measured here: microseconds of a joiner's task and bytes of a progress record; bytes of a
-    plan for a listed shard and for an alert, and microseconds to read a thousand bytes of it.
+    plan for a listed shard and for an alert, microseconds to read a thousand bytes of it, and the share of
+    its bytes that is left when they are compressed.
     """
 
     progress_us: float
@@ -85,6 +88,7 @@ class Measured:
     shard_bytes: float
     alert_bytes: float
     read_us_per_kb: float
+    packed: float
 
 
 def run(quick: bool, say: Say) -> Result:
@@ -147,6 +151,7 @@ def tamis(one: Installation, measured: Measured) -> dict[str, float]:
         "tuples in the joiner's state": state,
         "memory of the joiner's state, GB": state * state_bytes * costs["joiner_memory_per_state_byte"] / GB,
         "bytes of a plan, MB": plan / MB,
+        "the same compressed, as in Kafka, MB": plan * measured.packed / MB,
         "seconds to read a plan": plan / 1e3 * measured.read_us_per_kb / 1e6,
     }
 
@@ -180,7 +185,9 @@ def measure(shards: int) -> Measured:
         decode_plan(encoded)
     read = (time.process_time() - began) / 20 * 1e6 / (len(encoded) / 1e3)
     progress_us, progress_bytes = _progress(many, shards)
-    return Measured(progress_us, progress_bytes, shard_bytes, alert_bytes, read)
+    whole = encode_plan(_plan(shards, 101))
+    packed = len(pa.compress(whole, codec=COMPRESSION, asbytes=True)) / len(whole)
+    return Measured(progress_us, progress_bytes, shard_bytes, alert_bytes, read, packed)
 
 
 def _plan(shards: int, alerts: int) -> Plan:
