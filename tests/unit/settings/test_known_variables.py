@@ -37,6 +37,8 @@ CLASSES: tuple[type[BaseSettings], ...] = (
 # Names that stand for any variable, and those of this repository's tests.
 NO_SETTINGS = {"TAMIS_X", "TAMIS_X_FILE", "TAMIS_PARTITION", "TAMIS_XYZZY"}
 NO_SETTINGS |= {"TAMIS_SEED", "TAMIS_CASES", "TAMIS_HELM", "TAMIS_KUBERNETES"}
+NO_SETTINGS |= {"TAMIS_SOAK_MINUTES", "TAMIS_SOAK_SPEED"}
+NO_SETTINGS |= {"TAMIS_FAULTS_READINGS", "TAMIS_FAULT_SECONDS", "TAMIS_FUZZ_SECONDS"}
 VALUE = "planted-value-of-a-variable"
 
 
