@@ -148,15 +148,17 @@ def _time(value: Any, unit: TimeUnit) -> int:
         _check_finite(value)
     per_second = PER_SECOND[unit]
     exact = type(value) is int
-    ticks: int = value * 1_000_000 // per_second if exact else round(value * 1_000_000 / per_second)
-    if abs(ticks) >= END_OF_TIME:
-        fits = plausible_unit(ticks, unit)
+    scaled: float = value * 1_000_000 // per_second if exact else value * 1_000_000 / per_second
+    # A finite DOUBLE may be infinite in microseconds, and then no int is near.
+    if abs(scaled) >= END_OF_TIME:
+        infinite = type(scaled) is float and math.isinf(scaled)
+        fits = None if infinite else plausible_unit(round(scaled), unit)
         asked = f"is it in {unit}?" if fits is None else f"it would fit in {fits}: set the time unit"
         raise _Misfit(
             Reason.OUT_OF_DOMAIN,
             f"{_excerpt(value)} {unit} since 1970 is outside of the range of event times; {asked}",
         )
-    return ticks
+    return round(scaled)
 
 
 def _check_finite(value: float) -> None:

@@ -31,15 +31,17 @@ class SentProgress:
         """The progress to send under a plan version: topic, partition and event time. From then on it counts
         as sent. `last`: final records follow it.
         """
-        if now - self._at >= REFRESH:
+        if not 0 <= now - self._at < REFRESH:
             self._sent, self._at = {}, now
         # Others wait for the first progress under a plan and for the last one, so they aren't held back.
-        if now < self._next and version == self._version and not last:
+        # The clock may have been set back, so only a time that is near counts.
+        waits = 0 < self._next - now <= self._every
+        if waits and version == self._version and not last:
             return
-        self._next, self._version = now + self._every, version
         for place, time in progress.items():
             if self._sent.get(place) != (version, time):
                 self._sent[place] = version, time
+                self._next, self._version = now + self._every, version
                 yield *place, time
 
     def forget(self) -> None:

@@ -26,7 +26,8 @@ class Reports:
     def acknowledge(self, ack: Ack, now: int) -> None:
         """Send an acknowledgement if it has changed, or if it is time for a sign of life."""
         before = self._sent
-        if before is not None and now - before.time < HEARTBEAT and _content(before) == _content(ack):
+        # Of a sign of life from the future the clock has been set back since.
+        if before is not None and 0 <= now - before.time < HEARTBEAT and _content(before) == _content(ack):
             return
         if self._publisher.report(ACKS, self._shard.encode(), ack.to_bytes()):
             self._sent = ack

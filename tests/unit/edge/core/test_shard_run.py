@@ -19,6 +19,7 @@ from tamis.messaging.records import END_OF_TIME
 from tamis.plan.model import Plan
 from tamis.query.model import Window
 from tamis_edge.core.commit import Commit
+from tamis_edge.core.progress import SentProgress
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 
@@ -358,3 +359,14 @@ def test_progress_waits_for_its_time_except_the_first_of_a_plan_and_the_last() -
         *[("progress", END_OF_TIME)] * 2,
         *[("final", None)] * 2,
     ]
+
+
+@pytest.mark.parametrize("every", [0, 20_000_000])
+def test_progress_goes_on_when_the_clock_is_set_back(every: int) -> None:
+    hour, sent_progress = 3_600_000_000, SentProgress(every)
+    place = (TOPIC, 0)
+    assert list(sent_progress.changed({place: 1}, 1, 5 * hour)) == [(*place, 1)]
+    assert list(sent_progress.changed({place: 2}, 1, 4 * hour)) == [(*place, 2)]
+    # A call without anything to send begins no wait.
+    assert list(sent_progress.changed({place: 2}, 1, 4 * hour + every)) == []
+    assert list(sent_progress.changed({place: 3}, 1, 4 * hour + every + 1)) == [(*place, 3)]
