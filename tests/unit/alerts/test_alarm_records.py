@@ -50,9 +50,18 @@ def test_an_alarm_of_the_joiner_is_taken() -> None:
                 {"event_time": END_OF_TIME + 1},
                 {"row": [1]},
                 {"arrived": "now"},
+                {"arrived": END_OF_TIME + 1},
                 {"alert": "cold"},
                 {"key": ["other", 1]},
             )
+        ),
+        *(
+            orjson.dumps(GOOD).replace(b'"key":["k",1]', b'"key":' + key)
+            for key in (b'["k",%d]' % 2**70, b'["k",1,' + b"[" * 300 + b"]" * 300 + b"]", b"[" * 100_000)
+        ),
+        *(
+            orjson.dumps({**GOOD, "row": {"here": 1}}).replace(b'{"here":1}', row)
+            for row in (b'{"a":1e400}', b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", b"[]", b"{")
         ),
     ],
 )

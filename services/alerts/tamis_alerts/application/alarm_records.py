@@ -6,6 +6,7 @@ import time
 
 import msgspec
 import numpy as np
+import orjson
 
 from tamis.messaging.records import END_OF_TIME, canonical_key
 from tamis.telemetry import Metrics, get_logger
@@ -43,10 +44,15 @@ def read_alarm(key: bytes | None, value: bytes) -> Alarm:
     Raises ValueError or msgspec.MsgspecError for a record that the joiner didn't write. The record's key is
     checked, too, because it is the key of the state store.
     """
-    alarm = _decode(value)
-    row = str(alarm.row, "utf-8")  # the decoder doesn't look into the row
-    if not row.startswith("{"):
+    try:
+        alarm = _decode(value)
+        row = orjson.loads(memoryview(alarm.row))  # the decoder doesn't look into the row, as sinks do
+        expected = canonical_key((alarm.alert, *alarm.key))
+    except (TypeError, RecursionError) as error:
+        # Of integers that orjson can't write, and of values in too many values.
+        raise ValueError(f"the alarm has values that JSON of the joiner hasn't: {error}") from error
+    if not isinstance(row, dict):
         raise ValueError("the alarm's row is no object")
-    if abs(alarm.event_time) > END_OF_TIME or key != canonical_key((alarm.alert, *alarm.key)):
-        raise ValueError("the alarm's time or its record's key is not the joiner's")
+    if abs(alarm.event_time) > END_OF_TIME or abs(alarm.arrived or 0) > END_OF_TIME or key != expected:
+        raise ValueError("a time of the alarm or its record's key is not the joiner's")
     return alarm

@@ -89,7 +89,8 @@ class SinkQueue:
         self._bytes = 0  # of the records of these tasks
         self._last: dict[bytes, asyncio.Task[None]] = {}  # the last notification of each key
         self._uncommitted: list[asyncio.Future[None]] = []  # done when the next commit is done
-        self._paused = False
+        # Whether the partitions are paused; None after a rebalance, when some may be and others not.
+        self._paused: bool | None = None
         self._trouble = ""
 
     def register(self, starts: Mapping[int, int]) -> None:
@@ -166,7 +167,7 @@ class SinkQueue:
         # Without room the partitions are paused, and Kafka is polled all the same: rebalances come by
         # polling, and the group removes a member that doesn't poll.
         if self._paused != (room <= 0):
-            self._paused = not self._paused
+            self._paused = room <= 0
             assigned = [TopicPartition(EPISODES, number) for number in self._trackers]
             (self._consumer.pause if self._paused else self._consumer.resume)(assigned)
         for message in self._consumer.consume(max(room, 1), 0):
@@ -292,7 +293,7 @@ class SinkQueue:
         consumer.incremental_assign(
             [TopicPartition(EPISODES, n, max(0, start - LOOK_BACK)) for n, (start, _) in starts.items()]
         )
-        self._paused = False
+        self._paused = None
         log.info("assigned", sink=self.name, partitions=sorted(self._trackers))
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:

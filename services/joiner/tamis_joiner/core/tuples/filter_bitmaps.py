@@ -53,7 +53,7 @@ class FilterBitmaps:
 
     def __init__(self, dispatch: Dispatch) -> None:
         self.dispatch = dispatch
-        self.failed: dict[int, FunctionError] = {}  # by row; the bits of those filters are all set
+        self.failed: dict[int, FunctionError] = {}  # by row; the bits of blocks that failed are all set
         self.words = np.zeros((len(dispatch), 0), np.uint64)
         self._free: Rows = np.empty(0, np.int64)  # slots of pages that were given out are in order
 
