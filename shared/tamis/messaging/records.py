@@ -25,6 +25,7 @@ time has no "event_time", and its `activation` is a place.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from types import NoneType
 from typing import Any, Literal
 
 import orjson
@@ -233,4 +234,7 @@ class Frontier:
             name: StreamState(**_known(StreamState, state) | {"shards": tuple(state.get("shards", ()))})
             for name, state in raw["topics"].items()
         }
+        for name, state in raw["topics"].items():
+            if type(state.frontier) not in (int, NoneType):
+                raise ValueError(f"the frontier of {name} is no event time: {state.frontier!r}")
         return Frontier(**raw)

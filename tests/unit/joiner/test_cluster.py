@@ -10,6 +10,7 @@ from tamis.errors import InputError
 from tamis_joiner.checkpoint.location import LocalFiles, Location
 from tamis_joiner.settings import JoinerSettings
 from tamis_joiner.spark.cluster import cluster_properties, fetches_jars, read_properties
+from tamis_joiner.spark.session import collector
 
 JARS = "/opt/tamis/jars/spark"
 
@@ -166,3 +167,20 @@ def test_files_that_are_missing_are_no_errors(tmp_path: Path) -> None:
     assert (files.names("query/offsets"), files.read("tamis-joiner.json")) == ([], None)
     files.write("tamis-joiner.json", "{}")
     assert files.read("tamis-joiner.json") == "{}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "serial"),
+    [
+        ({}, "", True),
+        ({}, "-XX:+UseStringDeduplication", True),
+        ({}, "-Xss1m -XX:+UseG1GC", False),
+        ({"memory": "4g"}, "", False),
+        ({"master": "spark://other:7077"}, "", False),
+    ],
+)
+def test_the_serial_collector_is_for_a_small_local_heap_if_nobody_chose_one(
+    settings: dict[str, str], options: str, *, serial: bool
+) -> None:
+    found = collector(JoinerSettings.model_validate(settings), {"JAVA_TOOL_OPTIONS": options})
+    assert bool(found) is serial

@@ -22,6 +22,14 @@ def test_unknown_fields_are_ignored() -> None:
     assert Frontier.from_bytes(FRONTIER.to_bytes()) == FRONTIER and Ack.from_bytes(ACK.to_bytes()) == ACK
 
 
+@pytest.mark.parametrize("frontier", ["x", 1.5, True, [1]])
+def test_a_frontier_is_an_event_time_or_none(frontier: object) -> None:
+    wrong = asdict(FRONTIER)
+    wrong["topics"]["tamis.stream.air.1"]["frontier"] = frontier
+    with pytest.raises(ValueError, match=r"the frontier of tamis\.stream\.air\.1 is no event time"):
+        Frontier.from_bytes(orjson.dumps(wrong))
+
+
 @pytest.mark.parametrize("value", [b"[]", b"3", b"{}", b'{"shard": "air:edge/http"}'])
 def test_what_is_no_such_record_is_refused(value: bytes) -> None:
     for kind in (Ack, Frontier):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -86,6 +87,9 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
 # For a local master. Java takes the collector G1 on two processors or more, which grows the heap to its limit
 # rather than collect often. The serial one grows it only as far as live objects need, and gives memory back.
 _SERIAL = "-XX:+UseSerialGC -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
+# Variables with options of every JVM, in which an operator may choose a collector.
+_OPTIONS_OF_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 # A full collection stops the JVM for a time that grows with the heap.
 _LARGEST_SERIAL = 2 * 2**30
 # By default the C library makes up to eight heaps a processor for the threads of a process, and doesn't give
@@ -165,6 +169,15 @@ def _properties(
     return found | read_properties(settings.spark_conf, found)
 
 
+def collector(settings: JoinerSettings, environment: Mapping[str, str]) -> list[str]:
+    """The options of Java for its collector: the serial one for a small heap of a local master, unless a
+    variable chooses one, since Java refuses to start with two.
+    """
+    asked = " ".join(environment.get(name, "") for name in _OPTIONS_OF_JAVA)
+    small = is_local(settings.master) and bytes_of(settings.memory) <= _LARGEST_SERIAL
+    return [_SERIAL] if small and not _COLLECTOR.search(asked) else []
+
+
 @contextmanager
 def running_spark(
     settings: JoinerSettings, *, local_files: bool, java_properties: Mapping[str, str] | None = None
@@ -177,8 +190,7 @@ def running_spark(
     """
     log.info("starting Spark", master=settings.master)
     defined = [f"-D{name}={value}" for name, value in (java_properties or {}).items()]
-    serial = is_local(settings.master) and bytes_of(settings.memory) <= _LARGEST_SERIAL
-    options = " ".join([JAVA_OPTIONS, *([_SERIAL] if serial else []), *defined])
+    options = " ".join([JAVA_OPTIONS, *collector(settings, os.environ), *defined])
     with forwarded_logs() as stderr, _working_directory(settings) as directory:
         try:
             spark = session(settings, options, stderr, local_files=local_files, directory=directory)
