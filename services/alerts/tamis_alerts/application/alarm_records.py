@@ -49,8 +49,8 @@ def read_alarm(key: bytes | None, value: bytes) -> Alarm:
         row = orjson.loads(memoryview(alarm.row))  # the decoder doesn't look into the row, as sinks do
         expected = canonical_key((alarm.alert, *alarm.key))
     except (TypeError, RecursionError) as error:
-        # Of integers that orjson can't write, and of values in too many values.
-        raise ValueError(f"the alarm has values that JSON of the joiner hasn't: {error}") from error
+        # Integers beyond 64 bits, and values that are nested too deeply.
+        raise ValueError(f"the alarm has a value that the joiner doesn't write: {error}") from error
     if not isinstance(row, dict):
         raise ValueError("the alarm's row is no object")
     if abs(alarm.event_time) > END_OF_TIME or abs(alarm.arrived or 0) > END_OF_TIME or key != expected:
