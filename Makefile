@@ -13,9 +13,9 @@ QUICK := .venv/.quick-tests
 FAULT_TOOLS := .venv/.faults
 KERNEL_SOURCES := $(shell grep -rlE "import .*\b(njit|numba)\b" shared/tamis --include=*.py)
 # All files that quick tests may read.
-SOURCES := $(shell find $(CODE) demo docs *.md *.toml *.lock Makefile -type f -not -path '*/__pycache__/*' -not -path 'benchmarks/results/*')
+SOURCES := $(shell find $(CODE) demo docs *.md *.toml *.lock mkdocs.yml Makefile -type f -not -path '*/__pycache__/*' -not -path '*/node_modules/*' -not -path 'benchmarks/results/*')
 
-.PHONY: help setup check style types contracts test upgrade recovery faults cluster test-containers demo bench soundness soak lock clean
+.PHONY: help setup check style types contracts docs pictures test tutorial notebooks upgrade recovery faults cluster console console-test test-containers demo bench soundness soak lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -48,8 +48,8 @@ $(EDGE_KERNELS): $(READY) $(KERNEL_SOURCES)
 	$(BIN)/python -m tamis.precompile_kernels
 	touch $@
 
-check: setup ## format, lint, types, import contracts, doctests and quick tests
-	@$(BESIDE) style types contracts $(QUICK)
+check: setup ## format, lint, types, import contracts, documentation, doctests and quick tests
+	@$(BESIDE) style types contracts docs $(QUICK)
 
 style: $(READY)
 	$(BIN)/ruff format --check $(CODE)
@@ -60,6 +60,13 @@ types: $(READY)
 
 contracts: $(READY)
 	$(BIN)/lint-imports
+
+# The variable silences a notice about other site generators.
+docs: $(READY) ## build the documentation as a site in build/site; a dead link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+
+pictures: $(READY) ## draw the pictures of the explanations in docs/images anew
+	$(BIN)/python -m deploy.pictures
 
 # Quick tests run again only after a change: `make test` right after `make check` does not repeat them.
 $(QUICK): $(READY) $(JARS) $(KERNELS) $(SOURCES)
@@ -94,6 +101,12 @@ bench: setup ## measure throughput, latency and memory
 soundness: setup ## long randomised search for a missed or an extra alarm
 	$(BIN)/pytest -n 2 --maxschedchunk 1 --durations 20 tests/oracle tests/integration -m soundness
 
+tutorial: setup ## run the tutorial's commands in a fleet, with MQTT, Kafka and a webhook
+	$(BIN)/pytest -n 0 tests/e2e/test_tutorial.py -m tutorial
+
+notebooks: setup ## run the notebooks of demo/ in a Jupyter kernel
+	$(BIN)/pytest -n 0 tests/notebooks -m notebooks
+
 upgrade: setup ## upgrade a running fleet of earlier commits service by service, and go back
 	$(call with_brokers,tests/e2e -m upgrade,tests/e2e -m upgrade)
 
@@ -112,6 +125,14 @@ $(FAULT_TOOLS): $(READY) tests/faults/requirements.lock
 
 cluster: setup ## the joiner on a Spark cluster and HDFS, whose processes are killed (needs Linux, fetches 56 MB for HDFS)
 	$(BIN)/pytest --durations 20 tests/cluster -m cluster
+
+CONSOLE := services/registry/console
+
+console: ## build the page of the registry from its sources (needs Node 20.19 or newer)
+	cd $(CONSOLE) && npm ci --no-audit --no-fund && npm run check && npm test && npm run build
+
+console-test: setup ## try the page of the registry in the Chromium of this machine
+	$(BIN)/pytest tests/console -m console
 
 soak: setup ## run the whole fleet for TAMIS_SOAK_MINUTES (10) at TAMIS_SOAK_SPEED (20) times real time, and check that its memory and its files do not grow
 	$(BIN)/pytest -s tests/e2e -m soak

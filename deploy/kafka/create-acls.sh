@@ -33,11 +33,15 @@ REGISTRY="${REGISTRY:-User:registry}"
 acl --allow-principal "$REGISTRY" --operation Describe --group tamis-reader --resource-pattern-type literal
 acl --allow-principal "$REGISTRY" --operation Create --operation Describe --topic tamis. --resource-pattern-type prefixed
 acl --allow-principal "$REGISTRY" --operation Read --topic tamis.acks --resource-pattern-type literal
+acl --allow-principal "$REGISTRY" --operation Read --topic tamis.alarms --resource-pattern-type literal
+acl --allow-principal "$REGISTRY" --operation Read --topic tamis.dead-letters --resource-pattern-type literal
+acl --allow-principal "$REGISTRY" --operation Read --topic tamis.episodes --resource-pattern-type literal
 acl --allow-principal "$REGISTRY" --operation Read --topic tamis.frontiers --resource-pattern-type literal
 acl --allow-principal "$REGISTRY" --operation Read --operation Write --topic tamis.plans --resource-pattern-type literal
+acl --allow-principal "$REGISTRY" --operation Read --operation Write --topic tamis.silences --resource-pattern-type literal
 acl --allow-principal "$REGISTRY" --operation Read --topic tamis.sketches --resource-pattern-type literal
 acl --allow-principal "$REGISTRY" --operation Read --operation Write --topic tamis.statements --resource-pattern-type literal
-acl --allow-principal "$REGISTRY" --operation Write --topic tamis.stream. --resource-pattern-type prefixed
+acl --allow-principal "$REGISTRY" --operation Write --operation Read --topic tamis.stream. --resource-pattern-type prefixed
 acl --allow-principal "$REGISTRY" --operation Write --transactional-id tamis-registry --resource-pattern-type literal
 
 JOINER="${JOINER:-User:joiner}"
@@ -57,6 +61,7 @@ acl --allow-principal "$ALERTS" --operation Write --topic tamis.dead-letters --r
 acl --allow-principal "$ALERTS" --operation Read --operation Write --topic tamis.episodes --resource-pattern-type literal
 acl --allow-principal "$ALERTS" --operation Read --topic tamis.frontiers --resource-pattern-type literal
 acl --allow-principal "$ALERTS" --operation Read --topic tamis.plans --resource-pattern-type literal
+acl --allow-principal "$ALERTS" --operation Read --operation Write --topic tamis.silences --resource-pattern-type literal
 
 READER="${READER:-User:reader}"
 acl --allow-principal "$READER" --operation Describe --group tamis-reader --resource-pattern-type literal

@@ -45,7 +45,7 @@ ROUNDS = 4
 # Rights that a service notices only when it does something; the test makes it do that.
 ON_DEMAND = [
     right for right in RIGHTS if right.principal == "registry" and (
-        right.operation == "Create" or right.resource == "transactional id"
+        right.operation == "Create" or right.resource == "transactional id" or right.only_for
     )
 ]  # fmt: skip
 CHANGELOG = [right for right in RIGHTS if right.principal == "alerts" and right.operation == "Create"]

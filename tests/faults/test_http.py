@@ -270,7 +270,8 @@ def test_schemathesis_finds_no_wrong_answer_of_the_registry(
 ) -> None:
     process, url = registry
     httpx.post(f"{url}/v1/statements", content=STATEMENTS, timeout=40).raise_for_status()
-    run_schemathesis(f"{url}/openapi.json", process, tmp_path)
+    # An answer with events has no end.
+    run_schemathesis(f"{url}/openapi.json", process, tmp_path, "--exclude-path", "/v1/events")
     # It still works.
     answer = httpx.post(f"{url}/v1/explain", content=STATEMENTS.replace(" hot ", " warm "), timeout=40)
     assert answer.status_code in (httpx.codes.OK, httpx.codes.CONFLICT, httpx.codes.UNPROCESSABLE_ENTITY)

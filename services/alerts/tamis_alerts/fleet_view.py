@@ -29,6 +29,8 @@ from tamis_alerts.kafka_reads import offset_range
 
 REQUEST_SECONDS = 5.0
 
+_log = get_logger("alerts.view")
+
 
 @dataclass(frozen=True)
 class ProcessedFrontiers:
@@ -45,7 +47,6 @@ class FleetView:
         self._config = config
         self._reader = TopicReader(config, [PLANS, FRONTIERS])
         self._offsets = Consumer({**config, "group.id": group, "enable.auto.commit": False})
-        self._log = get_logger("alerts.view")
         self._stop = threading.Event()
         self._thread = WorkerThread("fleet-view", self._run)
         self._version = 0
@@ -57,6 +58,9 @@ class FleetView:
             None  # frontiers, ends of the alarms topic
         )
         self.rules: Mapping[str, Rule] = {}
+        # Rules of alerts that were dropped or paused since this process runs. Their episodes close with the
+        # severity and the labels with which they were opened: sinks are chosen and alerts resolved by them.
+        self.former_rules: dict[str, Rule] = {}
         # At most one, the newest. Its operations are atomic: no update gets lost between the two threads.
         self._processed: deque[ProcessedFrontiers] = deque(maxlen=1)
 
@@ -64,7 +68,7 @@ class FleetView:
         """Read both topics to their end, then follow them in the background."""
         # The newest plan comes first: of older plans only the names of alerts are needed.
         with TopicReader(self._config, [PLANS]) as plans:
-            found = newest_plan(plans, lambda record, error: self._unreadable(record.topic, error))
+            found = newest_plan(plans, lambda record, error: _unreadable(record.topic, error))
         if found is not None:
             self._obey(found.plan)
         for record in self._reader.snapshot():
@@ -105,7 +109,7 @@ class FleetView:
                     self._processed.append(ProcessedFrontiers(self.rules, self._waiting[0]))
                     self._waiting = None
             except KafkaException as error:
-                self._log.warning("offsets of the alarms can't be read", error=str(error))
+                _log.warning("offsets of the alarms can't be read", error=str(error))
 
     def _take(self, topic: str, value: bytes | None) -> None:
         if value is None:
@@ -117,7 +121,7 @@ class FleetView:
                 record = Frontier.from_bytes(value)
                 self._records[record.partition] = record
         except (InputError, ValueError, TypeError, KeyError, AttributeError) as error:
-            self._unreadable(topic, error)
+            _unreadable(topic, error)
 
     def _take_plan(self, value: bytes) -> None:
         version = version_of(value)
@@ -130,12 +134,11 @@ class FleetView:
             self._versions.add(version)
 
     def _obey(self, plan: Plan) -> None:
-        self._version, self._partitions, self.rules = plan.version, plan.partitions, rules_of(plan)
+        rules = rules_of(plan)
+        self.former_rules |= {alert: rule for alert, rule in self.rules.items() if alert not in rules}
+        self._version, self._partitions, self.rules = plan.version, plan.partitions, rules
         self._alerts.update(definition.alert for definition in plan.queries)
         self._versions.add(plan.version)
-
-    def _unreadable(self, topic: str, error: Exception) -> None:
-        self._log.error("a record can't be read", topic=topic, error=str(error))
 
     def _frontiers(self) -> dict[str, int]:
         """By alert, the least frontier of its topics over all output partitions, if all of them are known."""
@@ -169,3 +172,7 @@ class FleetView:
 
     def _range(self, number: int) -> tuple[int, int]:
         return offset_range(self._offsets, TopicPartition(ALARMS, number), REQUEST_SECONDS)
+
+
+def _unreadable(topic: str, error: Exception) -> None:
+    _log.error("a record can't be read", topic=topic, error=str(error))

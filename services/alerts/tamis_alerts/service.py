@@ -28,7 +28,9 @@ from tamis_alerts.application.credentials import credentials
 from tamis_alerts.application.episodes_app import NO_PARTITIONS, EpisodesApp, has_states
 from tamis_alerts.fleet_view import FleetView
 from tamis_alerts.settings import AlertsConfig
+from tamis_alerts.silence_view import SilenceView
 from tamis_alerts.sinks.all_sinks import Sinks
+from tamis_alerts.sinks.delivery import SharedSettings
 from tamis_alerts.state_store import StateStore
 
 GROUP = ALERTS_GROUP
@@ -84,7 +86,11 @@ async def run(setup: Setup, health: Health, partitions: int, stopping: threading
     app = _application(setup)
     view = FleetView(kafka.client_config(), GROUP)
     await asyncio.to_thread(view.start)
-    sinks = Sinks(setup.config.sinks, kafka, setup.metrics)
+    config = setup.config
+    shared = SharedSettings(config.core_routes, config.console_address)
+    silences = SilenceView(kafka.client_config())
+    await asyncio.to_thread(silences.start)
+    sinks = Sinks(config.sinks, kafka, setup.metrics, shared, silences)
     await asyncio.to_thread(sinks.register)
     store = StateStore(kafka.client_config())
     await asyncio.to_thread(store.create, partitions)
@@ -98,12 +104,14 @@ async def run(setup: Setup, health: Health, partitions: int, stopping: threading
             if app.crashed:
                 raise RuntimeError("the Faust application ended by itself") from app.crash_reason
             view.check()
+            silences.check()
             sinks.check()
             _report(app, store, sinks, health)
     finally:
         health.not_ready("stopping")
         await app.stop()
         await asyncio.to_thread(sinks.stop)
+        await asyncio.to_thread(silences.stop)
         await asyncio.to_thread(view.stop)
 
 

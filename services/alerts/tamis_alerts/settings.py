@@ -1,75 +1,46 @@
-"""Configuration of the sinks: a YAML file, each mistake reported with its line."""
+"""Configuration of the alerts service: a YAML file, each mistake reported with its line."""
 
 from __future__ import annotations
 
 import ssl
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl, model_validator
 
-from tamis.settings.yaml_file import Referred, Secret, read_yaml
+from tamis.settings.yaml_file import read_yaml
 from tamis.web.tls import client_context
-
-# The name of the log as a sink.
-LOG = "log"
-
-
-# The addresses of many webhooks are secrets, so that they may be references, and are not shown.
-Url = Annotated[HttpUrl, Referred]
+from tamis_alerts.core.routes import Route
+from tamis_alerts.sink_settings import LOG, Sink
 
 
-class _Part(BaseModel):
+class RouteConfig(BaseModel):
+    """Sinks of the episodes that meet all conditions; `continue: true` also looks at the routes after it."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: str
-    url: Annotated[Url, Field(repr=False)]
-    token: Secret | None = None  # sent as `Authorization: Bearer`
-    ca: Path | None = None  # PEM file of the authority that signed the receiver's certificate
-    # Name of its consumer group, in metrics and in logs; the kind where it isn't given.
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,50}$")] = ""
-    alerts: list[str] | None = None  # the alerts that it gets; all where not given
-    timeout: Annotated[float, Field(gt=0, le=600)] = (
-        5.0  # seconds of one attempt, from connecting to its answer
-    )
-    # About 20 minutes, with waits of up to 30 s: a receiver that is away for ten of them loses nothing.
-    attempts: Annotated[int, Field(ge=1)] = 100
-    give_up_after: Annotated[float, Field(gt=0)] = (
-        3600.0  # no new attempt for an episode's event older than this
-    )
-    parallel: Annotated[int, Field(ge=1, le=100)] = (
-        8  # notifications of different keys that are sent at a time
-    )
+    sinks: list[str]
+    """Names of the sinks."""
+    alerts: list[str] | None = None
+    """Alerts that match. All where not given."""
+    severity: str | list[str] | None = None
+    """Severities that match: one, or a list. All where not given."""
+    labels: dict[str, str | list[str]] = {}
+    """Label: the value, or a list of values, that it must have."""
+    go_on: Annotated[bool, Field(alias="continue")] = False
+    """`true` looks at the routes after it, too."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _named(cls, values: object) -> object:
-        if isinstance(values, dict) and "name" not in values and "kind" in values:
-            return {**values, "name": values["kind"]}
-        return values
-
-    def wants(self, alert: str) -> bool:
-        """True if the episodes of an alert go to this sink."""
-        return self.alerts is None or alert in self.alerts
+    def core(self) -> Route:
+        """The route as the sinks use it."""
+        severity = None if self.severity is None else _set(self.severity)
+        alerts = None if self.alerts is None else frozenset(self.alerts)
+        labels = {name: _set(values) for name, values in self.labels.items()}
+        return Route(frozenset(self.sinks), alerts, severity, labels, self.go_on)
 
 
-class Webhook(_Part):
-    """POST of each episode as JSON; `secret` signs it (HMAC-SHA256 of the body, header
-    `X-Tamis-Signature`).
-    """
-
-    kind: Literal["webhook"]
-    secret: Secret | None = None
-
-
-class Alertmanager(_Part):
-    """Prometheus Alertmanager, API v2. Its `url` is its base, without /api/v2."""
-
-    kind: Literal["alertmanager"]
-
-
-Sink = Webhook | Alertmanager
+def _set(values: str | list[str]) -> frozenset[str]:
+    return frozenset([values] if isinstance(values, str) else values)
 
 
 class AlertsConfig(BaseModel):
@@ -78,6 +49,41 @@ class AlertsConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     sinks: list[Annotated[Sink, Field(discriminator="kind")]] = []
+
+    routes: list[RouteConfig] = []
+    """Routes in their order. The first one that matches decides, or all up to one without `continue`.
+    Without routes, every sink is notified of every episode.
+    """
+
+    console: HttpUrl | None = None
+    """Address at which people open the console, such as `https://tamis.example.com`. With it, notifications
+    have a link to the page of their alert.
+    """
+
+    @property
+    def console_address(self) -> str | None:
+        """The address of the console as a text."""
+        return None if self.console is None else str(self.console)
+
+    @property
+    def core_routes(self) -> tuple[Route, ...]:
+        """The routes as the sinks use them."""
+        return tuple(route.core() for route in self.routes)
+
+    @model_validator(mode="after")
+    def _routes_lead_to_sinks(self) -> Self:
+        if not self.routes:
+            return self
+        known = {sink.name for sink in self.sinks}
+        named = {name for route in self.routes for name in route.sinks}
+        if unknown := sorted(named - known):
+            there = ", ".join(sorted(known))
+            raise ValueError(f"routes: no sink is called {unknown[0]!r}; there are: {there}")
+        if idle := sorted(known - named):
+            raise ValueError(
+                f"routes: none names the sink {idle[0]!r}, which would never be notified: add a route"
+            )
+        return self
 
     @model_validator(mode="after")
     def _different_names(self) -> Self:
@@ -102,15 +108,14 @@ def load_config(path: Path | None) -> AlertsConfig:
         for sink in config.sinks
     ]
     for sink in sinks:
-        sink_context(sink, f"{path}: ")
+        if sink.ca is not None:
+            sink_context(sink, f"{path}: ")
     return config.model_copy(update={"sinks": sinks})
 
 
-def sink_context(sink: Sink, file: str = "") -> ssl.SSLContext | None:
-    """The TLS context for a sink with an authority of its own; None for other sinks.
+def sink_context(sink: Sink, file: str = "") -> ssl.SSLContext:
+    """The TLS context for a sink, which trusts its own authority or else those of the system.
 
     Raises InputError if its file can't be used; `file` is the beginning of the message.
     """
-    if sink.ca is None:
-        return None
     return client_context(sink.ca, where=f"{file}sink {sink.name!r}: ca")

@@ -9,7 +9,7 @@ recovery has failed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,7 +115,7 @@ class StateStore:
             some = changes[start : start + KEYS_PER_WRITE]
             for key, entry, events in some:
                 for event in events:
-                    self._send(EPISODES, key, event.to_bytes(), entry.partition)
+                    self._send(EPISODES, key, event.to_bytes(), entry.partition, event.headers)
             await self._sent()
             for key, entry, _ in some:
                 # Closed chunks come first: they count once the record of the key says so.
@@ -172,10 +172,19 @@ class StateStore:
         finally:
             consumer.close()
 
-    def _send(self, topic: str, key: bytes, value: bytes | None, partition: int) -> None:
+    def _send(
+        self,
+        topic: str,
+        key: bytes,
+        value: bytes | None,
+        partition: int,
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> None:
         while True:
             try:
-                self._producer.produce(topic, value, key, partition, on_delivery=self._not_delivered)
+                self._producer.produce(
+                    topic, value, key, partition, on_delivery=self._not_delivered, headers=list(headers)
+                )
                 return
             except BufferError:
                 self._producer.poll(0.1)

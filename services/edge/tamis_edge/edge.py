@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,8 @@ from tamis_edge.telemetry import EdgeTelemetry
 
 _log = get_logger("edge")
 
+MOST_FAILING = 10  # sources that a report names
+LONGEST_REASON = 300  # characters of a reason in a report
 SHOW_EVERY = 1_000_000  # microseconds between updates of the metrics
 FLUSH = 4.0  # seconds that a stop waits for Kafka to take the records in flight, of the ten that it has
 LAST_COMMITS = 2.0  # seconds that it waits for the last commits
@@ -179,9 +182,10 @@ class Edge:
                 f"Kafka refused a record permanently: {self.publisher.fault}",
                 hint="nothing is lost: start the edge again once the cause is removed",
             )
+        failing = self._failing()
         for worker in self.workers.values():
             worker.commit(now)
-            worker.report(now)
+            worker.report(now, failing)
         if now >= self._show_at:
             self._show_at = now + SHOW_EVERY
             if not self.reserve.held:
@@ -287,6 +291,13 @@ class Edge:
     def _source_troubles(self) -> dict[str, str | None]:
         found = {name: why for source in self.sources for name, why in source.troubles().items()}
         return found | dict(self._backfills.troubles())
+
+    def _failing(self) -> dict[str, str] | None:
+        """The failing sources for the reports of shards, few and with short reasons, since every shard's
+        report has them; None if none fails.
+        """
+        found = {name: why[:LONGEST_REASON] for name, why in self._source_troubles().items() if why}
+        return dict(islice(sorted(found.items()), MOST_FAILING)) or None
 
     def _pause(self, full: bool) -> None:
         if full != self._paused:

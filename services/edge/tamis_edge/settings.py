@@ -38,10 +38,14 @@ class _Part(BaseModel):
 
 class _Source(_Part):
     name: Name
-    map: dict[str, str] = {}  # column: path of its field in a reading, the column's own name where not given
-    time_unit: TimeUnit | None = (
-        None  # of TIMESTAMPs that are numbers; None: the one that the stream declares
-    )
+    """Name of the source, unique within the edge. It is a part of the ids of its shards, so it must stay the
+    same over restarts.
+    """
+    map: dict[str, str] = {}
+    """Column: path of its field in a reading. A column that isn't named here takes the field of its own name.
+    """
+    time_unit: TimeUnit | None = None
+    """Unit of TIMESTAMPs that are numbers. By default the unit that the stream declares."""
 
     @property
     def fields(self) -> FieldMap:
@@ -54,6 +58,7 @@ class HttpSource(_Source):
 
     kind: Literal["http"]
     streams: list[str] | None = None
+    """The streams that it takes. By default every stream of the plan."""
 
 
 class MqttTls(_Part):
@@ -62,9 +67,13 @@ class MqttTls(_Part):
     """
 
     ca: Path | None = None
+    """PEM file of the authority that signed the broker's certificate. By default those of the system."""
     certificate: Path | None = None
+    """PEM file of the edge's own certificate, if the broker asks for one."""
     key: Path | None = None
+    """PEM file of the key of this certificate."""
     key_password: Secret | None = None
+    """Password of this key, if it is encrypted."""
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -93,13 +102,21 @@ class MqttSource(_Source):
 
     kind: Literal["mqtt"]
     host: str = "127.0.0.1"
+    """Name or address of the broker."""
     port: Port = 1883
+    """Port of the broker."""
     topic: str
+    """Topic to subscribe to. A level `{stream}` of it stands for the name of the stream."""
     stream: str | None = None
+    """The stream of all messages, if no level of the topic names it."""
     protocol: Literal["3.1.1", "5"] = "3.1.1"
+    """Version of MQTT."""
     username: str | None = None
+    """User name, if the broker needs one."""
     password: Secret | None = None
+    """Password of this user."""
     tls: bool | MqttTls = False
+    """`true` encrypts the connection; a mapping does so with the files that it names."""
 
     @model_validator(mode="after")
     def _one_way_to_the_stream(self) -> Self:
@@ -119,9 +136,13 @@ class SchemaRegistry(_Part):
     """The schema registry of one source, in place of that of `TAMIS_SCHEMA_REGISTRY_…`."""
 
     url: str
+    """Address of the schema registry of this source, in place of that of `TAMIS_SCHEMA_REGISTRY_URL`."""
     username: str | None = None
+    """User name, if it needs one."""
     password: Secret | None = None
-    ca: Path | None = None  # PEM file of the authorities to trust
+    """Password of this user."""
+    ca: Path | None = None
+    """PEM file of the authorities to trust. By default those of certifi."""
 
     def beside(self, directory: Path) -> Self:
         """The registry with its file relative to `directory`."""
@@ -135,23 +156,43 @@ class KafkaSource(_Source):
 
     kind: Literal["kafka"]
     topic: str
+    """Topic of the readings."""
     stream: str
+    """The stream of all readings of the topic."""
     group: str | None = None
+    """Consumer group, by default `tamis-edge.STREAM.TOPIC`. Edges of one group share the partitions."""
     bootstrap: str | None = None
+    """Addresses of the brokers, if the topic is on another cluster than the fleet's. The fields from
+    `security` to `key_password` are the login there.
+    """
     security: Protocol | None = None
+    """As `TAMIS_KAFKA_SECURITY_PROTOCOL`."""
     mechanism: Mechanism | None = None
+    """As `TAMIS_KAFKA_SASL_MECHANISM`."""
     username: str | None = None
+    """User name there."""
     password: Secret | None = None
+    """Password of this user."""
     token_url: str | None = None
+    """Address of the token endpoint, for `OAUTHBEARER`."""
     client_id: str | None = None
+    """Name of the client at the token endpoint."""
     client_secret: Secret | None = None
+    """Secret of this client."""
     scope: str | None = None
+    """Scope of the tokens, if the token endpoint needs one."""
     token_ca: Path | None = None
+    """PEM file of the authorities that the token endpoint's certificate rests on."""
     ca: Path | None = None
+    """PEM file of the authorities that the brokers' certificates rest on."""
     certificate: Path | None = None
+    """PEM file of the edge's certificate, if the brokers ask for one."""
     key: Path | None = None
+    """PEM file of the key of this certificate."""
     key_password: Secret | None = None
-    format: Format = "json"  # otherwise in the wire format of a schema registry
+    """Password of this key, if it is encrypted."""
+    format: Format = "json"
+    """Form of the readings. Avro and Protobuf are in the wire format of a schema registry."""
     schema_registry: SchemaRegistry | None = None
 
     def beside(self, directory: Path) -> Self:
@@ -176,9 +217,14 @@ class FileSource(_Source):
 
     kind: Literal["file"]
     path: Path
+    """The recording."""
     stream: str
-    format: Literal["csv", "ndjson", "parquet"] | None = None  # by the path's suffix where not given
+    """The stream of all its rows."""
+    format: Literal["csv", "ndjson", "parquet"] | None = None
+    """Form of the file. By default it follows from the suffix of the path."""
     speed: Annotated[float, Field(gt=0)] | Literal["max"] = "max"
+    """Event time divided by wall time: 1 replays at the pace of the recording. `max` is as fast as possible.
+    """
 
     def beside(self, directory: Path) -> Self:
         """The source with its path relative to `directory`."""
@@ -192,8 +238,11 @@ class Tls(_Part):
     """PEM files of the certificate of a server, and of its key."""
 
     certificate: Path
+    """PEM file of the edge's certificate. Required beyond loopback, unless a proxy terminates TLS."""
     key: Path
+    """PEM file of the key of this certificate."""
     key_password: Secret | None = None
+    """Password of this key, if it is encrypted."""
 
 
 class Http(_Part):
@@ -202,11 +251,20 @@ class Http(_Part):
     """
 
     host: str = "127.0.0.1"
+    """The address on which the HTTP sources listen; also `--http-host`."""
     port: Port = 8282
-    body_limit: Annotated[int, Field(gt=0)] = 16 * 2**20  # bytes of one request
-    hosts: list[str] = []  # names with a dot under which senders reach it
+    """The port on which they listen; also `--http-port`. 0 takes a free port."""
+    body_limit: Annotated[int, Field(gt=0)] = 16 * 2**20
+    """The most bytes of one request."""
+    hosts: list[str] = []
+    """Host names with a dot under which senders reach the edge. Addresses, and names without a dot, are
+    always accepted.
+    """
     tokens_file: Path | None = None
+    """File of the [tokens](security.md#tokens) that senders may use. Required beyond loopback."""
     tls: Literal["proxy"] | Tls | None = None
+    """`proxy` says that a proxy in front of the edge terminates TLS; a mapping names the edge's certificate.
+    """
 
     def beside(self, directory: Path) -> Self:
         """The configuration with the paths of files that are relative to a directory."""
@@ -225,7 +283,11 @@ class Batch(_Part):
     """
 
     rows: Annotated[int, Field(ge=1, le=100_000)] = 10_000
+    """A micro-batch ends when it has so many rows."""
     wait: Annotated[int, Field(ge=1, le=1_000)] = 20
+    """Or it ends after so many milliseconds. Larger batches take less work, smaller batches have less
+    latency.
+    """
 
 
 class Progress(_Part):
@@ -235,6 +297,9 @@ class Progress(_Part):
 
     # The joiner must hear of a shard well before the progress that it has is sent again (`REFRESH`).
     every: Annotated[int, Field(ge=0, le=20_000)] = 0
+    """Least milliseconds between two progress records of a shard in one partition. With 0 there is one after
+    each commit, twice a second.
+    """
 
 
 class Limits(_Part):
@@ -244,8 +309,11 @@ class Limits(_Part):
     """
 
     journal: Annotated[int, Field(gt=0)] = 2**30
+    """The most bytes of readings on disk that are not decided."""
     spool: Annotated[int, Field(gt=0)] = 2**30
+    """The most bytes of retained records on disk while Kafka is away."""
     reserve: Annotated[int, Field(ge=2**20)] = RESERVE
+    """Bytes that are kept free, so that journal and spool can be emptied when the disk is full."""
 
 
 class Overload(_Part):
@@ -256,13 +324,18 @@ class Overload(_Part):
     """
 
     shed: bool = False
+    """Drop retained tuples at random under overload, instead of pausing the sources."""
 
 
 class EdgeConfig(_Part):
     """The whole configuration. By default an edge takes every stream of the plan over HTTP."""
 
     name: Name = "edge"
+    """Name of the edge, unique in the fleet. It is a part of the ids of its shards, so it must stay the same
+    over restarts.
+    """
     data: Path | None = None
+    """Directory of journal, spool and last plan. By default that of `TAMIS_DATA`."""
     http: Http = Http()
     batch: Batch = Batch()
     progress: Progress = Progress()

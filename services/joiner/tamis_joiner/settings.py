@@ -33,26 +33,40 @@ class JoinerSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="TAMIS_JOINER_", frozen=True)
 
     master: str = "local[2]"
-    # A path, or a URI of one of Hadoop's file systems, such as hdfs://host/path or s3a://bucket/path.
+    """Spark's master. `local[N]` runs N tasks at a time in this process."""
     checkpoint: str | None = None
-    # Largest heap of the driver; with a local master, of all of Spark except the Python workers.
+    """Directory with offsets and state: a path, or a URI of one of Hadoop's file systems, such as
+    `hdfs://host/path` or `s3a://bucket/path`. By default `joiner` under `TAMIS_DATA`.
+    """
     memory: Memory = "2g"
-    # The most records of a batch: two cores process 100,000 in about a second.
+    """Largest heap of Spark's driver; with a local master, of all of Spark except its Python workers. A size
+    as Spark writes it: `640m`, `2g`.
+    """
     batch: int = Field(default=100_000, ge=1)
-    # More properties of Spark, in the format of spark-defaults.conf.
+    """The most records of a batch. Two cores process 100,000 in about a second."""
     spark_conf: Path | None = None
+    """File with more properties of Spark, in the format of `spark-defaults.conf`."""
 
-    # Where executors reach the driver, and where the driver listens (by default at `driver_host`).
     driver_host: str | None = None
+    """Name or address at which executors reach the joiner. By default Spark chooses."""
     driver_bind: str | None = None
+    """Address on which the driver listens. By default that of `TAMIS_JOINER_DRIVER_HOST`."""
     driver_port: Port | None = None
+    """Port of the driver. By default a free one."""
     block_manager_port: Port | None = None
+    """Port of the driver's block manager. By default a free one."""
 
     executors: int | None = Field(default=None, ge=1)
+    """Number of executors. By default Spark chooses."""
     executor_memory: Memory | None = None
+    """Heap of an executor, 1g by default. Each of its Python workers takes about 100 MB more."""
     executor_cores: int | None = Field(default=None, ge=1)
-    # Archive made by tamis_joiner.environment.pack, a path of this machine or a URI. Executors unpack it.
+    """Tasks that an executor runs at a time: 1 with `TAMIS_JOINER_EXECUTORS`, otherwise Spark chooses."""
     environment: str | None = None
-    # For executors that have Tamis installed, at other paths than the joiner's.
+    """Packed environment that executors unpack: a path of the joiner's machine, or a URI. `python -m
+    tamis_joiner.environment.pack` makes it.
+    """
     executor_jars: str | None = None
+    """Directory with the jars on the executors' machines, if it isn't the joiner's path."""
     executor_python: str | None = None
+    """Python of the workers, if it isn't the joiner's path. The joiner's machine must have it, too."""

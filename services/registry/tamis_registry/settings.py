@@ -21,11 +21,23 @@ class RegistrySettings(ServiceSettings):
     model_config = SettingsConfigDict(env_prefix="TAMIS_", frozen=True)
 
     partitions: int | None = Field(default=None, ge=1, le=10_000)
+    """Partitions of every joined topic, 4 by default. It counts at the first start of the fleet; a different
+    number is refused later.
+    """
     registry_host: str = "127.0.0.1"
+    """The address on which the registry listens; also `--host`."""
     registry_port: int = Field(default=8181, ge=0, le=65_535)
-    registry_hosts: str = ""  # names under which it is reached, with commas between
-    registry_provers: int = Field(default=PROCESSES, ge=1, le=64)  # processes that read and prove
-    registry_proof_seconds: int = Field(default=SECONDS, ge=1, le=3600)  # of processor time, for one text
+    """The port on which it listens; also `--port`."""
+    registry_hosts: str = ""
+    """Host names with a dot under which clients reach it, separated by commas. Requests for other host names
+    are refused (421).
+    """
+    registry_provers: int = Field(default=PROCESSES, ge=1, le=64)
+    """Proving processes, of about 250 MB each. The second one starts when it is needed."""
+    registry_proof_seconds: int = Field(default=SECONDS, ge=1, le=3600)
+    """Seconds of processor time for one text. A text that needs more is refused (422), with the name of the
+    query.
+    """
 
 
 class RegistryHttpSettings(HttpSettings):

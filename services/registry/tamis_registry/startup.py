@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tamis.errors import InputError
+from tamis.messaging.silences import Held, decode
 from tamis.messaging.topic_reader import Record
 from tamis.messaging.topics import ACKS, FRONTIERS, SKETCHES
 from tamis.plan.json_form import decode_plan
@@ -66,7 +67,7 @@ def statements_lost(before: State | None, plans: History) -> bool:
 
 
 def recover_reports(registry: Registry, found: Recovered, metrics: Metrics) -> None:
-    """Give the registry the reports that the fleet sent before this process started."""
+    """Give the registry the reports that the fleet sent before this process started, and the silences."""
     for value in found.acks.values():
         ack = read(Record(ACKS, 0, 0, None, value), read_ack, metrics)
         if ack:
@@ -75,6 +76,15 @@ def recover_reports(registry: Registry, found: Recovered, metrics: Metrics) -> N
         frontier = read(Record(FRONTIERS, 0, 0, None, value), read_frontier, metrics)
         if frontier:
             registry.follow(frontier)
+    for key, value in found.silences.items():
+        try:
+            kept = decode(value)
+        except ValueError as error:
+            metrics.inc("tamis_dead_letters_total", service="registry", reason="undecodable")
+            _log.error("a silence can't be read", key=key.decode(errors="replace"), error=str(error))
+            continue
+        if not isinstance(kept, Held):
+            registry.silences.take({key: kept})
     for value in found.sketches.values():
         observed = read(Record(SKETCHES, 0, 0, None, value), read_observation, metrics)
         if observed:

@@ -57,7 +57,7 @@ class Worker:
         metrics: Metrics,
         health: Health,
     ) -> None:
-        self._kafka = kafka
+        self.kafka = kafka
         self._partitions = partitions
         self._planner = planner
         self._metrics = metrics
@@ -125,7 +125,7 @@ class Worker:
         self._lose("the registry is stopping")
 
     def _serve(self, stopping: threading.Event) -> None:
-        store = Store(self._kafka, self._owner)
+        store = Store(self.kafka, self._owner)
         try:
             self._start(store)
             ticked = probed = time.monotonic()
@@ -244,6 +244,8 @@ class Worker:
         """Perform a change. The order of the steps makes a crash between any two of them safe."""
         if change.statements:
             store.write_statements(change.statements)
+        if change.silences:
+            store.write_silences(change.silences)
         if change.topics:
             store.topics.ensure_streams(change.topics, change.state.partitions)
         for stream in change.anew:

@@ -25,6 +25,7 @@ from tamis.errors import EXIT_UNAVAILABLE, InputError, TamisError, UnavailableEr
 
 _FOLDER = Path(__file__).parent
 _INTERRUPTED = 130
+_PLOTS = ("matplotlib", "plotext")  # packages of the extra `plots`
 
 
 class _Failure(click.ClickException):
@@ -91,11 +92,14 @@ def _exit_code(error: TamisError) -> int:
 
 
 def _not_installed(module: str) -> TamisError:
-    return InputError(
-        f"the Python package {module.partition('.')[0]!r} is not installed",
-        hint="install Tamis with the extra that needs it: tamis[tools] for commands, tamis[edge], "
-        "tamis[registry], tamis[joiner] or tamis[alerts] for a service",
+    package = module.partition(".")[0]
+    hint = (
+        "install Tamis with the extra that needs it: tamis[tools] for commands, tamis[edge], "
+        "tamis[registry], tamis[joiner] or tamis[alerts] for a service"
     )
+    if package in _PLOTS:
+        hint = "install Tamis with the extra for plots: tamis[tools,plots]"
+    return InputError(f"the Python package {package!r} is not installed", hint=hint)
 
 
 def _from_system(error: OSError) -> TamisError:

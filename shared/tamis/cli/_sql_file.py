@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 
 from tamis.errors import InputError
-from tamis.query.catalog import apply
-from tamis.query.model import Catalog, PatternDef, Statement
-from tamis.query.parse import parse
+from tamis.offline.statements import parsed
+from tamis.query.model import Catalog, Statement
 
 STANDARD_INPUT = "-"
 
@@ -21,19 +20,18 @@ def statements_of(source: str) -> tuple[Catalog, list[Statement]]:
 
     Raises SqlErrors with every mistake at FILE:line:column.
     """
-    catalog = Catalog()
-    statements = parse(read_sql(source), catalog, file=file_name(source))
-    for statement in statements:
-        apply(catalog, statement)
-        if isinstance(statement, PatternDef):
-            show_notices(statement.notices)
-    return catalog, statements
+    return parsed(read_sql(source), file_name(source), say)
+
+
+def say(notice: str) -> None:
+    """Print a notice to standard error."""
+    click.echo(notice, err=True)
 
 
 def show_notices(notices: Sequence[str]) -> None:
     """Print notices on files of patterns to standard error."""
     for notice in notices:
-        click.echo(notice, err=True)
+        say(notice)
 
 
 def file_name(source: str) -> str:

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import click
 
+from tamis.cli._names import names_by
 from tamis.cli._registry import registry_option
 from tamis.web.registry_client import RegistryClient
 
@@ -18,7 +19,7 @@ Examples:
 """
 )
 @click.argument("kind", type=click.Choice(["alert", "stream", "function", "table", "pattern"]))
-@click.argument("name")
+@click.argument("name", shell_complete=names_by("kind"))
 @registry_option
 def command(kind: str, name: str, registry: RegistryClient) -> None:
     """Drop an alert, or a stream, function, table or pattern that no query reads."""

@@ -1,10 +1,9 @@
-"""`tamis get`: the state of alerts, streams, patterns, plans and edges."""
+"""`tamis get`: the state of alerts, streams, patterns, plans and edges, silences and acknowledgements."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -13,8 +12,11 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
+from tamis.cli._names import names_by
 from tamis.cli._registry import registry_option
+from tamis.cli._times import iso_text
 from tamis.durations import seconds
+from tamis.errors import InputError
 from tamis.web.registry_client import RegistryClient
 
 _HEADINGS = {
@@ -22,6 +24,8 @@ _HEADINGS = {
     "alerts": ("ALERT", "STATE", "PLAN", "SINCE", "WHY"),
     "patterns": ("PATTERN", "KIND", "VALUES", "MAX_GAP", "READERS", "WHY"),
     "plans": ("PLAN", "NEWEST", "DEFINITIONS", "TOPICS", "SHARDS"),
+    "silences": ("SILENCE", "STATE", "FROM", "UNTIL", "COVERS", "BY", "COMMENT"),
+    "acknowledgements": ("EPISODE", "SINCE", "BY", "COMMENT"),
     "edges": ("EDGE", "SHARD", "STATE", "PLAN", "SINCE", "WHY"),
 }
 
@@ -35,11 +39,13 @@ Examples:
 """
 )
 @click.argument("what", type=click.Choice(list(_HEADINGS)), default="alerts")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=names_by("what"))
 @click.option("--json", "as_json", is_flag=True, help="Print the answer of the registry as JSON.")
 @registry_option
 def command(what: str, name: str | None, as_json: bool, registry: RegistryClient) -> None:
-    """Show alerts (the default), streams, patterns, plans or edges with their state and its reason."""
+    """Show alerts (the default), streams, patterns, plans, edges, silences or acknowledgements."""
+    if name is not None and what in ("silences", "acknowledgements"):
+        raise InputError(f"{what} have no names", where=name, hint=f"run: tamis get {what}")
     path = f"/v1/{what}" if name is None else f"/v1/{what}/{quote(name, safe='')}"
     answer = registry.request("GET", path)
     if as_json or (what == "plans" and name is not None):
@@ -80,14 +86,20 @@ def _rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
             values = " to ".join(map(str, dict.fromkeys((lengths[0], lengths[-1])))) if lengths else ""
             gap = next((seconds(member["max_gap"]) for member in entry["members"]), "")
             return [(entry["name"], entry["kind"], values, gap, ", ".join(entry["readers"]), _why(entry))]
+        case "silences":
+            facts = (covered(entry), entry["by"], entry["comment"])
+            return [(entry["id"], entry["state"], _time(entry["from"]), _time(entry["until"]), *facts)]
+        case "acknowledgements":
+            return [(entry["episode"], _time(entry["made"]), entry["by"], entry["comment"])]
         case "plans":
             definitions, topics = ", ".join(entry["definitions"]), ", ".join(entry["topics"])
             newest = "yes" if entry["newest"] else ""
             return [(str(entry["version"]), newest, definitions, topics, str(entry["shards"]))]
         case _:
-            return [
+            name = entry["name"]
+            lines = [
                 (
-                    entry["name"],
+                    name,
                     shard["shard"],
                     shard["state"],
                     "" if shard["plan"] is None else str(shard["plan"]),
@@ -96,6 +108,25 @@ def _rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
                 )
                 for shard in entry["shards"]
             ]
+            # A registry of an older release doesn't know which sources fail.
+            failing = entry.get("failing", {}).items()
+            return [*lines, *((name, f"source {source}", "failing", "", "", why) for source, why in failing)]
+
+
+def covered(silence: dict[str, Any]) -> str:
+    """The conditions of a silence in words.
+
+    >>> some = {"alerts": ["hot"], "severities": None, "labels": {"team": ["ops", "dev"]}}
+    >>> covered({**some, "keys": [["k1", 3]]})
+    'alert hot; team=ops|dev; key k1,3'
+    """
+    parts = [f"alert {', '.join(silence['alerts'])}"] if silence["alerts"] is not None else []
+    if silence["severities"] is not None:
+        parts.append(f"severity {', '.join(silence['severities'])}")
+    parts += [f"{name}={'|'.join(values)}" for name, values in silence["labels"].items()]
+    if silence["keys"] is not None:
+        parts.append(f"key {' or '.join(','.join(map(str, key)) for key in silence['keys'])}")
+    return "; ".join(parts)
 
 
 def _deleted(history: dict[str, Any] | None) -> Iterator[str]:
@@ -113,10 +144,4 @@ def _why(entry: dict[str, Any]) -> str:
 
 
 def _time(microseconds: int | None) -> str:
-    """An event time as a date; as a number if it is beyond all dates."""
-    if microseconds is None:
-        return ""
-    try:
-        return datetime.fromtimestamp(microseconds / 1_000_000, UTC).isoformat(timespec="seconds")
-    except (ValueError, OverflowError, OSError):
-        return str(microseconds)
+    return "" if microseconds is None else iso_text(microseconds, "seconds")

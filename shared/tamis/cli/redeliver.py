@@ -30,21 +30,25 @@ def command(sinks: tuple[str, ...], config: Path, dry_run: bool) -> None:
     accept one, the exit code is 1, and the next call sends the rest.
     """
     from tamis.errors import InputError
+    from tamis.query.names import suggest
     from tamis.settings import KafkaSettings, load
     from tamis_alerts.settings import load_config
     from tamis_alerts.sinks.redelivery import Redelivery
 
-    known = {sink.name: sink for sink in load_config(config).sinks}
+    settings = load_config(config)
+    known = {sink.name: sink for sink in settings.sinks}
     for name in sinks:
         if name not in known:
             raise InputError(
                 f"there is no sink {name!r}",
                 where=str(config),
-                hint=f"there are: {', '.join(known) or 'none'}",
+                hint=suggest(name, known, f"there are: {', '.join(known) or 'none'}"),
             )
     kafka, faults = load(KafkaSettings), 0
     for name in sinks or tuple(known):
-        outcome = Redelivery(known[name], kafka).run(dry_run=dry_run, say=click.echo)
+        outcome = Redelivery(known[name], kafka, settings.console_address).run(
+            dry_run=dry_run, say=click.echo
+        )
         click.echo(f"{name}: {outcome.sent} {'to send' if dry_run else 'sent'} again")
         if outcome.fault:
             click.echo(outcome.fault, err=True)

@@ -3,34 +3,13 @@
 from __future__ import annotations
 
 import click
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from tamis.bounded.application_time.static_relations import query_inputs
-from tamis.cli._recordings import files_of, read_recordings, recording_options, since_begin
-from tamis.cli._sql_file import statements_of
-from tamis.errors import InputError, NotAcceptedError
-from tamis.evaluation.replay import Replay, replay
-from tamis.evaluation.standing.contract import WITHDRAWN, Rows
-from tamis.evaluation.standing.recording_runs import run_recordings
-from tamis.expressions.nodes import Column, Expr, Type, columns
-from tamis.planning.backfill_streams import live
-from tamis.planning.build import first_plan
-from tamis.planning.explain import explain
-from tamis.planning.queries.standing_queries import is_standing
-from tamis.query.computed_columns import meaning
-from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef, Query
-from tamis.query.names import normalized_name
+from tamis.cli._recordings import files_of, read_recordings, recording_options
+from tamis.cli._sql_file import say, statements_of
+from tamis.offline.run import chosen_query, rows_of
+from tamis.offline.wording import COMMAND
 from tamis.recordings.files import Format, format_of, write_table
-from tamis.recordings.time_units import PER_SECOND, TimeUnit
-from tamis.recordings.typed import Recording
-from tamis.recordings.values import iso_text
-
-_TYPES = {
-    Type.VARCHAR: pa.string(),
-    Type.BOOLEAN: pa.bool_(),
-    Type.DOUBLE: pa.float64(),
-}  # all others are whole numbers
+from tamis.recordings.time_units import TimeUnit
 
 
 @click.command(
@@ -70,144 +49,7 @@ def command(
         output, form or "csv" if output == "-" else form
     )  # a mistake here must be found before the work
     catalog, _ = statements_of(source)
-    chosen = _chosen(catalog, query, source)
-    if isinstance(chosen, DerivedDef) and chosen.inlined:
-        chosen = AlertDef(chosen.name, chosen.query)  # run as an alert
+    chosen = chosen_query(catalog, query, source, COMMAND)
     recordings = read_recordings(catalog, [chosen], files_of(inputs, source, catalog), form, unit)
-    recordings = since_begin(chosen, recordings)
-    if is_standing(chosen, catalog):
-        write_table(_standing_rows(chosen, catalog, recordings), output, output_form)
-        return
-    alert = live(chosen) if isinstance(chosen, AlertDef) else AlertDef(chosen.name, chosen.query)
-    alone = Catalog(catalog.streams, {}, catalog.functions, {alert.name: alert}, results=catalog.results)
-    plan = first_plan(alone)
-    found = replay(plan.definitions[0], plan.streams, recordings)
-    write_table(_table(found, recordings), output, output_form)
-    if found.exact_only:
-        what = "1 row holds" if found.exact_only == 1 else f"{found.exact_only} rows hold"
-        click.echo(
-            f"{alert.name}: {what} in exact arithmetic and not as computed, because of rounding; no alarm"
-            " that holds exactly is left out",
-            err=True,
-        )
-
-
-def _chosen(catalog: Catalog, name: str | None, source: str) -> AlertDef | DerivedDef:
-    queries: dict[str, AlertDef | DerivedDef] = {**catalog.derived, **catalog.alerts}
-    if not queries:
-        raise InputError("no query to run", where=source, hint="add a CREATE ALERT statement")
-    name = name if name is None else normalized_name(name, queries)
-    if name is None and len(queries) > 1:
-        raise InputError(
-            "several queries", where=source, hint=f"choose one with --query: {', '.join(queries)}"
-        )
-    if name is not None and name not in queries:
-        raise InputError(f"there is no query {name!r}", where=source, hint="it has " + ", ".join(queries))
-    return next(iter(queries.values())) if name is None else queries[name]
-
-
-def _standing_rows(
-    chosen: AlertDef | DerivedDef, catalog: Catalog, recordings: dict[str, Recording]
-) -> pa.Table:
-    """The rows of a standing query. Raises NotAcceptedError if it isn't bounded."""
-    explained = explain(catalog, chosen)
-    if not explained.accepted:
-        repairs = explained.memory.repairs
-        hint = f"write {repairs[0]}" if repairs else "ask tamis explain for the reason"
-        raise NotAcceptedError(explained.reason, where=f"{explained.kind} {chosen.name}", hint=hint)
-    rows = _played(chosen.query, catalog, recordings)
-    recordings = {**query_inputs(chosen.query, catalog).relations, **recordings}
-    members = chosen.query.members or (chosen.query,)
-    built = {}
-    for number, output in enumerate(chosen.query.select):
-        vector, kind = rows.columns[output.name], output.expr.type
-        column = pa.array(vector.data, _TYPES.get(kind, pa.int64()), mask=vector.null)
-        if kind is Type.TIMESTAMP:
-            written = {_written(one, one.select[number].expr, recordings) for one in members}
-            given, unit = written.pop() if len(written) == 1 else (pa.string(), "us")
-            column = _as_given(column, given, unit)
-        built[output.name] = column
-    if WITHDRAWN in rows.columns:
-        built[WITHDRAWN] = pa.array(rows.columns[WITHDRAWN].data)
-    return pa.table(built)
-
-
-def _played(query: Query, catalog: Catalog, recordings: dict[str, Recording]) -> Rows:
-    found = run_recordings(query, catalog, recordings)
-    if found.late:
-        what = "tuple is" if found.late == 1 else "tuples are"
-        streams = " and ".join(one.stream.shown_name for one in recordings.values())
-        click.echo(
-            f"stream {streams}: {found.late} {what} missing in a window that had already ended", err=True
-        )
-    return found.rows
-
-
-def _written(query: Query, expr: Expr, recordings: dict[str, Recording]) -> tuple[pa.DataType, TimeUnit]:
-    """The type and the unit in which the recordings have the times of an expression; a number of microseconds
-    if it has no times.
-    """
-    if query.nested is not None:
-        # Times of rows of aggregates are written as the event times of the first stream.
-        first = next(one for one in recordings.values() if one.stream.time is not None)
-        return first.given[str(first.stream.time)].type, first.unit
-    streams = {source.alias: source.stream for source in query.sources}
-    read = (c for column in columns(expr) for c in columns(_aggregated(query, column)))
-    times = [c for c in read if c.type is Type.TIMESTAMP]
-    given = [(recordings[streams[c.alias]], c.name) for c in times]
-    windows = WINDOW_COLUMNS if query.windowed else ()
-    names = [(one, one.stream.time if name in windows else name) for one, name in given]
-    written = ((one.given[name].type, one.unit) for one, name in names if name is not None)
-    return next(written, (pa.int64(), "us"))
-
-
-def _aggregated(query: Query, column: Column) -> Expr:
-    """The expression over a stream from which a column of the query's rows is computed."""
-    if not column.alias and query.grouping is not None:
-        column = query.grouping.aggregates[int(column.name)].column or column
-    return meaning(column, query)
-
-
-def _as_given(ticks: pa.Array, kind: pa.DataType, unit: TimeUnit) -> pa.Array:
-    """Times in microseconds, converted to this type. If all of them are whole units, the numbers are
-    integers, else fractions.
-    """
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        per = PER_SECOND[unit]
-        if per >= 1_000_000:
-            return pc.multiply(ticks, per // 1_000_000)
-        each = 1_000_000 // per
-        whole = pc.divide(ticks, each)
-        if pc.all(pc.equal(pc.multiply(whole, each), ticks)).as_py() is not False:
-            return whole
-        return pc.divide(ticks.cast(pa.float64(), safe=False), float(each))
-    return iso_text(ticks) if pa.types.is_string(kind) else ticks.cast(pa.timestamp("us", kind.tz))
-
-
-def _table(found: Replay, recordings: dict[str, Recording]) -> pa.Table:
-    built = {name: _output(found, name, expr, recordings) for name, expr in found.definition.select}
-    return pa.table(built)
-
-
-def _output(found: Replay, name: str, expr: Expr, recordings: dict[str, Recording]) -> pa.Array:
-    vector = found.selected[name]
-    if expr.type is not Type.TIMESTAMP:
-        return pa.array(vector.data, _TYPES.get(expr.type, pa.int64()), mask=vector.null)
-    windowed = found.definition.window is not None
-    if isinstance(expr, Column) and not (windowed and expr.name in WINDOW_COLUMNS):
-        return _given(found, expr, recordings)[0].take(pa.array(found.rows[expr.alias]))
-    ticks = pa.array(vector.data, pa.int64(), mask=vector.null)
-    first = found.definition.inputs[0]
-    like = next((c for c in columns(expr) if c.type is Type.TIMESTAMP), None)
-    kind, unit = _given(found, like or Column(first.alias, first.time, Type.TIMESTAMP), recordings)
-    return _as_given(ticks, kind.type, unit)
-
-
-def _given(
-    found: Replay, column: Column, recordings: dict[str, Recording]
-) -> tuple[pa.ChunkedArray, TimeUnit]:
-    """The times of a column as its recording has them, and the unit of those that are numbers."""
-    source = next(s for s in found.definition.inputs if s.alias == column.alias)
-    windowed = found.definition.window is not None and column.name in WINDOW_COLUMNS
-    recording = recordings[source.stream]
-    return recording.given[source.time if windowed else column.name], recording.unit
+    found = rows_of(chosen, catalog, recordings, wording=COMMAND, notify=say)
+    write_table(found, output, output_form)

@@ -8,12 +8,13 @@ from typing import TypeVar, get_args
 import click
 import orjson
 
-from tamis.cli._recordings import files_of, warn_of_absent_columns
-from tamis.cli._sql_file import statements_of
+from tamis.cli._recordings import files_of
+from tamis.cli._sql_file import say, statements_of
 from tamis.errors import InputError
 from tamis.evaluation.watched_recording import watched_recording
+from tamis.offline.recordings import warn_of_absent_columns
 from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
-from tamis.query.names import normalized_name
+from tamis.query.names import normalized_name, suggest
 from tamis.query.units import parse_duration, parse_rate
 from tamis.recordings.files import Format
 from tamis.recordings.time_units import TimeUnit
@@ -130,7 +131,7 @@ def command(
         for name, paths in files.items()
     }
     for name, recording in recordings.items():
-        warn_of_absent_columns(name, recording)
+        warn_of_absent_columns(name, recording, say)
 
     def load(stream: StreamDef) -> StreamLoad:
         name = stream.shown_name
@@ -188,7 +189,7 @@ def _stream(name: str, catalog: Catalog, where: str) -> StreamDef:
         raise InputError(
             f"there is no stream {name!r}",
             where=where,
-            hint=f"the file has {', '.join(streams) or 'none'}",
+            hint=suggest(known, streams, f"the file has {', '.join(streams) or 'none'}"),
         )
     return streams[known]
 

@@ -33,9 +33,21 @@ Examples:
 @click.option(
     "--streams", help="For edges: the only streams that it may send readings of, with commas between."
 )
+@click.option(
+    "--readings", is_flag=True, help="It may also see readings at the registry: alarms, dead letters."
+)
+@click.option("--operate", is_flag=True, help="A reader may also silence alerts and acknowledge episodes.")
 @click.option("--expires", metavar="DURATION", help="The token is valid for this time, such as 90d.")
 @click.option("--json", "as_json", is_flag=True, help="Print token and entry as JSON.")
-def command(name: str, role: Role, streams: str | None, expires: str | None, as_json: bool) -> None:
+def command(
+    name: str,
+    role: Role,
+    streams: str | None,
+    readings: bool,
+    operate: bool,
+    expires: str | None,
+    as_json: bool,
+) -> None:
     """Make a token: print it once, and the entry with its digest for the file of tokens.
 
     The services keep only digests, so that the token can't be shown again.
@@ -54,6 +66,8 @@ def command(name: str, role: Role, streams: str | None, expires: str | None, as_
         role,
         only,
         None if expires is None else _after(expires),
+        readings,
+        operate,
     )
     if token.streams is not None and role != "writer":
         raise InputError("only a writer sends readings", where="--streams", hint="add --role writer")

@@ -10,12 +10,15 @@ import click
 
 from tamis.cli._signals import stop_event
 from tamis.cli._sql_file import read_sql
+from tamis.cli._start_progress import StartProgress
+from tamis.errors import InputError, UnavailableError
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec, port_or_free
 from tamis.messaging.rights import Right
 
 KAFKA_PORT = 9092
 REGISTRY_PORT = 8181
 HTTP_PORT = 8282  # of the edge
+_HIGHEST_PORT = 65_535
 
 
 @click.command(
@@ -23,7 +26,9 @@ HTTP_PORT = 8282  # of the edge
 Examples:
   tamis up demo/first/alerts.sql
   tamis up streams.sql alerts.sql --edge kitchen.yaml --directory ./fleet
+  tamis up streams.sql alerts.sql --alerts sinks.yaml      Notify chats, mail servers and others
   tamis up streams.sql --directory ./fleet --secure        Kafka with TLS, passwords and ACLs
+  tamis up streams.sql --metrics-port joiner=9101 --metrics-port edge=9102
 """
 )
 @click.argument(
@@ -42,9 +47,24 @@ Examples:
     help="Configuration of an edge, repeatable. By default one edge takes all streams over HTTP.",
 )
 @click.option(
+    "--alerts",
+    metavar="FILE.yaml",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="YAML file with the sinks of notifications; services/alerts/example.yaml explains each field. By "
+    "default only the log is notified.",
+)
+@click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
     help="Directory of all files; the next start continues with them. By default a temporary one.",
+)
+@click.option(
+    "--metrics-port",
+    "metrics_ports",
+    multiple=True,
+    metavar="SERVICE=PORT",
+    help="The port of a service's metrics, repeatable: joiner, alerts, or the name of an edge (`edge` by "
+    "default). Other services get free ports. The registry's metrics are on its own port.",
 )
 @click.option(
     "--secure",
@@ -52,7 +72,14 @@ Examples:
     help="Run Kafka with TLS, a password for each service, and ACLs with exactly its rights. "
     "Certificates and passwords are in `logins` of the directory, which only its owner can read.",
 )
-def command(files: tuple[Path, ...], edges: tuple[Path, ...], directory: Path | None, secure: bool) -> None:
+def command(
+    files: tuple[Path, ...],
+    edges: tuple[Path, ...],
+    alerts: Path | None,
+    directory: Path | None,
+    metrics_ports: tuple[str, ...],
+    secure: bool,
+) -> None:
     """Run the whole fleet on this machine, with an embedded Kafka; Ctrl-C stops it."""
     texts = {str(path): read_sql(str(path)) for path in files}
     with tempfile.TemporaryDirectory(prefix="tamis-") as temporary:
@@ -64,11 +91,16 @@ def command(files: tuple[Path, ...], edges: tuple[Path, ...], directory: Path | 
             registry_port=port_or_free(REGISTRY_PORT),
             http_port=port_or_free(HTTP_PORT),
             secure=secure,
+            alerts=None if alerts is None else alerts.resolve(),
+            alerts_rights=() if alerts is None else _sink_rights(alerts),
+            metrics_ports=_metrics_ports(metrics_ports),
         )
-        fleet = Fleet(spec, lambda text: click.echo(text, err=True))
+        progress = StartProgress()
+        fleet = Fleet(spec, progress.say, progress.show_waiting)
         stopping = stop_event()
         try:
-            fleet.start(texts, stopping)
+            with progress:
+                fleet.start(texts, stopping)
             if not stopping.is_set():
                 click.echo(_addresses(fleet))
             fleet.supervisor().run(stopping)
@@ -77,6 +109,24 @@ def command(files: tuple[Path, ...], edges: tuple[Path, ...], directory: Path | 
             with suppress(OSError):
                 click.echo("stopping", err=True)
             fleet.stop()
+
+
+def _metrics_ports(given: tuple[str, ...]) -> dict[str, int]:
+    """Ports by the names of services, from options SERVICE=PORT. Raises InputError."""
+    ports: dict[str, int] = {}
+    for one in given:
+        name, _, text = one.rpartition("=")
+        port = int(text) if text.isascii() and text.isdigit() and len(text) <= 5 else 0
+        if not name or not 0 < port <= _HIGHEST_PORT:
+            hint = f"write SERVICE=PORT with a port from 1 to {_HIGHEST_PORT}, such as joiner=9101"
+            raise InputError(f"{one!r} names no port", where="--metrics-port", hint=hint)
+        if name in ports or port in ports.values():
+            raise InputError(f"{one!r} repeats a service or a port", where="--metrics-port")
+        if port_or_free(port) != port:
+            what, hint = f"port {port} is in use", "choose another one, or stop what uses it"
+            raise UnavailableError(what, where="--metrics-port", hint=hint)
+        ports[name] = port
+    return ports
 
 
 def _edge_spec(path: Path) -> EdgeSpec:
@@ -96,14 +146,29 @@ def _edge_spec(path: Path) -> EdgeSpec:
     return EdgeSpec(name, path.resolve(), tuple(rights))
 
 
+def _sink_rights(path: Path) -> tuple[Right, ...]:
+    """Rights that the sinks of a configuration need beside those of every fleet: to write their topics.
+
+    Raises InputError for a mistake in the file.
+    """
+    from tamis_alerts.settings import load_config
+    from tamis_alerts.sink_settings import KafkaTopic
+
+    topics = [sink.topic for sink in load_config(path).sinks if isinstance(sink, KafkaTopic)]
+    # The operator sends dead letters again, by `tamis redeliver`.
+    writers = ("alerts", "operator")
+    return tuple(Right(who, "topic", name, "Write", "a Kafka sink") for name in topics for who in writers)
+
+
 def _addresses(fleet: Fleet) -> str:
     lines = [
         "The fleet runs; Ctrl-C stops it.",
         f"  kafka      {fleet.bootstrap}",
         *([fleet.logins.description()] if fleet.logins else []),
         f"  registry   {fleet.registry_url}/docs",
+        f"  console    {fleet.registry_url}/",
     ]
-    lines += [f"  {name:<10} {url}/metrics" for name, url in fleet.telemetry.items() if name != "registry"]
+    lines += [f"  {name:<10} {url}/metrics" for name, url in fleet.telemetry.items()]
     if fleet.http_sources:
         lines += [f"  readings   POST {url}/v1/streams/<stream>" for url in fleet.http_sources.values()]
     watch = (

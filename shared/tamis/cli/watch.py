@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
 
+from tamis.cli._names import names_of
 from tamis.cli._signals import stop_event
+from tamis.cli._time_columns import TimeColumns
+from tamis.cli._times import iso_text
 from tamis.errors import InputError, UnavailableError
 from tamis.messaging.topics import ALARMS, EPISODES, PLANS, STATEMENTS
 from tamis.query.names import normalized_name, suggest
@@ -32,7 +34,7 @@ Examples:
   tamis watch --json | jq .row
 """
 )
-@click.argument("alert", required=False)
+@click.argument("alert", required=False, shell_complete=names_of("alert"))
 @click.option(
     "--from-beginning", is_flag=True, help="Also show all earlier alarms and episodes that Kafka still has."
 )
@@ -64,9 +66,10 @@ def command(
         if alert is not None:
             _check(config, alert, past=begin is not None)
         away = False
+        times = TimeColumns(config, lambda text: click.echo(text, err=True))
         while not stopping.is_set():
             for record in reader.poll(_WAIT_SECONDS):
-                _show(record, alert, as_json)
+                _show(record, alert, as_json, times)
             away = _report_kafka(reader, away)
 
 
@@ -140,14 +143,18 @@ def _report_kafka(reader: TopicReader, away: bool) -> bool:
     return True
 
 
-def _show(record: Record, alert: str | None, as_json: bool) -> None:
+def _show(record: Record, alert: str | None, as_json: bool, times: TimeColumns) -> None:
     if record.value is None:
         return
     try:
         document = orjson.loads(record.value)
         if alert is not None and document["alert"] != normalized_name(alert, {document["alert"]}):
             return
-        text = orjson.dumps(document).decode() if as_json else line(record.topic, document)
+        if as_json:
+            text = orjson.dumps(document).decode()
+        else:
+            columns = times.of(document["alert"], document.get("definition"))
+            text = line(record.topic, document, columns)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         place = f"{record.topic}, partition {record.partition}, offset {record.offset}"
         click.echo(f"{place}: this record can't be read: {error!r}", err=True)
@@ -155,29 +162,31 @@ def _show(record: Record, alert: str | None, as_json: bool) -> None:
     click.echo(text)
 
 
-def line(topic: str, record: Mapping[str, Any]) -> str:
-    """One record for people.
+def line(topic: str, record: Mapping[str, Any], times: Container[str] = ()) -> str:
+    """One record for people. `times`: the columns of its row that are times.
 
     >>> line("tamis.alarms", {"alert": "hot", "key": ["k"], "event_time": 0, "row": {"t": 3.5}})
-    '1970-01-01 00:00:00.000  alarm    hot  k  t=3.5'
+    '1970-01-01T00:00:00.000Z  alarm    hot  k  t=3.5'
+    >>> seen = {"alert": "hot", "key": ["k"], "event_time": 0, "row": {"ts": 1_500_000, "n": 1}}
+    >>> line("tamis.alarms", seen, {"ts"})
+    '1970-01-01T00:00:00.000Z  alarm    hot  k  ts=1970-01-01T00:00:01.500Z  n=1'
     >>> over_shed = {"alert": "hot", "key": [], "event_time": 0, "row": {"t": 3.5}, "incomplete": True}
     >>> line("tamis.alarms", over_shed)
-    '1970-01-01 00:00:00.000  alarm    hot  -  t=3.5  (incomplete: readings were shed)'
+    '1970-01-01T00:00:00.000Z  alarm    hot  -  t=3.5  (incomplete: readings were shed)'
     >>> gone = {"alert": "many", "key": ["k"], "event_time": 0, "row": {"n": 3}, "withdrawn": True}
     >>> line("tamis.alarms", gone)
-    '1970-01-01 00:00:00.000  alarm    many  k  n=3  (withdrawn: HAVING holds no more)'
+    '1970-01-01T00:00:00.000Z  alarm    many  k  n=3  (withdrawn: HAVING holds no more)'
     """
     key = ",".join(str(part) for part in record["key"]) or "-"
-    row = "  ".join(f"{name}={value}" for name, value in record["row"].items())
+    row = "  ".join(
+        f"{name}={iso_text(value) if name in times and isinstance(value, int) else value}"
+        for name, value in record["row"].items()
+    )
     if topic == ALARMS:
         doubt = "  (incomplete: readings were shed)" if record.get("incomplete") else ""
         if record.get("withdrawn"):
             doubt += "  (withdrawn: HAVING holds no more)"
-        return f"{_time(record['event_time'])}  alarm    {record['alert']}  {key}  {row}{doubt}"
+        return f"{iso_text(record['event_time'])}  alarm    {record['alert']}  {key}  {row}{doubt}"
     lasted = (record["end"] - record["start"]) / 1e6
     facts = f"{record['alarms']} alarms over {lasted:g} s" if record["event"] != "opened" else row
-    return f"{_time(record['end'])}  {record['event']:<7}  {record['alert']}  {key}  {facts}"
-
-
-def _time(microseconds: int) -> str:
-    return datetime.fromtimestamp(microseconds / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    return f"{iso_text(record['end'])}  {record['event']:<7}  {record['alert']}  {key}  {facts}"

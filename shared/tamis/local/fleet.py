@@ -14,10 +14,11 @@ from tamis.errors import EXIT_UNAVAILABLE, InputError
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.fleet_logins import FleetLogins, grant
 from tamis.local.ports import free_ports
-from tamis.local.service_process import ServiceProcess
+from tamis.local.service_process import STARTING, ServiceProcess
 from tamis.local.supervisor import Supervisor
 from tamis.messaging.rights import RIGHTS, Right
 from tamis.query.inline_patterns import inline_patterns
+from tamis.query.names import suggest
 from tamis.settings import KafkaSettings
 from tamis.settings.client import registry_client
 from tamis.web.registry_client import difference
@@ -28,6 +29,7 @@ READY_SECONDS = 300.0
 TRY_AGAIN = 75
 
 _SERVICES = ("kafka", "registry", "joiner", "alerts")
+_LOOK_SECONDS = 0.1
 
 
 def port_or_free(preferred: int) -> int:
@@ -58,7 +60,8 @@ class FleetSpec:
 
     `http_port`: that of the first edge without a configuration. `secure`: Kafka has TLS, passwords, and ACLs
     with exactly the rights of each service. `alerts`: the configuration file of the alerts service; without
-    it, only the log is notified.
+    it, only the log is notified. `alerts_rights`: rights for its sinks, in a secure Kafka. `metrics_ports`:
+    the ports of services' metrics by name; others get free ports. The registry's metrics are on its own port.
     """
 
     directory: Path
@@ -71,12 +74,23 @@ class FleetSpec:
     environment: dict[str, str] = field(default_factory=dict)
     secure: bool = False
     alerts: Path | None = None
+    alerts_rights: tuple[Right, ...] = ()
+    metrics_ports: Mapping[str, int] = field(default_factory=dict)
 
 
 class Fleet:
-    """Starts and stops all processes in the right order. Tests use `processes` to kill single ones."""
+    """Starts and stops all processes in the right order. Tests use `processes` to kill single ones.
 
-    def __init__(self, spec: FleetSpec, say: Callable[[str], None]) -> None:
+    `say` gets lines for the user. During a start, `show_waiting` gets what each service that isn't ready
+    waits for, by name; it is called several times a second.
+    """
+
+    def __init__(
+        self,
+        spec: FleetSpec,
+        say: Callable[[str], None],
+        show_waiting: Callable[[Mapping[str, str]], None] = lambda _: None,
+    ) -> None:
         names = [edge.name for edge in spec.edges]
         for name in names:
             if name in _SERVICES or names.count(name) > 1:
@@ -85,8 +99,15 @@ class Fleet:
                     where="edges",
                     hint=f"name each edge differently, and none of them {', '.join(_SERVICES)}",
                 )
+        for name in spec.metrics_ports:
+            if name not in ("joiner", "alerts", *names):
+                raise InputError(
+                    f"{name!r} has no port of its own for metrics",
+                    where="metrics ports",
+                    hint=suggest(name, ["joiner", "alerts", *names]),
+                )
         self.spec = spec
-        self._say = say
+        self._say, self._show_waiting = say, show_waiting
         spec.directory.mkdir(parents=True, exist_ok=True)
         (spec.directory / "logs").mkdir(exist_ok=True)
         port = spec.kafka_port or None
@@ -142,26 +163,47 @@ class Fleet:
                 self._say(difference(outcome, self.registry_url))
 
     def _wait_ready(self, names: Sequence[str], began: float, stopping: threading.Event | None) -> None:
-        for name in names:
-            self.processes[name].wait_ready(READY_SECONDS, stopping)
-            self._say(f"{name} ready after {time.monotonic() - began:.0f} s")
+        """Wait until services are ready, and say what they wait for. Raises UnavailableError if that takes
+        too long, or if one has ended.
+        """
+        waiting = dict.fromkeys(names, STARTING)
+        deadline = time.monotonic() + READY_SECONDS
+        while waiting and not (stopping is not None and stopping.is_set()):
+            for name, before in list(waiting.items()):
+                ready, reason = self.processes[name].readiness()
+                if ready:
+                    del waiting[name]
+                    self._say(f"{name} ready after {time.monotonic() - began:.0f} s")
+                elif reason != before:
+                    waiting[name] = reason
+                    self._say(f"{name}: {reason}")
+                elif time.monotonic() > deadline:
+                    raise self.processes[name].late(READY_SECONDS)
+            self._show_waiting(waiting)
+            if waiting:
+                time.sleep(_LOOK_SECONDS)
 
     def start_registry(self, stopping: threading.Event | None = None) -> None:
         """Start the broker and the registry, which creates the topics. Returns early if `stopping` is set."""
         self._start_broker(stopping)
+        if stopping is not None and stopping.is_set():
+            return
         self._say(f"kafka ready at {self.bootstrap}")
         port = self.spec.registry_port or free_ports(1)[0]
         self.registry_url = f"http://127.0.0.1:{port}"
         self._add("registry", ["registry", "--port", str(port)], telemetry=port)
         self.processes["registry"].start()
+        self._show_waiting({"registry": STARTING})
         self.processes["registry"].wait_ready(READY_SECONDS, stopping)
         self._say(f"registry ready at {self.registry_url}")
 
     def _start_broker(self, stopping: threading.Event | None) -> None:
+        self._show_waiting({"kafka": STARTING})
         own = self.broker.start(stopping=stopping)
         self.bootstrap = self.logins.bootstrap if self.logins else own
         if self.logins and not (stopping and stopping.is_set()):
-            grant(self.broker, (*RIGHTS, *(right for edge in self.spec.edges for right in edge.rights)))
+            more = [right for edge in self.spec.edges for right in edge.rights]
+            grant(self.broker, (*RIGHTS, *more, *self.spec.alerts_rights))
             self.logins.write_environments(own)
 
     def kafka_settings(self) -> KafkaSettings:
@@ -214,7 +256,7 @@ class Fleet:
         return path
 
     def _add(self, name: str, arguments: list[str], telemetry: int | None = None) -> None:
-        port = telemetry or free_ports(1)[0]
+        port = telemetry or self.spec.metrics_ports.get(name) or free_ports(1)[0]
         environment = {
             "TAMIS_KAFKA_BOOTSTRAP": self.bootstrap,
             "TAMIS_DATA": str(self._directory(name)),

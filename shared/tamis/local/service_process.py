@@ -24,6 +24,8 @@ _CLIENT = httpx.Client(timeout=2, trust_env=False, limits=httpx.Limits(max_keepa
 
 # A service commits, flushes and ends within this time after SIGTERM; after it, SIGKILL follows.
 STOP_SECONDS = 15.0
+# What a service says, or would say, before it knows what it waits for.
+STARTING = "starting"
 
 
 class ServiceProcess:
@@ -102,6 +104,12 @@ class ServiceProcess:
 
     def is_ready(self) -> bool:
         """True if `/readyz` answers with OK. Raises UnavailableError if the process has ended."""
+        return self.readiness()[0]
+
+    def readiness(self) -> tuple[bool, str]:
+        """True if `/readyz` answers with OK, and its text: what the service waits for. Raises
+        UnavailableError if the process has ended.
+        """
         self._running()
         code = self.exit_code()
         if code is not None:
@@ -109,19 +117,24 @@ class ServiceProcess:
                 f"{self.name} ended with exit code {code}", hint=f"its log ends:\n{self._tail()}"
             )
         try:
-            return _CLIENT.get(self._ready_url).status_code == httpx.codes.OK
+            answer = _CLIENT.get(self._ready_url)
         except httpx.TransportError:
-            return False
+            return False, STARTING
+        return answer.status_code == httpx.codes.OK, "; ".join(answer.text.split("\n")).rstrip("; ")
 
     def wait_ready(self, timeout: float, stopping: threading.Event | None = None) -> None:
         """Wait until the service is ready, or until `stopping` is set."""
         deadline = time.monotonic() + timeout
         while not (stopping and stopping.is_set()) and not self.is_ready():
             if time.monotonic() > deadline:
-                raise UnavailableError(
-                    f"{self.name} is not ready after {timeout:.0f} s", hint=f"its log ends:\n{self._tail()}"
-                )
+                raise self.late(timeout)
             time.sleep(0.1)
+
+    def late(self, seconds: float) -> UnavailableError:
+        """The error of a service that isn't ready after some time."""
+        return UnavailableError(
+            f"{self.name} is not ready after {seconds:.0f} s", hint=f"its log ends:\n{self._tail()}"
+        )
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM, but only once: a second one during the shutdown would change the exit code."""

@@ -144,6 +144,13 @@ class Ack:
     # readings so far; None without event time, or before the first reading.
     first_offset: int | None = None
     earliest: int | None = None
+    # The failing sources of the edge, each with the reason; None if none fails.
+    failing: dict[str, str] | None = None
+    # Tuples by the edge's decision (published, omitted, filtered, late, dead) since it began to serve the
+    # shard. They begin again at 0 when the edge restarts or the shard moves.
+    tuples: dict[str, int] | None = None
+    # Event time before which the shard's readings are late, in microseconds; None without event time.
+    watermark: int | None = None
 
     def to_bytes(self) -> bytes:
         """The record's value."""

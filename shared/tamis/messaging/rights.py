@@ -16,6 +16,7 @@ from tamis.messaging.topics import (
     EPISODES,
     FRONTIERS,
     PLANS,
+    SILENCES,
     SKETCHES,
     STATEMENTS,
     STREAM_PREFIX,
@@ -62,6 +63,8 @@ class Right:
 
 
 _NOT_IN_FLEET = "Kafka sources"
+_READINGS = "the console and the operations of the HTTP API that show readings"
+_SILENCES = "silences: without it, no episode is silenced"
 
 RIGHTS: tuple[Right, ...] = (
     Right("edge", "topic", PLANS, "Read", "plans"),
@@ -87,6 +90,16 @@ RIGHTS: tuple[Right, ...] = (
     Right("registry", "topic", ACKS, "Read", "which plans the shards obey"),
     Right("registry", "topic", FRONTIERS, "Read", "how far the joiner is"),
     Right("registry", "topic", SKETCHES, "Read", "samples of readings"),
+    Right("registry", "topic", SILENCES, "Read", "silences and acknowledgements"),
+    Right("registry", "topic", SILENCES, "Write", "silences and acknowledgements"),
+    Right("registry", "topic", ALARMS, "Read", "newest alarms", only_for=_READINGS),
+    Right("registry", "topic", EPISODES, "Read", "newest episodes", only_for=_READINGS),
+    Right("registry", "topic", DEAD_LETTERS, "Read", "newest dead letters", only_for=_READINGS),
+    Right(
+        *("registry", "topic", STREAM_PREFIX, "Read", "newest retained readings"),
+        prefixed=True,
+        only_for=_READINGS,
+    ),
     Right("registry", "group", READERS, "Describe", "reading its state"),
     Right("registry", "transactional id", TRANSACTIONAL_ID, "Write", "one registry writes at a time"),
     Right("joiner", "topic", PLANS, "Read", "plans"),
@@ -101,6 +114,8 @@ RIGHTS: tuple[Right, ...] = (
     Right("alerts", "topic", FRONTIERS, "Read", "when an episode is over"),
     Right("alerts", "topic", EPISODES, "Read", "the queues of its sinks"),
     Right("alerts", "topic", EPISODES, "Write", "episodes"),
+    Right("alerts", "topic", SILENCES, "Read", "which episodes are silenced", only_for=_SILENCES),
+    Right("alerts", "topic", SILENCES, "Write", "openings that are held", only_for=_SILENCES),
     Right("alerts", "topic", DEAD_LETTERS, "Write", "notifications that a sink did not take"),
     Right("alerts", "topic", EPISODES_CHANGELOG, "Create", "the changelog of its state, which it creates"),
     Right("alerts", "topic", EPISODES_CHANGELOG, "Read", "its state after a restart"),

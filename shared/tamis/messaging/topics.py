@@ -13,6 +13,7 @@ SKETCHES = "tamis.sketches"
 ALARMS = "tamis.alarms"
 FRONTIERS = "tamis.frontiers"
 EPISODES = "tamis.episodes"
+SILENCES = "tamis.silences"
 DEAD_LETTERS = "tamis.dead-letters"
 
 # The joiner's subscription: it finds new stream topics by the pattern, and reads plans in the same way as
@@ -63,8 +64,8 @@ SPECS: tuple[TopicSpec, ...] = (
         True,
         None,
         "shard",
-        "the plan version that the shard obeys, its activation, its state, and for how long its source has "
-        "been silent",
+        "the plan version that the shard obeys, its activation, its state, for how long its source has been "
+        "silent, its readings by decision and its watermark, and which sources of its edge fail",
     ),
     TopicSpec(
         SKETCHES,
@@ -80,6 +81,14 @@ SPECS: tuple[TopicSpec, ...] = (
         FRONTIERS, 1, True, None, "output partition", "the joiner's frontiers and live state of one partition"
     ),
     TopicSpec(EPISODES, None, False, 7 * DAY_MS, "alert and key", "an episode opened, went on or closed"),
+    TopicSpec(
+        SILENCES,
+        1,
+        True,
+        None,
+        "kind and identity",
+        "a silence, an acknowledgement of an episode, or an opening that is held back from a sink",
+    ),
     TopicSpec(DEAD_LETTERS, 1, False, 7 * DAY_MS, "none", "the original bytes; the reason is in the headers"),
 )
 

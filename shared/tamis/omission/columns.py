@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeGuard, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -70,8 +70,16 @@ def same_length(**columns: npt.NDArray[Any]) -> None:
         )
 
 
+def is_whole(number: object) -> TypeGuard[int]:
+    """True for a whole number. NumPy counts its durations among them, whose unit would be lost."""
+    return isinstance(number, int | np.integer) and not isinstance(number, np.timedelta64)
+
+
 def check_rule(interval: int, sides: str, max_delay: int | None) -> None:
-    """Raise InputError for a negative interval or delay, or an unknown side."""
+    """Raise InputError for an interval or a delay that is negative or no whole number, or an unknown side."""
+    for name, span in (("the omission interval", interval), ("max_delay", max_delay)):
+        if span is not None and not is_whole(span):
+            raise InputError(f"{name} is {span!r}", hint="give a whole number of ticks of the times")
     if interval < 0:
         raise InputError(f"the omission interval is {interval}", hint="give 0 (no omission) or more ticks")
     if sides not in get_args(Sides):

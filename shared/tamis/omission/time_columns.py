@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.errors import InputError
-from tamis.omission.columns import Int64s, int64s
+from tamis.omission.columns import Int64s, int64s, is_whole
 
 Span = int | timedelta | np.timedelta64
 
@@ -28,15 +28,7 @@ def ticks(times: Any, *spans: Span | None) -> tuple[Int64s, tuple[int | None, ..
     """
     array = _dates(times)
     if array is None:
-        found = []
-        for span in spans:
-            if span is not None and not isinstance(span, int | np.integer):
-                raise InputError(
-                    f"{span!r} is a duration, but the times are whole numbers of an unknown unit",
-                    hint="give the times as dates (datetime64), or the interval in the unit of the times",
-                )
-            found.append(None if span is None else int(span))
-        return int64s("times", times), tuple(found)
+        return int64s("times", times), tuple(map(_whole, spans))
     if array.ndim != 1:
         raise InputError(f"times has {array.ndim} dimensions", hint="give one column")
     missing = np.isnat(array)
@@ -57,10 +49,25 @@ def ticks(times: Any, *spans: Span | None) -> tuple[Int64s, tuple[int | None, ..
 def _dates(times: Any) -> npt.NDArray[np.datetime64] | None:
     """The column as datetime64 in UTC; None if it doesn't hold dates."""
     dtype = getattr(times, "dtype", None)
-    if getattr(dtype, "tz", None) is not None and hasattr(times, "to_numpy"):  # pandas
-        times = times.to_numpy(dtype=f"datetime64[{getattr(dtype, 'unit', 'ns')}]")
+    if hasattr(times, "to_numpy"):
+        # Columns of pandas with a time zone: its own, and those that are stored by Arrow.
+        stored = getattr(dtype, "pyarrow_dtype", dtype)
+        if getattr(stored, "tz", None) is not None:
+            times = times.to_numpy(dtype=f"datetime64[{getattr(stored, 'unit', 'ns')}]")
     array = np.asarray(times)
     return array if array.dtype.kind == "M" else None
+
+
+def _whole(span: Span | None) -> int | None:
+    """A span as it is, where the times are whole numbers. Raises InputError for a duration."""
+    if span is None:
+        return None
+    if not is_whole(span):
+        raise InputError(
+            f"{span!r} is a duration, but the times are whole numbers of an unknown unit",
+            hint="give the times as dates (datetime64), or the interval in the unit of the times",
+        )
+    return int(span)
 
 
 def _span(span: Span | None, unit: str) -> int | None:

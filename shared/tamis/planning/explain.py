@@ -127,10 +127,20 @@ def _explain(catalog: Catalog, definition: AlertDef | DerivedDef) -> Explanation
     if verdict.refusal is None and verdict.analysis.absences:
         reason = sentences(reason, _decision_time(verdict.analysis))
     sources = tuple(_explained(omission, verdict) for omission in verdict.omissions)
+    if isinstance(definition, AlertDef) and definition.options.max_delay == 0:
+        sources = tuple(map(_without_waiting, sources))
     grows = growth_warnings(verdict) if verdict.refusal is None else ()
     return Explanation(
         definition.name, kind, verdict.refusal is None, reason, sources, verdict.memory, warnings=grows
     )
+
+
+def _without_waiting(source: SourceExplanation) -> SourceExplanation:
+    """The source of an alert with max_delay = '0': edges publish each tuple before later ones come."""
+    if source.interval is None or source.window is not None:
+        return source
+    why = "no omission: with max_delay = '0' edges publish each tuple at once"
+    return replace(source, reason=why, most_omitted=0.0)
 
 
 def _decision_time(analysis: Analysis) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -110,8 +110,18 @@ def read_recording(
     domain, with a number that isn't finite, or with NULL in a NOT NULL column is left out, and the reasons
     are kept.
     """
+    return recording_of(
+        stream, (read_rows(path, form) for path in paths), unit, absent_is_null=absent_is_null
+    )
+
+
+def recording_of(
+    stream: StreamDef, files: Iterable[Rows], unit: TimeUnit | None = None, *, absent_is_null: bool = False
+) -> Recording:
+    """The recording whose files have these rows, as of `read_recording`."""
     unit = unit or stream.time_unit or "us"
-    parts = [_read(stream, path, form, unit, absent_is_null) for path in paths]
+    named = [(rows.where, _typed(stream, rows, unit, absent_is_null)) for rows in files]
+    parts = [part for _, part in named]
     columns = {c.name: Vector.concat([part.columns[c.name] for part in parts]) for c in stream.columns}
     given = {
         name: _concat_given([part.given[name] for part in parts], columns[name]) for name in parts[0].given
@@ -120,9 +130,8 @@ def read_recording(
     orders = [part.order for part in parts if part.order is not None]
     if orders and any(part.order is None and len(part) for part in parts):
         hint = f"give all files of stream {stream.name} a column {ORDER}, or none"
-        raise InputError(f"some files have a column {ORDER} and some have none", where=paths[0], hint=hint)
+        raise InputError(f"some files have a column {ORDER} and some have none", where=named[0][0], hint=hint)
     order = np.concatenate(orders) if orders else None
-    files = tuple(len(part) for part in parts)
     return Recording(
         stream,
         columns,
@@ -130,7 +139,7 @@ def read_recording(
         given,
         sum(part.refused for part in parts),
         order,
-        files,
+        tuple(len(part) for part in parts),
         unit,
         tuple(one for part in parts for one in part.implausible_times),
         tuple(one for part in parts for one in part.late_causes),
@@ -139,10 +148,7 @@ def read_recording(
     )
 
 
-def _read(
-    stream: StreamDef, path: str, form: Format | None, unit: TimeUnit, absent_is_null: bool
-) -> Recording:
-    rows = read_rows(path, form)
+def _typed(stream: StreamDef, rows: Rows, unit: TimeUnit, absent_is_null: bool) -> Recording:
     absent = _absent(stream, rows) if absent_is_null else []
     found = {
         column.name: nulls(column.type, len(rows))

@@ -161,6 +161,8 @@ def _times(cells: pa.ChunkedArray, textual: bool, place: Callable[[int], str], u
     """Times from ISO 8601 (UTC where no zone is given), or from numbers of `unit`; whole ones if
     microseconds.
     """
+    if pa.types.is_date(cells.type):  # a day is its first instant
+        cells = cells.cast(pa.timestamp("us"))
     if pa.types.is_timestamp(cells.type):
         data = cells.cast(pa.timestamp("us", cells.type.tz), safe=False).cast(pa.int64())
         return _ticks(data, cells)

@@ -18,7 +18,11 @@ class ClientSettings(EnvironmentSettings):
     model_config = SettingsConfigDict(env_prefix="TAMIS_", frozen=True, env_ignore_empty=True)
 
     token: SecretStr | None = None
-    ca: Path | None = None  # PEM file of the authority that signed the registry's certificate
+    """The token, if the registry needs one."""
+    ca: Path | None = None
+    """PEM file of the authority that signed the registry's certificate. By default the authorities that
+    Python trusts.
+    """
 
 
 def registry_client(url: str) -> RegistryClient:

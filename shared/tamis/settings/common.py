@@ -19,10 +19,15 @@ class ServiceSettings(EnvironmentSettings):
     model_config = SettingsConfigDict(env_prefix="TAMIS_", frozen=True)
 
     data: Path = Path("tamis-data")
+    """Directory for the files of the service. A directory that is named here must exist."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least important messages that are logged."""
     log_format: Literal["text", "json"] = "text"
+    """Lines of text for people, or one JSON object a line."""
     telemetry_host: str = "127.0.0.1"
-    telemetry_port: int = Field(default=0, ge=0, le=65_535)  # 0: a free one, logged at start
+    """The address of the port with `/metrics`, `/healthz` and `/readyz`."""
+    telemetry_port: int = Field(default=0, ge=0, le=65_535)
+    """The port for telemetry. 0 takes a free port, which the service logs when it starts."""
 
     def data_directory(self) -> Path:
         """The directory for the service's files, `data`. The default directory is created. A directory in

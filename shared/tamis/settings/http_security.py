@@ -32,10 +32,17 @@ class HttpSettings(EnvironmentSettings):
     model_config = SettingsConfigDict(frozen=True, env_ignore_empty=True)
 
     tokens_file: Path | None = None
-    tls: Literal["proxy"] | None = None  # a proxy in front of the service terminates TLS
+    """File of [tokens](security.md#tokens). Required if the service listens beyond loopback."""
+    tls: Literal["proxy"] | None = None
+    """`proxy` says that a proxy in front of the service terminates TLS; the service then needs no
+    certificate.
+    """
     tls_certificate: Path | None = None
+    """PEM file of the service's certificate. Required beyond loopback, unless a proxy terminates TLS."""
     tls_key: Path | None = None
+    """PEM file of the key of this certificate."""
     tls_key_password: SecretStr | None = None
+    """Password of this key, if it is encrypted."""
 
     def setting(self, field: str) -> str:
         """The name by which the user sets a field, for messages."""

@@ -36,20 +36,37 @@ class KafkaSettings(EnvironmentSettings):
     )
 
     bootstrap: str = "127.0.0.1:9092"
+    """Addresses of brokers, separated by commas."""
     security_protocol: Protocol = "PLAINTEXT"
+    """`SSL` encrypts the connection, `SASL` proves who the client is."""
     sasl_mechanism: Mechanism | None = None
+    """How the client proves who it is. With `OAUTHBEARER` it gets its tokens by the grant
+    `client_credentials`.
+    """
     sasl_username: str | None = None
+    """User name, for all mechanisms but `OAUTHBEARER`."""
     sasl_password: SecretStr | None = None
-    # OAUTHBEARER: the client gets its tokens by the grant `client_credentials`.
+    """Password of this user."""
     oauth_token_url: str | None = None
+    """Address of the token endpoint, for `OAUTHBEARER`."""
     oauth_client_id: str | None = None
+    """Name of the client at the token endpoint."""
     oauth_client_secret: SecretStr | None = None
+    """Secret of this client."""
     oauth_scope: str | None = None
-    oauth_ca: FilePath | None = None  # PEM file of the token endpoint's authorities; by default the system's
-    ssl_ca: FilePath | None = None  # PEM file of the authorities to trust; by default those of the system
-    ssl_certificate: FilePath | None = None  # PEM files of the client
+    """Scope of the tokens, if the token endpoint needs one."""
+    oauth_ca: FilePath | None = None
+    """PEM file of the authorities that the token endpoint's certificate rests on. By default those of the
+    system.
+    """
+    ssl_ca: FilePath | None = None
+    """PEM file of the authorities that the brokers' certificates rest on. By default those of the system."""
+    ssl_certificate: FilePath | None = None
+    """PEM file of the client's certificate, if the brokers ask for one."""
     ssl_key: FilePath | None = None
+    """PEM file of the key of this certificate."""
     ssl_key_password: SecretStr | None = None
+    """Password of this key, if it is encrypted."""
 
     def setting(self, field: str) -> str:
         """The name by which the user sets a field."""

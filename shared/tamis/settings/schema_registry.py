@@ -50,9 +50,13 @@ class SchemaRegistrySettings(EnvironmentSettings):
     model_config = SettingsConfigDict(env_prefix="TAMIS_SCHEMA_REGISTRY_", frozen=True)
 
     url: str | None = None
+    """Address of the schema registry."""
     username: str | None = None
+    """User name, if it needs one."""
     password: SecretStr | None = None
+    """Password of this user."""
     ca: FilePath | None = None
+    """PEM file of the authorities to trust. By default those of certifi."""
 
     @model_validator(mode="after")
     def _usable(self) -> Self:

@@ -16,6 +16,9 @@ class TableSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="TAMIS_", frozen=True)
 
     tables: str = ""
+    """Directories with the files of [tables](sql.md#application-time), separated by `:`. Without it the
+    registry takes any file if only this machine can send statements, and refuses `CREATE TABLE` otherwise.
+    """
 
     def registry(self, host: str, names: str) -> FileAccess:
         """The files that tables in statements may name, if the registry listens on `host`. Without

@@ -26,6 +26,8 @@ class _Entry(BaseModel):
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     streams: list[str] | None = None
     expires: Annotated[datetime, AfterValidator(_with_zone)] | None = None
+    readings: bool = False
+    operate: bool = False
 
 
 class _File(BaseModel):
@@ -55,6 +57,8 @@ def read_tokens(path: Path) -> Tokens:
             entry.role,
             None if entry.streams is None else frozenset(entry.streams),
             entry.expires,
+            entry.readings,
+            entry.operate,
         )
         for entry in read_yaml(path, _File, "docs/security.md").tokens
     )
@@ -87,6 +91,10 @@ def token_entry(token: Token) -> dict[str, object]:
         entry["streams"] = sorted(token.streams)
     if token.expires is not None:
         entry["expires"] = token.expires.isoformat()
+    if token.readings:
+        entry["readings"] = True
+    if token.operate:
+        entry["operate"] = True
     try:
         _Entry.model_validate(entry)
     except ValidationError as error:

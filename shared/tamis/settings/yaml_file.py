@@ -130,11 +130,20 @@ def read_yaml(path: Path, model: type[M], example: str) -> M:
         ) from None
     except ValidationError as error:
         tree = yaml.compose(text, _LOADER)
-        faults = [
-            f"line {_line(tree, fault['loc'])}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-            for fault in error.errors(include_url=False, include_input=False)
-        ]
-        raise InputError("\n".join(faults), where=str(path), hint=f"{example} shows every field") from None
+        faults = error.errors(include_url=False, include_input=False)
+        messages = [_message(tree, fault["loc"], fault["msg"]) for fault in faults]
+        raise InputError("\n".join(messages), where=str(path), hint=f"{example} shows every field") from None
+
+
+def _message(tree: yaml.Node | None, place: tuple[Any, ...], text: str) -> str:
+    """The text of a mistake, behind its line and its field. A mistake of several fields has no line.
+
+    >>> _message(yaml.compose("name: a/b"), ("name",), "Value error, use letters")
+    'line 1: name: use letters'
+    """
+    # The prefix that pydantic sets before the message of a validator.
+    message = text.removeprefix("Value error, ")
+    return f"line {_line(tree, place)}: {'.'.join(map(str, place))}: {message}" if place else message
 
 
 def _line(node: yaml.Node | None, place: tuple[Any, ...]) -> int:

@@ -436,7 +436,7 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric(
         "tamis_notifications_total",
         "counter",
-        "Notifications by sink and outcome: delivered, given_up",
+        "Notifications by sink and outcome: delivered, given_up, silenced",
         ("sink", "outcome"),
         "alerts",
     ),

@@ -19,6 +19,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from tamis.web.problems import problem
 from tamis.web.tokens import Token, Tokens
 
+# The name under which an accepted request's scope has its token.
+TOKEN = "tamis.token"
+
 Reason = Literal["no_token", "malformed", "unknown_token", "expired", "not_allowed"]
 
 # A client that sends a wrong token in a loop must not fill the log. The metric counts every request.
@@ -86,7 +89,7 @@ class Authentication:
         if refusal is None:
             if token is not None and self._rules.is_logged(scope["method"], scope["path"]):
                 self._log.info("a request is accepted", token=token.name, **_place(scope))
-            await self._app(scope, receive, send)
+            await self._app({**scope, TOKEN: token}, receive, send)
             return
         self._count(refusal.reason)
         self._tell(refusal, scope)

@@ -60,11 +60,20 @@ class RegistryClient:
         return made
 
     def request(
-        self, method: str, path: str, content: bytes | None = None, query: dict[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        content: bytes | None = None,
+        query: dict[str, str] | None = None,
+        *,
+        seconds: float = REQUEST_SECONDS,
+        media_type: str = "application/sql",
     ) -> Any:
-        """The JSON answer of the registry. Raises TamisError with the message of its problem document."""
+        """The JSON answer of the registry, which has `seconds` for it; None if the answer is empty.
+        `media_type` is that of `content`. Raises TamisError with the message of its problem document.
+        """
         where = f"{self.url.rstrip('/')}{path}"
-        headers = {"content-type": "application/sql"} if content is not None else {}
+        headers = {"content-type": media_type} if content is not None else {}
         try:
             answer = httpx.request(
                 method,
@@ -72,11 +81,11 @@ class RegistryClient:
                 params=query,
                 content=content,
                 headers=headers | self._headers,
-                timeout=REQUEST_SECONDS,
+                timeout=seconds,
                 verify=self._verify,
             )
             if answer.is_success:
-                return answer.json()
+                return answer.json() if answer.content else None
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise InputError(f"not the address of a registry: {error}", where=self.url) from None
         except httpx.TransportError as error:

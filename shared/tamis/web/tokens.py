@@ -32,6 +32,8 @@ class Token:
     role: Role
     streams: frozenset[str] | None = None  # an edge's streams that it may write to; None: all
     expires: datetime | None = None  # with a time zone
+    readings: bool = False  # it may see readings at the registry
+    operate: bool = False  # it may silence alerts and acknowledge episodes, also as a reader
 
 
 class Tokens:
@@ -59,6 +61,10 @@ class Tokens:
         found = digest(text)
         token = self._by_digest.get(found)
         return token if token is not None and hmac.compare_digest(token.sha256, found) else None
+
+    def holds(self, token: Token, now: datetime) -> bool:
+        """True if a token that was found before is still valid, with the same rights."""
+        return self._by_digest.get(token.sha256) == token and (token.expires is None or now < token.expires)
 
 
 def digest(text: str) -> str:

@@ -37,7 +37,8 @@ from tamis.settings import KafkaSettings, ServiceSettings
 from tamis.telemetry import Health, Metrics
 from tamis_alerts.application.consumer import Consumer
 from tamis_alerts.service import GROUP, Setup, run
-from tamis_alerts.settings import AlertsConfig, Webhook
+from tamis_alerts.settings import AlertsConfig
+from tamis_alerts.sink_settings import Webhook
 
 SECOND = 1_000_000
 TOPIC = "tamis.stream.air.1"
@@ -197,6 +198,7 @@ def test_alarms_become_episodes_notified_once(world: World) -> None:
     assert managers[0]["labels"] == {
         "alertname": "hot",
         "key": '["k"]',
+        "k": "k",
         "severity": "critical",
         "team": "north",
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from tamis.cli import main
 from tamis.local.broker import EmbeddedKafka
 from tamis.messaging.rights import ALERTS_GROUP
 from tamis.messaging.topic_reader import TopicReader
-from tamis.messaging.topics import DEAD_LETTERS, EPISODES
+from tamis.messaging.topics import DEAD_LETTERS, EPISODES, PLANS
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics
 from tamis_alerts.settings import AlertsConfig
@@ -28,6 +28,7 @@ from tamis_alerts.sinks.all_sinks import Sinks
 from tamis_alerts.sinks.sink_queue import MAX_BYTES
 
 PARTITIONS = 2
+Headers = dict[str, str | bytes | None]
 
 
 class Bench:
@@ -36,7 +37,7 @@ class Bench:
     def __init__(self, broker: EmbeddedKafka, directory: Path) -> None:
         self.kafka = KafkaSettings(bootstrap=broker.bootstrap)
         admin = AdminClient(self.kafka.client_config())
-        topics = [NewTopic(EPISODES, PARTITIONS, 1), NewTopic(DEAD_LETTERS, 1, 1)]
+        topics = [NewTopic(EPISODES, PARTITIONS, 1), NewTopic(DEAD_LETTERS, 1, 1), NewTopic(PLANS, 1, 1)]
         for made in admin.create_topics(topics).values():
             made.result(30)
         self.producer = Producer({"bootstrap.servers": broker.bootstrap, "partitioner": "murmur2_random"})
@@ -53,13 +54,14 @@ class Bench:
         self.running.append(made)
         return made
 
-    def tell(self, key: str, event: str, number: int = 0, **row: str) -> None:
-        """Write an event of an episode with a row."""
+    def tell(self, key: str, event: str, number: int = 0, columns: Sequence[str] = (), **row: str) -> None:
+        """Write an event of an episode with a row; `columns` are the names of the key's values."""
         episode = {
             "alert": "hot", "key": [key], "episode": f"{key}-{number}", "event": event, "start": 0, "end": 1,
             "alarms": 1, "row": row, "severity": None, "labels": {},
         }  # fmt: skip
-        self.producer.produce(EPISODES, orjson.dumps(episode), orjson.dumps(["hot", key]))
+        headers: Headers = {"columns": orjson.dumps(columns)} if columns else {}
+        self.producer.produce(EPISODES, orjson.dumps(episode), orjson.dumps(["hot", key]), headers=headers)
         self.producer.flush(10)
 
     def told(self) -> list[str]:
@@ -196,3 +198,31 @@ def test_a_stop_ends_all_sinks_in_time_and_leaves_no_thread(bench: Bench) -> Non
     sinks.stop()
     assert time.monotonic() - began < 8
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("sink-")]
+
+
+def test_a_topic_of_the_operator_gets_events_in_order_and_one_that_is_missing_makes_dead_letters(
+    bench: Bench,
+) -> None:
+    # A client may report a topic as missing for a while after it was created.
+    kafka = {"kind": "kafka", "topic": "plant.alarms", "timeout": 3, "attempts": 4}
+    made = Sinks(AlertsConfig.model_validate({"sinks": [kafka]}).sinks, bench.kafka, bench.metrics)
+    made.register()
+    made.start()
+    bench.running.append(made)
+    bench.tell("early", "opened")
+    until(lambda: len(bench.dead()) == 1, 60)
+    admin = AdminClient(bench.kafka.client_config())
+    for done in admin.create_topics([NewTopic("plant.alarms", PARTITIONS, 1)]).values():
+        done.result(30)
+    for number in range(5):
+        bench.tell("a", "opened", number)
+        bench.tell("a", "closed", number)
+    until(lambda: bench.sample("tamis_notifications_total", sink="kafka", outcome="delivered") == 10)
+    with TopicReader(bench.kafka.client_config(), ["plant.alarms"]) as reader:
+        records = list(reader.snapshot())
+    told = [orjson.loads(record.value or b"") for record in records]
+    expected = [(f"a-{number}", event) for number in range(5) for event in ("opened", "closed")]
+    assert [(event["episode"], event["event"]) for event in told] == expected
+    assert {record.key for record in records} == {b'["hot","a"]'}
+    bench.file.write_bytes(orjson.dumps({"sinks": [kafka]}))
+    assert bench.redeliver() == (0, "kafka: hot ['early'] opened\nkafka: 1 sent again\n")

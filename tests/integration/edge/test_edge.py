@@ -94,6 +94,14 @@ def test_what_http_accepted_survives_a_kill(bench: Bench) -> None:
         "the last progress",
         lambda: max(m.envelope["event_time"] for m in timed(reader)) == T0 + (n - 1) * 1000,
     )
+    newest = wait_for(
+        "the counts",
+        lambda: [
+            ack for ack in reader.acks() if ack.shard == "air:h/http" and ack.watermark == T0 + (n - 1) * 1000
+        ],
+    )[-1]
+    assert newest.tuples is not None and newest.tuples["published"] > 0
+    assert set(newest.tuples) == {"published", "omitted", "filtered", "late", "dead"}
     edge.stop()
 
 
@@ -274,9 +282,10 @@ def test_partitions_of_a_killed_edge_move_and_nothing_is_lost(bench: Bench) -> N
     n = 6000
     bench.produce("raw", ((i % 2, orjson.dumps(reading(i))) for i in range(n // 2)))
     wait_for("some readings", lambda: len(came(reader)) > 1000)
-    (first if "k1" in held_by().values() else second).kill()
+    killed = first if "k1" in held_by().values() else second
+    killed.kill()
     bench.produce("raw", ((i % 2, orjson.dumps(reading(i))) for i in range(n // 2, n)))
-    (first if first.process.exit_code() is not None else second).start()
+    killed.start()
     await_all(reader, n, 60)
     assert {m.envelope["shard"] for m in reader.of("tuple")} == {"air:raw/0", "air:raw/1"}
     first.stop()

@@ -45,10 +45,10 @@ PROVER = Prover(Settings(NO_ACCESS, 20, 2 << 30))
 class Running:
     """A registry in this process: its loop and its HTTP server in threads."""
 
-    def __init__(self, bootstrap: str, partitions: int | None = 2) -> None:
+    def __init__(self, bootstrap: str, partitions: int | None = 2, prover: Prover = PROVER) -> None:
         self.bootstrap = bootstrap
         metrics, health = Metrics("registry"), Health()
-        self.prover, self.provers = PROVER, Provers([PROVER])
+        self.prover, self.provers = prover, Provers([prover])
         self.worker = Worker(KafkaSettings(bootstrap=bootstrap), partitions, PLANNER, metrics, health)
         self.server = HttpServer(application(self.worker, self.provers, metrics, health), "127.0.0.1", 0)
         self.error: Exception | None = None

@@ -10,9 +10,15 @@ from typing import Any
 import httpx
 import pytest
 from click.testing import CliRunner
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 
 from tamis.cli import main
+from tamis.doctor.places import Places
+from tamis.doctor.table import CHECKS, findings
 from tamis.messaging.topics import PLANS
+from tamis.settings import KafkaSettings
+from tamis.web.registry_client import RegistryClient
 
 CHANGED = (
     "CREATE {}ALERT hot AS SELECT a.k FROM air a JOIN surface s ON a.k = s.k AND s.ts BETWEEN "
@@ -141,6 +147,39 @@ def test_telemetry_is_on_the_same_port(fresh: str, start: Any, sql: Any) -> None
     assert 'tamis_plan_version{service="registry"} 2.0' in text
 
 
+def test_doctor_checks_kafka_its_topics_and_the_registry(fresh: str, start: Any, hand: Any, sql: Any) -> None:
+    registry = start(fresh).ready()
+    registry.sql(sql())
+    places = Places(KafkaSettings(bootstrap=fresh), RegistryClient(registry.server.url))
+
+    def states() -> dict[str, str]:
+        return {name: finding.state for name, finding in findings(places)}
+
+    first = states()
+    del first["memory"], first["disk"], first["ports"]
+    assert first == {
+        "java": "ok",
+        "kafka": "ok",
+        "brokers": "ok",
+        "topics": "ok",
+        "clock": "unchecked",
+        "registry": "ok",
+        "plan": "unchecked",
+    }
+    hand(fresh).ack("air:e/http", 0)
+    registry.until(lambda: registry.get("edges"))
+    assert states()["plan"] == "warning"
+    admin = AdminClient({"bootstrap.servers": fresh})
+    (made,) = admin.create_partitions([NewPartitions("tamis.alarms", 5)]).values()
+    made.result(10)
+    places = Places(places.kafka, places.registry)
+    registry.until(
+        lambda: len(Places(places.kafka, places.registry).cluster.topics["tamis.alarms"].partitions) == 5
+    )
+    found = CHECKS["topics"](Places(places.kafka, places.registry))
+    assert found.state == "failed" and "tamis.alarms has 5 partitions instead of 2" in found.found
+
+
 @pytest.mark.parametrize("source", ["file", "standard input"])
 def test_the_command_line(fresh: str, start: Any, sql: Any, tmp_path: Any, source: str) -> None:
     registry = start(fresh).ready()
@@ -167,6 +206,9 @@ def test_the_command_line(fresh: str, start: Any, sql: Any, tmp_path: Any, sourc
         "apply", "-", text=UNBOUNDED.format(""), code=1
     )
     assert "no alert 'nobody'" in tamis("get", "alerts", "nobody", code=2)
+    assert "no alert 'hott'; did you mean 'hot'?" in tamis("get", "alerts", "hott", code=2)
+    assert "no alert 'hott'; did you mean 'hot'?" in tamis("drop", "alert", "hott", code=2)
+    assert "no stream 'airs'; did you mean 'air'?" in tamis("drop", "stream", "airs", code=2)
     assert "stream 'air' is read by alert 'hot'" in tamis("drop", "stream", "air", code=2)
     assert "alert hot dropped (plan 3)" in tamis("drop", "alert", "hot")
     registry.stop()

@@ -90,13 +90,14 @@ def test_it_begins_where_it_is_told_to(fresh: str) -> None:
     produce(fresh, [alarm(1)], ages=7200)
     produce(fresh, [alarm(2)], ages=60)
     with watching(fresh, "hot", "--since", "1h") as process:
-        told, first = lines(process, 2)
+        told, times, first = lines(process, 3)
         assert "can't tell whether there is an alert 'hot': topic tamis.statements" in told
+        assert "can't tell which columns are times: topic tamis.plans" in times
         assert "n=2" in first
     with watching(fresh, "hot") as process:
         assert "can't tell" in lines(process, 1)[0]  # it has found the end before
         produce(fresh, [alarm(3)])
-        assert "n=3" in lines(process, 1)[0]
+        assert "n=3" in lines(process, 2)[1]  # behind the line on the columns
     both = ended(fresh, "--since", "1h", "--from-beginning")
     assert (both.returncode, "exclude each other" in both.stderr) == (2, True)
 
@@ -113,7 +114,7 @@ def test_it_says_that_kafka_is_away_and_back(empty: EmbeddedKafka) -> None:
         broker.start()
         assert lines(process, 1) == ["Kafka answers again\n"]
         produce(broker.bootstrap, [alarm(4)])
-        assert "n=4" in lines(process, 1)[0]
+        assert "n=4" in lines(process, 2)[1]  # behind the line on the columns
 
 
 def test_no_kafka_is_told_with_its_address() -> None:
@@ -121,3 +122,37 @@ def test_no_kafka_is_told_with_its_address() -> None:
     assert done.returncode == 2
     assert "Kafka at 127.0.0.1:1: can't be reached" in done.stderr
     assert "check that it is up, and TAMIS_KAFKA_BOOTSTRAP" in done.stderr
+
+
+def test_times_of_a_row_are_iso_8601_whichever_plan_made_them(fresh: str, start: Any, sql: Any) -> None:
+    registry = start(fresh).ready()
+    registry.sql(sql())
+
+    def made(condition: int, column: str) -> int:
+        text = (
+            f"CREATE OR REPLACE ALERT hot AS SELECT a.k, a.v, a.ts AS {column} FROM air a JOIN surface s ON "
+            "a.k = s.k AND s.ts BETWEEN a.ts - INTERVAL '10' SECOND AND a.ts + INTERVAL '10' SECOND "
+            f"WHERE a.v + s.v > {condition};"
+        )
+        (outcome,) = registry.sql(text)
+        return int(outcome["plan"])
+
+    def written(definition: int, **row: Any) -> bytes:
+        return orjson.dumps(
+            {"alert": "hot", "key": ["k"], "event_time": 0, "definition": definition, "row": row}
+        )
+
+    first, second = made(60, "seen"), made(70, "at")
+    rows = [
+        written(first, seen=1_500_000, at=7),
+        written(second, seen=8, at=2_000_000),
+        written(99, at=9),
+    ]
+    produce(fresh, rows)
+    with watching(fresh, "--from-beginning") as watch:
+        shown = [line.split("  k  ")[1].strip() for line in lines(watch, 3)]
+    assert sorted(shown) == [
+        "at=9",
+        "seen=1970-01-01T00:00:01.500Z  at=7",
+        "seen=8  at=1970-01-01T00:00:02.000Z",
+    ]

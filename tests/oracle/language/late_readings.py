@@ -11,10 +11,10 @@ from tests.oracle.language.queries import RandomQuery
 from tests.oracle.language.readings import NAMES, RandomReadings, Row
 from tests.oracle.language.run import statements_of
 
-from tamis.cli.verify import verify
 from tamis.errors import NotAcceptedError, SqlErrors
 from tamis.evaluation.watched_recording import watched_recording
 from tamis.expressions.vectors import Vector
+from tamis.offline.verify import verify
 from tamis.query.model import StreamDef
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from tests.oracle.language.aggregates import Aggregation
 from tests.oracle.language.expressions import across, condition, for_duckdb, over, seconds, text, value
 from tests.oracle.language.readings import SECOND
-from tests.oracle.language.relations import Relations, Windows
+from tests.oracle.language.relations import Relation, Relations, Windows
 
 Promise = Literal["rows", "omission", "within"]
 
@@ -35,6 +36,7 @@ class RandomQuery:
     steady: bool = False
     apart: bool = False
     negated: bool = False
+    named: Mapping[str, str] = field(default_factory=dict)  # derived streams and subqueries in SQL of DuckDB
 
     def __post_init__(self) -> None:
         self.random = r = random.Random(self.seed)
@@ -60,6 +62,7 @@ class RandomQuery:
         options = f" WITH ({', '.join(self._options)})" if self._options else ""
         subqueries = f"WITH {', '.join(self._from.withs)} " if self._from.withs else ""
         self.sql = "\n".join([*self._from.statements, f"CREATE ALERT q{options} AS {subqueries}{alert};"])
+        self.named = self._from.named
         self.streams = sorted(set(re.findall(r"(?:FROM|JOIN|,) ([stu])\b", self.duck)))
         self.steady |= " OVER " in self.sql
         self.apart |= "RANGE" in self.sql
@@ -100,7 +103,7 @@ class RandomQuery:
             self.promise = "within"
             self._options.append(f"within = '{self.within} us'")
         elif r.random() < 0.4:
-            where.append(self._exists(a, duck))
+            where.append(self._exists(a, below, duck))
         shown, given = self._select(self._shown(a))
         self.duck = f"SELECT {given} FROM {below.duck} a{_where(duck)}"
         return f"SELECT {shown} FROM {below.text} a{_where(where)}"
@@ -124,14 +127,14 @@ class RandomQuery:
         where += [condition(r, alias) for alias in aliases if r.random() < 0.3]
         duck = [for_duckdb(one) for one in where]
         if r.random() < 0.3:
-            where.append(self._exists(r.choice(aliases), duck))
+            where.append(self._exists(*r.choice(list(sources.items())), duck))
         self.promise = "omission"
         shown, given = self._select(self._shown(*aliases))
         self.duck = f"SELECT {given} FROM {duck_tables}{_where(duck)}"
         return f"SELECT {shown} FROM {tables}{_where(where)}"
 
-    def _exists(self, a: str, duck: list[str]) -> str:
-        """EXISTS or NOT EXISTS beside the source `a`; adds the condition for DuckDB."""
+    def _exists(self, a: str, row: Relation, duck: list[str]) -> str:
+        """EXISTS or NOT EXISTS beside the source `row` as `a`; adds the condition for DuckDB."""
         r = self.random
         below = self._from.any("raw", "filter", "join", depth=1)
         conditions = [f"e.k = {a}.k", self._from.near("e", a)]
@@ -145,7 +148,8 @@ class RandomQuery:
         duck.append(f"{words} (SELECT 1 FROM {below.duck} e WHERE {for_duckdb(inside)})")
         if negated:
             duck.append(f"{a}.k IS NOT NULL")
-            if f"{a}.w = e.w" in inside:
+            # Only columns of raw streams: see "Existence and absence" in docs/sql.md.
+            if f"{a}.w = e.w" in inside and not (row.computed or below.computed):
                 duck.append(f"{a}.w IS NOT NULL")
         return f"{words} (SELECT 1 FROM {below.text} e WHERE {inside})"
 

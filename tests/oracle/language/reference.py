@@ -29,12 +29,14 @@ class Reference:
         for macro in MACROS:
             self._base.execute(macro)
 
-    def rows(self, query: RandomQuery, readings: RandomReadings) -> list[Values]:
-        """All rows: the columns of SELECT, the numbers of the tuples, and the window."""
+    def rows(self, query: RandomQuery, readings: RandomReadings, named: str | None = None) -> list[Values]:
+        """All rows: the columns of SELECT, the numbers of the tuples, and the window. `named`: the rows of
+        this derived stream instead.
+        """
         for name, table in readings.tables().items():
             self._base.register(f"given_{name}", table)
             self._base.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM given_{name}")
-        return self._base.execute(query.duck).fetchall()
+        return self._base.execute(query.named[named] if named else query.duck).fetchall()
 
 
 def differences(

@@ -21,7 +21,7 @@ class Relation:
     `slots`: the raw tuples of a row, as the part of their alias behind the alias of the relation, the column
     of DuckDB with their number, and their stream; none for rows of aggregates. `moment`: the column with the
     event time. `exact`: x is a multiple of 1/4. `local`: it reads a subquery of WITH, so no CREATE STREAM
-    can read it.
+    can read it. `computed`: w is not a column of a raw stream.
     """
 
     text: str
@@ -31,6 +31,7 @@ class Relation:
     moment: str = "ts"
     exact: bool = True
     local: bool = False
+    computed: bool = False
 
     def slots_under(self, alias: str) -> dict[str, tuple[str, str]]:
         """By alias of a tuple in alarms: the column with its number, and its stream."""
@@ -77,12 +78,15 @@ class Windows:
 
 
 class Relations:
-    """Random relations of one query. `statements`: CREATE STREAM before it; `withs`: its WITH."""
+    """Random relations of one query. `statements`: CREATE STREAM before it; `withs`: its WITH; `named`: the
+    relations of both in SQL of DuckDB.
+    """
 
     def __init__(self, r: random.Random) -> None:
         self.random = r
         self.statements: list[str] = []
         self.withs: list[str] = []
+        self.named: dict[str, str] = {}
         self._names = 0
 
     def name(self, prefix: str) -> str:
@@ -128,6 +132,7 @@ class Relations:
             below,
             kind=below.kind if below.kind in ("rows", "over") else "filter",
             exact=below.exact and star,
+            computed=below.computed or not (star or w == f"{a}.w"),
             slots=tuple((self._under(a, name), column, of) for name, column, of in below.slots),
         )
         return self._called(
@@ -169,7 +174,8 @@ class Relations:
             for name, column, of in one.slots:
                 slots.append((f".{alias}{name}", f"{column}_{alias}", of))
                 hidden += f", {alias}.{column} AS {column}_{alias}"
-        made = Relation("", "", "join", tuple(slots), exact=False, local=left.local or right.local)
+        local = left.local or right.local
+        made = Relation("", "", "join", tuple(slots), exact=False, local=local, computed=right.computed)
         return self._called(
             made,
             f"SELECT {shown} FROM {left.text} {a} JOIN {right.text} {b} ON {on}{where}",
@@ -219,4 +225,6 @@ class Relations:
             self.withs.append(f"{name} AS ({tamis})")
         else:
             name = f"({tamis})"
+        if form != "from":
+            self.named[name] = duck
         return replace(made, text=name, duck=f"({duck})", local=made.local or form == "with")

@@ -12,7 +12,7 @@ from tests.oracle.watching.brute_force import Reading, outcomes
 from tests.oracle.watching.test_watched_recordings import agrees, columns_of
 
 from tamis.cli._recordings import read_recordings
-from tamis.cli.verify import verify
+from tamis.offline.verify import verify
 from tamis.query.parse import catalog_of
 from tamis.query.watches import pattern_watches
 

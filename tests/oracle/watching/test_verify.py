@@ -12,9 +12,9 @@ from tests.oracle.random_cases import SEED, also_long, cases
 from tests.oracle.watching.random_queries import RandomQueries
 
 from tamis.cli._recordings import read_recordings
-from tamis.cli.verify import verify
 from tamis.errors import NotAcceptedError
 from tamis.expressions.vectors import Vector
+from tamis.offline.verify import verify
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording

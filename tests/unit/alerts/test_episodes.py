@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,6 +22,7 @@ from tamis_alerts.core.episodes import (
     KeyState,
     Step,
     advance,
+    columns_of,
     take,
 )
 from tamis_alerts.core.rules import DEFAULT_GAP, Rule, rules_of
@@ -65,6 +67,34 @@ def restored(records: dict[int | None, bytes | None]) -> KeyState:
             state.alarm_ids.restore_closed(number, record)
     state.alarm_ids.restored()
     return state
+
+
+def test_an_episode_ends_with_the_severity_and_labels_with_which_it_began() -> None:
+    """Sinks are chosen by them. Its alert was replaced, and the service was restarted."""
+    before = replace(rule(), key_columns=("station",))
+    after = replace(rule(), severity="info", labels=(("team", "south"),), key_columns=("room",))
+    records: dict[int | None, bytes | None] = {}
+    state = KeyState()
+    (opened,) = take(state, [alarm(5)], before).events
+    write(state, records)
+    state = restored(records)
+    (grown,) = take(state, [alarm(15)], after).events
+    (closed,) = advance("hot", ("k",), state, END, after).events
+    assert [one.event for one in (opened, grown, closed)] == ["opened", "open", "closed"]
+    told = {(one.severity, *one.labels.items()) for one in (opened, grown, closed)}
+    assert told == {("critical", ("team", "north"))}
+    assert [columns_of(one.headers) for one in (opened, grown, closed)] == [("station",)] * 3
+
+
+def test_an_episode_that_an_earlier_version_opened_has_the_severity_of_now() -> None:
+    run = {"start": 5, "end": 5, "alarms": 1, "row": {}, "episode": "e", "told": 5}
+    state = KeyState()
+    state.restore(orjson.dumps({"runs": [run]}))
+    (closed,) = advance("hot", ("k",), state, END, rule()).events
+    assert (closed.severity, closed.labels) == ("critical", {"team": "north"})
+    # Its opening had no names of the key's values: to Alertmanager, its close is of the same alert.
+    assert closed.headers == []
+    assert columns_of(None) == columns_of([("columns", b"no list")]) == ()
 
 
 def test_the_page_on_topics_has_every_field_of_an_episode() -> None:

@@ -54,12 +54,22 @@ def test_an_alert_that_is_gone_has_no_alarm_to_wait_for(view: FleetView) -> None
     assert view._frontiers() == {"hot": 7, "cold": 7}
 
 
+def test_an_alert_that_is_gone_keeps_its_rule_for_its_last_episodes(view: FleetView) -> None:
+    view._take(PLANS, plan(1, "hot", "cold"))
+    cold = view.rules["cold"]
+    assert view.former_rules == {}
+    view._take(PLANS, plan(2, "hot"))
+    assert view.rules.keys() == {"hot"} and view.former_rules == {"cold": cold}
+    assert cold.key_columns == ("k",)
+
+
 def test_what_has_no_time_follows_the_joiners_clock(view: FleetView) -> None:
     """Its alarms have the time at which tuples came to Kafka; with time besides, the frontier counts too."""
     sources = [Input("", name, f"tamis.stream.{name}.1", time, (), None, 0) for name, time in TIMES]
     for version, inputs in enumerate((sources[:1], sources), 1):
-        query = StandingQuery("counted", version, "", tuple(inputs), (), None)
+        query = StandingQuery("counted", version, "", tuple(inputs), ("site", "n"), None)
         view._take(PLANS, encode_plan(Plan(version, 2, standing=(query,))))
+        assert view.rules["counted"].key_columns == ("site", "n")
         for partition, time in enumerate((70, 80)):
             topics = {"tamis.stream.timed.1": StreamState(60 + partition, 0, 0, False)}
             record = Frontier(partition, version, topics, {}, {}, 0, 0, time)

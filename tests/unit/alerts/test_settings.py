@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tamis.errors import InputError
-from tamis_alerts.settings import Alertmanager, AlertsConfig, Webhook, load_config
+from tamis_alerts.settings import AlertsConfig, load_config
+from tamis_alerts.sink_settings import Alertmanager, Email, KafkaTopic, Mqtt, PagerDuty, Slack, Webhook
 
 EXAMPLE = Path(__file__).parents[3] / "services" / "alerts" / "example.yaml"
 
@@ -19,9 +20,12 @@ def load(tmp_path: Path, text: str) -> AlertsConfig:
 
 
 def test_the_example_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOOK_SECRET", "hush")
+    for name in ("HOOK_SECRET", "PAGERDUTY_KEY", "MAIL_PASSWORD", "MQTT_PASSWORD"):
+        monkeypatch.setenv(name, "hush")
+    monkeypatch.setenv("SLACK_URL", "https://hooks.example.com/hush")
     config = load_config(EXAMPLE)
-    assert {type(sink) for sink in config.sinks} == {Webhook, Alertmanager}
+    kinds = [Webhook, Alertmanager, Slack, PagerDuty, Email, Mqtt, KafkaTopic]
+    assert [type(sink) for sink in config.sinks] == kinds
     assert "hush" not in repr(config)
 
 
@@ -49,11 +53,34 @@ def test_without_a_file_or_with_an_empty_one_there_is_the_log_alone(tmp_path: Pa
             "sinks:\n- {kind: webhook, url: 'http://a.example'}\n- {kind: webhook, url: 'http://b.example'}\n",
             "2 sinks are called 'webhook'",
         ),
+        ("sinks:\n- {kind: slack, url: 'ftp://a.example'}\n", "line 2: sinks.0.slack.url"),
+        ("sinks:\n- {kind: pagerduty}\n", "line 2: sinks.0.pagerduty.routing_key"),
+        ("sinks:\n- {kind: pagerduty, routing_key: hush}\n", "line 2: .*not written here"),
+        ("sinks:\n- {kind: mqtt, topic: 'a/#'}\n", "line 2: .*published to one topic"),
+        ("sinks:\n- {kind: mqtt, topic: a, password: hush}\n", "line 2: .*not written here"),
+        (
+            "sinks:\n- {kind: mqtt, topic: a, host: b.example, username: u, password: '${SET}'}\n",
+            "line 2: .*in clear text",
+        ),
+        ("sinks:\n- {kind: kafka, topic: tamis.alarms}\n", "line 2: .*the fleet's own"),
+        ("sinks:\n- {kind: kafka, topic: a b}\n", "line 2: sinks.0.kafka.topic"),
+        ("sinks:\n- {kind: kafka, topic: a, ca: b.pem}\n", "line 2: .*TAMIS_KAFKA_"),
+        ("sinks:\n- {kind: email, host: a.example, from: a@b, to: []}\n", "line 2: sinks.0.email.to"),
+        (
+            'sinks:\n- {kind: email, host: a.example, from: a@b, to: ["c@d\\nBcc: e@f"]}\n',
+            "line 2: sinks.0.email.to",
+        ),
+        (
+            "sinks:\n- {kind: email, host: a.example, security: none, from: a@b, to: [c@d], username: u, "
+            "password: '${SET}'}\n",
+            "line 2: .*in clear text",
+        ),
         ("sinks:\n- {kind: webhook, url: 'http://a.example', name: log}\n", "'log' is the log's"),
         ("sinks:\n- {kind: webhook, url: 'http://a.example', name: a b}\n", "line 2: sinks.0.webhook.name"),
     ],
 )
-def test_mistakes_are_named(tmp_path: Path, text: str, words: str) -> None:
+def test_mistakes_are_named(tmp_path: Path, text: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SET", "hush")
     with pytest.raises(InputError, match=words) as raised:
         load(tmp_path, text)
     assert "alerts.yaml" in str(raised.value) and "hush" not in str(raised.value)
@@ -66,6 +93,7 @@ def test_address_and_token_of_a_sink_may_come_from_the_environment(
     monkeypatch.setenv("HOOK_TOKEN", "hush-token")
     config = load(tmp_path, "sinks:\n- {kind: webhook, url: '${HOOK_URL}', token: '${HOOK_TOKEN}'}\n")
     (sink,) = config.sinks
+    assert isinstance(sink, Webhook)
     assert str(sink.url) == "https://a.example/hush-path" and sink.token is not None
     assert sink.token.get_secret_value() == "hush-token"
     assert "hush" not in repr(config)

@@ -43,10 +43,10 @@ from pathlib import Path
 from typing import Any
 
 from tamis.analysis.domains import declared_ends
-from tamis.cli.verify import verify
 from tamis.errors import InputError
 from tamis.evaluation.watched_recording import watched_recording
 from tamis.expressions.nodes import Expr, Literal, Type
+from tamis.offline.verify import verify
 from tamis.planning.explain import explain
 from tamis.query.catalog import apply
 from tamis.query.model import Catalog, ColumnDef, StreamDef

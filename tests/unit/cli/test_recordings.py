@@ -151,7 +151,7 @@ def test_run_reads_standard_input_and_writes_files(folder: Folder) -> None:
     ("sql", "arguments", "message"),
     [
         (SQL + GAP + WARM, [], "several queries; choose one with --query: warm, gap"),
-        (SQL + GAP, ["--query", "gip"], "there is no query 'gip'; it has gap"),
+        (SQL + GAP, ["--query", "gip"], "there is no query 'gip'; did you mean 'gap'?"),
         (SQL, [], "no query to run"),
         (SQL + GAP, [], "no recording of stream surface, which gap reads; add --input surface=FILE"),
         (

@@ -40,6 +40,14 @@ def test_the_entry_is_a_file_of_tokens_without_the_token(tmp_path: Path) -> None
     assert (found.name, found.role, found.streams) == ("gw", "writer", frozenset({"air", "surface"}))
 
 
+def test_only_a_token_that_is_made_so_sees_readings(tmp_path: Path) -> None:
+    for options, sees in (((), False), (("--readings",), True)):
+        text, entry = token(*options)
+        (tmp_path / "tokens.yaml").write_text(entry)
+        found = read_tokens(tmp_path / "tokens.yaml").find(text)
+        assert found is not None and found.readings is sees
+
+
 def test_json_has_token_and_entry() -> None:
     result = CliRunner().invoke(main, ["token", "--json"])
     made = orjson.loads(result.stdout)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
+import socket
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from tamis.cli import main
-from tamis.cli.up import _edge_spec
-from tamis.errors import InputError
+from tamis.cli._start_progress import StartProgress
+from tamis.cli.up import _addresses, _edge_spec, _metrics_ports, _sink_rights
+from tamis.errors import InputError, UnavailableError
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
+from tamis.local.ports import free_ports
 from tamis.web.registry_client import difference
 
 
@@ -86,6 +91,60 @@ def test_mistakes_in_files_are_told_with_exit_code_2(tmp_path: Path) -> None:
     assert (result.exit_code, "line 1: nam" in result.output) == (2, True)
 
 
+def test_metrics_have_the_ports_that_were_asked_for(tmp_path: Path) -> None:
+    port, other = free_ports(2)
+    asked = _metrics_ports((f"joiner={port}", f"edge={other}"))
+    spec = FleetSpec(tmp_path / "fleet", [EdgeSpec("edge")], registry_port=1, metrics_ports=asked)
+    fleet = Fleet(spec, print)
+    for name in ("joiner", "edge", "alerts"):
+        fleet._add(name, [])
+    assert fleet.telemetry["joiner"] == f"http://127.0.0.1:{port}"
+    assert fleet.processes["edge"].environment["TAMIS_TELEMETRY_PORT"] == str(other)
+    assert fleet.telemetry["alerts"] not in (fleet.telemetry["joiner"], fleet.telemetry["edge"])
+    fleet._add("registry", [], telemetry=1)
+    said = _addresses(fleet)
+    for name in ("joiner", "edge", "alerts", "registry"):
+        assert f"  {name:<10} {fleet.telemetry[name]}/metrics\n" in said
+    for wrong, message in {
+        "joiner": "names no port",
+        "joiner=0": "names no port",
+        "joiner=65536": "names no port",
+        "=9101": "names no port",
+        f"alerts={port}": "repeats a service or a port",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            _metrics_ports((f"joiner={port}", wrong))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", other))
+        taken.listen()
+        with pytest.raises(UnavailableError, match=f"port {other} is in use"):
+            _metrics_ports((f"edge={other}",))
+    unknown = FleetSpec(tmp_path / "second", [EdgeSpec("edge")], metrics_ports={"edgy": 1})
+    with pytest.raises(InputError, match="'edgy' has no port of its own for metrics; did you mean 'edge'"):
+        Fleet(unknown, print)
+
+
+def test_progress_of_a_start_is_lines_and_on_a_terminal_what_is_waited_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = io.StringIO()
+    for terminal in (False, True):
+        console = Console(file=told, force_terminal=terminal, width=100)
+        with StartProgress(console) as progress:
+            progress.show_waiting({"kafka": "starting"})
+            progress.say("kafka ready at [1]")
+            progress.show_waiting({"joiner": "Spark is starting", "alerts": "[b]"})
+            if terminal:
+                assert progress._progress is not None
+                progress._progress.refresh()
+            progress.show_waiting({})
+        progress.say("stopping")
+        assert capsys.readouterr().err == ("stopping\n" if terminal else "kafka ready at [1]\nstopping\n")
+        shown = click.unstyle(told.getvalue())
+        assert ("kafka ready at [1]\n" in shown) is terminal
+        assert ("joiner: Spark is starting" in shown and "alerts: [b]" in shown) is terminal
+
+
 @pytest.mark.parametrize(
     ("kind", "asked", "how"),
     [
@@ -108,3 +167,22 @@ def test_what_stays_in_service_is_shown_with_the_difference(kind: str, asked: st
     assert f"{kind} 'hot' stays as it is in service; my alerts.sql:3:1 differs:" in said
     assert "-SELECT 50\n" in said and "+SELECT 35\n" in said
     assert said.endswith(f"{how}tamis apply 'my alerts.sql' --registry http://127.0.0.1:8181")
+
+
+def test_sinks_that_write_a_topic_need_rights_and_a_mistake_in_their_file_starts_nothing(
+    tmp_path: Path,
+) -> None:
+    sinks, sql = tmp_path / "sinks.yaml", tmp_path / "alerts.sql"
+    sinks.write_text(
+        "sinks:\n- {kind: kafka, topic: plant.alarms}\n- {kind: slack, url: 'http://a.example'}\n"
+    )
+    rights = [(right.principal, right.what) for right in _sink_rights(sinks)]
+    assert rights == [(who, "Write on topic plant.alarms") for who in ("alerts", "operator")]
+    sinks.write_text("sinks:\n- kind: slack\n  url: http://a.example\n  text: '{{ alrt }}'\n")
+    sql.write_text("SHOW ALERTS")
+    arguments = ["up", str(sql), "--alerts", str(sinks), "--directory", str(tmp_path / "fleet")]
+    result = CliRunner().invoke(main, arguments)
+    assert isinstance(result.exception, InputError) or result.exit_code == 2
+    said = result.output + str(result.exception)
+    assert "line 4: sinks.0.slack.text: " in said and "there is no 'alrt'" in said
+    assert not (tmp_path / "fleet").exists()

@@ -116,7 +116,7 @@ MISTAKES = [
         "schema_registry is for format: avro or protobuf",
     ),
     ("name: [", "not YAML"),
-    ("name: a/b\n", "line 1: name: Value error, use letters"),
+    ("name: a/b\n", "line 1: name: use letters"),
     ("\nnane: x\n", "line 2: nane: Extra inputs are not permitted"),
     ("http:\n  port: 99999\n", "line 2: http.port: Input should be less than or equal to 65535"),
     ("http:\n  port: '80'\n", "line 2: http.port"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tamis.errors import InputError
-from tamis_joiner.environment import contents, pack, unpacked
+from tamis_joiner.environment import code_digest, contents, pack, unpacked
 
 
 def test_packages_are_those_that_the_joiner_requires() -> None:
@@ -72,6 +73,32 @@ def test_its_python_runs_in_another_directory(tmp_path: Path, monkeypatch: pytes
     ).stdout
     module = elsewhere / "lib" / pack.VERSION / "site-packages/plant_of_test.py"
     assert said.strip() == f"{elsewhere} {module} {elsewhere}/kernels"
+
+
+def test_an_archive_with_other_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The joiner's own code, a module of functions, an archive of an older release, and a damaged one."""
+    function = tmp_path / "plant_of_test.py"
+    function.write_text("def twice(v):\n    return v * 2\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(pack, "packages", lambda name, extras: iter(()))
+    monkeypatch.setattr(pack, "standard_library", lambda: iter(()))
+    archive = tmp_path / "environment.tar.gz"
+    variables = {"TAMIS_FUNCTIONS": "plant_of_test"}
+    pack.pack(archive, variables)
+    code_digest.check(archive, variables)
+    refusal = f"{re.escape(str(archive))}: the environment was packed from another version"
+    with pytest.raises(InputError, match=refusal):
+        code_digest.check(archive, {})
+    function.write_text("def twice(v):\n    return v + v\n")
+    with pytest.raises(InputError, match=refusal):
+        code_digest.check(archive, variables)
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(function, "bin/python3.11")
+    with pytest.raises(InputError, match=refusal):
+        code_digest.check(archive, variables)
+    archive.write_bytes(b"no archive")
+    with pytest.raises(InputError, match="isn't a packed environment"):
+        code_digest.check(archive, variables)
 
 
 def test_an_archive_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from tamis.errors import UnavailableError
 from tamis.local.service_process import ServiceProcess
 
 # As Python leaves: the handler is gone while the process still ends.
@@ -55,6 +58,46 @@ def test_modules_of_the_working_directory_are_not_imported(
         assert (process.exit_code(), "working directory" in process.log.read_text()) == (0, False)
     finally:
         process.kill()
+
+
+def test_readiness_has_the_text_of_the_service(tmp_path: Path) -> None:
+    class Waiting(BaseHTTPRequestHandler):
+        code, text = 503, b"Spark is starting\nkafka: away\n"
+
+        def do_GET(self) -> None:
+            self.send_response(self.code)
+            self.end_headers()
+            self.wfile.write(self.text)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    process = ServiceProcess("joiner", ["edge", "--help"], {}, tmp_path / "log", "http://127.0.0.1:9/readyz")
+    with HTTPServer(("127.0.0.1", 0), Waiting) as server:
+        url = f"http://127.0.0.1:{server.server_port}/readyz"
+        answering = ServiceProcess("joiner", [], {}, tmp_path / "log", url)
+        answering._arguments = [sys.executable, "-c", "import time; time.sleep(60)"]
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        answering.start()
+        try:
+            assert answering.readiness() == (False, "Spark is starting; kafka: away")
+            assert not answering.is_ready()
+            Waiting.code, Waiting.text = 200, b"ready\n"
+            assert answering.readiness() == (True, "ready") and answering.is_ready()
+        finally:
+            answering.kill()
+            server.shutdown()
+            thread.join()
+    process._arguments = answering._arguments
+    process.start()
+    try:
+        assert process.readiness() == (False, "starting")
+        assert str(process.late(3.0)).startswith("joiner is not ready after 3 s")
+    finally:
+        process.kill()
+    with pytest.raises(UnavailableError, match="joiner ended with exit code -9"):
+        process.readiness()
 
 
 def _until(process: ServiceProcess, word: str) -> None:

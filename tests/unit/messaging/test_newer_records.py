@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import orjson
 import pytest
@@ -20,6 +20,12 @@ def test_unknown_fields_are_ignored() -> None:
     newer["topics"]["tamis.stream.air.1"]["colour"] = "red"
     assert Frontier.from_bytes(orjson.dumps(newer)) == FRONTIER
     assert Frontier.from_bytes(FRONTIER.to_bytes()) == FRONTIER and Ack.from_bytes(ACK.to_bytes()) == ACK
+
+
+def test_an_acknowledgement_of_an_older_edge_names_no_failing_sources() -> None:
+    assert b"failing" not in ACK.to_bytes() and Ack.from_bytes(ACK.to_bytes()).failing is None
+    newer = replace(ACK, failing={"mqtt": "connection refused"})
+    assert Ack.from_bytes(newer.to_bytes()) == newer
 
 
 @pytest.mark.parametrize("frontier", ["x", 1.5, True, [1]])

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tamis.errors import InputError
-from tamis.omission import retained, retained_by_key
+from tamis.omission import OmissionState, retained, retained_by_key
 
 VALUES = [9.0, 1, 8, 2, 7, 9]
 DATES = np.datetime64("2026-01-01T00:00:00", "s") + 10 * np.arange(6).astype("timedelta64[s]")
@@ -65,3 +65,19 @@ def test_what_is_closer_than_a_microsecond_stays_apart() -> None:
 def test_what_has_no_meaning_is_refused(times: Any, span: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         retained(times, [1.0, 2.0], span)
+
+
+def test_columns_of_pandas_that_arrow_stores_are_dates() -> None:
+    wanted = retained(DATES, VALUES, 30_000_000, sides="above").tolist()
+    for kind in (pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.timestamp("s", "Europe/Vienna")):
+        column = pd.Series(pa.array(DATES).cast(kind).to_pandas()).astype(pd.ArrowDtype(kind))
+        assert retained(column, VALUES, timedelta(seconds=30), sides="above").tolist() == wanted
+
+
+@pytest.mark.parametrize("span", [np.timedelta64(20, "ns"), np.timedelta64(20, "s")], ids=repr)
+def test_a_duration_of_numpy_is_no_number_of_ticks(span: Any) -> None:
+    """NumPy counts durations among the whole numbers, and converts those in nanoseconds without a word."""
+    with pytest.raises(InputError, match="is a duration, but the times are whole numbers"):
+        retained([0, 10, 20], [2.0, 1.0, 2.0], span)
+    with pytest.raises(InputError, match=r"the omission interval is .*give a whole number of ticks"):
+        OmissionState(span)

@@ -170,10 +170,12 @@ class Fleet:
         edge: str = "e1",
         *,
         quiet: int = 0,
+        failing: dict[str, str] | None = None,
     ) -> None:
         """A shard says something."""
         shard = f"{edge}/{stream}"
-        self.registry.hear(Ack(shard, stream, edge, plan, activation, state, self.now, quiet), self.now)
+        ack = Ack(shard, stream, edge, plan, activation, state, self.now, quiet, failing=failing)
+        self.registry.hear(ack, self.now)
 
     def join(self, stream: str, edge: str = "e1") -> None:
         """A shard comes, is listed and obeys."""

@@ -153,7 +153,7 @@ def test_a_text_that_takes_too_long_is_refused_and_the_next_is_read() -> None:
 
 def test_work_ends_with_its_client_and_waiting_is_limited() -> None:
     async def check(prover: Prover) -> None:
-        pool = Provers([prover], most_waiting=1)
+        pool = Provers([prover], most_waiting=1, grace_seconds=0.05)
         first = asyncio.create_task(pool.read(SLOW, by))
         second = asyncio.create_task(pool.read("SHOW ALERTS;", by))
         while not prover.running:
@@ -170,6 +170,27 @@ def test_work_ends_with_its_client_and_waiting_is_limited() -> None:
 
     by = started().state.catalog
     asyncio.run(check(Prover(Settings(UNRESTRICTED, 60, 2 << 30))))
+
+
+def test_a_short_text_is_finished_after_its_client_has_gone(prover: Prover) -> None:
+    """An editor gives up a request with every key: a new process each time would take seconds."""
+
+    async def check() -> None:
+        pool = Provers([prover], grace_seconds=60)
+        for _ in range(3):
+            given_up = asyncio.create_task(pool.read(ALERTS, by))
+            await asyncio.sleep(0)
+            assert pool.busy == 1
+            given_up.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await given_up
+            assert len((await pool.read("SHOW ALERTS;", by)).statements) == 1
+        assert prover.running is process and not prover.ended
+
+    by = started().state.catalog
+    prover.start()
+    process = prover.running
+    asyncio.run(check())
 
 
 def test_a_process_that_ends_by_itself_is_told(prover: Prover) -> None:

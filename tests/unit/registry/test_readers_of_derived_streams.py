@@ -102,7 +102,7 @@ def test_explain_says_which_stream_is_read(registry: Registry) -> None:
 def test_a_derived_stream_shows_its_topic_and_its_readers(registry: Registry) -> None:
     applied(registry, WARM)
     hot, air = (
-        documents.stream_document(registry.view(0), registry.state.statements[key])
+        documents.stream_facts(registry.view(0), registry.state.statements[key])
         for key in ("derived/hot", "stream/air")
     )
     assert (hot["topics"], hot["alerts"]) == (["tamis.stream.hot.1"], ["warm"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
 from tamis.errors import InputError
@@ -12,6 +13,7 @@ from tamis_registry.core.plan.retirement import span
 from tamis_registry.core.state.records import recover
 from tamis_registry.core.status import alert_status
 from tamis_registry.http.documents import edge_documents, stream_documents
+from tamis_registry.kafka.reports import read_ack
 
 SECOND = 1_000_000
 Q = (
@@ -118,6 +120,32 @@ def test_shards_of_a_stream_and_those_that_wait_for_one(running: Any) -> None:
     assert (air["name"], air["topics"], air["alerts"]) == ("air", ["tamis.stream.air.1"], ["q"])
     assert [(s["shard"], s["state"]) for s in air["shards"]] == [("e1/air", "active")]
     assert [(e["name"], e["state"]) for e in edge_documents(view)] == [("e1", "active"), ("e2", "waiting")]
+
+
+def test_failing_sources_of_an_edge_until_it_names_none_or_is_away(running: Any) -> None:
+    def shown() -> tuple[Any, Any]:
+        (edge,) = edge_documents(running.registry.view(running.now))
+        return edge["failing"], edge["why"]
+
+    def heard(failing: dict[str, str] | None) -> None:
+        running.now += SECOND
+        running.ack("air", running.version, 100, "active", failing=failing)
+
+    assert shown() == ({}, [])
+    heard({"mqtt": "refused"})
+    assert shown() == ({"mqtt": "refused"}, ["source mqtt fails: refused"])
+    heard(None)
+    assert shown()[0] == {}
+    heard({"mqtt": "refused"})
+    running.now += 20 * SECOND
+    assert shown()[0] == {}  # nobody knows how its sources are now
+
+
+@pytest.mark.parametrize("failing", [{"mqtt": 3}, ["mqtt"], "mqtt"])
+def test_failing_sources_that_are_no_texts_are_refused(failing: object) -> None:
+    ack = {"shard": "s", "stream": "air", "edge": "e", "plan": 0, "activation": 0, "state": "waiting"}
+    with pytest.raises(TypeError, match="failing"):
+        read_ack(orjson.dumps({**ack, "time": 0, "failing": failing}))
 
 
 @pytest.mark.parametrize(

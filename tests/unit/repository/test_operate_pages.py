@@ -15,7 +15,7 @@ from tamis.cli import main
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PAGES = [REPOSITORY / "docs" / f"{name}.md" for name in
-         ("install", "size", "upgrade", "backup", "recover", "troubleshoot")]  # fmt: skip
+         ("install", "size", "upgrade", "backup", "recover", "troubleshoot", "notify", "replay")]  # fmt: skip
 UNITS = sorted((REPOSITORY / "deploy" / "systemd").glob("*.service"))
 SYSTEMD = shutil.which("systemd-analyze")
 # Points of exposure of `systemd-analyze security`, from 0 to 10; less is better.

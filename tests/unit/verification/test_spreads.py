@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tamis.cli._recordings import read_recordings
-from tamis.cli.verify import verify
+from tamis.offline.verify import verify
 from tamis.query.parse import catalog_of
 
 STREAM = """CREATE STREAM r (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE, i INT,

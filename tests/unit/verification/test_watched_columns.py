@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tamis.cli._recordings import read_recordings
-from tamis.cli.verify import verify
 from tamis.expressions.vectors import Vector
+from tamis.offline.verify import verify
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording

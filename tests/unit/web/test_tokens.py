@@ -20,12 +20,14 @@ from tamis.web.tokens import LONGEST, Token, Tokens, digest, new_token
 from tamis_edge.sources.http import EdgeRules
 from tamis_registry.http.rights import RegistryRules
 
-TEXT = {name: new_token() for name in ("reader", "writer", "air", "old")}
+TEXT = {name: new_token() for name in ("reader", "writer", "air", "old", "console", "night")}
 TOKENS = Tokens(
     [
         Token("grafana", digest(TEXT["reader"]), "reader"),
         Token("ci", digest(TEXT["writer"]), "writer"),
         Token("gateway", digest(TEXT["air"]), "writer", frozenset({"air"})),
+        Token("console", digest(TEXT["console"]), "reader", readings=True),
+        Token("night", digest(TEXT["night"]), "reader", operate=True),
         Token("old", digest(TEXT["old"]), "writer", expires=datetime(2026, 1, 1, tzinfo=UTC)),
     ]
 )
@@ -73,6 +75,8 @@ class Server:
         ("GET", "/v1/alerts", "old", 401),
         ("GET", "/v1/alerts", "air", 403),
         ("POST", "/v1/explain", "reader", 200),
+        ("POST", "/v1/try", "reader", 200),
+        ("POST", "/v1/try", "air", 403),
         ("POST", "/v1/statements", None, 401),
         ("POST", "/v1/statements", "reader", 403),
         ("POST", "/v1/statements", "writer", 200),
@@ -81,6 +85,15 @@ class Server:
         ("GET", "/v1/streams/air/topic", "reader", 200),
         ("DELETE", "/v1/alerts/hot", "reader", 403),
         ("DELETE", "/v1/alerts/hot", "writer", 200),
+        ("POST", "/v1/silences", "night", 200),
+        ("POST", "/v1/silences", "writer", 200),
+        ("POST", "/v1/silences", "reader", 403),
+        ("GET", "/v1/silences", "reader", 200),
+        ("DELETE", "/v1/silences/5f0c", "night", 200),
+        ("POST", "/v1/episodes/5f0c/acknowledgement", "night", 200),
+        ("POST", "/v1/episodes/5f0c/acknowledgement", "console", 403),
+        ("POST", "/v1/statements", "night", 403),
+        ("DELETE", "/v1/alerts/silences", "night", 403),
         ("GET", "/metrics", None, 401),
         ("GET", "/metrics", "reader", 200),
         ("GET", "/healthz", None, 200),
@@ -89,12 +102,33 @@ class Server:
         ("GET", "/openapi.json", None, 200),
         ("GET", "/static-offline-docs/swagger-ui.css", None, 200),
         ("GET", "/static-offline-docs", None, 401),
-        ("GET", "//healthz", None, 401),
+        ("GET", "http://127.0.0.1//healthz", None, 401),
         ("GET", "/healthz/", None, 401),
     ],
 )
 def test_rights_at_the_registry(method: str, path: str, token: str | None, status: int) -> None:
     assert Server(RegistryRules()).ask(method, path, token=token).status_code == status
+
+
+READINGS = (
+    "/v1/alerts/hot/alarms",
+    "/v1/alerts/hot/episodes",
+    "/v1/streams/air/readings",
+    "/v1/dead-letters",
+)
+
+
+@pytest.mark.parametrize("path", [*READINGS, "/v1/alerts/hot/alarms%0A", "/v1/dead-letters?limit=5"])
+def test_readings_at_the_registry_need_a_right_of_their_own(path: str) -> None:
+    server = Server(RegistryRules())
+    assert [server.ask("GET", path, token=one).status_code for one in ("reader", "writer")] == [403, 403]
+    assert server.ask("GET", path, token="console").status_code == 200
+    assert server.ask("POST", "/v1/statements", token="console").status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/v1/alerts/alarms", "/v1/streams/readings/topic", "/v1/alerts"])
+def test_names_like_those_of_readings_need_no_further_right(path: str) -> None:
+    assert Server(RegistryRules()).ask("GET", path, token="reader").status_code == 200
 
 
 @pytest.mark.parametrize(

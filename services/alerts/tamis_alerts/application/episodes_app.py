@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import faust
@@ -80,7 +81,7 @@ class EpisodesApp:
             for key, alarms in read_batch(batch, self._metrics).items():
                 alert = alarms[0].alert
                 entry = self._store.entry(key, alert, alarms[0].key, partition)
-                step = take(entry.state, alarms, self._view.rules.get(alert) or _default_rule(alert))
+                step = take(entry.state, alarms, self._rule(self._view.rules, alert))
                 new[alert] += step.new
                 if step.new < len(alarms):
                     repeated[alert] += len(alarms) - step.new
@@ -103,7 +104,7 @@ class EpisodesApp:
             opened: Counter[str] = Counter(dict.fromkeys(processed.rules, 0))
             changes: list[Change] = []
             for key, entry in self._store.entries.items():
-                rule = processed.rules.get(entry.alert) or _default_rule(entry.alert)
+                rule = self._rule(processed.rules, entry.alert)
                 if entry.alert in processed.frontiers:
                     frontier = processed.frontiers[entry.alert]
                     step = advance(entry.alert, entry.key, entry.state, frontier, rule)
@@ -113,6 +114,9 @@ class EpisodesApp:
             await self._write(changes)
             for alert, count in opened.items():
                 self._metrics.set("tamis_episodes_open", count, query=alert)
+
+    def _rule(self, rules: Mapping[str, Rule], alert: str) -> Rule:
+        return rules.get(alert) or self._view.former_rules.get(alert) or _default_rule(alert)
 
     async def _write(self, changes: list[Change]) -> None:
         await self._store.write(changes)
@@ -145,7 +149,9 @@ def has_states(app: faust.App) -> bool:
 
 
 def _default_rule(alert: str) -> Rule:
-    """The rule of an alert that has been dropped. Its last alarms still belong to some episode."""
+    """The rule of an alert that was dropped before this process started. Its last alarms still belong to some
+    episode.
+    """
     return Rule(
         alert, gap=60_000_000, for_=0, memory=3_600_000_000, severity=None, labels=(), topics=frozenset()
     )

@@ -47,7 +47,9 @@ class Run(Struct, gc=False):
     """A run of alarms: their least and greatest event time, their number, and the row of the first one.
 
     `episode` is the identity of the opened episode; it is empty while the run is shorter than the alert's
-    `for`. `told` is the end of the episode in its last event. The changelog uses the names of these fields.
+    `for`. `told` is the end of the episode in its last event. `severity`, `labels`
+    and `columns` (the names of the key's values) are those with which it was opened; earlier versions did not
+    keep them (None). The changelog uses the names of these fields.
     """
 
     start: int
@@ -56,6 +58,9 @@ class Run(Struct, gc=False):
     row: Raw
     episode: str = ""
     told: int = 0
+    severity: str | None = None
+    labels: Mapping[str, str] | None = None
+    columns: tuple[str, ...] | None = None
 
 
 class _Record(Struct):
@@ -67,6 +72,7 @@ class _Record(Struct):
 
 
 _read_record = msgspec.json.Decoder(_Record).decode
+_read_columns = msgspec.json.Decoder(tuple[str, ...]).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -104,7 +110,11 @@ class KeyState:
 
 
 class Episode(Struct, gc=False):
-    """A record of `tamis.episodes`: an episode has opened, has grown (`open`), or has closed."""
+    """A record of `tamis.episodes`: an episode has opened, has grown (`open`), or has closed.
+
+    `columns` has the names of the key's values, if they are known. They are in a header of the record:
+    earlier versions would refuse a value with a further member, and never notify of the event.
+    """
 
     alert: str
     key: tuple[Any, ...]
@@ -116,10 +126,32 @@ class Episode(Struct, gc=False):
     row: Raw
     severity: str | None
     labels: Mapping[str, str]
+    columns: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
         """The record's value."""
-        return _encode(self)
+        return _encode({name: getattr(self, name) for name in MEMBERS})
+
+    @property
+    def headers(self) -> list[tuple[str, bytes]]:
+        """The record's headers."""
+        return [(COLUMNS, _encode(self.columns))] if self.columns else []
+
+
+# The members of a record's value, and the header with the names of the key's values.
+MEMBERS = tuple(name for name in Episode.__struct_fields__ if name != "columns")
+COLUMNS = "columns"
+
+
+def columns_of(
+    headers: Mapping[str, str | bytes | None] | Sequence[tuple[str, str | bytes | None]] | None,
+) -> tuple[str, ...]:
+    """The names of the key's values in the headers of a record; none if the record has no such names."""
+    value = dict(headers or ()).get(COLUMNS)
+    try:
+        return () if value is None else _read_columns(value)
+    except msgspec.MsgspecError:
+        return ()
 
 
 class Step(Struct):
@@ -165,6 +197,7 @@ def _add(state: KeyState, alarm: Alarm, rule: Rule, events: list[Episode]) -> No
     if not run.episode:
         if run.end - run.start >= rule.for_:
             run.episode, run.told = _identity(alarm, run), run.end
+            run.severity, run.labels, run.columns = rule.severity, rule.labels_by_name, rule.key_columns
             events.append(_event(alarm.alert, alarm.key, run, "opened", rule))
     elif run.end - run.told >= rule.gap:
         # Not for every alarm: readers of the topic want to know that the episode lasts, not each reading.
@@ -195,6 +228,9 @@ def _extended(run: Run, alarm: Alarm) -> Run:
         alarm.row.copy() if first else run.row,
         run.episode,
         run.told,
+        run.severity,
+        run.labels,
+        run.columns,
     )
 
 
@@ -216,6 +252,8 @@ def _identity(alarm: Alarm, run: Run) -> str:
 
 
 def _event(alert: str, key: tuple[Any, ...], run: Run, event: Event, rule: Rule) -> Episode:
+    # Its sinks are chosen by them: they must be told of its end, too, if the alert was replaced meanwhile.
+    kept = run.labels is not None
     return Episode(
         alert,
         key,
@@ -225,6 +263,7 @@ def _event(alert: str, key: tuple[Any, ...], run: Run, event: Event, rule: Rule)
         run.end,
         run.alarms,
         run.row,
-        rule.severity,
-        rule.labels_by_name,
+        run.severity if kept else rule.severity,
+        run.labels if run.labels is not None else rule.labels_by_name,
+        run.columns or (),
     )

@@ -29,6 +29,7 @@ class Rule:
     severity: str | None
     labels: tuple[tuple[str, str], ...]
     topics: frozenset[str]  # the topics that the alert reads: their frontiers close its episodes
+    key_columns: tuple[str, ...] = ()  # names of the values in the keys of its alarms
     timeless: bool = (
         False  # a topic has no event time: alarms then have the time at which tuples came to Kafka
     )
@@ -64,8 +65,15 @@ def _rule(definition: Definition | StandingQuery, older: Rule | None) -> Rule:
         severity=definition.severity,
         labels=definition.labels,
         topics=topics,
+        key_columns=_key_columns(definition),
         timeless=timeless or (older is not None and older.timeless),
     )
+
+
+def _key_columns(definition: Definition | StandingQuery) -> tuple[str, ...]:
+    if isinstance(definition, StandingQuery):
+        return definition.key
+    return definition.inputs[0].partition_key if definition.inputs else ()
 
 
 def _memory(definition: Definition, largest: int) -> int:

@@ -7,19 +7,31 @@ from functools import partial
 
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics
-from tamis_alerts.settings import LOG, Sink
-from tamis_alerts.sinks.delivery import HttpDelivery, LogDelivery
+from tamis_alerts.silence_view import SilenceView
+from tamis_alerts.sink_settings import LOG, Sink
+from tamis_alerts.sinks.delivery import DEFAULTS, LogDelivery, SharedSettings, SinkDelivery
 from tamis_alerts.sinks.group_offsets import offsets_of_first_version
+from tamis_alerts.sinks.silencing import Silencing
 from tamis_alerts.sinks.sink_queue import SinkQueue
 
 
 class Sinks:
     """The queues of all sinks. No queue waits for another."""
 
-    def __init__(self, sinks: Sequence[Sink], kafka: KafkaSettings, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        sinks: Sequence[Sink],
+        kafka: KafkaSettings,
+        metrics: Metrics,
+        shared: SharedSettings = DEFAULTS,
+        silences: SilenceView | None = None,
+    ) -> None:
         self._kafka = kafka
         self._queues = [SinkQueue(LOG, LogDelivery, kafka, metrics)]
-        self._queues += [SinkQueue(s.name, partial(HttpDelivery, s), kafka, metrics) for s in sinks]
+        for sink in sinks:
+            make = partial(SinkDelivery, sink, kafka, shared)
+            silencing = Silencing(sink.name, silences if sink.silences == "obey" else None, kafka)
+            self._queues.append(SinkQueue(sink.name, make, kafka, metrics, silencing))
 
     def register(self) -> None:
         """Register every new sink, before this process writes its first episode. Raises UnavailableError.

@@ -1,84 +1,109 @@
-"""HTTP requests that notify a sink of an event of an episode."""
+"""Notifications as sinks get them: which sinks get them, and their content."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
 
-from tamis_alerts.core.episodes import Episode
-from tamis_alerts.settings import Alertmanager, Sink, Webhook
+from tamis.telemetry import get_logger
+from tamis_alerts.core.episodes import MEMBERS
+from tamis_alerts.core.event_facts import iso_time
+from tamis_alerts.core.notifications import Notification
+from tamis_alerts.core.routes import Route, is_routed
+from tamis_alerts.sink_settings import Alertmanager, Sink
+from tamis_alerts.sinks.send_error import SendError
+from tamis_alerts.templates import RenderError, render
 
-# Alertmanager resolves an alert when it gets no message for `resolve_timeout` (5 minutes by default). An open
-# episode sends one only when it has grown by its gap, so each message has an end far enough ahead.
-_STILL_OPEN = timedelta(hours=24)
+log = get_logger("alerts.sinks")
 
-
-@dataclass(frozen=True)
-class Request:
-    """A POST. Its URL may be a secret of the sink, so it must not be logged."""
-
-    url: str
-    body: bytes
-    headers: dict[str, str]
+# Characters of a text without a template. Chats cut longer ones, and people read less.
+MOST_TEXT = 3_000
 
 
 def read_episode(value: bytes) -> dict[str, Any]:
-    """The event of an episode in a record's value. Raises ValueError or TypeError if it can't be read."""
+    """The event of an episode in a record's value. Members that this version doesn't know are kept: a later
+    version may have written them.
+
+    Raises ValueError or TypeError if it can't be read.
+    """
     raw = orjson.loads(value)
     if not isinstance(raw, dict):
         raise TypeError("not a JSON object")
-    Episode(**raw)
+    if missing := [name for name in MEMBERS if name not in raw]:
+        raise ValueError(f"the event has no {', '.join(missing)}")
     return raw
 
 
-def event_id(episode: dict[str, Any]) -> str:
-    """The identity of an event; it is the same if an event was written twice."""
-    # An episode has one opening and one close, and any number of events in between.
-    end = f":{episode['end']}" if episode["event"] == "open" else ""
-    return f"{episode['episode']}:{episode['event']}{end}"
-
-
-def accepts(sink: Sink, episode: dict[str, Any]) -> bool:
-    """True if a sink is notified of an event. Webhooks are notified of the opening and the close of an
-    episode, Alertmanager also of the events in between.
+def accepts(sink: Sink, episode: dict[str, Any], routes: Sequence[Route] = ()) -> bool:
+    """True if a sink is notified of an event: all of the opening and the close of an episode, Alertmanager
+    also of the events in between.
     """
-    return sink.wants(episode["alert"]) and (isinstance(sink, Alertmanager) or episode["event"] != "open")
+    told = isinstance(sink, Alertmanager) or episode["event"] != "open"
+    return told and sink.wants(episode["alert"]) and is_routed(routes, sink.name, episode)
 
 
-def request(sink: Sink, episode: dict[str, Any]) -> Request:
-    """The POST that notifies a sink of an event."""
-    return _alertmanager(sink, episode) if isinstance(sink, Alertmanager) else _webhook(sink, episode)
+def title(episode: dict[str, Any]) -> str:
+    """One line that names the alert, the key and the event.
+
+    >>> title({"alert": "hot", "key": ["k1", 3], "event": "opened", "severity": "page"})
+    '[page] hot opened: k1, 3'
+    """
+    severity = f"[{episode['severity']}] " if episode["severity"] else ""
+    key = ", ".join(map(str, episode["key"]))
+    line = f"{severity}{episode['alert']} {episode['event']}" + (f": {key}" if key else "")
+    return one_line(line)
 
 
-def _webhook(sink: Webhook, episode: dict[str, Any]) -> Request:
-    body = orjson.dumps(episode)
-    headers = {"content-type": "application/json", "idempotency-key": event_id(episode)}
-    if sink.secret is not None:
-        digest = hmac.new(sink.secret.get_secret_value().encode(), body, hashlib.sha256).hexdigest()
-        headers["x-tamis-signature"] = f"sha256={digest}"
-    return Request(str(sink.url), body, headers)
+def one_line(text: str, most: int = 200) -> str:
+    """A text in one line of at most `most` characters, without control characters."""
+    return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())[:most]
 
 
-def _alertmanager(sink: Alertmanager, episode: dict[str, Any]) -> Request:
-    """An alert of API v2, which is active until its episode closes."""
-    now = datetime.now(UTC)
-    ends = now if episode["event"] == "closed" else now + _STILL_OPEN
-    labels = {
-        **episode["labels"],
-        "alertname": episode["alert"],
-        "key": orjson.dumps(episode["key"]).decode(),
-        **({"severity": episode["severity"]} if episode["severity"] else {}),
-    }
-    alert = {
-        "labels": labels,
-        "annotations": {"row": orjson.dumps(episode["row"]).decode(), "episode": episode["episode"]},
-        "startsAt": datetime.fromtimestamp(episode["start"] / 1e6, UTC).isoformat(),
-        "endsAt": ends.isoformat(),
-    }
-    url = f"{str(sink.url).rstrip('/')}/api/v2/alerts"
-    return Request(url, orjson.dumps([alert]), {"content-type": "application/json"})
+def text(notification: Notification) -> str:
+    """The title and the facts of an event, one on each line. The last line is the link, if there is one."""
+    episode = notification.episode
+    alarms = f"alarms: {episode['alarms']}"
+    lines = [title(episode), f"from: {iso_time(episode['start'])}", f"to: {iso_time(episode['end'])}", alarms]
+    lines += [f"{name}: {value}" for name, value in (*episode["row"].items(), *episode["labels"].items())]
+    whole = "\n".join(lines)
+    short = whole if len(whole) <= MOST_TEXT else f"{whole[:MOST_TEXT]}…"
+    return f"{short}\n{notification.link}" if notification.link else short
+
+
+def body(template: str | None, notification: Notification) -> bytes:
+    """The content for a program: JSON without a template. Raises SendError if the template can't be rendered.
+
+    Then the notification becomes a dead letter, since a program could not read another text.
+    """
+    if template is None:
+        return orjson.dumps(notification.episode)
+    try:
+        return render(template, notification).encode()
+    except RenderError as error:
+        raise SendError(f"the template `body` can't be rendered: {error}", passing=False) from None
+
+
+def worded(
+    sink: Sink,
+    template: str | None,
+    notification: Notification,
+    default: str,
+    *,
+    html: bool = False,
+    escape: Callable[[str], str] = str,
+) -> str:
+    """The text for people: that of a template, or `default` without one or if it can't be rendered."""
+    if template is not None:
+        try:
+            rendered = render(template, notification, html=html, escape=escape)
+            return rendered if rendered.strip() else default  # chats refuse an empty text
+        except RenderError as error:
+            log.warning(
+                "a template can't be rendered; the text without a template is sent",
+                sink=sink.name,
+                alert=notification.episode["alert"],
+                error=str(error),
+            )
+    return default

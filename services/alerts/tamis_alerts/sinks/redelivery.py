@@ -17,9 +17,10 @@ from tamis.messaging.connection import Connection
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.topics import DEAD_LETTERS
 from tamis.settings import KafkaSettings
+from tamis_alerts.core.episodes import columns_of
 from tamis_alerts.kafka_reads import read_to_end
-from tamis_alerts.settings import Sink
-from tamis_alerts.sinks.delivery import DeliveryError, HttpDelivery
+from tamis_alerts.sink_settings import Sink
+from tamis_alerts.sinks.delivery import DeliveryError, SharedSettings, SinkDelivery
 from tamis_alerts.sinks.group_offsets import GROUP_PREFIX, REQUEST_SECONDS
 from tamis_alerts.sinks.notification import read_episode
 
@@ -38,8 +39,8 @@ class Outcome:
 class Redelivery:
     """Sends the dead letters of one sink again, in their order."""
 
-    def __init__(self, sink: Sink, kafka: KafkaSettings) -> None:
-        self._sink = sink
+    def __init__(self, sink: Sink, kafka: KafkaSettings, console: str | None) -> None:
+        self._sink, self._kafka, self._console = sink, kafka, console
         self._connection = Connection.of(kafka.client_config())
         self._consumer = Consumer(
             {
@@ -69,7 +70,7 @@ class Redelivery:
     async def _run(self, dry_run: bool, say: Callable[[str], None]) -> Outcome:
         (at,) = self._consumer.committed([TopicPartition(DEAD_LETTERS, 0)], timeout=REQUEST_SECONDS)
         at.offset = at.offset if at.offset >= 0 else OFFSET_BEGINNING
-        delivery, sent = HttpDelivery(self._sink), 0
+        delivery, sent = SinkDelivery(self._sink, self._kafka, SharedSettings(console=self._console)), 0
         try:
             for message in read_to_end(self._consumer, self._connection, [at], batch=100):
                 if not self._is_of_sink(message):
@@ -78,7 +79,7 @@ class Redelivery:
                 say(f"{self._sink.name}: {episode['alert']} {episode['key']} {episode['event']}")
                 if not dry_run:
                     try:
-                        await delivery.deliver(episode, time.time())
+                        await delivery.deliver(episode, time.time(), columns_of(message.headers()))
                     except DeliveryError as error:
                         return Outcome(self._sink.name, sent, str(error))
                     self._consumer.commit(message=message, asynchronous=False)

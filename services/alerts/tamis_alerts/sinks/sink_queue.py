@@ -7,6 +7,9 @@ time. An offset is committed when all records before it are delivered or given u
 done, too, are committed as metadata. Before a notification is given up, it becomes a dead letter. After a
 crash the topic may have an event twice. The queue recognises it, because at its start it also reads the last
 events before its offset.
+
+An opening that a silence covers is held: its offset is committed, and `silencing` keeps the event. When no
+silence covers it any more, it is delivered like an event that has just come.
 """
 
 from __future__ import annotations
@@ -14,19 +17,25 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
+import orjson
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from tamis.messaging.connection import Connection
 from tamis.messaging.dead_letters import DeadLetter, Reason
+from tamis.messaging.records import canonical_key
+from tamis.messaging.silences import Held
 from tamis.messaging.topics import EPISODES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics, get_logger
 from tamis.telemetry.essential_threads import WorkerThread
+from tamis_alerts.core.episodes import COLUMNS, columns_of
+from tamis_alerts.core.event_facts import event_id
 from tamis_alerts.core.offset_tracker import OffsetTracker
+from tamis_alerts.core.silences import Decision
 from tamis_alerts.sinks.dead_letter_writer import write_dead_letter
 from tamis_alerts.sinks.delivery import Delivery, DeliveryError
 from tamis_alerts.sinks.group_offsets import (
@@ -35,7 +44,8 @@ from tamis_alerts.sinks.group_offsets import (
     GroupOffsets,
     Position,
 )
-from tamis_alerts.sinks.notification import event_id, read_episode
+from tamis_alerts.sinks.notification import read_episode
+from tamis_alerts.sinks.silencing import Silencing
 
 # At a start this many records before the offset are read again, to recognise events that come twice. A crash
 # repeats at most the events of one write of the service, which are fewer.
@@ -59,9 +69,15 @@ class SinkQueue:
     """Delivers to one sink, in its own thread. `make` makes its delivery in the thread's event loop."""
 
     def __init__(
-        self, name: str, make: Callable[[], Delivery], kafka: KafkaSettings, metrics: Metrics
+        self,
+        name: str,
+        make: Callable[[], Delivery],
+        kafka: KafkaSettings,
+        metrics: Metrics,
+        silencing: Silencing | None = None,
     ) -> None:
         self.name = name
+        self._silencing = silencing
         self._make, self._kafka, self._metrics = make, kafka, metrics
         self._connection = Connection.of(kafka.client_config())
         self._consumer = Consumer(
@@ -140,6 +156,7 @@ class SinkQueue:
             async with asyncio.TaskGroup() as group:
                 while not self._stopping.is_set():
                     self._take(group)
+                    self._take_held(group)
                     await self._commit()
                     if time.monotonic() - measured > MEASURE_SECONDS:
                         await self._measure()
@@ -195,18 +212,49 @@ class SinkQueue:
         written = message.timestamp()[1] / 1000
         if not tracker.add(offset, written):
             return
-        if episode is None or not is_new or not self._delivery.accepts(episode):
+        if episode is None or not is_new or not self._concerns(episode):
             tracker.done(offset)
             return
         key = message.key() or b""
-        letter = DeadLetter(
-            value, "alerts", EPISODES, partition, offset, Reason.UNDELIVERED, "", sink=self.name
-        )
-        task = group.create_task(self._deliver(tracker, letter, episode, written, self._last.get(key)))
+        letter = self._letter(value, partition, offset, columns_of(message.headers()))
+        work = self._deliver(tracker, letter, episode, written, self._last.get(key))
+        self._start(group, work, key, partition, len(value))
+
+    def _take_held(self, group: asyncio.TaskGroup) -> None:
+        """Begin to deliver the openings that no silence covers any more."""
+        for held in [] if self._silencing is None else self._silencing.due():
+            event = held.event
+            key, value = canonical_key((event["alert"], *event["key"])), orjson.dumps(event)
+            letter = self._letter(value, held.partition, held.offset, held.columns)
+            work = self._deliver_held(held, letter, self._last.get(key))
+            self._start(group, work, key, held.partition, len(value))
+
+    def _start(
+        self,
+        group: asyncio.TaskGroup,
+        work: Coroutine[Any, Any, None],
+        key: bytes,
+        partition: int,
+        size: int,
+    ) -> None:
+        """Start the delivery of an event of `size` bytes. It waits for the one before of its key."""
+        task = group.create_task(work)
         self._tasks[task] = partition
         self._last[key] = task
-        self._bytes += len(value)
-        task.add_done_callback(lambda task: self._ended(key, len(value), task))
+        self._bytes += size
+        task.add_done_callback(lambda task: self._ended(key, size, task))
+
+    def _concerns(self, episode: dict[str, Any]) -> bool:
+        """True if the sink is notified of an event, or holds the opening of its episode."""
+        closes_held = (
+            episode["event"] == "closed" and self._silencing is not None and self._silencing.holds(episode)
+        )
+        return self._delivery.accepts(episode) or closes_held
+
+    def _letter(self, value: bytes, partition: int, offset: int, columns: tuple[str, ...]) -> DeadLetter:
+        names = orjson.dumps(columns) if columns else b""
+        reason = Reason.UNDELIVERED
+        return DeadLetter(value, "alerts", EPISODES, partition, offset, reason, "", self.name, names)
 
     def _ended(self, key: bytes, size: int, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
@@ -226,20 +274,62 @@ class SinkQueue:
         if before is not None:
             await asyncio.wait([before])
         async with self._slots:
-            try:
-                await self._delivery.deliver(episode, written)
-                outcome = "delivered"
-            except DeliveryError as error:
-                outcome = "given_up"
-                if not await self._give_up(letter, error):
+            decision = await self._decide(letter, episode)
+            if decision == "tell":
+                if not await self._send(letter, episode, written):
                     return
-            self._metrics.inc("tamis_notifications_total", sink=self.name, outcome=outcome)
+            else:
+                self._metrics.inc("tamis_notifications_total", sink=self.name, outcome="silenced")
             tracker.done(letter.offset)
             # The slot is free after the commit: a crash repeats at most `parallel` notifications.
             committed = asyncio.get_running_loop().create_future()
             self._uncommitted.append(committed)
             self._wake.set()
             await committed
+            if decision == "skip" and self._silencing is not None:
+                await self._silencing.remove(episode["episode"])
+
+    async def _decide(self, letter: DeadLetter, episode: dict[str, Any]) -> Decision:
+        """Decide if an event is sent now. If it isn't, Kafka has a record of that."""
+        silencing = self._silencing
+        if silencing is None:
+            return "tell"
+        decision = silencing.decide(episode)
+        if decision == "skip":
+            await silencing.close(episode, letter.offset)
+        elif decision == "hold" and not await silencing.hold(
+            episode, letter.partition, letter.offset, _columns(letter)
+        ):
+            return "tell"
+        return decision
+
+    async def _deliver_held(self, held: Held, letter: DeadLetter, before: asyncio.Task[None] | None) -> None:
+        """Deliver an opening that was held, unless its episode has closed or is silenced again."""
+        if before is not None:
+            await asyncio.wait([before])
+        silencing = self._silencing
+        assert silencing is not None
+        async with self._slots:
+            if not silencing.is_due(held):
+                return
+            if self._delivery.accepts(held.event):
+                await self._send(letter, held.event, time.time())
+            else:
+                await silencing.remove(held.episode)  # the routes have changed
+
+    async def _send(self, letter: DeadLetter, episode: dict[str, Any], written: float) -> bool:
+        """Deliver an event, or make a dead letter of it; False if the service stops before that."""
+        try:
+            await self._delivery.deliver(episode, written, _columns(letter))
+            outcome = "delivered"
+        except DeliveryError as error:
+            outcome = "given_up"
+            if not await self._give_up(letter, error):
+                return False
+        self._metrics.inc("tamis_notifications_total", sink=self.name, outcome=outcome)
+        if self._silencing is not None and episode["event"] == "opened":
+            await self._silencing.remove(episode["episode"])
+        return True
 
     async def _give_up(self, letter: DeadLetter, error: DeliveryError) -> bool:
         """Make a dead letter of a notification; False if the service stops before Kafka has it."""
@@ -288,6 +378,8 @@ class SinkQueue:
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         starts = self._offsets.starts(partitions)
+        if self._silencing is not None:
+            self._silencing.assign({number: start for number, (start, _) in starts.items()}, self._stopping)
         for number, (start, metadata) in starts.items():
             self._trackers[number] = OffsetTracker(start, LOOK_BACK, metadata)
         consumer.incremental_assign(
@@ -299,6 +391,8 @@ class SinkQueue:
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         numbers = {at.partition for at in partitions}
         self._cancel(numbers)
+        if self._silencing is not None:
+            self._silencing.revoke(numbers)
         self._commit_blocking()
         for number in numbers:
             self._trackers.pop(number, None)
@@ -326,3 +420,8 @@ class SinkQueue:
         self._metrics.set("tamis_notifications_oldest_seconds", age, sink=self.name)
         late = age > TROUBLE_SECONDS
         self._trouble = f"sink {self.name!r}: {waiting} wait, the oldest for {age:.0f} s" if late else ""
+
+
+def _columns(letter: DeadLetter) -> tuple[str, ...]:
+    """The names of the values of the key, from the header of the event."""
+    return columns_of([(COLUMNS, letter.columns)]) if letter.columns else ()

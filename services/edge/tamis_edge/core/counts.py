@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from tamis_edge.core.messages.keys import Int64s
 
+# The decisions about tuples of raw streams.
+DECISIONS = ("published", "omitted", "filtered", "late", "dead")
+
 
 @dataclass(slots=True)
 class Counts:

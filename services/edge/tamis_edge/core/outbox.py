@@ -15,7 +15,7 @@ from tamis.messaging.schemas.tuple_encoding import encode_alone, encode_tuples
 from tamis.messaging.schemas.tuple_schema import layout
 from tamis.messaging.topics import DEAD_LETTERS
 from tamis.plan.model import StreamPlan
-from tamis_edge.core.counts import Counts
+from tamis_edge.core.counts import DECISIONS, Counts
 from tamis_edge.core.messages.keys import Int64s
 from tamis_edge.core.messages.records import (
     ANY_PARTITION,
@@ -48,17 +48,23 @@ class Origin(NamedTuple):
 class Ledger:
     """Counts of tuples, and the records of tuples that could still be lost.
 
-    `unsafe` has the offset of the first reading in each such record by the record's token; on watched
-    streams, the reading's number.
+    `taken` has the tuples by decision before the counts were last taken. `unsafe` has the offset of the first
+    reading in each such record by the record's token; on watched streams, the reading's number.
     """
 
     counts: Counts = field(default_factory=Counts)
     unsafe: dict[int, int] = field(default_factory=dict)
+    taken: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DECISIONS, 0))
 
     def take_counts(self) -> Counts:
         """The counts since the last call."""
+        self.taken = self.totals()
         counts, self.counts = self.counts, Counts()
         return counts
+
+    def totals(self) -> dict[str, int]:
+        """The tuples by decision since the beginning of the run."""
+        return {name: amount + getattr(self.counts, name) for name, amount in self.taken.items()}
 
 
 class Outbox:

@@ -361,6 +361,11 @@ class ShardRun:
         """The counts since the last call."""
         return self._outbox.raw.take_counts()
 
+    @property
+    def totals(self) -> dict[str, int]:
+        """The tuples by decision since the run began."""
+        return self._outbox.raw.totals()
+
     def take_watched_counts(self) -> Counts:
         """The counts of tuples of watched streams since the last call."""
         return self._outbox.watched.take_counts()

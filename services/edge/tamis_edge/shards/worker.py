@@ -8,6 +8,7 @@ from tamis.query.backfill import Backfill
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.core.commit import Commit
+from tamis_edge.core.progress import START_OF_TIME
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.core.shedding import Shedder, share_to_shed
 from tamis_edge.decode.decoder import Decoder
@@ -267,15 +268,17 @@ class Worker:
         """The last commit of a shard that moves away; None if there is nothing to add."""
         return self.run.commit() if self.run is not None else None
 
-    def report(self, now: int) -> None:
-        """Report to the registry: the plan that the shard uses, and a sample of its readings."""
+    def report(self, now: int, failing: dict[str, str] | None = None) -> None:
+        """Report to the registry: the plan that the shard uses, a sample of its readings, and the `failing`
+        sources of its edge with the reasons.
+        """
         if self._intake.sampler is not None and Backfill.named(self.source.stream) is None:
             self._reports.sample(self._intake.sampler)
-        ack = self._ack(now)
+        ack = self._ack(now, failing)
         if ack is not None:
             self._reports.acknowledge(ack, now)
 
-    def _ack(self, now: int) -> Ack | None:
+    def _ack(self, now: int, failing: dict[str, str] | None) -> Ack | None:
         source = self.source
         state: ShardState
         if source.stream == STRAY or (self._unknown and self.run is not None):
@@ -294,6 +297,7 @@ class Worker:
         quiet = 0 if self._unread is not None or self._moved is None else now - self._moved
         reached = None if self.run is None else self.run.reached
         history = None if self.run is None else self.run.history
+        watermark = None if self.run is None or self.run.ended else self.run.watermark
         return Ack(
             source.name,
             source.stream,
@@ -307,4 +311,7 @@ class Worker:
             rereadable=None if source.rereadable else False,
             first_offset=None if history is None else history.first_offset,
             earliest=None if history is None else history.earliest,
+            failing=failing,
+            tuples=None if self.run is None else self.run.totals,
+            watermark=None if watermark == START_OF_TIME else watermark,
         )

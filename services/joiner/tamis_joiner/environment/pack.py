@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tamis import kernel_directory
 from tamis.errors import TamisError
-from tamis.expressions.python_functions import SETTING as FUNCTIONS
+from tamis_joiner.environment.code_digest import NAME, code_digest, function_modules
 from tamis_joiner.environment.contents import OURS, Files, modules, packages, standard_library
 
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -46,23 +46,25 @@ def pack(archive: Path, environment: Mapping[str, str]) -> int:
     added: set[str] = set()
     try:
         with tarfile.open(draft, "w:gz", compresslevel=_COMPRESSION) as tar:
+            _add(tar, NAME, code_digest(environment).encode(), 0o644)
             for file, name in _contents(environment):
                 if name not in added:
                     added.add(name)
                     # Links lead to files of this machine. Times are kept: numba compares them with its cache.
                     tar.add(file.resolve(), name, filter=_anonymous)
-            _add_script(tar)
+            _add(tar, "bin/python", _PYTHON.encode(), 0o755)
         draft.replace(archive)
     finally:
         draft.unlink(missing_ok=True)
-    return len(added) + 1
+    return len(added) + 2
 
 
 def _contents(environment: Mapping[str, str]) -> Files:
     yield Path(sys.executable), f"bin/{VERSION}"
     yield from _shared_library()
-    functions = environment.get(FUNCTIONS, "").replace(",", " ").split()
-    library = chain(modules([*OURS, *functions]), packages("tamis", ["joiner"]), standard_library())
+    library = chain(
+        modules([*OURS, *function_modules(environment)]), packages("tamis", ["joiner"]), standard_library()
+    )
     yield from ((file, f"lib/{VERSION}/{name}") for file, name in library)
     if kernels := environment.get(kernel_directory.VARIABLE):
         root = Path(kernels)
@@ -76,10 +78,9 @@ def _shared_library() -> Iterator[tuple[Path, str]]:
         yield file, f"lib/{name}"
 
 
-def _add_script(tar: tarfile.TarFile) -> None:
-    content = _PYTHON.encode()
-    entry = tarfile.TarInfo("bin/python")
-    entry.size, entry.mode = len(content), 0o755
+def _add(tar: tarfile.TarFile, name: str, content: bytes, mode: int) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = len(content), mode
     tar.addfile(entry, io.BytesIO(content))
 
 

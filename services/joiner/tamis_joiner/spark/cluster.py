@@ -10,7 +10,7 @@ from pathlib import Path
 from tamis.errors import InputError
 from tamis.java.jars import jars
 from tamis_joiner.checkpoint.location import Location
-from tamis_joiner.environment import unpacked
+from tamis_joiner.environment import code_digest, unpacked
 from tamis_joiner.settings import JoinerSettings
 
 # Variables that Tamis' code in the Python workers reads. With a local master the workers inherit them. Paths
@@ -45,7 +45,7 @@ def cluster_properties(settings: JoinerSettings, environment: Mapping[str, str])
         "spark.executor.memory": settings.executor_memory,
         "spark.executor.cores": settings.executor_cores,
     }
-    asked |= _files(settings)
+    asked |= _files(settings, environment)
     if settings.executors and settings.master.startswith("spark:"):
         # A standalone master doesn't limit the number of executors, only that of their cores.
         asked["spark.cores.max"] = settings.executors * (settings.executor_cores or 1)
@@ -91,7 +91,7 @@ def _elsewhere(settings: JoinerSettings) -> bool:
     return settings.environment is not None or settings.executor_python is not None
 
 
-def _files(settings: JoinerSettings) -> dict[str, str]:
+def _files(settings: JoinerSettings, environment: Mapping[str, str]) -> dict[str, str]:
     """Paths of the jars of Spark's connector, and files that executors get from the driver: the jars, if
     their machines don't have them, and the packed environment.
     """
@@ -110,6 +110,8 @@ def _files(settings: JoinerSettings) -> dict[str, str]:
                 where=str(archive.path),
                 hint=f"make it: python -m tamis_joiner.environment.pack {archive.path}",
             )
+        if archive.path is not None:
+            code_digest.check(archive.path, environment)
         uri = archive.uri if archive.path is None else archive.path.as_uri()
         found["spark.archives"] = f"{uri}#{unpacked.FOLDER}"
     return found

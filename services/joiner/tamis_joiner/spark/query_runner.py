@@ -97,7 +97,7 @@ class QueryRunner:
 
     def _follow(self, query: StreamingQuery) -> None:
         """Follow the query until the joiner is stopped or a topic was created again, and stop the query."""
-        self._health.not_ready("the first batch is running")
+        self._health.not_ready("Spark is up, and the first batch is running")
         while not self._stopping.wait(LOOK_SECONDS) and not self._recreated():
             self._look(query)
         batch, deadline = self._last_batch, time.monotonic() + LAST_BATCH_SECONDS

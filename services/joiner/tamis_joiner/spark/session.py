@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -101,6 +102,8 @@ _JSON_LOGS = {
     "driver": CONFIGURATION.as_uri(),
     "executor": "classpath:org/apache/spark/log4j2-json-layout.properties",
 }
+# Where PySpark takes further arguments of spark-submit from.
+_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 # Spark starts its JVM by a launcher, a second JVM that runs for half a second.
 _LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -125,17 +128,39 @@ def session(
     os.environ["PYTHONSAFEPATH"] = "1"
     os.environ["SPARK_LAUNCHER_OPTS"] = _LAUNCHER_OPTIONS
     properties = _properties(settings, java_options, local_files=local_files, json_logs=stderr is not None)
+    given = read_properties(settings.spark_conf, properties)
     if stderr is not None:
         conf = SparkConf(loadDefaults=False).setAll(list(properties.items()))
-        # PySpark has no other way to give the JVM another standard error than that of this process.
-        gateway = launch_gateway(conf, {"stderr": stderr, "cwd": directory})  # type: ignore[no-untyped-call]
+        with _arguments(settings):
+            # PySpark has no other way to give the JVM another standard error than that of this process.
+            gateway = launch_gateway(conf, {"stderr": stderr, "cwd": directory})  # type: ignore[no-untyped-call]
         SparkContext._ensure_initialized(gateway=gateway)
     builder = SparkSession.builder
-    for name, value in properties.items():
+    for name, value in (properties | given).items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+@contextmanager
+def _arguments(settings: JoinerSettings) -> Iterator[None]:
+    """Give the JVM the path of the operator's properties, not the properties: they may be secrets, and the
+    command line of a process is visible to everybody on the machine.
+    """
+    if settings.spark_conf is None:
+        yield
+        return
+    before = os.environ.get(_ARGUMENTS)
+    options = ["--properties-file", str(settings.spark_conf.resolve()), "--load-spark-defaults"]
+    os.environ[_ARGUMENTS] = f"{shlex.join(options)} {before or 'pyspark-shell'}"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_ARGUMENTS]
+        else:
+            os.environ[_ARGUMENTS] = before
 
 
 def _python(settings: JoinerSettings) -> str:
@@ -147,7 +172,7 @@ def _python(settings: JoinerSettings) -> str:
 
 def _properties(
     settings: JoinerSettings, java_options: str, *, local_files: bool, json_logs: bool
-) -> Mapping[str, str]:
+) -> dict[str, str]:
     found = dict(_SETTINGS)
     if not is_local(settings.master):
         del found["spark.driver.host"], found["spark.driver.bindAddress"]
@@ -166,7 +191,7 @@ def _properties(
         "spark.master": settings.master,
         "spark.driver.memory": settings.memory,
     }
-    return found | read_properties(settings.spark_conf, found)
+    return found
 
 
 def collector(settings: JoinerSettings, environment: Mapping[str, str]) -> list[str]:

@@ -18,6 +18,7 @@ from tamis.expressions.sql_text import to_sql
 from tamis.predicates import Predicate
 from tamis.query.condition import read_condition
 from tamis.query.model import Catalog
+from tamis.query.names import suggest
 from tamis.sharing.subscriptions import Subscription
 from tamis_registry.core.errors import MissingError
 from tamis_registry.core.shards.fleet_reports import FleetReports
@@ -41,7 +42,9 @@ def new_lease(stream: str, predicate: str, consumer: str, seconds: int, catalog:
     RefusedError for a predicate that is beyond the limits or never true.
     """
     if catalog.raw_stream(stream) is None and stream not in catalog.derived:
-        raise MissingError(f"there is no stream '{stream}'", hint="GET /v1/streams lists what there is")
+        known = [*catalog.streams, *catalog.derived]
+        hint = suggest(stream, known, "GET /v1/streams lists what there is")
+        raise MissingError(f"there is no stream '{stream}'", hint=hint)
     derived = catalog.derived.get(stream)
     if derived is not None and derived.inlined:
         rows = derived.aggregates or derived.query.nested is not None

@@ -31,6 +31,7 @@ from tamis_registry.core.shards import membership
 from tamis_registry.core.shards.backfill import forget_unread
 from tamis_registry.core.shards.fleet_reports import FleetReports
 from tamis_registry.core.shards.time_restart import restart_times
+from tamis_registry.core.silences import Kept, Silences
 from tamis_registry.core.snapshot import Snapshot
 from tamis_registry.core.state.model import Lease, State, definitions
 from tamis_registry.core.state.records import difference
@@ -76,6 +77,7 @@ class Registry:
         self._written: PlanDocument | None = None
         self._unproven = IdentityCache[bool]()
         self._next_reports = NextReports()
+        self.silences = Silences()
         parse_all(state, planner)
 
     # ---- what the fleet says
@@ -186,6 +188,14 @@ class Registry:
         ended = end(draft, lease)
         return ended, self._change(draft, now, (f"lease of {ended.stream} was given back",))
 
+    def keep(self, kept: Kept) -> tuple[Kept, Change]:
+        """Keep a silence or an acknowledgement. Raises RefusedError if there are too many."""
+        return kept, Change(self.state, {}, silences=self.silences.added(kept))
+
+    def forget(self, key: bytes) -> tuple[None, Change]:
+        """Remove a silence or an acknowledgement. Raises MissingError."""
+        return None, Change(self.state, {}, silences=self.silences.removed(key))
+
     def snapshot(self) -> Snapshot:
         """A copy of the state, for questions that change nothing. The registry can continue meanwhile."""
         draft = self.state.draft()
@@ -237,6 +247,8 @@ class Registry:
         gone = membership.declare_gone(draft, self.seen, now, n)
         came = membership.list_waiting(draft, self.seen, now, n)
         if not (left or gone or came):
+            if done := self.silences.over(now):
+                return Change(self.state, {}, silences=done)
             return self._written_again(now)
         return self._change(draft, now, tuple(_moves(self.state, draft)))
 
@@ -252,6 +264,7 @@ class Registry:
         self.state = change.state
         self._found = change.state
         self._made.update(change.topics)
+        self.silences.take(change.silences)
         self._finals.update(change.finals)
         if change.built is not None:
             self._built, self._written = change.built, change.written

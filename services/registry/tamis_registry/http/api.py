@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -13,30 +14,49 @@ from starlette.responses import Response
 
 from tamis.errors import InputError, TamisError
 from tamis.plan.json_form import decode_plan
-from tamis.query.names import normalized_name
+from tamis.query.names import normalized_name, suggest
 from tamis.settings.token_file import TokenFile
 from tamis.telemetry import Health, Metrics, get_logger
 from tamis.telemetry.server import telemetry_routes
 from tamis.web.guard import Guard
-from tamis.web.problems import MEDIA_TYPE, answer_with_problems, problem
+from tamis.web.problems import answer_with_problems, problem
 from tamis_registry.core.errors import MissingError
 from tamis_registry.core.status import View
 from tamis_registry.http import documents
+from tamis_registry.http.broadcast import Broadcast
+from tamis_registry.http.console import console_routes
+from tamis_registry.http.events import event_routes
+from tamis_registry.http.joiner import joiner_routes
 from tamis_registry.http.leases import lease_routes
+from tamis_registry.http.names import name_routes
+from tamis_registry.http.openapi import PROBLEMS, TAGS, described
 from tamis_registry.http.parts import BODY_LIMIT, Name, as_json
 from tamis_registry.http.problems import problem_of
+from tamis_registry.http.readings import reading_routes
 from tamis_registry.http.rights import require_tokens
+from tamis_registry.http.schemas import definitions as types
+from tamis_registry.http.silences import silence_routes
 from tamis_registry.http.statements import Statements, statement_routes
+from tamis_registry.http.trials import Trials, trial_routes
+from tamis_registry.kafka.newest import NewestReader
 from tamis_registry.proving.pool import Provers
 from tamis_registry.worker import Worker
 
 _log = get_logger("tamis.registry")
 
-_PROBLEM = {"description": "A problem document (RFC 9457)", "content": {MEDIA_TYPE: {}}}
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: _PROBLEM
-    for status in ("400", "401", "403", "404", "408", "409", "413", "415", "421", "422", "429", "503")
-}
+
+@dataclass(frozen=True)
+class Kind:
+    """Documents of one kind, and their type in the OpenAPI description."""
+
+    word: str
+    documents: Callable[[View], list[documents.Document]]
+    model: type
+
+    @property
+    def order(self) -> str:
+        """The order of the list."""
+        return "In the order of their names." if self.word == "edge" else "In the order of creation."
 
 
 def application(
@@ -48,9 +68,9 @@ def application(
     hosts: Sequence[str] = (),
     tokens: TokenFile | None = None,
 ) -> FastAPI:
-    """The API with its page `/docs` and the telemetry routes.
+    """The API with its page `/docs`, the console and the telemetry routes.
 
-    The page loads nothing from other servers. `hosts`: further names of this server, which `Guard` can't
+    The pages load nothing from other servers. `hosts`: further names of this server, which `Guard` can't
     know. Without `tokens`, everybody who reaches the server may use it.
     """
     app = FastAPIOffline(
@@ -58,9 +78,12 @@ def application(
         title="Tamis registry",
         version="1",
         description="Streams and alerts of a Tamis fleet: what is defined, what runs, and why not.",
-        responses=_PROBLEMS,
+        openapi_tags=TAGS,
+        responses=PROBLEMS,
     )
+    app.openapi = partial(described, app, tokens=tokens is not None)  # type: ignore[method-assign]
     app.router.routes.extend(telemetry_routes(metrics, health))
+    app.router.routes.extend(console_routes())
     if tokens is not None:
         require_tokens(app, tokens, metrics)
     app.add_middleware(Guard, body_limit=BODY_LIMIT, hosts=hosts)  # added last, it comes first
@@ -68,6 +91,13 @@ def application(
     statement_routes(app, Statements(worker, provers, metrics))
     _reading(app, worker)
     lease_routes(app, worker)
+    name_routes(app, worker)
+    joiner_routes(app, worker)
+    reader = NewestReader(worker.kafka)
+    reading_routes(app, worker, reader)
+    trial_routes(app, Trials(worker, provers, reader))
+    silence_routes(app, worker)
+    event_routes(app, worker, Broadcast(worker, worker.kafka), tokens)
     return app
 
 
@@ -87,32 +117,44 @@ def _errors(app: FastAPI) -> None:
 
 
 def _reading(app: FastAPI, worker: Worker) -> None:
-    def show(make: Callable[[View], list[documents.Document]], kind: str, name: str | None) -> Response:
+    def show(kind: Kind, name: str | None) -> Response:
         with worker.reading() as (registry, now):
-            rows = make(registry.view(now))
+            rows = kind.documents(registry.view(now))
         if name is None:
             return as_json(rows)
-        wanted = name if kind == "edge" else normalized_name(name, {row["name"] for row in rows})
+        wanted = name if kind.word == "edge" else normalized_name(name, {row["name"] for row in rows})
         found = next((row for row in rows if row["name"] == wanted), None)
         if found is None:
-            raise MissingError(f"there is no {kind} '{name}'", hint=f"GET /v1/{kind}s lists what there is")
+            known = [str(row["name"]) for row in rows]
+            hint = suggest(wanted, known, f"GET /v1/{kind.word}s lists what there is")
+            raise MissingError(f"there is no {kind.word} '{name}'", hint=hint)
         return as_json(found)
 
-    for kind, every, whole in (
-        ("alert", documents.alert_documents, documents.alert_documents),
-        ("stream", documents.stream_documents, documents.stream_documents),
-        ("pattern", documents.pattern_documents, documents.whole_pattern_documents),
-        ("edge", documents.edge_documents, documents.edge_documents),
-    ):
-        _routes(app, kind, show, every=every, whole=whole)
+    _routes(app, Kind("alert", documents.alert_documents, types.Alert), show)
+    _routes(app, Kind("stream", documents.stream_documents, types.Stream), show)
+    patterns = Kind("pattern", documents.pattern_documents, types.Pattern)
+    _routes(app, patterns, show, Kind("pattern", documents.whole_pattern_documents, types.WholePattern))
+    _routes(app, Kind("edge", documents.edge_documents, types.Edge), show)
 
-    @app.get("/v1/plans", summary="The newest plan versions")
+    @app.get(
+        "/v1/plans",
+        summary="The newest plan versions",
+        description="At most 50, each in one line.",
+        tags=["Plans"],
+        response_model=list[types.PlanSummary],
+    )
     def plans() -> Response:
         known = worker.plans.summaries(_summary)
         newest = max((plan["version"] for plan in known), default=0)
         return as_json([{**plan, "newest": plan["version"] == newest} for plan in known])
 
-    @app.get("/v1/plans/{version}", summary="One plan as the fleet reads it")
+    @app.get(
+        "/v1/plans/{version}",
+        summary="One plan as the fleet reads it",
+        description="Members and expressions are those of the topic `tamis.plans`.",
+        tags=["Plans"],
+        response_model=types.WholePlan,
+    )
     def plan(version: int) -> Response:
         document = worker.plans.get(version)
         if document is None:
@@ -121,22 +163,31 @@ def _reading(app: FastAPI, worker: Worker) -> None:
 
 
 def _routes(
-    app: FastAPI,
-    kind: str,
-    show: Callable[[Callable[[View], list[documents.Document]], str, str | None], Response],
-    *,
-    every: Callable[[View], list[documents.Document]],
-    whole: Callable[[View], list[documents.Document]],
+    app: FastAPI, kind: Kind, show: Callable[[Kind, str | None], Response], whole: Kind | None = None
 ) -> None:
-    """Add the routes of a kind: a list of documents by `every`, and one of those by `whole`."""
+    """Add the routes of a kind: all documents, and one of them by its name, which may be a `whole` one."""
+    word, one_of = kind.word, whole or kind
 
-    @app.get(f"/v1/{kind}s", summary=f"Every {kind}", name=f"{kind}s")
+    @app.get(
+        f"/v1/{word}s",
+        summary=f"Every {word}",
+        name=f"{word}s",
+        description=kind.order,
+        tags=[f"{word}s".capitalize()],
+        response_model=list[kind.model],  # type: ignore[name-defined]
+    )
     def all_of_them() -> Response:
-        return show(every, kind, None)
+        return show(kind, None)
 
-    @app.get(f"/v1/{kind}s/{{name}}", summary=f"One {kind}", name=kind)
+    @app.get(
+        f"/v1/{word}s/{{name}}",
+        summary=f"One {word}",
+        name=word,
+        tags=[f"{word}s".capitalize()],
+        response_model=one_of.model,
+    )
     def one(name: Name) -> Response:
-        return show(whole, kind, name)
+        return show(one_of, name)
 
 
 def _summary(document: bytes) -> documents.Document | None:

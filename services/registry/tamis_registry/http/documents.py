@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from tamis.query.model import PatternDef
 from tamis_registry.core.leases import SECOND, left
 from tamis_registry.core.plan.shared_topics import derived_topic
 from tamis_registry.core.shards.history import history
+from tamis_registry.core.shards.rates import retained_share, total
 from tamis_registry.core.state.model import Lease, Shard, State, Stored
 from tamis_registry.core.statements.outcomes import Outcome
 from tamis_registry.core.status import View, alert_status, shard_state
@@ -101,11 +103,17 @@ def _history(view: View, stored: Stored) -> Document:
 
 def stream_documents(view: View) -> list[Document]:
     """Every stream, raw and derived, in the order of creation."""
-    return [stream_document(view, stored) for stored in view.state.of_kind("stream", "derived")]
+    shards: dict[str, list[Shard]] = {}
+    for shard in every_shard(view):
+        shards.setdefault(shard.stream, []).append(shard)
+    return [
+        {**stream_facts(view, stored), **_shards_of(view, shards.get(stored.name, ())), "sql": stored.sql}
+        for stored in view.state.of_kind("stream", "derived")
+    ]
 
 
-def stream_document(view: View, stored: Stored) -> Document:
-    """A stream with its shared topics and its shards."""
+def stream_facts(view: View, stored: Stored) -> Document:
+    """A stream with its shared topics, without its shards."""
     names = {stored.name, *view.state.watched(stored.name)}
     names |= {stream.name for stream in view.plan.streams if stream.origin == stored.name}
     topics = [topic.name for s in view.plan.streams if s.name in names for topic in s.topics]
@@ -130,8 +138,18 @@ def stream_document(view: View, stored: Stored) -> Document:
             for lease in view.state.leases.values()
             if lease.stream == stored.name
         ],
-        "shards": [shard_document(view, s) for s in _shards(view) if s.stream == stored.name],
-        "sql": stored.sql,
+    }
+
+
+def _shards_of(view: View, shards: Iterable[Shard]) -> Document:
+    """The shards of a stream, and what they count together."""
+    documents = [shard_document(view, shard) for shard in shards]
+    tuples = total(one["tuples"] for one in documents)
+    return {
+        "tuples": tuples,
+        "rates": total(one["rates"] for one in documents),
+        "retained": retained_share(tuples),
+        "shards": documents,
     }
 
 
@@ -260,13 +278,16 @@ def shard_document(view: View, shard: Shard) -> Document:
         "why": why,
         "plan": obeys.plan if obeys else None,
         "activation": obeys.activation if obeys else None,
+        "watermark": ack.watermark if ack else None,
+        "tuples": ack.tuples if ack else None,
+        "rates": None if state in ("away", "gone", "ended") else view.seen.rates.of(shard.name),
     }
 
 
 def edge_documents(view: View) -> list[Document]:
     """Every edge that has sent a report, by name, with its shards."""
     edges: dict[str, list[Shard]] = {}
-    for shard in _shards(view):
+    for shard in every_shard(view):
         edges.setdefault(shard.edge, []).append(shard)
     return [_edge(view, name, shards) for name, shards in sorted(edges.items())]
 
@@ -276,10 +297,24 @@ def _edge(view: View, name: str, shards: list[Shard]) -> Document:
     # The worst word first: one shard that is away is what the reader looks for.
     order = ("away", "gone", "behind", "waiting", "active", "ended")
     worst = min((part["state"] for part in parts), key=order.index)
-    return {"name": name, "state": worst, "why": [p["why"] for p in parts if p["why"]], "shards": parts}
+    failing = _failing(view, shards)
+    why = [part["why"] for part in parts if part["why"]]
+    why += [f"source {source} fails: {reason}" for source, reason in failing.items()]
+    return {"name": name, "state": worst, "why": why, "failing": failing, "shards": parts}
 
 
-def _shards(view: View) -> list[Shard]:
+def _failing(view: View, shards: list[Shard]) -> dict[str, str]:
+    """The failing sources of an edge, as its newest sign of life names them; none of an edge that is away."""
+    heard = [
+        ack
+        for shard in shards
+        if (ack := view.seen.acks.get(shard.name)) is not None and not view.seen.away(shard.name, view.now)
+    ]
+    newest = max(heard, key=lambda ack: ack.time, default=None)
+    return dict(newest.failing or {}) if newest is not None else {}
+
+
+def every_shard(view: View) -> list[Shard]:
     """The shards on record, and those that wait and were never listed."""
     waiting = [
         Shard(ack.shard, ack.stream, ack.edge, since=None, reason="")

@@ -19,6 +19,7 @@ from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import Lease
 from tamis_registry.http import documents
 from tamis_registry.http.parts import BODY_LIMIT, Name, as_json, once
+from tamis_registry.http.schemas.definitions import StreamTopic
 from tamis_registry.worker import Worker
 
 Predicate = Annotated[
@@ -58,7 +59,12 @@ def lease_routes(app: FastAPI, worker: Worker) -> None:
         lease = leases.new_lease(stream, predicate, consumer, seconds, catalog)
         return _Wish(lease, predicate, catalog)
 
-    @app.get("/v1/streams/{name}/topic", summary="The topic that would serve a predicate; changes nothing")
+    @app.get(
+        "/v1/streams/{name}/topic",
+        summary="The topic that would serve a predicate; changes nothing",
+        tags=["Leases"],
+        response_model=StreamTopic,
+    )
     def look(
         name: Name,
         request: Request,
@@ -77,7 +83,11 @@ def lease_routes(app: FastAPI, worker: Worker) -> None:
             return as_json(documents.look_document(registry.view(now), state, found))
 
     @app.post(
-        "/v1/streams/{name}/topic", summary="A lease of the topic that serves a predicate, or more time"
+        "/v1/streams/{name}/topic",
+        summary="A lease of the topic that serves a predicate, or more time",
+        description="Send it again before the lease expires. docs/subscribing.md has the rules of readers.",
+        tags=["Leases"],
+        response_model=StreamTopic,
     )
     async def subscribe(
         name: Name,
@@ -103,7 +113,10 @@ def lease_routes(app: FastAPI, worker: Worker) -> None:
             return as_json(documents.lease_document(registry.view(now), found))
 
     @app.delete(
-        "/v1/leases/{lease}", status_code=HTTPStatus.NO_CONTENT, summary="End a lease before it runs out"
+        "/v1/leases/{lease}",
+        status_code=HTTPStatus.NO_CONTENT,
+        summary="End a lease before it runs out",
+        tags=["Leases"],
     )
     def release(lease: Name) -> None:
         worker.submit(lambda registry, now: registry.release(lease, now))

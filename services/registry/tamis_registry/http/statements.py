@@ -27,6 +27,8 @@ from tamis_registry.http.parts import (
     read_sql,
     while_connected,
 )
+from tamis_registry.http.schemas.explanations import Explanations
+from tamis_registry.http.schemas.statements import Outcome as OutcomeType
 from tamis_registry.proving.pool import Provers
 from tamis_registry.worker import Worker
 
@@ -114,12 +116,28 @@ class Statements:
 def statement_routes(app: FastAPI, made: Statements) -> None:
     """Add the routes."""
 
-    @app.post("/v1/statements", openapi_extra=SQL_BODY, summary="Apply SQL statements, all or none")
+    @app.post(
+        "/v1/statements",
+        openapi_extra=SQL_BODY,
+        summary="Apply SQL statements, all or none",
+        description="All statements of the text make one plan version. Definitions that are the same as in "
+        "service get the result `unchanged`, so a text can be sent again.",
+        tags=["Statements"],
+        response_model=list[OutcomeType],
+    )
     async def statements(request: Request, file: File = None, existing: Existing = "check") -> Response:
         text = await read_sql(request)
         return await while_connected(request, made.apply(text, file, keep=existing == "keep"))
 
-    @app.post("/v1/explain", openapi_extra=SQL_BODY, summary="Explain the queries of a text, apply nothing")
+    @app.post(
+        "/v1/explain",
+        openapi_extra=SQL_BODY,
+        summary="Explain the queries of a text, apply nothing",
+        description="What edges would omit, the bound on memory and the topics, as `tamis explain --json`. "
+        "Mistakes are in `errors` of the problem document, with line and column.",
+        tags=["Statements"],
+        response_model=Explanations,
+    )
     async def explain(request: Request, file: File = None) -> Response:
         text = await read_sql(request)
         return await while_connected(request, made.explain(text, file))
@@ -136,22 +154,47 @@ def statement_routes(app: FastAPI, made: Statements) -> None:
             # There is no text that its position could be in.
             raise Conflict(error.what, None, error.hint) from None
 
-    @app.delete("/v1/alerts/{name}", summary="Drop an alert")
+    @app.delete(
+        "/v1/alerts/{name}",
+        summary="Drop an alert",
+        tags=["Alerts"],
+        response_model=list[OutcomeType],
+    )
     def drop_alert(name: Name) -> Response:
         return drop("alert", name)
 
-    @app.delete("/v1/streams/{name}", summary="Drop a stream that nothing reads")
+    @app.delete(
+        "/v1/streams/{name}",
+        summary="Drop a stream that nothing reads",
+        tags=["Streams"],
+        response_model=list[OutcomeType],
+    )
     def drop_stream(name: Name) -> Response:
         return drop("stream", name)
 
-    @app.delete("/v1/functions/{name}", summary="Drop a function that nothing calls")
+    @app.delete(
+        "/v1/functions/{name}",
+        summary="Drop a function that nothing calls",
+        tags=["Functions"],
+        response_model=list[OutcomeType],
+    )
     def drop_function(name: Name) -> Response:
         return drop("function", name)
 
-    @app.delete("/v1/tables/{name}", summary="Drop a table that nothing reads")
+    @app.delete(
+        "/v1/tables/{name}",
+        summary="Drop a table that nothing reads",
+        tags=["Tables"],
+        response_model=list[OutcomeType],
+    )
     def drop_table(name: Name) -> Response:
         return drop("table", name)
 
-    @app.delete("/v1/patterns/{name}", summary="Drop a pattern that no query compares with")
+    @app.delete(
+        "/v1/patterns/{name}",
+        summary="Drop a pattern that no query compares with",
+        tags=["Patterns"],
+        response_model=list[OutcomeType],
+    )
     def drop_pattern(name: Name) -> Response:
         return drop("pattern", name)

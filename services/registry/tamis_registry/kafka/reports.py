@@ -22,11 +22,21 @@ def read_ack(value: bytes) -> Ack:
     texts, numbers = (ack.shard, ack.stream, ack.edge), (ack.plan, ack.activation, ack.time, ack.quiet)
     if not all(isinstance(t, str) for t in texts) or not all(type(n) is int for n in numbers):
         raise TypeError("a field of the acknowledgement has the wrong type")
-    for name in ("reached", "first_offset", "earliest"):
+    for name in ("reached", "first_offset", "earliest", "watermark"):
         if (value := getattr(ack, name)) is not None and type(value) is not int:
             raise TypeError(f"{name} must be an integer or null")
     if ack.rereadable is not None and type(ack.rereadable) is not bool:
         raise TypeError("rereadable must be a boolean or null")
+    failing: object = ack.failing
+    if failing is not None and not (
+        isinstance(failing, dict) and all(isinstance(why, str) for why in failing.values())
+    ):
+        raise TypeError("failing must be an object of texts, or null")
+    tuples: object = ack.tuples
+    if tuples is not None and not (
+        isinstance(tuples, dict) and all(type(n) is int and n >= 0 for n in tuples.values())
+    ):
+        raise TypeError("tuples must be an object of counts, or null")
     if ack.state not in ("waiting", "active", "final"):
         raise ValueError(f"no such state of a shard: {ack.state}")
     return ack

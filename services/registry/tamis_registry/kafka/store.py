@@ -14,18 +14,21 @@ from tamis.messaging.connection import Connection
 from tamis.messaging.records import final_envelope
 from tamis.messaging.rights import TRANSACTIONAL_ID
 from tamis.messaging.schemas.tuple_encoding import encode_alone
+from tamis.messaging.silences import HELD, encode
 from tamis.messaging.topic_reader import Record, TopicReader
 from tamis.messaging.topics import (
     ACKS,
     FRONTIERS,
     MAX_RECORD_BYTES,
     PLANS,
+    SILENCES,
     SKETCHES,
     STATEMENTS,
 )
 from tamis.plan.document import LARGEST, PlanDocument
 from tamis.settings import KafkaSettings
 from tamis_registry.core.plan.change import Final
+from tamis_registry.core.silences import Kept
 from tamis_registry.core.state.records import FLEET, owner
 from tamis_registry.kafka.topic_admin import TopicAdmin
 from tamis_registry.plans.history import History, claimed, whole_version
@@ -35,6 +38,9 @@ TRANSACTION_SECONDS = 10.0
 COMPRESSION = "zstd"
 PLAN_KEY = b"plan"
 OVERHEAD = 1024  # bytes of a record besides its value, and more
+
+# The alerts service writes these records into the topic of silences, for itself.
+_HELD = f"{HELD}/".encode()
 
 _FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
 
@@ -81,6 +87,7 @@ class Recovered:
     acks: dict[bytes, bytes] = field(default_factory=dict)
     frontiers: dict[bytes, bytes] = field(default_factory=dict)
     sketches: dict[bytes, bytes] = field(default_factory=dict)
+    silences: dict[bytes, bytes] = field(default_factory=dict)
     plans: History = field(default_factory=History)
     unreadable: list[Unreadable] = field(default_factory=list)
 
@@ -98,7 +105,7 @@ class Store:
         config = kafka.client_config()
         self.topics = TopicAdmin(config)
         self.topics.ensure_single()
-        self._reader = TopicReader(config, (STATEMENTS, ACKS, FRONTIERS, SKETCHES))
+        self._reader = TopicReader(config, (STATEMENTS, ACKS, FRONTIERS, SKETCHES, SILENCES))
         self._connection = Connection.of(kafka.client_config())
         producer = kafka.client_config(
             transactional_id=TRANSACTIONAL_ID,
@@ -154,6 +161,12 @@ class Store:
         """One transaction on `tamis.statements`."""
         self._transaction((STATEMENTS, 0, key, value) for key, value in changed.items())
 
+    def write_silences(self, changed: Mapping[bytes, Kept | None]) -> None:
+        """One transaction on `tamis.silences`."""
+        self._transaction(
+            (SILENCES, 0, key, None if kept is None else encode(kept)) for key, kept in changed.items()
+        )
+
     def write_plan(self, plan: bytes, partitions: int, finals: Iterable[Final]) -> None:
         """The plan in every partition and the final records, as one transaction."""
         records: list[tuple[str, int, bytes | None, bytes | None]] = [
@@ -186,7 +199,7 @@ class Store:
         for record in records:
             if record.topic == STATEMENTS and record.key == FLEET and self._is_foreign(record.value):
                 raise FencedError
-        return [record for record in records if record.topic != STATEMENTS]
+        return [record for record in records if record.topic not in (STATEMENTS, SILENCES)]
 
     def reachable(self) -> bool:
         """True if Kafka answers now."""
@@ -211,9 +224,10 @@ class Store:
             ACKS: found.acks,
             FRONTIERS: found.frontiers,
             SKETCHES: found.sketches,
+            SILENCES: found.silences,
         }
         for record in self._reader.snapshot():
-            if record.key is None:
+            if record.key is None or record.key.startswith(_HELD):
                 continue
             if record.value is None:
                 tables[record.topic].pop(record.key, None)

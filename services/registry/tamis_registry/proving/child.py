@@ -6,17 +6,19 @@ kernel ends the process at any point of its work. A thread couldn't be ended in 
 
 from __future__ import annotations
 
+import os
 import pickle
 import resource
 import signal
 import sys
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from tamis.errors import RefusedError, TamisError
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis.telemetry import get_logger
 from tamis_registry.core.statements.reading import read
-from tamis_registry.proving.messages import Answer, Failed, Progress, Request, Settings
+from tamis_registry.proving.messages import Answer, Failed, Progress, Request, Settings, TrialRequest
 
 _log = get_logger("tamis.registry")
 
@@ -30,35 +32,53 @@ def main(connection: Connection) -> None:
     catalog = Catalog(file_access=settings.file_access)
     while True:
         try:
-            request: Request = pickle.loads(connection.recv_bytes())
+            request: Request | TrialRequest = pickle.loads(connection.recv_bytes())
         except EOFError:
             return
+        request.difference.apply(catalog)
+        seconds, most = settings.seconds, settings.data_bytes
+        if isinstance(request, TrialRequest):
+            limits = request.trial.limits
+            seconds, most = limits.seconds, min(most, _data_bytes() + limits.data_bytes)
         used = resource.getrusage(resource.RUSAGE_SELF)
         # Whole seconds, from the beginning of the process.
-        _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + 1 + settings.seconds)
-        request.difference.apply(catalog)
-        connection.send_bytes(pickle.dumps(_answer(request, catalog, connection)))
+        _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + 1 + seconds)
+        _limit(resource.RLIMIT_DATA, most)
+        answer = _answer(request, catalog, connection)
+        _limit(resource.RLIMIT_DATA, settings.data_bytes)
+        connection.send_bytes(pickle.dumps(answer))
 
 
-def _answer(request: Request, catalog: Catalog, connection: Connection) -> Answer:
+def _answer(request: Request | TrialRequest, catalog: Catalog, connection: Connection) -> Answer:
     def before_each(made: AlertDef | DerivedDef) -> None:
         connection.send_bytes(pickle.dumps(Progress(made.name, str(made.position))))
 
     try:
+        if isinstance(request, TrialRequest):
+            # Evaluators and Arrow take seconds and memory, which most registries never need.
+            from tamis_registry.proving.trial import try_out
+
+            return try_out(request.trial, catalog)
         return read(request.text, catalog, request.file, keep=request.keep, before_each=before_each)
     except TamisError as error:
         return Failed(error)
     except MemoryError:
-        return Failed(
-            RefusedError(
-                "the proofs for these SQL statements take too much memory",
-                hint="send fewer statements at a time",
-            )
-        )
+        if isinstance(request, TrialRequest):
+            what, hint = "the trial takes too much memory", "send fewer readings, or a query with fewer rows"
+        else:
+            what = "the proofs for these SQL statements take too much memory"
+            hint = "send fewer statements at a time"
+        return Failed(RefusedError(what, hint=hint))
     except Exception:
         # A fault of ours in one text; its traceback is in the log of the registry.
         _log.exception("parsing or proving SQL statements failed")
         return Failed(TamisError("an error in the registry; its log has the cause"))
+
+
+def _data_bytes() -> int:
+    """The memory of this process that counts for RLIMIT_DATA, in bytes."""
+    pages = int(Path("/proc/self/statm").read_text().split()[5])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _limit(what: int, soft: int) -> None:

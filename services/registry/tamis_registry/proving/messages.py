@@ -5,10 +5,13 @@ Both ends are the same release of Tamis. The registry starts the process, and on
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tamis.errors import TamisError
 from tamis.query.file_access import FileAccess
+from tamis.recordings.time_units import TimeUnit
 from tamis_registry.core.statements.reading import Read
 from tamis_registry.proving.replica import Difference
 
@@ -33,6 +36,95 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """Readings of one stream. Each of the `parts` has the readings of one source, in the order of arrival.
+    `columns`: those that the readings have; None: all of the stream.
+    """
+
+    parts: tuple[tuple[Mapping[str, Any], ...], ...]
+    columns: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class TrialLimits:
+    """Limits of a trial: seconds of processor time, bytes beyond those that the process has, rows."""
+
+    seconds: int
+    data_bytes: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A text with a query to run on samples. `query` is its name; None: the last query of the text.
+
+    Without `samples`, the answer is `Needed`. `unit` is the unit of times that are numbers, if it isn't that
+    of the streams.
+    """
+
+    text: str
+    file: str | None
+    query: str | None
+    samples: Mapping[str, Sample] | None
+    unit: TimeUnit | None
+    limits: TrialLimits
+
+
+@dataclass(frozen=True)
+class TrialRequest:
+    """A trial, with the changes that the replica needs first."""
+
+    difference: Difference
+    trial: Trial
+
+
+@dataclass(frozen=True)
+class NeededStream:
+    """The columns of a stream that a query reads, and the one with the event time."""
+
+    columns: frozenset[str]
+    time: str | None
+
+
+@dataclass(frozen=True)
+class Needed:
+    """The streams that a query reads, by name. `neighbours`: it compares readings with those beside them in
+    their stream. `monotone`: further readings never take rows away or change them.
+    """
+
+    query: str
+    streams: Mapping[str, NeededStream]
+    neighbours: bool
+    monotone: bool
+
+
+@dataclass(frozen=True)
+class TriedInput:
+    """The readings of a stream in a trial. `rows` of them were used, of which edges would send `retained`
+    for the query alone. `first` and `last` are event times in microseconds.
+    """
+
+    rows: int
+    retained: int
+    refused: int
+    first: int | None
+    last: int | None
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The result of a trial. `rows`: a JSON array of the first rows, of `row_count`, as arrays."""
+
+    query: str
+    columns: tuple[str, ...]
+    rows: bytes
+    row_count: int
+    truncated: bool
+    inputs: Mapping[str, TriedInput]
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Progress:
     """The query that is being proved."""
 
@@ -49,4 +141,4 @@ class Failed:
     error: TamisError
 
 
-Answer = Progress | Failed | Read
+Answer = Progress | Failed | Read | Needed | Tried

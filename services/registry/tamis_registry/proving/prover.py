@@ -9,14 +9,26 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
 from tamis.errors import RefusedError, UnavailableError
 from tamis.query.model import Catalog
 from tamis.telemetry import get_logger
 from tamis_registry.core.statements.reading import Read
-from tamis_registry.proving.messages import Answer, Failed, Progress, Request, Settings
-from tamis_registry.proving.replica import Sent
+from tamis_registry.proving.messages import (
+    Answer,
+    Failed,
+    Needed,
+    Progress,
+    Request,
+    Settings,
+    Trial,
+    TrialRequest,
+    Tried,
+)
+from tamis_registry.proving.replica import Difference, Sent
 
 # A process that waits for a core must not be taken for one that computes: several times its processor time.
 WAIT_FACTOR = 5
@@ -25,10 +37,29 @@ LEAST_WAIT = 60
 _log = get_logger("tamis.registry")
 
 
+@dataclass(frozen=True)
+class _Words:
+    """Words for the errors of one kind of request. `what` is a plural."""
+
+    what: str
+    late: str
+    hint: str
+
+
+_PROOFS = _Words(
+    "the proofs for these SQL statements",
+    "the SQL statements were not proved",
+    "send fewer statements at a time",
+)
+_TRIAL = _Words(
+    "the steps of this trial", "the trial was not done", "send fewer readings, or a query with fewer rows"
+)
+
+
 class Prover:
     """A proving process: started with the first text, and again after it was killed.
 
-    `ask` may be used by one thread at a time; `kill` by any.
+    `ask` and `try_out` may be used by one thread at a time; `kill` by any.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -56,31 +87,52 @@ class Prover:
         Raises the TamisError that applying the text would raise; RefusedError if proving needs more time or
         memory than allowed; UnavailableError if the process was killed for another reason.
         """
+        answer = self._exchange(
+            lambda changes: Request(changes, text, file, keep), catalog, self._settings.seconds, _PROOFS
+        )
+        assert isinstance(answer, Read)
+        return answer
+
+    def try_out(self, trial: Trial, catalog: Catalog) -> Needed | Tried:
+        """Run a query of a text on samples; without samples, tell which streams and columns it needs.
+
+        Raises the TamisError of a mistake in the text or in the samples; RefusedError if the query isn't
+        accepted, or needs more time or memory than allowed; UnavailableError as `ask`.
+        """
+        answer = self._exchange(
+            lambda changes: TrialRequest(changes, trial), catalog, trial.limits.seconds, _TRIAL
+        )
+        assert isinstance(answer, Needed | Tried)
+        return answer
+
+    def _exchange(
+        self, made: Callable[[Difference], object], catalog: Catalog, seconds: int, words: _Words
+    ) -> Read | Needed | Tried:
+        """The answer to one request, which may use the processor for so many seconds."""
         self.start()
         connection = self._connection
         assert connection is not None
         doing: Progress | None = None
-        wait = max(LEAST_WAIT, WAIT_FACTOR * self._settings.seconds)
+        wait = max(LEAST_WAIT, WAIT_FACTOR * seconds)
         deadline = time.monotonic() + wait
         try:
-            request = Request(self._sent.difference(catalog), text, file, keep)
-            connection.send_bytes(pickle.dumps(request))
+            connection.send_bytes(pickle.dumps(made(self._sent.difference(catalog))))
             while connection.poll(max(0.0, deadline - time.monotonic())):
                 answer: Answer = pickle.loads(connection.recv_bytes())
                 if isinstance(answer, Failed):
                     raise answer.error
-                if isinstance(answer, Read):
+                if not isinstance(answer, Progress):
                     return answer
                 doing = answer
             self.kill()
             raise UnavailableError(
-                f"the SQL statements were not proved within {wait} s, since the machine is busy",
+                f"{words.late} within {wait} s, since the machine is busy",
                 where="registry",
-                hint="send them again later",
+                hint="try again later",
             )
         except (EOFError, OSError):
             pass  # it has ended: its exit code says why
-        raise self._ended(doing)
+        raise self._ended(doing, seconds, words)
 
     @property
     def running(self) -> subprocess.Popen[bytes] | None:
@@ -99,21 +151,24 @@ class Prover:
                 self._doomed = True
                 self._process.kill()
 
-    def _ended(self, doing: Progress | None) -> RefusedError | UnavailableError:
+    def _ended(self, doing: Progress | None, seconds: int, words: _Words) -> RefusedError | UnavailableError:
         """The error for a process that has ended."""
+        killed_here = self._doomed
         self.kill()
         assert self._process is not None
         code = self._process.wait()
         where = None if doing is None else f"{doing.where}: {doing.query}"
         if code == -signal.SIGXCPU:
-            _log.warning("SQL statements took too long to prove", seconds=self._settings.seconds, where=where)
+            _log.warning(f"{words.what} took too long", seconds=seconds, where=where)
             return RefusedError(
-                f"the proofs for these SQL statements take more than {self._settings.seconds} s of processor"
-                " time",
+                f"{words.what} take more than {seconds} s of processor time",
                 where=where,
-                hint="simplify the query" if doing else "send fewer statements at a time",
+                hint="simplify the query" if doing else words.hint,
             )
-        _log.warning("the process that proves SQL statements has ended", code=code, where=where)
+        if killed_here:
+            _log.info("a process that proves SQL statements was ended, since its client has gone")
+        else:
+            _log.warning("the process that proves SQL statements has ended", code=code, where=where)
         return UnavailableError(
             f"the process that proved these SQL statements ended with exit code {code}",
             where=where,

@@ -27,16 +27,18 @@ class Measured:
 
     For an alert over one stream that calls Python functions only for retained tuples: `calls` is the number
     of tuples for which it would call them without omission, and `calls_saved` the number of omitted ones
-    among these.
+    among these. For an alert with max_delay, `dropped_without_delay` is the number that an edge would drop
+    if it could wait.
     """
 
     tuples: int
     dropped: int
     calls: int | None = None
     calls_saved: int | None = None
+    dropped_without_delay: int | None = None
 
     def document(self) -> dict[str, int]:
-        """The JSON object, without calls if there are none."""
+        """The JSON object, without the numbers that there are not."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 

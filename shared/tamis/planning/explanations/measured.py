@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from tamis.expressions.nodes import Expr
 from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Mask
 from tamis.plan.late_calls import filters_before_calls
+from tamis.plan.model import Plan, StreamPlan
 from tamis.planning.backfill_streams import live
 from tamis.planning.build import first_plan
 from tamis.planning.explanations.explanation import Measured
@@ -21,24 +23,54 @@ from tamis.recordings.typed import Recording
 
 def measured(alert: AlertDef, catalog: Catalog, recordings: Mapping[str, Recording]) -> dict[str, Measured]:
     """The dropped tuples of each recorded stream, by stream. `alert` must be accepted."""
-    alert, catalog = live(alert), catalog.reading(alert)
-    if is_standing(alert, catalog):
-        # `results` keeps it: the catalogue of the plan has neither tables nor derived streams.
-        judged(alert, catalog)
-    plan = first_plan(
-        Catalog(catalog.streams, {}, catalog.functions, {alert.name: alert}, results=catalog.results)
-    )
+    plan = plan_alone(alert, catalog)
+    patient: dict[str, Mask] = {}
+    if alert.options.max_delay is not None:
+        options = replace(alert.options, max_delay=None)
+        patient = retained_by_edges(replace(alert, options=options), catalog, recordings)
     called = filters_before_calls(plan.definitions)
     found = {}
     for stream in plan.streams:
         if stream.topics and (recording := recordings.get(stream.name)) is not None:
-            kept = np.logical_or.reduce([retained_rows(topic, recording) for topic in stream.topics])
-            saved: tuple[int, int] | tuple[()] = ()
+            kept = _kept(stream, recording)
+            calls = calls_saved = None
             for filter_ in [one for topic in stream.topics for one in called.get(topic.name, ())]:
                 passed = _passing(filter_, recording)
-                saved = int(passed.sum()), int((passed & ~kept).sum())
-            found[stream.name] = Measured(len(recording), int(len(recording) - kept.sum()), *saved)
+                calls, calls_saved = int(passed.sum()), int((passed & ~kept).sum())
+            dropped = int(len(recording) - kept.sum())
+            waited = patient.get(stream.name)
+            without_delay = None if waited is None else int(len(recording) - waited.sum())
+            found[stream.name] = Measured(len(recording), dropped, calls, calls_saved, without_delay)
     return found
+
+
+def retained_by_edges(
+    alert: AlertDef, catalog: Catalog, recordings: Mapping[str, Recording]
+) -> dict[str, Mask]:
+    """The mask of the rows of each recorded stream that edges send for the alert alone, by stream. `alert`
+    must be accepted.
+    """
+    return {
+        stream.name: _kept(stream, recordings[stream.name])
+        for stream in plan_alone(alert, catalog).streams
+        if stream.topics and stream.name in recordings
+    }
+
+
+def plan_alone(alert: AlertDef, catalog: Catalog) -> Plan:
+    """The plan of a fleet with this alert alone. `alert` must be accepted."""
+    alert, catalog = live(alert), catalog.reading(alert)
+    if is_standing(alert, catalog):
+        # `results` keeps it: the catalogue of the plan has neither tables nor derived streams.
+        judged(alert, catalog)
+    return first_plan(
+        Catalog(catalog.streams, {}, catalog.functions, {alert.name: alert}, results=catalog.results)
+    )
+
+
+def _kept(stream: StreamPlan, recording: Recording) -> Mask:
+    kept: Mask = np.logical_or.reduce([retained_rows(topic, recording) for topic in stream.topics])
+    return kept
 
 
 def _passing(filter_: Expr | None, recording: Recording) -> Mask:

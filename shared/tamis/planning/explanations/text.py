@@ -97,6 +97,7 @@ def _source(source: SourceExplanation, elsewhere: Sequence[str], verbose: bool) 
         share, basis = source.selectivity.share, source.selectivity.estimated_from
         yield f"    an estimated {100 * share:.3g} % of all, by {basis}"
     yield from _wrapped(_dropped(source), "    ")
+    yield from _wrapped(_without_delay(source.measured), "    ")
     yield from _wrapped(_calls(source.measured), "    ")
     for change in source.advice:
         yield from _wrapped(f"to omit more: {change}", "    ")
@@ -123,7 +124,7 @@ def _dropped(source: SourceExplanation) -> str:
         return f"dropped at the edge: {dropped:,} of the {tuples:,} tuples of the recording" + (
             f" ({100 * dropped / tuples:.3g} %)" if tuples else ""
         )
-    if source.interval is None:
+    if source.interval is None or source.most_omitted == 0:
         return ""
     filtered = source.filter is not None or source.implied is not None
     of = " of those that pass" if filtered else ""
@@ -139,6 +140,16 @@ def _dropped(source: SourceExplanation) -> str:
     return f"share omitted: {decides}; --input {source.stream}=FILE measures it on a recording"
 
 
+def _without_delay(measured: Measured | None) -> str:
+    """The share of a recording that edges would drop if max_delay didn't keep them from waiting, if more."""
+    if measured is None or measured.dropped_without_delay is None:
+        return ""
+    dropped = measured.dropped_without_delay
+    if dropped <= measured.dropped:
+        return ""
+    return f"without max_delay it would be {dropped:,} ({100 * dropped / measured.tuples:.3g} %)"
+
+
 def _calls(measured: Measured | None) -> str:
     """The calls of Python functions that omission saves on a recording."""
     if measured is None or not measured.calls or measured.calls_saved is None:
@@ -150,11 +161,16 @@ def _calls(measured: Measured | None) -> str:
     )
 
 
-def _memory(memory: Memory, verbose: bool, told: str) -> Iterator[str]:
-    """The lines of the verdict on the memory, without the reason if it was `told` before."""
+def memory_verdict(memory: Memory) -> str:
+    """The verdict on the memory in one line, with the bound where it has a number."""
     what = "tuples" if memory.theorem == TIME_BOUNDED else "entries"
     number = "" if memory.bound is None else f", at most {memory.bound} {what}"
-    yield f"  memory {memory.verdict}{number}"
+    return f"memory {memory.verdict}{number}"
+
+
+def _memory(memory: Memory, verbose: bool, told: str) -> Iterator[str]:
+    """The lines of the verdict on the memory, without the reason if it was `told` before."""
+    yield f"  {memory_verdict(memory)}"
     if memory.verdict == "bounded":
         for sentence in _sentences(memory.reason) if memory.reason != told else ():
             yield from _wrapped(sentence, "    ")

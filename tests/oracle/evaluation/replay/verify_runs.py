@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.oracle.random_alerts import RandomFile
 
 from tamis.cli._recordings import read_recordings
-from tamis.cli.verify import verify
+from tamis.offline.verify import verify
 from tamis.planning.verdict import judge
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of

@@ -2,7 +2,7 @@
 
 They must be performed in this order, so that a crash in between does no harm:
 
-1. `statements` are written. After this a restart knows what was decided.
+1. `statements` and `silences` are written. After this a restart knows what was decided.
 2. `topics` are created, before a plan names them.
 3. `plan` is written into every partition of the plan topic, and `finals` into every partition of their
    topics.
@@ -10,12 +10,14 @@ They must be performed in this order, so that a crash in between does no harm:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tamis.messaging.schemas.tuple_schema import ValueSchema
 from tamis.plan.document import PlanDocument
 from tamis.plan.model import Plan
 from tamis.planning.incremental import Built
+from tamis_registry.core.silences import Kept
 from tamis_registry.core.state.model import State
 
 
@@ -46,6 +48,7 @@ class Change:
     finals: tuple[Final, ...] = ()
     why: tuple[str, ...] = field(default=(), compare=False)
     anew: tuple[str, ...] = field(default=(), compare=False)  # streams whose time begins anew
+    silences: Mapping[bytes, Kept | None] = field(default_factory=dict)  # by the keys of their records
 
     @property
     def plan(self) -> Plan | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from tamis.messaging.records import Ack, Frontier, Observation
 from tamis.predicates.selectivity import Sketch, merge
 from tamis.sharing.selectivity import StreamStatistics
+from tamis_registry.core.shards.rates import Rates
 
 # Some heartbeats of an edge (one every 2 s): what restarts within it is no news.
 AWAY_AFTER = 15_000_000
@@ -32,6 +33,7 @@ class FleetReports:
     activations: dict[str, dict[int, int]] = field(default_factory=dict)  # shard -> plan -> activation
     frontiers: dict[int, Frontier] = field(default_factory=dict)
     sketches: dict[str, dict[str, bytes]] = field(default_factory=dict)  # stream -> shard -> sketch
+    rates: Rates = field(default_factory=Rates)
     _statistics: dict[str, StreamStatistics] = field(default_factory=dict)
     # By stream, the last comparison of statistics in force with these, and its result.
     compared: dict[str, tuple[StreamStatistics | None, StreamStatistics, bool]] = field(default_factory=dict)
@@ -77,6 +79,7 @@ class FleetReports:
     def hear(self, ack: Ack) -> None:
         """Take a shard's acknowledgement."""
         self.acks[ack.shard] = ack
+        self.rates.hear(ack)
         if ack.state != "waiting":
             found = self.activations.setdefault(ack.shard, {})
             found.setdefault(ack.plan, ack.activation)

@@ -25,6 +25,7 @@ from tamis.query.model import (
     StreamDef,
     TableDef,
 )
+from tamis.query.names import suggest
 from tamis.sharing.topic_load import TopicId
 from tamis_registry.core.errors import MissingError
 from tamis_registry.core.plan.planner import Planner
@@ -158,9 +159,10 @@ class TextApplication:
     def _drop(self, drop: Drop) -> Outcome:
         current = self._named(drop.kind, drop.name)
         if current is None:
-            raise MissingError(
-                f"there is no {drop.kind} '{drop.name}'", hint="`tamis get` lists the definitions"
-            )
+            kinds = {drop.kind, "derived"} if drop.kind == "stream" else {drop.kind}
+            known = [one.name for one in self.state.statements.values() if one.kind in kinds]
+            hint = suggest(drop.name, known, "`tamis get` lists the definitions")
+            raise MissingError(f"there is no {drop.kind} '{drop.name}'", hint=hint)
         if current.definition is not None:
             carry_out(self.state.catalog, drop)
         if drop.kind == "alert":

@@ -160,6 +160,7 @@ def check_path(table: TableDef, catalog: Catalog) -> None:
 
 
 def target(wish: Explain, catalog: Catalog) -> AlertDef | DerivedDef:
+    """The query that a statement explains."""
     if isinstance(wish.target, AlertDef):
         return wish.target
     return catalog.alerts.get(wish.target) or catalog.derived[wish.target]

@@ -1,0 +1,1 @@
+"""Pictures of the explanations in docs, computed by Tamis' own functions; `make pictures` draws them anew."""

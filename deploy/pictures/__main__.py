@@ -1,0 +1,10 @@
+"""`python -m deploy.pictures`: draw all pictures into docs/images."""
+
+from __future__ import annotations
+
+import sys
+
+from deploy.pictures import bound, brackets, sharing
+
+for picture in (brackets, sharing, bound):
+    sys.stdout.write(f"{picture.draw()}\n")

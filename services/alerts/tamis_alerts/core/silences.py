@@ -1,0 +1,76 @@
+"""Silences: which episodes they cover, and what happens to the events of covered episodes.
+
+A sink gets the close of an episode exactly if it got the opening. An opening that a silence covers is held.
+It is sent when no silence covers it any more, unless the episode has closed meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import orjson
+from msgspec.structs import replace
+
+from tamis.messaging.silences import Held, Silence
+
+Decision = Literal["tell", "hold", "skip"]
+
+
+def covers(silence: Silence, episode: Mapping[str, Any], now: int) -> bool:
+    """True if a silence covers an episode at the time `now`: it has begun, isn't over, and the episode meets
+    all of its conditions.
+    """
+    return (
+        silence.start <= now < silence.until
+        and (silence.alerts is None or episode["alert"] in silence.alerts)
+        and (silence.severities is None or (episode["severity"] or "") in silence.severities)
+        and all(episode["labels"].get(name, "") in values for name, values in silence.labels.items())
+        and (silence.keys is None or _texts(episode["key"]) in map(_texts, silence.keys))
+    )
+
+
+def _texts(key: Iterable[Any]) -> list[str]:
+    # Who writes a silence by hand gives a number as a text.
+    return [value if isinstance(value, str) else orjson.dumps(value).decode() for value in key]
+
+
+@dataclass
+class HeldOpenings:
+    """The held openings of one sink, by the identities of their episodes."""
+
+    by_episode: dict[str, Held] = field(default_factory=dict)
+
+    def decide(self, event: Mapping[str, Any], silences: Iterable[Silence], now: int) -> Decision:
+        """Decide if an event is sent (`tell`), held (`hold`) or left out (`skip`)."""
+        if event["event"] == "closed":
+            return "skip" if event["episode"] in self.by_episode else "tell"
+        covered = event["event"] == "opened" and any(covers(one, event, now) for one in silences)
+        return "hold" if covered else "tell"
+
+    def hold(self, held: Held) -> None:
+        """Add an opening, or take a record of one."""
+        self.by_episode[held.episode] = held
+
+    def close(self, episode: str, offset: int) -> Held:
+        """The record that says that a held episode was closed by the event at an offset."""
+        held = self.by_episode[episode] = replace(self.by_episode[episode], closed=offset)
+        return held
+
+    def remove(self, episode: str) -> Held | None:
+        """Remove an opening; None if it isn't held."""
+        return self.by_episode.pop(episode, None)
+
+    def due(self, silences: Iterable[Silence], now: int) -> Iterator[Held]:
+        """The openings of open episodes that no silence covers any more."""
+        active = [one for one in silences if one.start <= now < one.until]
+        yield from (held for held in self.by_episode.values() if self.is_due(held, active, now))
+
+    def is_due(self, held: Held, silences: Iterable[Silence], now: int) -> bool:
+        """True if an opening is still held, its episode is open, and no silence covers it any more."""
+        return (
+            self.by_episode.get(held.episode) is held
+            and held.closed is None
+            and not any(covers(one, held.event, now) for one in silences)
+        )

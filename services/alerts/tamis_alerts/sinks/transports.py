@@ -1,0 +1,22 @@
+"""The transport of each kind of sink."""
+
+from __future__ import annotations
+
+from tamis.settings import KafkaSettings
+from tamis_alerts.sink_settings import Email, KafkaTopic, Mqtt, Sink
+from tamis_alerts.sinks.email_transport import EmailTransport
+from tamis_alerts.sinks.http_transport import HttpTransport
+from tamis_alerts.sinks.kafka_transport import KafkaTransport
+from tamis_alerts.sinks.mqtt_transport import MqttTransport
+from tamis_alerts.sinks.send_error import Transport
+
+
+def transport_of(sink: Sink, kafka: KafkaSettings) -> Transport:
+    """A new transport for a sink, for the running event loop."""
+    if isinstance(sink, Mqtt):
+        return MqttTransport(sink)
+    if isinstance(sink, KafkaTopic):
+        return KafkaTransport(sink, kafka)
+    if isinstance(sink, Email):
+        return EmailTransport(sink)
+    return HttpTransport(sink)

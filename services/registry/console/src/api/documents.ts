@@ -1,0 +1,210 @@
+/** Types of the documents of the registry's HTTP API, as far as the console reads them. Times are microseconds. */
+
+/** A whole number. Numbers beyond 2^53 are read as bigint, so that every digit is shown. */
+export type Whole = number | bigint;
+
+export interface Activation {
+  plan: number;
+  event_time: Whole;
+}
+
+export interface AlertDocument {
+  name: string;
+  state: string;
+  why: string[];
+  plan: number;
+  streams: string[];
+  bound: Whole | null;
+  live: Whole;
+  unproven: boolean;
+  activations: Record<string, Activation>;
+  retiring: Record<string, string>;
+  history?: { from: unknown; event_time: Whole | null; shards: Record<string, unknown> };
+  sql: string;
+}
+
+export interface ShardDocument {
+  shard: string;
+  stream: string;
+  edge: string;
+  state: string;
+  why: string;
+  plan: number | null;
+  activation: Whole | null;
+}
+
+export interface SubscriberDocument {
+  id: string;
+  consumer: string;
+  topic: string;
+  filter: string | null;
+  plan: number;
+  seconds: number;
+  expires_in: number;
+}
+
+export interface StreamDocument {
+  name: string;
+  kind: string;
+  why: string[];
+  plan: number;
+  topics: string[];
+  alerts: string[];
+  subscribers: SubscriberDocument[];
+  shards: ShardDocument[];
+  sql: string;
+}
+
+export interface EdgeDocument {
+  name: string;
+  state: string;
+  why: string[];
+  /** Sources that can't be read, with the reasons. */
+  failing: Record<string, string>;
+  shards: ShardDocument[];
+}
+
+export interface PlanDocument {
+  version: number;
+  newest: boolean;
+  definitions: string[];
+  retiring: string[];
+  topics: string[];
+  shards: number;
+}
+
+export interface ExplainedSource {
+  alias: string;
+  stream: string;
+  key: string[];
+  predicate: string | null;
+  value: string | null;
+  omission: { interval: Whole | null; sides: string | null; certificate: string | null; reason: string };
+  most_omitted?: number;
+  selectivity?: { share: number; estimated_from: string };
+  advice?: string[];
+}
+
+export interface Memory {
+  verdict: string;
+  bound: Whole | null;
+  formula: string | null;
+  reason: string;
+  repairs: string[];
+}
+
+export interface ExplainedQuery {
+  name: string;
+  kind: string;
+  accepted: boolean;
+  streams: ExplainedSource[];
+  memory: Memory;
+  warnings?: string[];
+  history?: string;
+}
+
+/** A column's value in a reading or a row. */
+export type Value = string | number | bigint | boolean | null | Value[] | { [name: string]: Value };
+export type Reading = Record<string, Value>;
+
+export interface Alarm {
+  alert: string;
+  id: string;
+  key: Value[];
+  event_time: Whole;
+  row: Reading;
+  tuples: Record<string, Reading>;
+  arrived?: Whole;
+  late?: boolean;
+  incomplete?: boolean;
+  withdrawn?: boolean;
+}
+
+export interface Episode {
+  alert: string;
+  key: Value[];
+  episode: string;
+  event: string;
+  start: Whole;
+  end: Whole;
+  alarms: Whole;
+  row: Reading;
+  severity: string | null;
+  labels: Record<string, string>;
+}
+
+/** A record of a topic. */
+export interface TopicRecord<T> {
+  partition: number;
+  offset: Whole;
+  time: Whole;
+  value: T;
+}
+
+/** The newest records of topics. `complete`: all that the topics still keep was looked through. */
+export interface Records<T> {
+  records: TopicRecord<T>[];
+  complete: boolean;
+  read: number;
+  unreadable: number;
+}
+
+export interface DeadLetter {
+  partition: number;
+  offset: Whole;
+  time: Whole;
+  reason: string;
+  error: string | null;
+  service: string | null;
+  source: string | null;
+  source_partition: number | null;
+  source_offset: Whole | null;
+  sink: string | null;
+  bytes: number;
+  text: string | null;
+  base64: string | null;
+}
+
+export interface DeadLetters {
+  records: DeadLetter[];
+  reasons: Record<string, number>;
+  complete: boolean;
+  read: number;
+}
+
+export interface Names {
+  streams: { name: string; kind: string; columns: { name: string; type: string; key: boolean }[]; time: string | null }[];
+  alerts: string[];
+  functions: { name: string; parameters: string[] }[];
+  patterns: string[];
+  builtin: string[];
+  keywords: string[];
+}
+
+/** The result of one statement. */
+export interface Outcome {
+  statement: string;
+  result: string;
+  kind?: string;
+  name?: string;
+  notices?: string[];
+}
+
+/** A mistake in SQL; line and column begin with 1. */
+export interface Mistake {
+  line: number | null;
+  column: number | null;
+  what: string;
+  hint: string | null;
+}
+
+/** A problem document (RFC 9457). */
+export interface ProblemDocument {
+  type?: string;
+  title?: string;
+  detail?: string;
+  hint?: string | null;
+  errors?: Mistake[];
+  repairs?: string[];
+  query?: ExplainedQuery;
+}

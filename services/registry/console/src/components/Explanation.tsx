@@ -1,0 +1,97 @@
+/** The explanation of a query: what edges omit, and how much memory it needs. */
+import type { ExplainedQuery, ExplainedSource } from "../api/documents";
+import { percent, whole } from "../text/numbers";
+import { links } from "../text/route";
+import { duration } from "../text/time";
+import { State } from "./State";
+
+export function Explanation({ query }: { query: ExplainedQuery }) {
+  const { memory } = query;
+  return (
+    <div class="explanation">
+      <p>
+        <strong>
+          {query.kind} {query.name}
+        </strong>{" "}
+        <State state={query.accepted ? "accepted" : "refused"} />
+      </p>
+      {query.warnings?.map((warning) => (
+        <p key={warning} class="warning">
+          <strong>Warning:</strong> {warning}
+        </p>
+      ))}
+      <h3>Memory</h3>
+      <p>
+        <State state={memory.verdict} />{" "}
+        {memory.bound !== null && (
+          <>
+            at most <strong>{whole(memory.bound)}</strong> tuples or entries
+          </>
+        )}
+      </p>
+      {memory.reason && <p>{memory.reason}</p>}
+      {memory.repairs.length > 0 && (
+        <>
+          <p>It would be bounded with one of these:</p>
+          <ul>
+            {memory.repairs.map((repair) => (
+              <li key={repair}>
+                <code>{repair}</code>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      {query.history && <p>{query.history}</p>}
+      {query.streams.length > 0 && <h3>What edges omit</h3>}
+      {query.streams.map((source) => (
+        <Source key={source.alias} source={source} />
+      ))}
+    </div>
+  );
+}
+
+function Source({ source }: { source: ExplainedSource }) {
+  const { alias, stream, key, predicate, omission } = source;
+  return (
+    <div class="source">
+      <p>
+        <a href={links.stream(stream)}>{stream}</a>
+        {alias !== stream && <> as {alias}</>}: {omission.reason}
+      </p>
+      <dl class="facts">
+        {key.length > 0 && <Fact name="For each">{key.join(", ")}</Fact>}
+        {predicate && (
+          <Fact name="Of tuples with">
+            <code>{predicate}</code>
+          </Fact>
+        )}
+        {omission.interval !== null && <Fact name="Omission interval">{duration(omission.interval)}</Fact>}
+        {source.most_omitted !== undefined && <Fact name="Omitted at most">{percent(source.most_omitted)}</Fact>}
+        {source.selectivity && (
+          <Fact name="Estimated to pass">
+            {percent(source.selectivity.share)}, by {source.selectivity.estimated_from}
+          </Fact>
+        )}
+        {source.value && (
+          <Fact name="Compared value">
+            <code>{source.value}</code>
+          </Fact>
+        )}
+        {omission.certificate && <Fact name="Proof">{omission.certificate}</Fact>}
+      </dl>
+      {source.advice?.map((change) => (
+        <p key={change}>To omit more: {change}</p>
+      ))}
+    </div>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: preact.ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}

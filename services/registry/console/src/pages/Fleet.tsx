@@ -1,0 +1,211 @@
+/** The fleet: what needs attention and why, then alerts, streams, edges and plans. */
+import type { AlertDocument, EdgeDocument, PlanDocument, ShardDocument, StreamDocument } from "../api/documents";
+import { useLive } from "../api/live";
+import { LiveState } from "../components/LiveState";
+import { Links } from "../components/Links";
+import { ProblemMessage } from "../components/ProblemMessage";
+import { Reasons } from "../components/Reasons";
+import { Section } from "../components/Section";
+import { State } from "../components/State";
+import { Table } from "../components/Table";
+import { Time } from "../components/Time";
+import { attention, type Finding } from "../text/attention";
+import { count } from "../text/numbers";
+import { links } from "../text/route";
+
+export function Fleet() {
+  const alerts = useLive<AlertDocument[]>("/v1/alerts", ["alerts", "plan"]);
+  const streams = useLive<StreamDocument[]>("/v1/streams", ["streams", "plan"]);
+  const edges = useLive<EdgeDocument[]>("/v1/edges", ["edges", "plan"]);
+  const plans = useLive<PlanDocument[]>("/v1/plans", ["plan"]);
+  const newest = plans.data?.find((plan) => plan.newest);
+  const problem = alerts.problem ?? streams.problem ?? edges.problem ?? plans.problem;
+  const findings =
+    alerts.data && streams.data && edges.data ? attention(alerts.data, streams.data, edges.data) : undefined;
+  return (
+    <>
+      <div class="title">
+        <h1 tabIndex={-1}>Fleet</h1>
+        <p class="muted">
+          {alerts.data && streams.data && edges.data && (
+            <>
+              {count(alerts.data.length, "alert")}, {count(streams.data.length, "stream")},{" "}
+              {count(edges.data.length, "edge")}
+            </>
+          )}
+          {newest && <>, plan {newest.version}</>}
+        </p>
+      </div>
+      <ProblemMessage problem={problem} />
+      {(findings || !problem) && (
+        <Tables alerts={alerts.data} streams={streams.data} edges={edges.data} plans={plans.data} findings={findings} />
+      )}
+    </>
+  );
+}
+
+interface Documents {
+  alerts: AlertDocument[] | undefined;
+  streams: StreamDocument[] | undefined;
+  edges: EdgeDocument[] | undefined;
+  plans: PlanDocument[] | undefined;
+  findings: Finding[] | undefined;
+}
+
+function Tables({ alerts, streams, edges, plans, findings }: Documents) {
+  return (
+    <>
+      <Attention findings={findings} alerts={alerts} />
+      <Section title="Alerts">
+        <Alerts rows={alerts} streams={streams} />
+      </Section>
+      <Section title="Streams">
+        <Streams rows={streams} />
+      </Section>
+      <Section title="Edges">
+        <Edges rows={edges} />
+      </Section>
+      <Section title="Plans" note="The newest versions. Every service moves to the newest plan by itself.">
+        <Plans rows={plans} />
+      </Section>
+    </>
+  );
+}
+
+function Attention({ findings, alerts }: { findings: Finding[] | undefined; alerts: AlertDocument[] | undefined }) {
+  if (findings === undefined) return null;
+  if (findings.length === 0) {
+    const running = alerts?.filter(({ state }) => state === "running").length ?? 0;
+    return (
+      <p class="calm" role="status">
+        <span class="state good">
+          <span class="sign" aria-hidden="true" />
+          Nothing needs attention
+        </span>
+        {running > 0 && <>: {count(running, "alert")} running.</>}
+      </p>
+    );
+  }
+  return (
+    <Section title="Needs attention">
+      <ul class="findings" aria-live="polite">
+        {findings.map(({ state, reason, about }) => (
+          <li key={`${state} ${reason}`}>
+            <State state={state} />
+            <span>{reason}</span>
+            <ul class="inline muted">
+              {about.map(({ kind, name }) => (
+                <li key={`${kind} ${name}`}>
+                  {kind === "edge" ? `edge ${name}` : <a href={links[kind](name)}>{`${kind} ${name}`}</a>}
+                </li>
+              ))}
+            </ul>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+function Alerts({ rows, streams }: { rows: AlertDocument[] | undefined; streams: StreamDocument[] | undefined }) {
+  return (
+    <Table
+      caption="Alerts"
+      rows={rows}
+      rowKey={({ name }) => name}
+      empty={
+        streams?.length === 0 ? (
+          <>
+            There is no alert yet, and no stream. Define both in <a href={links.new}>New alert</a>, or run{" "}
+            <code>tamis apply FILE.sql</code>.
+          </>
+        ) : (
+          <>
+            There is no alert yet. Write one in <a href={links.new}>New alert</a>, or run{" "}
+            <code>tamis apply FILE.sql</code>.
+          </>
+        )
+      }
+      columns={[
+        { heading: "Alert", head: true, cell: ({ name }) => <a href={links.alert(name)}>{name}</a> },
+        { heading: "State", cell: ({ state }) => <State state={state} /> },
+        { heading: "Live state", number: true, cell: (alert) => <LiveState alert={alert} /> },
+        { heading: "Streams", cell: (alert) => <Links names={alert.streams} to="stream" /> },
+        { heading: "Plan", number: true, cell: ({ plan }) => plan },
+        { heading: "Why", wide: true, cell: ({ why }) => <Reasons why={why} /> },
+      ]}
+    />
+  );
+}
+
+function Streams({ rows }: { rows: StreamDocument[] | undefined }) {
+  return (
+    <Table
+      caption="Streams"
+      rows={rows}
+      rowKey={({ name }) => name}
+      empty={
+        <>
+          There is no stream yet. Define one by <code>CREATE STREAM</code> in <a href={links.new}>New alert</a>.
+        </>
+      }
+      columns={[
+        { heading: "Stream", head: true, cell: ({ name }) => <a href={links.stream(name)}>{name}</a> },
+        { heading: "Kind", cell: ({ kind }) => kind },
+        { heading: "Shards active", number: true, cell: activeShards },
+        { heading: "Topics", number: true, cell: ({ topics }) => topics.length },
+        { heading: "Alerts", cell: ({ alerts }) => <Links names={alerts} to="alert" /> },
+        { heading: "Subscribers", number: true, cell: ({ subscribers }) => subscribers.length },
+        { heading: "Why", wide: true, cell: ({ why }) => <Reasons why={why} /> },
+      ]}
+    />
+  );
+}
+
+function activeShards({ kind, shards }: StreamDocument) {
+  if (kind !== "raw") return <span class="muted">–</span>;
+  return `${shards.filter(({ state }) => state === "active").length} of ${shards.length}`;
+}
+
+function Edges({ rows }: { rows: EdgeDocument[] | undefined }) {
+  return (
+    <Table<ShardDocument>
+      caption="Edges and their shards"
+      rows={rows?.flatMap((edge) => edge.shards)}
+      rowKey={({ shard }) => shard}
+      empty={
+        <>
+          No edge has reported yet. Start one with <code>tamis edge</code>; <code>tamis edge --help</code> has examples.
+        </>
+      }
+      columns={[
+        { heading: "Edge", head: true, cell: ({ edge }) => edge },
+        { heading: "Shard", cell: ({ shard }) => shard },
+        { heading: "State", cell: ({ state }) => <State state={state} /> },
+        { heading: "Stream", cell: ({ stream }) => <a href={links.stream(stream)}>{stream}</a> },
+        { heading: "Plan", number: true, cell: ({ plan }) => plan ?? "–" },
+        { heading: "Active since (event time)", cell: ({ activation }) => <Time at={activation} /> },
+        { heading: "Why", wide: true, cell: ({ why }) => <Reasons why={why ? [why] : []} /> },
+      ]}
+    />
+  );
+}
+
+function Plans({ rows }: { rows: PlanDocument[] | undefined }) {
+  return (
+    <Table
+      caption="Plans"
+      rows={rows && [...rows].sort((a, b) => b.version - a.version).slice(0, 5)}
+      rowKey={({ version }) => String(version)}
+      empty="No plan is written yet. The registry writes one when it starts."
+      columns={[
+        { heading: "Plan", head: true, number: true, cell: ({ version }) => version },
+        { heading: "Newest", cell: ({ newest }) => (newest ? "yes" : "") },
+        { heading: "Definitions", wide: true, cell: ({ definitions }) => definitions.join(", ") || "–" },
+        { heading: "Retiring", cell: ({ retiring }) => retiring.join(", ") || "–" },
+        { heading: "Topics", number: true, cell: ({ topics }) => topics.length },
+        { heading: "Shards", number: true, cell: ({ shards }) => shards },
+      ]}
+    />
+  );
+}

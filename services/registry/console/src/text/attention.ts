@@ -1,0 +1,46 @@
+/** What needs attention in a fleet: each reason once, with everything that it concerns. */
+import type { AlertDocument, EdgeDocument, StreamDocument } from "../api/documents";
+
+export interface Finding {
+  state: string;
+  reason: string;
+  about: { kind: "alert" | "stream" | "edge"; name: string }[];
+}
+
+/** States that nobody has to do anything about. A paused alert was paused by somebody. */
+const CALM = new Set(["running", "active", "paused", "ended"]);
+/** The worst first. */
+const ORDER = ["refused", "gone", "away", "degraded", "failing", "behind", "waiting", "starting"];
+
+export function attention(alerts: AlertDocument[], streams: StreamDocument[], edges: EdgeDocument[]): Finding[] {
+  const found = new Map<string, Finding>();
+  const note = (state: string, reasons: string[], kind: Finding["about"][number]["kind"], name: string): void => {
+    for (const reason of reasons.length > 0 ? reasons : [`${kind} ${name} is ${state}`]) {
+      const finding = found.get(reason) ?? { state, reason, about: [] };
+      if (rank(state) < rank(finding.state)) finding.state = state;
+      finding.about.push({ kind, name });
+      found.set(reason, finding);
+    }
+  };
+  for (const { name, state, failing, shards } of edges) {
+    // The shards of a source that fails still obey their plan.
+    const failures = Object.entries(failing).map(([source, reason]) => `source ${source} fails: ${reason}`);
+    if (failures.length > 0) note("failing", failures, "edge", name);
+    if (CALM.has(state)) continue;
+    for (const shard of shards) {
+      if (!CALM.has(shard.state)) note(shard.state, shard.why ? [shard.why] : [], "edge", name);
+    }
+  }
+  for (const { name, why } of streams) {
+    if (why.length > 0) note("refused", why, "stream", name);
+  }
+  for (const { name, state, why } of alerts) {
+    if (!CALM.has(state)) note(state, why, "alert", name);
+  }
+  return [...found.values()].sort((a, b) => rank(a.state) - rank(b.state));
+}
+
+function rank(state: string): number {
+  const at = ORDER.indexOf(state);
+  return at < 0 ? ORDER.length : at;
+}

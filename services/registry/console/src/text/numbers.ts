@@ -1,0 +1,26 @@
+/** Numbers and values as text. */
+import { showJson } from "../api/json";
+import type { Value, Whole } from "../api/documents";
+
+/** A whole number with commas between groups of three digits. */
+export function whole(value: Whole): string {
+  return value.toLocaleString("en");
+}
+
+/** A count with its noun, as in "1 shard" and "3 shards". */
+export function count(value: Whole, noun: string, plural = `${noun}s`): string {
+  return `${whole(value)} ${value === 1 || value === 1n ? noun : plural}`;
+}
+
+/** A share as a percentage with three significant digits. It is 100 % only if it is 1. */
+export function percent(share: number): string {
+  const shown = Number((100 * share).toPrecision(3));
+  return shown >= 100 && share < 1 ? "almost 100 %" : `${shown} %`;
+}
+
+/** A value of a reading. */
+export function shown(value: Value | undefined): string {
+  if (value === undefined) return "";
+  if (value === null) return "NULL";
+  return typeof value === "string" ? value : showJson(value);
+}

@@ -1,0 +1,29 @@
+/** Times as text. */
+import type { Whole } from "../api/documents";
+
+/** The years 1 to 9999, in microseconds. ISO 8601 has no agreed form for others. */
+const LEAST = -62_135_596_800_000_000n;
+const GREATEST = 253_402_300_799_999_999n;
+
+/** A time in microseconds as ISO 8601 in UTC, with as many digits of a second as it has. */
+export function iso(microseconds: Whole): string {
+  const whole = BigInt(microseconds);
+  if (whole > GREATEST || whole < LEAST) return microseconds.toString();
+  const fraction = ((whole % 1_000_000n) + 1_000_000n) % 1_000_000n;
+  const date = new Date(Number((whole - fraction) / 1000n));
+  const seconds = date.toISOString().slice(0, -5);
+  const digits = fraction.toString().padStart(6, "0").replace(/0+$/, "");
+  return `${seconds}${digits ? `.${digits}` : ""}Z`;
+}
+
+/** The same moment on the clock of the reader. */
+export function local(microseconds: Whole): string {
+  const date = new Date(Number(BigInt(microseconds) / 1000n));
+  if (Number.isNaN(date.getTime())) return "";
+  return date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" });
+}
+
+/** A length of time in microseconds, as in the messages of the command line. */
+export function duration(microseconds: Whole): string {
+  return `${(Number(microseconds) / 1_000_000).toLocaleString("en", { maximumFractionDigits: 6 })} s`;
+}

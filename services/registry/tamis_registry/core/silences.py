@@ -1,0 +1,144 @@
+"""Silences and acknowledgements of the fleet: what is asked for, what is kept, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tamis.errors import InputError, RefusedError
+from tamis.messaging.silences import Acknowledgement, Silence
+from tamis.query.model import Catalog
+from tamis.query.names import normalized_name, suggest
+from tamis_registry.core.errors import MissingError
+
+SECOND = 1_000_000
+DAY = 86_400 * SECOND
+# The alerts service compares each opening with all silences.
+MOST = 10_000
+# A silence that somebody forgets ends at some time.
+LONGEST = 30 * DAY
+# An acknowledgement is kept as long as `tamis.episodes` keeps an event.
+ACKNOWLEDGED = 7 * DAY
+# After its end a silence is shown for a day.
+SHOWN = DAY
+
+Kept = Silence | Acknowledgement
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A silence as somebody asks for it. Times are microseconds; `until` or `seconds` gives its end."""
+
+    alerts: Sequence[str] | None
+    severities: Sequence[str] | None
+    labels: Mapping[str, Sequence[str]]
+    keys: Sequence[Sequence[Any]] | None
+    start: int | None
+    until: int | None
+    seconds: float | None
+    by: str
+    comment: str
+
+    def silence(self, identity: str, catalog: Catalog, now: int) -> Silence:
+        """The silence. Raises InputError if it covers nothing, everything, or an impossible time."""
+        start = now if self.start is None else self.start
+        return Silence(
+            id=identity,
+            start=start,
+            until=self._end(start, now),
+            alerts=None if self.alerts is None else tuple(_alerts(self.alerts, catalog)),
+            severities=None if self.severities is None else _some(self.severities, "severities"),
+            labels={name: _some(values, f"labels.{name}") for name, values in self._labels().items()},
+            keys=None if self.keys is None else tuple(tuple(key) for key in _some(self.keys, "keys")),
+            by=self.by,
+            comment=self.comment,
+            made=now,
+        )
+
+    def _labels(self) -> Mapping[str, Sequence[str]]:
+        if self.alerts is None and self.severities is None and self.keys is None and not self.labels:
+            raise InputError(
+                "a silence without a condition would cover every alert",
+                hint="give alerts, severities, labels or keys",
+            )
+        return self.labels
+
+    def _end(self, start: int, now: int) -> int:
+        if (self.until is None) == (self.seconds is None):
+            raise InputError("a silence needs an end", hint="give `until` or `seconds`, one of them")
+        until = start + int((self.seconds or 0) * SECOND) if self.until is None else self.until
+        if until <= max(start, now):
+            raise InputError("the silence would be over at once", where="until", hint="give a later end")
+        if until - start > LONGEST or start - now > LONGEST:
+            days = LONGEST // DAY
+            raise InputError(f"a silence begins within {days} days, and lasts {days} days at most")
+        return until
+
+
+def _alerts(names: Sequence[str], catalog: Catalog) -> Iterable[str]:
+    for name in _some(names, "alerts"):
+        found = normalized_name(name, catalog.alerts)
+        if found not in catalog.alerts:
+            hint = suggest(found, list(catalog.alerts), "GET /v1/alerts lists what there is")
+            raise InputError(f"there is no alert '{name}'", where="alerts", hint=hint)
+        yield found
+
+
+def _some(values: Sequence[Any], name: str) -> tuple[Any, ...]:
+    if not values:
+        raise InputError("an empty list covers nothing", where=name, hint="leave it out to cover all")
+    return tuple(values)
+
+
+def acknowledgement(episode: str, by: str, comment: str, now: int) -> Acknowledgement:
+    """The acknowledgement of an episode."""
+    return Acknowledgement(episode=episode, by=by, comment=comment, made=now, until=now + ACKNOWLEDGED)
+
+
+class Silences:
+    """The silences and acknowledgements in Kafka, by the keys of their records."""
+
+    def __init__(self, records: Mapping[bytes, Kept] | None = None) -> None:
+        self._records = dict(records or {})
+
+    def take(self, changed: Mapping[bytes, Kept | None]) -> None:
+        """Adopt changes that were written. None: the record was removed."""
+        # A copy: HTTP threads may read the old one.
+        records = {**self._records, **changed}
+        self._records = {key: kept for key, kept in records.items() if kept is not None}
+
+    @property
+    def silences(self) -> list[Silence]:
+        """All silences, in the order of their ends."""
+        found = [kept for kept in self._records.values() if isinstance(kept, Silence)]
+        return sorted(found, key=lambda one: (one.until, one.id))
+
+    @property
+    def acknowledgements(self) -> list[Acknowledgement]:
+        """All acknowledgements, the newest first."""
+        found = [kept for kept in self._records.values() if isinstance(kept, Acknowledgement)]
+        return sorted(found, key=lambda one: (-one.made, one.episode))
+
+    def added(self, kept: Kept) -> dict[bytes, Kept | None]:
+        """The change that adds a record. Raises RefusedError if there are too many of its kind."""
+        if kept.record_key not in self._records:
+            count = sum(type(one) is type(kept) for one in self._records.values())
+            if count >= MOST:
+                raise RefusedError(f"there are {MOST:,} already", hint="end those that nobody needs")
+        return {kept.record_key: kept}
+
+    def removed(self, key: bytes) -> dict[bytes, Kept | None]:
+        """The change that removes a record. Raises MissingError."""
+        if key not in self._records:
+            kind, _, name = key.decode().partition("/")
+            raise MissingError(f"there is no {kind} '{name}'", hint=f"GET /v1/{kind}s lists what there is")
+        return {key: None}
+
+    def over(self, now: int) -> dict[bytes, Kept | None]:
+        """The change that removes what nobody needs any more."""
+        return {
+            key: None
+            for key, kept in self._records.items()
+            if kept.until + (SHOWN if isinstance(kept, Silence) else 0) <= now
+        }

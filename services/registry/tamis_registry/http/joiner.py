@@ -1,0 +1,156 @@
+"""The joiner over HTTP: how far it has come, what it waits for, and what it keeps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.responses import Response
+
+from tamis.messaging.records import Frontier, StreamState
+from tamis.plan.model import Definition, StandingQuery, StreamPlan
+from tamis.planning.queries.definitions import definition_id
+from tamis_registry.core.status import View, named
+from tamis_registry.http.parts import as_json
+from tamis_registry.http.schemas.joiner import Joiner
+from tamis_registry.worker import Worker
+
+# The joiner writes a record with each batch, and there are batches as long as any shard is active.
+SILENT_AFTER = 60_000_000  # microseconds
+
+
+def joiner_routes(app: FastAPI, worker: Worker) -> None:
+    """Add the route."""
+
+    @app.get(
+        "/v1/joiner",
+        summary="The joiner: how far it has come, and what it keeps",
+        description="From its newest record of each output partition, which the topic `tamis.frontiers` has.",
+        tags=["Joiner"],
+        response_model=Joiner,
+    )
+    def joiner() -> Response:
+        with worker.reading() as (registry, now):
+            return as_json(joiner_document(registry.view(now)))
+
+
+def joiner_document(view: View) -> dict[str, Any]:
+    """The state of the joiner by partition, topic and definition."""
+    frontiers = [view.seen.frontiers.get(number) for number in range(view.state.partitions)]
+    known = [one for one in frontiers if one is not None]
+    why = _why(view, frontiers)
+    return {
+        "state": "unknown" if not known else "behind" if why else "running",
+        "why": why,
+        "plan": view.joined,
+        "partitions": [_partition(one) for one in known],
+        "topics": [
+            _topic(view, stream, topic.name, known) for stream in view.plan.streams for topic in stream.topics
+        ],
+        "definitions": [_definition(query, known) for query in view.plan.queries],
+        "late": sum(one.late for one in known),
+        "parked": sum(one.parked for one in known),
+        "dead": _sums(one.dead for one in known),
+    }
+
+
+def _why(view: View, frontiers: list[Frontier | None]) -> list[str]:
+    """The reasons why the joiner is behind."""
+    missing = [number for number, one in enumerate(frontiers) if one is None]
+    if len(missing) == len(frontiers):
+        return ["the joiner has reported nothing yet"]
+    why = [f"the joiner has reported nothing yet about partition {number}" for number in missing]
+    known = [one for one in frontiers if one is not None]
+    active = any(state == "active" for states in view.shard_states.values() for state, _ in states)
+    silence = view.now - max(one.time for one in known)
+    if active and silence > SILENT_AFTER:
+        why.append(f"the joiner has reported nothing for {silence // 1_000_000} s, though shards are active")
+    if view.settled:
+        why += [
+            f"partition {one.partition} uses plan {one.plan}, and the newest is plan {view.plan.version}"
+            for one in known
+            if one.plan < view.plan.version
+        ]
+    unable = {alert: reason for one in known for alert, reason in one.unable.items()}
+    why += [f"alert {alert} can't be evaluated: {reason}" for alert, reason in sorted(unable.items())]
+    return list(named(why))
+
+
+def _partition(one: Frontier) -> dict[str, Any]:
+    frontiers = [state.frontier for state in one.topics.values() if not state.void]
+    return {
+        "partition": one.partition,
+        "plan": one.plan,
+        "time": one.time,
+        "frontier": None if None in frontiers else min((f for f in frontiers if f is not None), default=None),
+        "tuples": sum(state.tuples for state in one.topics.values()),
+        "bytes": sum(state.bytes for state in one.topics.values()),
+        "parked": one.parked,
+    }
+
+
+def _topic(view: View, stream: StreamPlan, topic: str, known: list[Frontier]) -> dict[str, Any]:
+    """A topic over all partitions. Its frontier is the least one, which every partition has reached."""
+    states = [one.topics[topic] for one in known if topic in one.topics]
+    reached = [state.frontier for state in states if state.frontier is not None]
+    whole = len(reached) == len(states) == view.state.partitions
+    return {
+        "topic": topic,
+        "stream": stream.shards_of,
+        "frontier": min(reached) if whole else None,
+        "tuples": sum(state.tuples for state in states),
+        "bytes": sum(state.bytes for state in states),
+        "slowest": _slowest(view, stream),
+        "why": _waits_for(view, stream, states),
+    }
+
+
+def _waits_for(view: View, stream: StreamPlan, states: list[StreamState]) -> list[str]:
+    """The reasons why the frontier of a topic may not move on."""
+    reasons = [
+        why
+        for state, why in view.shard_states.get(stream.shards_of, ())
+        if state in ("away", "waiting", "behind")
+    ]
+    if not reasons and any(state.frontier is None and not state.void for state in states):
+        reasons = ["not every shard has sent progress to every partition yet"]
+    return list(named(reasons))
+
+
+def _slowest(view: View, stream: StreamPlan) -> dict[str, Any] | None:
+    """The listed shard with the least watermark, which holds the frontier back."""
+    found = [
+        (ack.watermark, shard.name)
+        for shard in view.shards.get(stream.shards_of, ())
+        if shard.since is not None
+        and (ack := view.seen.acks.get(shard.name)) is not None
+        and ack.watermark is not None
+    ]
+    if not found:
+        return None
+    watermark, name = min(found)
+    return {"shard": name, "watermark": watermark}
+
+
+def _definition(query: Definition | StandingQuery, known: list[Frontier]) -> dict[str, Any]:
+    name = definition_id(query.alert, query.version)
+    told = [one.bounds[name] for one in known if name in one.bounds]
+    return {
+        "definition": name,
+        "alert": query.alert,
+        "live": sum(one.definitions.get(name, 0) for one in known),
+        # The joiner knows the bound of a standing query for the rates that it has seen.
+        "bound": max(told) if told else query.bound,
+        "bytes": sum(one.sizes.get(name, 0) for one in known),
+        "alarms": sum(one.alarms.get(query.alert, 0) for one in known),
+        "missed": sum(one.missed.get(query.alert, 0) for one in known),
+    }
+
+
+def _sums(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for one in counts:
+        found.update(one)
+    return dict(found)

@@ -1,0 +1,157 @@
+"""Newest alarms, episodes, readings and dead letters over HTTP, read from Kafka within limits."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import orjson
+from confluent_kafka import Message
+from fastapi import FastAPI, Query
+from starlette.responses import Response
+
+from tamis.messaging.dead_letters import Reason
+from tamis.messaging.topics import ALARMS, DEAD_LETTERS, EPISODES
+from tamis.query.names import normalized_name
+from tamis_registry.core.errors import MissingError
+from tamis_registry.http import documents
+from tamis_registry.http.parts import Name, as_json
+from tamis_registry.http.schemas import readings as types
+from tamis_registry.kafka.newest import Newest, NewestReader
+from tamis_registry.kafka.stream_tuples import tuple_picker
+from tamis_registry.worker import Worker
+
+MOST = 500
+SAMPLE_BYTES = 4096  # of a dead letter
+
+Limit = Annotated[int, Query(ge=1, le=MOST, description="The greatest number of records")]
+
+_BOUNDED = " Reading ends after 2 s or 32 MiB. Tokens need `readings: true`."
+
+
+def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader) -> None:
+    """Add the routes."""
+
+    def of_alert(topic: str, name: str, limit: int) -> Response:
+        with worker.reading() as (registry, _):
+            alerts = registry.state.catalog.alerts
+        wanted = normalized_name(name, alerts)
+        found = reader.read([topic], _of_alert(wanted), limit)
+        if not found.entries and wanted not in alerts:
+            # The records of an alert that was dropped are still shown.
+            raise MissingError(f"there is no alert '{name}'", hint="GET /v1/alerts lists what there is")
+        return as_json(_records(found))
+
+    @app.get(
+        "/v1/alerts/{name}/alarms",
+        summary="The newest alarms of an alert",
+        description="`tuples` of a value has the readings that raised the alarm." + _BOUNDED,
+        tags=["Readings"],
+        response_model=types.Records,
+    )
+    def alarms(name: Name, limit: Limit = 50) -> Response:
+        return of_alert(ALARMS, name, limit)
+
+    @app.get(
+        "/v1/alerts/{name}/episodes",
+        summary="The newest events of an alert's episodes",
+        description=_BOUNDED.strip(),
+        tags=["Readings"],
+        response_model=types.Records,
+    )
+    def episodes(name: Name, limit: Limit = 50) -> Response:
+        return of_alert(EPISODES, name, limit)
+
+    @app.get(
+        "/v1/streams/{name}/readings",
+        summary="The newest readings in the topics of a stream",
+        description="Readings that edges omitted are in no topic, and each topic has only the columns and "
+        "readings that its readers need." + _BOUNDED,
+        tags=["Readings"],
+        response_model=types.Records,
+    )
+    def readings(name: Name, limit: Limit = 50) -> Response:
+        with worker.reading() as (registry, now):
+            streams = {row["name"]: row for row in documents.stream_documents(registry.view(now))}
+            plan = registry.plan
+        stream = streams.get(normalized_name(name, streams))
+        if stream is None:
+            raise MissingError(f"there is no stream '{name}'", hint="GET /v1/streams lists what there is")
+        return as_json(_records(reader.read(stream["topics"], tuple_picker(plan), limit)))
+
+    @app.get(
+        "/v1/dead-letters",
+        summary="The newest dead letters",
+        description="With the reason and the beginning of the original bytes." + _BOUNDED,
+        tags=["Readings"],
+        response_model=types.DeadLetters,
+    )
+    def dead_letters(limit: Limit = 50, reason: Reason | None = None) -> Response:
+        def pick(message: Message) -> dict[str, Any] | None:
+            letter = _dead_letter(message)
+            return letter if reason in (None, letter["reason"]) else None
+
+        found = reader.read([DEAD_LETTERS], pick, limit)
+        letters = [
+            {"partition": one.partition, "offset": one.offset, "time": one.time, **one.value}
+            for one in found.entries
+        ]
+        reasons = Counter(letter["reason"] for letter in letters)
+        return as_json({"records": letters, "reasons": reasons, **_facts(found)})
+
+
+def _of_alert(alert: str) -> Callable[[Message], dict[str, Any] | None]:
+    quoted = orjson.dumps(alert)
+
+    def pick(message: Message) -> dict[str, Any] | None:
+        value = message.value() or b""
+        if quoted not in value:
+            return None
+        record = orjson.loads(value)
+        return record if record["alert"] == alert else None
+
+    return pick
+
+
+def _dead_letter(message: Message) -> dict[str, Any]:
+    headers = {name: _text(value) for name, value in dict(message.headers() or ()).items()}
+    value = message.value() or b""
+    sample, text = value[:SAMPLE_BYTES], _start(value)
+    return {
+        "reason": headers["reason"],
+        "error": headers["error"],
+        "service": headers["service"],
+        "source": headers["source.topic"],
+        "source_partition": int(headers["source.partition"]),
+        "source_offset": int(headers["source.offset"]),
+        "sink": headers.get("sink"),
+        "bytes": len(value),
+        "text": text,
+        "base64": base64.b64encode(sample).decode() if text is None else None,
+    }
+
+
+def _text(value: str | bytes | None) -> str:
+    return value.decode() if isinstance(value, bytes) else value or ""
+
+
+def _start(value: bytes) -> str | None:
+    """The beginning of a text, cut between two characters; None if it isn't one."""
+    sample = value[:SAMPLE_BYTES]
+    try:
+        return sample.decode()
+    except UnicodeDecodeError as error:
+        if len(value) > SAMPLE_BYTES and error.reason == "unexpected end of data":
+            return sample[: error.start].decode()
+        return None
+
+
+def _records(found: Newest[dict[str, Any]]) -> dict[str, Any]:
+    return {"records": [asdict(entry) for entry in found.entries], **_facts(found)}
+
+
+def _facts(found: Newest[Any]) -> dict[str, Any]:
+    return {"complete": found.complete, "read": found.read, "unreadable": found.unreadable}

@@ -1,0 +1,1 @@
+"""Types of the HTTP API's documents, for its OpenAPI description; tests compare them with real documents."""

@@ -1,0 +1,76 @@
+"""Types of silences and acknowledgements, in requests and in answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
+
+Word = Annotated[str, Field(max_length=255)]
+Value = Annotated[str, Field(max_length=1000)] | int | float | bool | None
+Comment = Annotated[str, Field(max_length=1000)]
+By = Annotated[str, Field(max_length=100, description="Who asks; with a token, its name counts instead")]
+Words = Annotated[list[Word], Field(max_length=1000)]
+Keys = Annotated[
+    list[list[Value]],
+    Field(
+        max_length=1000,
+        description="Keys, each with the values of all key columns; a text may stand for a number",
+    ),
+]
+
+
+class SilenceRequest(BaseModel):
+    """A silence that is to be made. It needs at least one of `alerts`, `severities`, `labels` and `keys`, and
+    either `until` or `seconds`.
+    """
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    alerts: Words | None = None
+    severities: Words | None = None
+    labels: Annotated[dict[Word, Words], Field(max_length=100)] = {}
+    keys: Keys | None = None
+    start: Annotated[int | None, Field(alias="from", description="Microseconds; now where not given")] = None
+    until: Annotated[int | None, Field(description="Microseconds")] = None
+    seconds: Annotated[float | None, Field(gt=0, le=30 * 86_400, description="In place of `until`")] = None
+    comment: Comment = ""
+    by: By = ""
+
+
+class AcknowledgementRequest(BaseModel):
+    """An acknowledgement of an episode."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    comment: Comment = ""
+    by: By = ""
+
+
+Silence = TypedDict(
+    "Silence",
+    {
+        "id": str,
+        "alerts": list[str] | None,
+        "severities": list[str] | None,
+        "labels": dict[str, list[str]],
+        "keys": list[list[Value]] | None,
+        "from": int,
+        "until": int,
+        "by": Annotated[str, Field(description="The name of the token, or what the caller gave without one")],
+        "comment": str,
+        "made": int,
+        "state": Literal["pending", "active", "over"],
+    },
+)
+
+
+class Acknowledgement(TypedDict):
+    """Somebody looks after an episode."""
+
+    episode: str
+    by: str
+    comment: str
+    made: int
+    until: Annotated[int, Field(description="The registry removes it then")]

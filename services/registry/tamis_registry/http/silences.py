@@ -1,0 +1,133 @@
+"""Silences and acknowledgements over HTTP."""
+
+from __future__ import annotations
+
+import secrets
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import msgspec
+import orjson
+from fastapi import FastAPI, Path, Request
+from starlette.responses import Response
+
+from tamis.messaging.silences import ACKNOWLEDGEMENT, SILENCE, Acknowledgement, Silence
+from tamis.web.authentication import TOKEN
+from tamis_registry.core.silences import Wanted, acknowledgement
+from tamis_registry.http.parts import as_json
+from tamis_registry.http.schemas import silences as types
+from tamis_registry.worker import Worker
+
+Id = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")]
+
+
+def silence_routes(app: FastAPI, worker: Worker) -> None:
+    """Add the routes."""
+
+    @app.get(
+        "/v1/silences",
+        summary="Every silence",
+        description="In the order of their ends. One that is over is shown for a day.",
+        tags=["Silences"],
+        response_model=list[types.Silence],
+    )
+    def silences() -> Response:
+        with worker.reading() as (registry, now):
+            return as_json([_document(one, now) for one in registry.silences.silences])
+
+    @app.post(
+        "/v1/silences",
+        status_code=HTTPStatus.CREATED,
+        summary="Silence alerts for some time",
+        description="Sinks that obey silences get the opening of an episode that is covered "
+        "when the silence ends, unless the episode has closed by then. Needs a writer, or `operate: true`.",
+        tags=["Silences"],
+        response_model=types.Silence,
+    )
+    def silence(wanted: types.SilenceRequest, request: Request) -> Response:
+        asked = Wanted(
+            wanted.alerts,
+            wanted.severities,
+            wanted.labels,
+            wanted.keys,
+            wanted.start,
+            wanted.until,
+            wanted.seconds,
+            _caller(request, wanted.by),
+            wanted.comment,
+        )
+        identity = secrets.token_hex(16)
+        made = worker.submit(
+            lambda registry, now: registry.keep(asked.silence(identity, registry.state.catalog, now))
+        )
+        assert isinstance(made, Silence)
+        return _created(_document(made, made.made))
+
+    @app.delete(
+        "/v1/silences/{silence}",
+        status_code=HTTPStatus.NO_CONTENT,
+        summary="End a silence",
+        description="What it held back is sent, if its episode is still open.",
+        tags=["Silences"],
+    )
+    def end(silence: Id) -> None:
+        worker.submit(lambda registry, _: registry.forget(f"{SILENCE}/{silence}".encode()))
+
+    @app.get(
+        "/v1/acknowledgements",
+        summary="Every acknowledgement of an episode",
+        description="The newest first. Each is kept for seven days.",
+        tags=["Silences"],
+        response_model=list[types.Acknowledgement],
+    )
+    def acknowledgements() -> Response:
+        with worker.reading() as (registry, _):
+            return as_json([_acknowledged(one) for one in registry.silences.acknowledgements])
+
+    @app.post(
+        "/v1/episodes/{episode}/acknowledgement",
+        status_code=HTTPStatus.CREATED,
+        summary="Tell others that you look after an episode",
+        description="An earlier acknowledgement is replaced. Needs a writer, or `operate: true`.",
+        tags=["Silences"],
+        response_model=types.Acknowledgement,
+    )
+    def acknowledge(episode: Id, wanted: types.AcknowledgementRequest, request: Request) -> Response:
+        by = _caller(request, wanted.by)
+        made = worker.submit(
+            lambda registry, now: registry.keep(acknowledgement(episode, by, wanted.comment, now))
+        )
+        assert isinstance(made, Acknowledgement)
+        return _created(_acknowledged(made))
+
+    @app.delete(
+        "/v1/episodes/{episode}/acknowledgement",
+        status_code=HTTPStatus.NO_CONTENT,
+        summary="Take an acknowledgement back",
+        tags=["Silences"],
+    )
+    def take_back(episode: Id) -> None:
+        worker.submit(lambda registry, _: registry.forget(f"{ACKNOWLEDGEMENT}/{episode}".encode()))
+
+
+def _caller(request: Request, given: str) -> str:
+    """The name of the request's token; without tokens, the name that the caller gave."""
+    token = request.scope.get(TOKEN)
+    return given if token is None else str(token.name)
+
+
+def _document(silence: Silence, now: int) -> dict[str, Any]:
+    state = "over" if silence.until <= now else "pending" if silence.start > now else "active"
+    document: dict[str, Any] = msgspec.to_builtins(silence)
+    del document["kind"]
+    return {**document, "state": state}
+
+
+def _acknowledged(one: Acknowledgement) -> dict[str, Any]:
+    document: dict[str, Any] = msgspec.to_builtins(one)
+    del document["kind"]
+    return document
+
+
+def _created(document: dict[str, Any]) -> Response:
+    return Response(orjson.dumps(document), HTTPStatus.CREATED, media_type="application/json")

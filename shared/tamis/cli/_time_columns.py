@@ -1,0 +1,86 @@
+"""Columns of alerts' rows that are times, by the definitions in the plans of Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tamis.errors import InputError, UnavailableError
+from tamis.expressions.nodes import Type
+from tamis.messaging.topics import PLANS
+from tamis.query.parse import catalog_of
+
+if TYPE_CHECKING:
+    from tamis.plan.model import Definition, StandingQuery
+
+_NONE: frozenset[str] = frozenset()
+
+
+class TimeColumns:
+    """The names of the columns of type TIMESTAMP in the rows of alerts. Plans are read when a record has a
+    definition that isn't known yet, each plan only once.
+    """
+
+    def __init__(self, config: Mapping[str, Any], say: Callable[[str], None]) -> None:
+        """`say` gets the reason if the plans can't be read, once."""
+        self._config, self._say = config, say
+        self._known: dict[tuple[str, int | None], frozenset[str]] = {}
+        self._plans: dict[int, bytes] = {}  # those that were not decoded yet
+        self._newest = 0
+        self._failed = False  # reported once
+
+    def of(self, alert: str, definition: int | None) -> frozenset[str]:
+        """The columns of an alert by the plan version that made its definition; None: the newest definition.
+        Without any plan that has it, none.
+        """
+        key = alert, definition
+        if key in self._known:
+            return self._known[key]
+        if definition is None or definition > self._newest:
+            self._read()
+        while key not in self._known and self._plans:
+            self._decode(self._plans.pop(max(self._plans)))
+        return self._known.setdefault(key, _NONE)
+
+    def _read(self) -> None:
+        from tamis.messaging.topic_reader import TopicReader
+        from tamis.plan.json_form import version_of
+
+        found: dict[int, bytes] = {}
+        try:
+            with TopicReader(self._config, [PLANS]) as reader:
+                for record in reader.snapshot():
+                    try:
+                        if record.value is not None and (version := version_of(record.value)) > self._newest:
+                            found[version] = record.value
+                    except InputError:
+                        continue  # the services report records that can't be read
+        except UnavailableError as error:
+            if not self._failed:
+                self._say(f"can't tell which columns are times: {error}")
+            self._failed = True
+            return
+        self._plans |= found
+        self._newest = max(self._plans, default=self._newest)
+
+    def _decode(self, data: bytes) -> None:
+        from tamis.plan.json_form import decode_plan
+
+        try:
+            plan = decode_plan(data)
+        except InputError:
+            return
+        for query in plan.queries:
+            key = query.alert, query.version
+            if key not in self._known:
+                self._known[key] = _columns(query)
+            self._known.setdefault((query.alert, None), self._known[key])
+
+
+def _columns(query: Definition | StandingQuery) -> frozenset[str]:
+    from tamis.plan.model import StandingQuery
+
+    if isinstance(query, StandingQuery):
+        chosen = catalog_of(query.sql).alerts[query.alert].query.select
+        return frozenset(one.name for one in chosen if one.expr.type is Type.TIMESTAMP)
+    return frozenset(name for name, expr in query.select if expr.type is Type.TIMESTAMP)

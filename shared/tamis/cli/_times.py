@@ -1,0 +1,21 @@
+"""Times as people read them: ISO 8601 in UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def iso_text(microseconds: int, precision: Literal["seconds", "milliseconds"] = "milliseconds") -> str:
+    """A time since 1970 in ISO 8601; as a number of microseconds if it is beyond all dates.
+
+    >>> iso_text(1_500_000), iso_text(-1, "seconds"), iso_text(10**18)
+    ('1970-01-01T00:00:01.500Z', '1969-12-31T23:59:59Z', '1000000000000000000')
+    """
+    try:
+        moment = _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return str(microseconds)
+    return moment.isoformat(timespec=precision).replace("+00:00", "Z")

@@ -1,0 +1,104 @@
+"""`tamis silence`: silence alerts for some time."""
+
+from __future__ import annotations
+
+import getpass
+from typing import Any
+
+import click
+import orjson
+
+from tamis.cli._registry import registry_option
+from tamis.cli._times import iso_text
+from tamis.cli.get import covered
+from tamis.errors import InputError
+from tamis.query.units import parse_duration
+from tamis.web.registry_client import RegistryClient
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tamis silence condensation --for 2h --comment "the cooler is being repaired"
+  tamis silence condensation --for 30min --key k1
+  tamis silence --label team=ops --severity info --for 1d
+"""
+)
+@click.argument("alerts", nargs=-1, metavar="[ALERT]...")
+@click.option(
+    "--for", "duration", metavar="DURATION", required=True, help="How long, such as 30min, 2h or 1d."
+)
+@click.option("--severity", "severities", multiple=True, help="Only episodes of this severity.")
+@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Only alerts with this label.")
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    help="Only this key: its value, or a JSON list with the values of several key columns.",
+)
+@click.option("--comment", default="", help="The reason, for others.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer of the registry as JSON.")
+@registry_option
+def command(
+    alerts: tuple[str, ...],
+    duration: str,
+    severities: tuple[str, ...],
+    labels: tuple[str, ...],
+    keys: tuple[str, ...],
+    comment: str,
+    as_json: bool,
+    registry: RegistryClient,
+) -> None:
+    """Silence alerts for some time: notifications of new episodes are sent when it is over.
+
+    An episode that closes meanwhile is never sent. An episode has to meet all conditions; if an option is
+    given several times, one of its values is enough. Sinks for programs (alertmanager, mqtt, kafka) ignore
+    silences, unless their configuration says otherwise.
+    """
+    wanted: dict[str, Any] = {"seconds": parse_duration(duration) / 1e6, "comment": comment, "by": caller()}
+    if alerts:
+        wanted["alerts"] = list(alerts)
+    if severities:
+        wanted["severities"] = list(severities)
+    if labels:
+        wanted["labels"] = _labels(labels)
+    if keys:
+        wanted["keys"] = [_key(key) for key in keys]
+    made = registry.request("POST", "/v1/silences", orjson.dumps(wanted), media_type="application/json")
+    if as_json:
+        click.echo(orjson.dumps(made, option=orjson.OPT_INDENT_2))
+        return
+    click.echo(f"silenced until {iso_text(made['until'], 'seconds')}: {covered(made)}")
+    click.echo(f"to end it: tamis unsilence {made['id']}")
+
+
+def caller() -> str:
+    """The name of the user of this machine, for registries without tokens; empty if it has none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
+def _labels(given: tuple[str, ...]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or not name:
+            raise InputError(f"'{one}' is no label", where="--label", hint="write NAME=VALUE, as in team=ops")
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _key(text: str) -> list[Any]:
+    """A key: the values of a JSON list, or one text.
+
+    >>> _key("k1"), _key('["k1", 3]')
+    (['k1'], ['k1', 3])
+    """
+    if not text.startswith("["):
+        return [text]
+    try:
+        return list(orjson.loads(text))
+    except ValueError:
+        raise InputError(f"'{text}' is no JSON list", where="--key", hint='write it as ["k1", 3]') from None

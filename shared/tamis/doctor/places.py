@@ -1,0 +1,68 @@
+"""The addresses of a fleet, and what Kafka answers: asked once, however many checks need it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
+
+from tamis.messaging.connection import Connection
+from tamis.settings import KafkaSettings
+from tamis.web.registry_client import RegistryClient
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin._metadata import ClusterMetadata
+
+TIMEOUT_SECONDS = 5.0
+
+
+@dataclass
+class Places:
+    """The fleet's Kafka and registry. `kafka_named` and `registry_named`: somebody has set the address, so
+    that no answer is a failure. At a default address no fleet need run.
+    """
+
+    kafka: KafkaSettings
+    registry: RegistryClient
+    kafka_named: bool = False
+    registry_named: bool = False
+
+    @cached_property
+    def _connection(self) -> Connection:
+        return Connection.of(self.kafka.client_config())
+
+    @cached_property
+    def _admin(self) -> AdminClient:
+        config: dict[str, Any] = {**self.kafka.client_config(), "error_cb": self._connection}
+        return AdminClient(config)
+
+    @cached_property
+    def cluster(self) -> ClusterMetadata:
+        """The brokers and topics of the cluster. Raises UnavailableError if Kafka doesn't answer."""
+        try:
+            return self._admin.list_topics(timeout=TIMEOUT_SECONDS)
+        except KafkaException as error:
+            self._admin.poll(0)  # calls the error callback, which has the cause
+            raise self._connection.error(error) from error
+
+    def close(self) -> None:
+        """End the client of Kafka and its threads."""
+        self.__dict__.pop("_admin", None)
+
+    def settings(self, kind: ResourceType, names: list[str]) -> dict[str, dict[str, str]]:
+        """The settings of brokers or topics, by name. Raises UnavailableError if Kafka doesn't tell."""
+        resources = [ConfigResource(kind, name) for name in names]
+        try:
+            asked = self._admin.describe_configs(resources, request_timeout=TIMEOUT_SECONDS)
+            found = {resource.name: future.result() for resource, future in asked.items()}
+        except KafkaException as error:
+            self._admin.poll(0)
+            raise self._connection.error(error) from error
+        return {
+            name: {key: str(entry.value) for key, entry in entries.items()} for name, entries in found.items()
+        }

@@ -1,0 +1,34 @@
+"""All checks of `tamis doctor` in their order, and how they are run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tamis.doctor import broker, machine, registry
+from tamis.doctor.finding import Finding
+from tamis.doctor.places import Places
+from tamis.errors import TamisError
+
+CHECKS: dict[str, Callable[[Places], Finding]] = {
+    "java": machine.java,
+    "ports": machine.ports,
+    "memory": machine.memory,
+    "disk": machine.disk,
+    "kafka": broker.reachable,
+    "brokers": broker.brokers,
+    "topics": broker.topics,
+    "clock": machine.clock,
+    "registry": registry.reachable,
+    "plan": registry.plan,
+}
+
+
+def findings(places: Places) -> Iterator[tuple[str, Finding]]:
+    """The name and the finding of each check. A check whose need isn't available is `unchecked`, with the
+    reason.
+    """
+    for name, check in CHECKS.items():
+        try:
+            yield name, check(places)
+        except TamisError as error:
+            yield name, Finding("unchecked", f"{error.where}: {error.what}" if error.where else error.what)

@@ -1,0 +1,80 @@
+"""Arrow tables from frames of any library, through Arrow's C stream and array interfaces."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from tamis.errors import InputError
+from tamis.recordings.rows import ArrowRows
+
+
+class ArrowStream(Protocol):
+    """A table with Arrow's C stream interface: of pandas 2.2, Polars 1.3, PyArrow 14, DuckDB or others."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """A capsule with a stream of record batches."""
+
+
+Frame = ArrowStream
+
+
+class FrameRows(ArrowRows):
+    """Rows of a frame. Messages count them from 0, as the libraries do."""
+
+    def __init__(self, table: pa.Table, where: str) -> None:
+        super().__init__(table, where, textual=False)
+
+    def place(self, column: str, row: int) -> str:
+        return f"{self.where}, column {column}, row {row} (from 0)"
+
+
+def frame_rows(frame: Frame, where: str) -> FrameRows:
+    """The rows of a frame; `where` names it in messages. Raises InputError if it is no frame."""
+    return FrameRows(arrow_table(frame, where), where)
+
+
+def arrow_table(frame: Frame, where: str) -> pa.Table:
+    """The frame as an Arrow table, its columns in types that Tamis reads: text as `string`, and values
+    instead of dictionaries.
+
+    Raises InputError if it is no frame, or if a column can't be converted to Arrow.
+    """
+    if not hasattr(frame, "__arrow_c_stream__"):
+        name = f"{type(frame).__module__}.{type(frame).__qualname__}"
+        raise InputError(
+            f"{name} has no Arrow stream (__arrow_c_stream__)",
+            where=where,
+            hint="give a frame of pandas 2.2 or Polars 1.3 or newer, or an Arrow table",
+        )
+    try:
+        table = pa.RecordBatchReader.from_stream(frame).read_all()
+    except (pa.ArrowException, TypeError) as error:
+        what = ": ".join(str(part) for part in reversed(error.args)) or str(error)
+        raise InputError(what, where=where, hint="give each column one type") from error
+    columns = [_readable(column) for column in table.columns]
+    return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def _readable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _readable(pa.chunked_array([c.storage for c in column.chunks], kind.storage_type))
+    if pa.types.is_dictionary(kind):
+        # Arrow can't look up views of text in a dictionary.
+        text = _is_text(kind.value_type)
+        chunks = [
+            pa.DictionaryArray.from_arrays(
+                chunk.indices, chunk.dictionary.cast(pa.string()) if text else chunk.dictionary
+            ).dictionary_decode()
+            for chunk in column.chunks
+        ]
+        return _readable(pa.chunked_array(chunks, pa.string() if text else kind.value_type))
+    if _is_text(kind):
+        return column.cast(pa.string())
+    return column
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

@@ -1,0 +1,107 @@
+"""SQL and frames as the functions of `import tamis` take them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+
+from tamis.errors import InputError
+from tamis.expressions.nodes import Type
+from tamis.frames.arrow_tables import Frame, FrameRows, frame_rows
+from tamis.frames.notices import warn
+from tamis.offline.recordings import read_recordings
+from tamis.offline.statements import parsed
+from tamis.offline.wording import FUNCTION
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Statement, StreamDef
+from tamis.query.names import normalized_name
+from tamis.recordings.time_units import PER_SECOND, TimeUnit
+from tamis.recordings.typed import Recording, recording_of
+
+Sql = str | os.PathLike[str]
+"""Statements: their text, or the path of a file with them as `pathlib.Path`."""
+
+Frames = Mapping[str, Frame | Sequence[Frame]]
+"""Frames by the name of their stream. Each frame of a list is a source of its own, as each file of a stream
+on the command line."""
+
+
+def statements_of(sql: Sql) -> tuple[Catalog, list[Statement]]:
+    """The statements, and the catalogue after all of them. Raises SqlErrors with every mistake."""
+    if isinstance(sql, str):
+        return parsed(sql, None, warn)
+    name = os.fspath(sql)
+    try:
+        return parsed(Path(name).read_text(encoding="utf-8-sig"), name, warn)
+    except OSError as error:
+        raise InputError(f"can't be read: {error.strerror}", where=name) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 at byte {error.start}", where=name) from error
+
+
+def name_of(sql: Sql) -> str:
+    """The name of the statements in messages."""
+    return "sql" if isinstance(sql, str) else os.fspath(sql)
+
+
+def recordings_of(
+    catalog: Catalog,
+    queries: Sequence[AlertDef | DerivedDef],
+    frames: Frames,
+    unit: TimeUnit | None,
+    *,
+    complete: bool = True,
+) -> dict[str, Recording]:
+    """The recordings of all streams that the queries read, by stream. `unit`: that of times which are
+    numbers; None: the stream's own. `complete`: each stream must have a frame.
+
+    Raises InputError, which names the frame, the column and the row.
+    """
+    if unit is not None and unit not in PER_SECOND:
+        raise InputError(f"unknown unit {unit!r}", where="time_unit", hint=f"give {', '.join(PER_SECOND)}")
+    known = {**catalog.streams, **catalog.derived, **catalog.tables}
+    given: dict[str, list[FrameRows]] = {}
+    for key, one in frames.items():
+        name = normalized_name(key, known)
+        if name in given:
+            raise InputError(f"stream {name} is there twice", where="frames", hint="give a list of frames")
+        listed = _listed(one)
+        if not listed:
+            raise InputError("the list of frames is empty", where=f"frame {name}", hint="give a frame")
+        given[name] = [
+            frame_rows(part, f"frame {name}" if len(listed) == 1 else f"frame {name}[{number}]")
+            for number, part in enumerate(listed)
+        ]
+
+    def read(stream: StreamDef, files: list[FrameRows]) -> Recording:
+        if unit is None and stream.time_unit is None:
+            for rows in files:
+                _check_units(stream, rows)
+        return recording_of(stream, files, unit, absent_is_null=True)
+
+    return read_recordings(catalog, queries, given, read, wording=FUNCTION, notify=warn, complete=complete)
+
+
+def _listed(one: Frame | Sequence[Frame]) -> Sequence[Frame]:
+    # A frame may be a sequence, too; only these two are lists of frames.
+    return one if isinstance(one, list | tuple) else [cast(Frame, one)]
+
+
+def _check_units(stream: StreamDef, rows: FrameRows) -> None:
+    """Refuse times that are numbers: their unit isn't known. Libraries convert dates to numbers of different
+    units.
+    """
+    for column in stream.columns:
+        if column.type is not Type.TIMESTAMP or column.name not in rows.names:
+            continue
+        kind = rows.column(column.name).type
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+            raise InputError(
+                f"the times are numbers ({kind}) of an unknown unit",
+                where=f"{rows.where}, column {column.name}",
+                hint="give the argument time_unit ('s', 'ms', 'us' or 'ns'), declare time_unit in CREATE "
+                "STREAM, or give datetimes",
+            )

@@ -1,0 +1,99 @@
+"""Records of `tamis.silences`: silences, acknowledgements of episodes, and held openings.
+
+The registry writes silences and acknowledgements. The alerts service writes held openings: events of episodes
+that a silence covered when a sink would have been notified of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+SILENCE, ACKNOWLEDGEMENT, HELD = "silence", "acknowledgement", "held"
+
+
+class Silence(Struct, frozen=True, kw_only=True, tag_field="kind", tag=SILENCE):
+    """A time in which some sinks aren't notified of some episodes. Times are in microseconds since 1970.
+
+    An episode has to meet all conditions. None, or no labels: every episode meets it. `by` is the name of the
+    token that made the silence, or what a caller without a token gave.
+    """
+
+    id: str
+    start: int = msgspec.field(name="from")
+    until: int
+    alerts: tuple[str, ...] | None = None
+    severities: tuple[str, ...] | None = None
+    labels: dict[str, tuple[str, ...]] = {}
+    keys: tuple[tuple[Any, ...], ...] | None = None
+    by: str = ""
+    comment: str = ""
+    made: int = 0
+
+    @property
+    def record_key(self) -> bytes:
+        """The key of its record."""
+        return f"{SILENCE}/{self.id}".encode()
+
+
+class Acknowledgement(Struct, frozen=True, kw_only=True, tag_field="kind", tag=ACKNOWLEDGEMENT):
+    """Somebody looks after an episode. The record is kept until `until`."""
+
+    episode: str
+    by: str = ""
+    comment: str = ""
+    made: int
+    until: int
+
+    @property
+    def record_key(self) -> bytes:
+        """The key of its record."""
+        return f"{ACKNOWLEDGEMENT}/{self.episode}".encode()
+
+
+class Held(Struct, frozen=True, kw_only=True, tag_field="kind", tag=HELD):
+    """The event that opened an episode, of which a sink isn't notified while a silence covers it.
+
+    `partition` and `offset` are those of the event in `tamis.episodes`, and `columns` has the names of the
+    values of its key. `closed` is the offset of the event
+    that closed the episode, which the sink doesn't get either.
+    """
+
+    sink: str
+    partition: int
+    offset: int
+    event: dict[str, Any]
+    closed: int | None = None
+    columns: tuple[str, ...] = ()
+
+    @property
+    def episode(self) -> str:
+        """The identity of the episode."""
+        return str(self.event["episode"])
+
+    @property
+    def record_key(self) -> bytes:
+        """The key of its record."""
+        return f"{HELD}/{self.sink}/{self.episode}".encode()
+
+
+Record = Silence | Acknowledgement | Held
+
+_decoder = msgspec.json.Decoder(Record)
+_encode = msgspec.json.Encoder().encode
+
+
+def encode(record: Record) -> bytes:
+    """The value of a record."""
+    return _encode(record)
+
+
+def decode(value: bytes) -> Record:
+    """The record of a value; members that this version doesn't know are ignored. Raises ValueError."""
+    try:
+        record: Record = _decoder.decode(value)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    return record

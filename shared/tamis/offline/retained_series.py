@@ -1,0 +1,124 @@
+"""Readings of a stream with the mask of those that edges send for an alert alone, as input of plots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.errors import InputError
+from tamis.offline.recordings import since_begin
+from tamis.offline.wording import Wording
+from tamis.planning.explanations.measured import retained_by_edges
+from tamis.query.model import AlertDef, Catalog, DerivedDef
+from tamis.query.names import normalized_name, suggest
+from tamis.recordings.typed import Recording
+
+# More lines can't be told apart.
+MOST_KEYS = 6
+
+
+@dataclass(frozen=True)
+class RetainedSeries:
+    """Readings in any order. `times` (numbers, or datetime64 in UTC), `values` (NaN for NULL), `kept` and
+    `keys` have one entry for each reading.
+    """
+
+    times: NDArray[Any]
+    values: NDArray[np.float64]
+    kept: NDArray[np.bool_]
+    keys: Sequence[tuple[object, ...]]
+    time_label: str
+    value_label: str
+
+
+@dataclass(frozen=True)
+class ShownKey:
+    """The readings of one key by their numbers, in the order of time. `label` is empty without a key."""
+
+    label: str
+    retained: NDArray[np.int64]
+    omitted: NDArray[np.int64]
+
+
+def shown_keys(series: RetainedSeries) -> tuple[list[ShownKey], str]:
+    """The keys that a plot shows, and its title, which counts the readings of these only. Of more than six
+    keys, those with the most readings are shown.
+    """
+    numbers: dict[tuple[object, ...], list[int]] = {}
+    for row, key in enumerate(series.keys):
+        numbers.setdefault(key, []).append(row)
+    shown = []
+    for key in sorted(numbers, key=lambda key: -len(numbers[key]))[:MOST_KEYS]:
+        rows = np.array(numbers[key], np.int64)
+        rows = rows[np.argsort(series.times[rows], kind="stable")]
+        kept = series.kept[rows]
+        shown.append(ShownKey(", ".join(map(str, key)), rows[kept], rows[~kept]))
+    retained = sum(len(one.retained) for one in shown)
+    count = retained + sum(len(one.omitted) for one in shown)
+    left_out = f", {len(shown)} of {len(numbers)} keys" if len(shown) < len(numbers) else ""
+    return shown, f"{retained:,} of {count:,} readings retained (o), others omitted (x){left_out}"
+
+
+def retained_series(
+    alert: AlertDef | DerivedDef,
+    catalog: Catalog,
+    recordings: Mapping[str, Recording],
+    *,
+    value: str,
+    stream: str | None,
+    wording: Wording,
+) -> RetainedSeries:
+    """The readings of one recorded stream, and which of them edges send for an accepted alert alone.
+
+    `value`: the column to plot; `stream`: the stream, if several are recorded. Raises InputError.
+    """
+    if not isinstance(alert, AlertDef):
+        raise InputError(f"{alert.name} is a stream", where=wording.query, hint="name an alert that reads it")
+    recordings = since_begin(alert, recordings)
+    kept = retained_by_edges(alert, catalog, recordings)
+    name = _stream(stream, recordings, wording)
+    recording = recordings[name]
+    definition = recording.stream
+    if definition.time is None:
+        hint = "choose a stream with a TIMESTAMP and a WATERMARK"
+        raise InputError("has no event time to plot by", where=f"stream {definition.shown_name}", hint=hint)
+    numeric = [column.name for column in definition.columns if column.type.numeric]
+    column_name = value if value in numeric else normalized_name(value, numeric)
+    if column_name not in numeric:
+        hint = suggest(value, numeric)
+        what = f"stream {definition.shown_name} has no number {value!r}"
+        raise InputError(what, where=wording.value, hint=hint)
+    column = recording.columns[column_name]
+    values = np.array(column.data, np.float64)
+    if column.null is not None:
+        values[column.null] = np.nan
+    keys = [recording.columns[one].to_list() for one in definition.key]
+    return RetainedSeries(
+        recording.columns[definition.time].data.view("datetime64[us]"),
+        values,
+        kept.get(name, np.ones(len(recording), np.bool_)),
+        list(zip(*keys, strict=True)) if keys else [()] * len(recording),
+        time_label=definition.time,
+        value_label=column_name,
+    )
+
+
+def _stream(asked: str | None, recordings: Mapping[str, Recording], wording: Wording) -> str:
+    """The name in `recordings` of the stream to plot."""
+    names = {recording.stream.shown_name: name for name, recording in recordings.items()}
+    if asked is None and len(names) == 1:
+        return next(iter(names.values()))
+    if not names:
+        hint = f"give a {wording.recording} of the stream"
+        raise InputError(f"there is no {wording.recording} to plot", where=wording.inputs, hint=hint)
+    if asked is None:
+        raise InputError("several streams", where=wording.stream, hint=f"choose one of {', '.join(names)}")
+    name = normalized_name(asked, names)
+    if name not in names:
+        what = f"there is no {wording.recording} of stream {name!r}"
+        raise InputError(what, where=wording.stream, hint=suggest(name, names))
+    return names[name]

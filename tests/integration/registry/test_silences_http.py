@@ -1,0 +1,84 @@
+"""Silences and acknowledgements over HTTP and by command, in Kafka, and after a restart of the registry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import orjson
+from click.testing import CliRunner
+from tests.integration.registry.test_registry_http import problem
+from tests.unit.registry.test_openapi import Made
+
+from tamis.cli import main
+from tamis.messaging.silences import Held, Silence, decode, encode
+from tamis.messaging.topics import SILENCES
+
+EPISODE = "0123456789abcdef0123456789abcdef"
+
+
+def test_silences_and_acknowledgements(fresh: str, start: Any, sql: Any, hand: Any) -> None:
+    registry = start(fresh).ready()
+    registry.sql(sql())
+    plans = registry.get("plans")
+
+    def post(path: str, document: Any) -> httpx.Response:
+        return httpx.post(f"{registry.server.url}/v1/{path}", json=document, timeout=40)
+
+    def tamis(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(main, [*arguments, "--registry", registry.server.url])
+        return done.exit_code, done.output
+
+    for refused, status, word in (
+        (post("silences", {"alerts": ["hott"], "seconds": 9}), 400, "did you mean 'hot'"),
+        (post("silences", {"seconds": 9}), 400, "without a condition"),
+        (post("silences", {"alerts": ["hot"], "seconds": 9, "colour": 1}), 400, "colour"),
+        (post("silences", {"alerts": ["hot"], "seconds": -1}), 400, "seconds"),
+        (post("silences", {"alerts": ["hot"], "seconds": 9, "comment": "c" * 1001}), 400, "comment"),
+        (post("silences", []), 400, "body"),
+        (post("episodes/nobody/acknowledgement", {}), 400, "episode"),
+        (registry.call("DELETE", f"/v1/silences/{EPISODE}"), 404, "no silence"),
+        (registry.call("DELETE", f"/v1/episodes/{EPISODE}/acknowledgement"), 404, "no acknowledgement"),
+    ):
+        assert word in str(problem(refused, status)), refused.text
+    assert registry.get("silences") == registry.get("acknowledgements") == []
+
+    answer = post("silences", {"alerts": ["Hot"], "keys": [["k1"]], "seconds": 900, "by": "me"})
+    assert answer.status_code == httpx.codes.CREATED
+    made = answer.json()
+    assert (made["alerts"], made["state"], made["until"] - made["from"]) == (["hot"], "active", 900_000_000)
+    code, said = tamis("silence", "--label", "team=ops", "--label", "team=dev", "--key", "[1]", "--for", "2h")
+    assert code == 0 and "team=ops|dev; key 1" in said
+    assert tamis("silence", "hot", "--for", "0s")[0] == 2
+    assert tamis("silence", "--label", "ops", "--for", "1h")[0] == 2
+    assert tamis("acknowledge", EPISODE, "--comment", "on my way")[0] == 0
+
+    # The alerts service holds an opening, and writes so into the same topic.
+    held = Held(sink="pager", partition=0, offset=1, event={"episode": EPISODE})
+    hand(fresh).garbage(SILENCES, encode(held), held.record_key)
+    hand(fresh).garbage(SILENCES, b"no record", b"silence/garbage")
+    registry.stop()
+    registry = start(fresh).ready()
+    first, second = registry.get("silences")
+    assert first == made and second["labels"] == {"team": ["ops", "dev"]} and second["keys"] == [[1]]
+    shapes = Made()
+    shapes.check("/v1/silences", [first, second])
+    shapes.check("/v1/silences", first, "post", "201")
+    (acknowledged,) = registry.get("acknowledgements")
+    assert (acknowledged["episode"], acknowledged["comment"]) == (EPISODE, "on my way")
+    shapes.check("/v1/acknowledgements", [acknowledged])
+    shapes.check("/v1/episodes/{episode}/acknowledgement", acknowledged, "post", "201")
+    code, said = tamis("get", "silences")
+    assert code == 0 and "alert hot; key k1" in said
+    assert "on my way" in tamis("get", "acknowledgements")[1]
+    assert tamis("get", "silences", "hot")[0] == 2
+    assert tamis("unsilence", "x")[0] == 2
+    assert tamis("unsilence", first["id"][:8])[0] == 0
+    assert tamis("acknowledge", EPISODE, "--undo")[0] == 0
+    assert [one["id"] for one in registry.get("silences")] == [second["id"]]
+    assert registry.get("acknowledgements") == []
+    records = {r.key: r.value for r in hand(fresh).records(SILENCES) if r.key != b"silence/garbage"}
+    found = [decode(value) for value in records.values() if value is not None]
+    assert {type(one) for one in found} == {Silence, Held} and len(found) == 2
+    assert orjson.loads(encode(found[0]))["kind"] in ("silence", "held")
+    assert [one["version"] for one in plans] == [p["version"] for p in registry.get("plans")][-len(plans) :]

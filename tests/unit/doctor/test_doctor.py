@@ -1,0 +1,89 @@
+"""`tamis doctor` without Kafka: what it checks of the machine and of a registry, and its exit codes."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import closing
+from typing import Any
+
+import orjson
+import pytest
+from click.testing import CliRunner
+from tests.unit.cli.answering import answering
+
+from tamis.cli import main
+from tamis.doctor import machine, registry
+from tamis.doctor.places import Places
+from tamis.doctor.table import CHECKS
+from tamis.local.ports import free_ports
+from tamis.settings import KafkaSettings
+from tamis.web.registry_client import RegistryClient
+
+SHARD = {"shard": "air:roof/mqtt", "state": "active", "plan": 3, "activation": 0, "why": ""}
+LATE = {**SHARD, "state": "behind", "why": "shard air:roof/mqtt does not obey plan 4 yet"}
+PLANS = [{"version": 3}, {"version": 4}]
+
+
+def places(url: str) -> Places:
+    kafka = KafkaSettings(bootstrap=f"127.0.0.1:{free_ports(1)[0]}")
+    return Places(kafka, RegistryClient(url))
+
+
+def states(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, dict[str, dict[str, str]]]:
+    """The exit code, and the findings by check."""
+    monkeypatch.setattr(machine, "PORTS", {})
+    ran = CliRunner().invoke(main, ["doctor", "--format", "json", *arguments])
+    return ran.exit_code, {one["check"]: one for one in orjson.loads(ran.stdout)["checks"]}
+
+
+def test_addresses_without_an_answer_fail_and_the_rest_is_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    away = f"127.0.0.1:{free_ports(1)[0]}"
+    code, found = states(monkeypatch, "--bootstrap", away, "--registry", f"http://{away}")
+    assert code == 1 and list(found) == list(CHECKS)
+    assert {name for name, one in found.items() if one["state"] == "failed"} >= {"kafka", "registry"}
+    assert all(found[name]["todo"] for name in ("kafka", "registry"))
+    for name in ("brokers", "topics", "clock", "plan"):
+        assert found[name]["state"] == "unchecked" and away in found[name]["found"]
+
+
+def test_without_addresses_no_fleet_need_run() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # it doesn't listen
+        with closing(places(f"http://127.0.0.1:{closed.getsockname()[1]}")) as found:
+            assert CHECKS["kafka"](found).state == "unchecked"
+            assert CHECKS["registry"](found).state == "unchecked"
+
+
+def test_a_taken_port_is_a_warning_unless_a_fleet_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, answering({"/v1/plans": PLANS}) as url:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(machine, "PORTS", {port: "Kafka"})
+        away = f"http://127.0.0.1:{free_ports(1)[0]}"
+        assert machine.ports(places(away)).state == "warning"
+        assert f"{port} (Kafka)" in machine.ports(places(away)).found
+        assert machine.ports(places(url)).state == "ok"
+
+
+def test_a_data_directory_that_is_missing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAMIS_DATA", "/no/such/directory")
+    found = machine.disk(places("http://127.0.0.1:1"))
+    assert found.state == "failed" and "/no/such/directory" in found.found
+
+
+@pytest.mark.parametrize(
+    ("shards", "failing", "state", "said"),
+    [
+        ([SHARD], {}, "ok", "all 1 shards use plan 4"),
+        ([], {}, "unchecked", "no edge has reported"),
+        ([SHARD, LATE], {}, "warning", "does not obey plan 4"),
+        ([SHARD], {"mqtt": "refused"}, "warning", "roof: source mqtt fails: refused"),
+        ([LATE] * 7, {}, "warning", "and 2 more"),
+    ],
+)
+def test_the_plan_and_the_shards(
+    shards: list[dict[str, Any]], failing: dict[str, str], state: str, said: str
+) -> None:
+    edges = [{"name": "roof", "shards": shards, "failing": failing}]
+    with answering({"/v1/plans": PLANS, "/v1/edges": edges}) as url:
+        found = registry.plan(places(url))
+    assert found.state == state and said in found.found

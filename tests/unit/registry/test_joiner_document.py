@@ -1,0 +1,164 @@
+"""The joiner's document, rates of shards, and what a look for events compares."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.registry.test_openapi import Made, made
+
+from tamis.messaging.records import Ack, Frontier, StreamState
+from tamis_registry.core.shards.rates import LEAST_SPAN, SPAN, Rates
+from tamis_registry.http import broadcast, documents
+from tamis_registry.http.joiner import joiner_document
+from tamis_registry.kafka.reports import read_ack
+
+SECOND = 1_000_000
+ACK = Ack("air:e1/s", "air", "e1", 3, 0, "active", 0)
+
+__all__ = ["made"]
+
+
+def counted(time: int, **tuples: int) -> Ack:
+    return replace(ACK, time=time, tuples=tuples)
+
+
+def test_rates_are_differences_over_one_to_two_spans() -> None:
+    """The oracle keeps all counts and finds the two that the rate is made of."""
+    for seed in range(20):
+        numbers = random.Random(seed)
+        rates, past = Rates(), list[tuple[int, int]]()
+        time = total = 0
+        for _ in range(60):
+            time += numbers.randrange(1, 4 * SECOND)
+            total += numbers.randrange(5)
+            past.append((time, total))
+            rates.hear(counted(time, published=total))
+            found = rates.of(ACK.shard)
+            if time - past[0][0] < LEAST_SPAN:
+                assert found is None
+                continue
+            assert found is not None
+            possible = [(total - n) * SECOND / (time - t) for t, n in past if t < time]
+            young = [
+                (total - n) * SECOND / (time - t)
+                for t, n in past
+                if SPAN <= time - t <= 2 * SPAN + 4 * SECOND or t == past[0][0]
+            ]
+            assert found["published"] in possible
+            if time - past[0][0] > 2 * SPAN + 4 * SECOND:
+                assert found["published"] in young[1:]
+
+
+def test_rates_begin_anew_with_the_counts() -> None:
+    rates = Rates()
+    for time, n in ((0, 0), (5, 100), (6, 3), (8, 7)):
+        rates.hear(counted(time * SECOND, published=n))
+    assert rates.of(ACK.shard) == {"published": 2.0}
+    rates.hear(ACK)
+    assert rates.of(ACK.shard) is None and rates.of("nobody") is None
+
+
+def test_reports_of_older_edges_have_no_counts() -> None:
+    assert b"tuples" not in ACK.to_bytes() and read_ack(ACK.to_bytes()) == ACK
+    newer = replace(ACK, tuples={"published": 5}, watermark=7)
+    assert read_ack(newer.to_bytes()) == newer
+    for wrong in ({"tuples": {"published": -1}}, {"tuples": [1]}, {"watermark": "soon"}):
+        with pytest.raises((TypeError, ValueError)):
+            read_ack(replace(ACK, **wrong).to_bytes())
+
+
+def test_streams_have_counts_rates_and_the_retained_share(made: Made) -> None:
+    for time, n in ((1, 0), (11, 40), (12, 60)):
+        counts = {"published": n, "omitted": 2 * n, "filtered": 0, "late": n, "dead": 5}
+        made.registry.hear(
+            replace(ACK, plan=made.registry.plan.version, time=time * SECOND, tuples=counts, watermark=9), 1
+        )
+    streams = {one["name"]: one for one in made.client.get("/v1/streams").json()}
+    made.check("/v1/streams", list(streams.values()))
+    air = streams["air"]
+    assert air["tuples"] == {"published": 60, "omitted": 120, "filtered": 0, "late": 60, "dead": 5}
+    assert air["retained"] == 0.5
+    # The shard was heard long ago by the clock of the machine, and has no rates any more.
+    assert air["rates"] is None
+    fresh = {one["name"]: one for one in documents.stream_documents(made.registry.view(1))}
+    assert fresh["air"]["rates"]["omitted"] == pytest.approx(120 / 11)
+    (shard,) = air["shards"]
+    assert (shard["watermark"], shard["tuples"]) == (9, air["tuples"])
+    assert streams["surface"]["rates"] is None and streams["surface"]["retained"] is None
+    made.check("/v1/edges", made.client.get("/v1/edges").json())
+
+
+def frontier(made: Made, partition: int, topics: dict[str, int | None], **more: Any) -> Frontier:
+    states = {name: StreamState(value, 10, 1000, False) for name, value in topics.items()}
+    facts = {"plan": made.registry.plan.version, "definitions": {}, "alarms": {}, "late": 1, "parked": 2}
+    return Frontier(partition, topics=states, **{**facts, "time": 0, **more})
+
+
+def test_the_joiner_says_how_far_it_is_and_why(made: Made) -> None:
+    registry = made.registry
+    registry.seen.frontiers.clear()
+    empty = made.client.get("/v1/joiner").json()
+    made.check("/v1/joiner", empty)
+    assert (empty["state"], empty["plan"], empty["why"]) == (
+        "unknown",
+        0,
+        ["the joiner has reported nothing yet"],
+    )
+    topics = [topic.name for stream in registry.plan.streams for topic in stream.topics]
+    name = next(one.alert for one in registry.plan.definitions)
+    definition = f"{name}@{next(one.version for one in registry.plan.definitions)}"
+    registry.follow(frontier(made, 0, dict.fromkeys(topics, 5), definitions={definition: 3}, dead={"x": 1}))
+    one = joiner_document(registry.view(1))
+    assert one["why"] == ["the joiner has reported nothing yet about partition 1"]
+    assert all(topic["frontier"] is None for topic in one["topics"])
+    registry.follow(frontier(made, 1, dict.fromkeys(topics, 4), definitions={definition: 4}, dead={"x": 2}))
+    both = made.client.get("/v1/joiner").json()
+    made.check("/v1/joiner", both)
+    assert (both["state"], both["plan"], both["why"]) == ("running", registry.plan.version, [])
+    assert {topic["frontier"] for topic in both["topics"]} == {4}
+    assert {topic["tuples"] for topic in both["topics"]} == {20}
+    assert (both["late"], both["parked"], both["dead"]) == (2, 4, {"x": 3})
+    live = {one["definition"]: one["live"] for one in both["definitions"]}
+    assert live.pop(definition) == 7 and set(live.values()) <= {0}
+    air = next(topic for topic in both["topics"] if topic["stream"] == "air")
+    assert air["slowest"] == {"shard": "air:e1/s", "watermark": 9}
+    registry.follow(frontier(made, 1, dict.fromkeys(topics, None), plan=1, unable={name: "no such function"}))
+    now = registry.published + 70 * SECOND
+    late = joiner_document(registry.view(now))
+    assert late["state"] == "behind"
+    assert late["why"] == [
+        f"partition 1 uses plan 1, and the newest is plan {registry.plan.version}",
+        f"alert {name} can't be evaluated: no such function",
+    ]
+    waiting = next(topic for topic in late["topics"] if topic["stream"] == "air")
+    assert waiting["frontier"] is None and "has said nothing for" in waiting["why"][0]
+    # Its silence counts only while there is something to join.
+    for partition in range(2):
+        registry.follow(frontier(made, partition, dict.fromkeys(topics, 5), time=now - 61 * SECOND))
+    assert joiner_document(registry.view(now))["why"] == []
+    registry.hear(replace(ACK, plan=registry.plan.version), now)
+    assert joiner_document(registry.view(now))["why"] == [
+        "the joiner has reported nothing for 61 s, though shards are active"
+    ]
+
+
+def test_a_look_finds_the_same_changes_as_documents_have(made: Made) -> None:
+    """The oracle makes the documents, as it was done before."""
+    view = made.registry.view(1)
+    found = broadcast._seen(view)
+    streams, edges = documents.stream_documents(view), documents.edge_documents(view)
+    for one in streams:
+        expected = [(s["shard"], s["state"], s["plan"] or 0) for s in one["shards"]]
+        assert found["streams"][one["name"]][1:] == expected
+    of_edges = {
+        one["name"]: [(s["shard"], s["state"], s["plan"] or 0) for s in one["shards"]] for one in edges
+    }
+    assert found["edges"] == of_edges
+    alerts = {
+        one["name"]: (one["state"], tuple(one["why"]), one["plan"], sorted(one["retiring"]))
+        for one in documents.alert_documents(view)
+    }
+    assert {name: (a, tuple(b), c, d) for name, (a, b, c, d) in found["alerts"].items()} == alerts

@@ -1,0 +1,119 @@
+"""Silences at the registry: what may be asked for, and how long it is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tamis.errors import InputError, RefusedError
+from tamis.messaging.silences import Acknowledgement, Silence
+from tamis_registry.core import silences as core
+from tamis_registry.core.errors import MissingError
+from tamis_registry.core.registry import Registry
+from tamis_registry.core.silences import DAY, SECOND, Kept, Silences, Wanted, acknowledgement
+
+NOW = 100 * DAY
+
+
+@pytest.fixture
+def registry(fleet: Any) -> Registry:
+    """A registry with the alert `hot`."""
+    fleet.now = NOW
+    fleet.sql("CREATE ALERT hot AS SELECT k FROM air WHERE v > 1")
+    made: Registry = fleet.registry
+    return made
+
+
+def wanted(**more: Any) -> Wanted:
+    plain: dict[str, Any] = {
+        "alerts": None, "severities": None, "labels": {}, "keys": None, "start": None, "until": None,
+        "seconds": None, "by": "me", "comment": "why",
+    }  # fmt: skip
+    return Wanted(**{**plain, **more})
+
+
+def keep(registry: Registry, kept: Kept, now: int = NOW) -> Kept:
+    made, change = registry.keep(kept)
+    registry.done(change, now)
+    return made
+
+
+def test_a_silence_begins_now_and_lasts_for_what_was_asked(registry: Registry) -> None:
+    catalog = registry.state.catalog
+    made = wanted(alerts=["HOT"], labels={"team": ["a"]}, keys=[["k", 1]], seconds=1.5).silence(
+        "i", catalog, NOW
+    )
+    assert made == Silence(
+        id="i", start=NOW, until=NOW + 1_500_000, alerts=("hot",), labels={"team": ("a",)}, keys=(("k", 1),),
+        by="me", comment="why", made=NOW,
+    )  # fmt: skip
+    later = wanted(severities=["page"], start=NOW + 5, until=NOW + 9).silence("i", catalog, NOW)
+    assert (later.start, later.until, later.alerts, later.severities) == (NOW + 5, NOW + 9, None, ("page",))
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"seconds": 1}, "without a condition"),
+        ({"alerts": ["hot"]}, "needs an end"),
+        ({"alerts": ["hot"], "seconds": 1, "until": NOW + 1}, "needs an end"),
+        ({"alerts": ["hott"], "seconds": 1}, "did you mean 'hot'"),
+        ({"alerts": [], "seconds": 1}, "empty list"),
+        ({"labels": {"team": []}, "seconds": 1}, "labels.team"),
+        ({"alerts": ["hot"], "until": NOW}, "over at once"),
+        ({"alerts": ["hot"], "start": NOW + 5, "until": NOW + 5}, "over at once"),
+        ({"alerts": ["hot"], "until": NOW + 30 * DAY + 1}, "30 days"),
+        ({"alerts": ["hot"], "start": NOW + 31 * DAY, "seconds": 1}, "30 days"),
+    ],
+)
+def test_what_covers_nothing_everything_or_no_time_is_refused(
+    registry: Registry, asked: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        wanted(**asked).silence("i", registry.state.catalog, NOW)
+
+
+def test_silences_and_acknowledgements_are_kept_and_removed_when_nobody_needs_them(
+    registry: Registry,
+) -> None:
+    version = registry.plan.version
+    short = wanted(alerts=["hot"], seconds=10).silence("short", registry.state.catalog, NOW)
+    long = wanted(alerts=["hot"], seconds=20).silence("long", registry.state.catalog, NOW)
+    keep(registry, long)
+    keep(registry, short)
+    first = keep(registry, acknowledgement("e1", "me", "", NOW))
+    again = keep(registry, acknowledgement("e1", "you", "mine", NOW + 1))
+    assert isinstance(first, Acknowledgement)
+    assert registry.silences.silences == [short, long] and registry.silences.acknowledgements == [again]
+    gone: dict[bytes, int] = {}
+    for now in range(NOW, NOW + 9 * DAY, DAY // 4):
+        while change := registry.tick(now):
+            assert change.plan is None or not change.silences
+            gone |= dict.fromkeys(change.silences, now)
+            registry.done(change, now)
+    assert {key: now - NOW for key, now in gone.items()} == {
+        b"silence/short": DAY + DAY // 4,
+        b"silence/long": DAY + DAY // 4,
+        b"acknowledgement/e1": 7 * DAY + DAY // 4,
+    }
+    assert registry.plan.version >= version
+
+
+def test_one_that_is_removed_twice_is_missing(registry: Registry) -> None:
+    made = keep(registry, wanted(alerts=["hot"], seconds=10).silence("i", registry.state.catalog, NOW))
+    _, change = registry.forget(made.record_key)
+    registry.done(change, NOW)
+    assert registry.silences.silences == []
+    with pytest.raises(MissingError, match="no silence 'i'"):
+        registry.forget(made.record_key)
+
+
+def test_there_are_not_too_many_of_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "MOST", 2)
+    one = [Silence(id=str(n), start=0, until=SECOND, made=0) for n in range(3)]
+    kept = Silences({silence.record_key: silence for silence in one[:2]})
+    with pytest.raises(RefusedError, match="2 already"):
+        kept.added(one[2])
+    assert kept.added(one[1]) == {b"silence/1": one[1]}
+    assert kept.added(acknowledgement("e", "", "", 0))
