@@ -12,9 +12,9 @@ from tests.oracle.evaluation.replay.verify_runs import hold, loaded, missed_and_
 from tests.oracle.random_alerts import RandomFile
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.cli import verify as verify_command
 from tamis.evaluation.entries import rule
 from tamis.evaluation.replay import Replay, replay
+from tamis.offline import verify as verify_module
 from tamis.omission import batch
 from tamis.plan.model import Definition
 from tamis.recordings.typed import Recording
@@ -87,7 +87,7 @@ def test_dropped_alarms_are_found_out(tmp_path: Path, monkeypatch: pytest.Monkey
         found = replay(*args)
         return replace(found, rows={alias: rows[:0] for alias, rows in found.rows.items()})
 
-    monkeypatch.setattr(verify_command, "replay", forgetful)
+    monkeypatch.setattr(verify_module, "replay", forgetful)
     missed, extra = _broken(tmp_path)
     assert missed > 0 and extra == 0
 
@@ -105,6 +105,6 @@ def test_invented_alarms_are_found_out(tmp_path: Path, monkeypatch: pytest.Monke
         }
         return replace(found, rows=rows)
 
-    monkeypatch.setattr(verify_command, "replay", inventive)
+    monkeypatch.setattr(verify_module, "replay", inventive)
     missed, extra = _broken(tmp_path)
     assert missed == 0 and extra > 50

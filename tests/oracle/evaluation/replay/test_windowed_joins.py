@@ -14,9 +14,9 @@ from tests.oracle.evaluation.replay.verify_runs import hold, missed_and_extra
 from tests.oracle.random_cases import SEED, also_long, cases
 from tests.oracle.random_windowed_alerts import WindowedFile
 
-from tamis.cli import verify as verify_command
 from tamis.evaluation.entries import rule
 from tamis.evaluation.replay import Replay, replay
+from tamis.offline import verify as verify_module
 from tamis.omission.window_extremes.batch import retained_in_windows
 
 LONG = also_long(40)
@@ -61,6 +61,6 @@ def test_an_alarm_of_another_window_stands_for_nothing(
             return found
         return replace(found, starts=found.starts + found.definition.window.slide)
 
-    monkeypatch.setattr(verify_command, "replay", moved)
+    monkeypatch.setattr(verify_module, "replay", moved)
     missed, extra = _broken(tmp_path)
     assert missed > 0 and extra > 0
