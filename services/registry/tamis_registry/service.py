@@ -49,7 +49,7 @@ def run(
     provers = provers_of(file_access, settings.registry_provers, settings.registry_proof_seconds)
     hosts = [name.strip() for name in (host, *settings.registry_hosts.split(",")) if name.strip()]
     api = application(worker, provers, metrics, health, hosts=hosts, tokens=security.tokens)
-    server = HttpServer(api, host, port, certificates=security.certificates)
+    server = HttpServer(api, host, port, certificates=security.certificates, ending=api.state.broadcast.close)
     telemetry = _telemetry(settings, metrics, health, server.port)
     security.watch()
     server.start()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -19,6 +20,15 @@ from tamis.messaging.rights import READERS
 
 # Errors of a connection that the client restores without help.
 _PASSING = NO_BROKER | {KafkaError._RESOLVE}
+# Errors of a partition whose leader changes: the client asks for the new leader.
+_LEADER_CHANGES = {
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.KAFKA_STORAGE_ERROR,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+}
 
 # Without an answer to a question for this long the broker counts as away.
 METADATA_SECONDS = 5.0
@@ -122,7 +132,9 @@ class TopicReader:
             self._assign(dict.fromkeys(self._topics, 0))
             return
         wanted = [TopicPartition(name, number, since) for name, number in self._partitions()]
-        found = self._ask(lambda: self._consumer.offsets_for_times(wanted, timeout=METADATA_SECONDS))
+        found = answer_of(
+            lambda: self._consumer.offsets_for_times(wanted, timeout=METADATA_SECONDS), self._connection
+        )
         for one in found:
             if one.error is not None:
                 raise self._connection.error(one.error)
@@ -144,7 +156,7 @@ class TopicReader:
                 records.append(_record(message))
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._ends.add((str(message.topic()), message.partition() or 0))
-            elif not error.retriable() and error.code() not in _PASSING:
+            elif not passes(error):
                 raise self._connection.error(error)
         return records
 
@@ -190,18 +202,8 @@ class TopicReader:
         self._consumer.assign(partitions)
 
     def _ends_of(self, partition: TopicPartition) -> tuple[int, int]:
-        return self._ask(lambda: self._consumer.get_watermark_offsets(partition, timeout=METADATA_SECONDS))
-
-    def _ask(self, question: Callable[[], T]) -> T:
-        """The broker's answer. A broker that has just started knows no leaders yet, so it is asked again."""
-        deadline = time.monotonic() + METADATA_SECONDS
-        while True:
-            try:
-                return question()
-            except KafkaException as error:
-                if time.monotonic() > deadline:
-                    raise self._connection.error(error) from error
-            time.sleep(_WAIT_SECONDS)
+        ends = partial(self._consumer.get_watermark_offsets, partition, timeout=METADATA_SECONDS)
+        return answer_of(ends, self._connection)
 
     def _partitions(self) -> list[tuple[str, int]]:
         found = []
@@ -222,6 +224,31 @@ class TopicReader:
                 numbers = [numbers[self._one % len(numbers)]]
             found += [(name, number) for number in numbers]
         return found
+
+
+def passes(error: KafkaError) -> bool:
+    """True for an error of a consumer that its client gets over without help.
+
+    >>> passes(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
+    True
+    >>> passes(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    False
+    """
+    return error.retriable() or error.code() in _PASSING or error.code() in _LEADER_CHANGES
+
+
+def answer_of(question: Callable[[], T], connection: Connection, seconds: float = METADATA_SECONDS) -> T:
+    """The broker's answer. A broker that has just started knows no leaders yet, and one that no longer leads
+    a partition refuses, so it is asked again for `seconds`. Raises UnavailableError then.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return question()
+        except KafkaException as error:
+            if time.monotonic() > deadline:
+                raise connection.error(error) from error
+        time.sleep(_WAIT_SECONDS)
 
 
 def _record(message: Message) -> Record:

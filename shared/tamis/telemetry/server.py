@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -47,8 +48,13 @@ class HttpServer:
         port: int,
         limits: Limits | None = None,
         certificates: Certificates | None = None,
+        *,
+        ending: Callable[[], None] | None = None,
     ) -> None:
-        """With `certificates` the server speaks HTTPS."""
+        """With `certificates` the server speaks HTTPS. `stop` calls `ending`, which ends answers that would
+        otherwise go on, such as streams of events.
+        """
+        self._ending = ending
         self._socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -93,6 +99,8 @@ class HttpServer:
 
     def stop(self) -> None:
         """Finish the requests in progress, within a few seconds, and stop."""
+        if self._ending is not None:
+            self._ending()
         self._server.should_exit = True
         self._thread.join(timeout=5)
         self._socket.close()

@@ -50,7 +50,8 @@ class Running:
         metrics, health = Metrics("registry"), Health()
         self.prover, self.provers = prover, Provers([prover])
         self.worker = Worker(KafkaSettings(bootstrap=bootstrap), partitions, PLANNER, metrics, health)
-        self.server = HttpServer(application(self.worker, self.provers, metrics, health), "127.0.0.1", 0)
+        app = application(self.worker, self.provers, metrics, health)
+        self.server = HttpServer(app, "127.0.0.1", 0, ending=app.state.broadcast.close)
         self.error: Exception | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -121,9 +122,17 @@ class Hand:
         self._config = {"bootstrap.servers": bootstrap}
         self._producer = Producer(self._config)
 
-    def ack(self, shard: str, plan: int, activation: int = 0, state: ShardState = "waiting") -> None:
+    def ack(
+        self,
+        shard: str,
+        plan: int,
+        activation: int = 0,
+        state: ShardState = "waiting",
+        failing: dict[str, str] | None = None,
+    ) -> None:
         edge, stream = shard.split("/")
-        ack = Ack(shard, stream, edge, plan, activation, state, time.time_ns() // 1000)
+        now = time.time_ns() // 1000
+        ack = Ack(shard, stream, edge, plan, activation, state, now, failing=failing)
         self._send(ACKS, shard.encode(), ack.to_bytes())
 
     def frontier(

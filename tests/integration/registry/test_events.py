@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,9 +31,12 @@ def listening(registry: Any, last: str | None = None) -> Iterator[Iterator[Messa
         yield messages(answer.iter_lines())
 
 
-def messages(lines: Iterator[str]) -> Iterator[Message]:
+def messages(lines: Iterator[str], seconds: float = 60) -> Iterator[Message]:
     fields: dict[str, str] = {}
+    deadline = time.monotonic() + seconds
     for line in lines:
+        # Heartbeats come for ever.
+        assert time.monotonic() < deadline, f"waited {seconds} s for a message"
         if line:
             name, _, value = line.partition(": ")
             fields[name] = value
@@ -71,6 +75,8 @@ def test_listeners_hear_of_changes_and_alarms(registry: Any, sql: Any, hand: Any
         assert set(until(first, "streams")[2]["changed"]) == {"air", "surface"}
         hand(registry.bootstrap).ack("e1/air", 0)
         assert until(first, "edges")[2]["changed"] == ["e1"]
+        hand(registry.bootstrap).ack("e1/air", 0, failing={"mqtt": "refused"})
+        assert until(first, "edges")[2]["changed"] == ["e1"]
         alarm(registry.bootstrap, 1)
         assert until(first, "alarm")[2] == {"alert": "hot", "event_time": 1}
         # The other listener has the same messages; a third one comes back and gets those after a number.
@@ -104,3 +110,16 @@ def test_listeners_are_limited_and_the_thread_ends_with_the_last(registry: Any) 
 
     asyncio.run(run())
     registry.until(lambda: threads() == 0)
+
+
+def test_streams_end_when_the_server_stops(registry: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    with listening(registry) as found:
+        assert next(found)[0] == "hello"
+        began = time.monotonic()
+        stopping = threading.Thread(target=registry.server.stop)
+        stopping.start()
+        rest = [kind for kind, _, _ in found]
+        stopping.join()
+        assert time.monotonic() - began < 2.5  # it gives requests 3 s, then it breaks them off
+    assert set(rest) <= {"plan", "alerts", "streams", "edges"}
+    assert "Traceback" not in capfd.readouterr().err

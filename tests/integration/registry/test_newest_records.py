@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import httpx
 import orjson
 import pytest
 from confluent_kafka import Message, Producer
@@ -78,6 +79,7 @@ def test_readings_are_tuples_of_the_stream_s_topics(running: Any) -> None:
     now = time.time_ns() // 1_000_000
     assert running.get("streams/air/readings") == {
         "records": [],
+        "not_shown": [],
         "complete": True,
         "read": 0,
         "unreadable": 0,
@@ -93,6 +95,35 @@ def test_readings_are_tuples_of_the_stream_s_topics(running: Any) -> None:
     assert [one["value"] for one in found["records"]] == [tuple_]
     assert (found["read"], found["unreadable"]) == (3, 1)
     assert running.call("GET", "/v1/streams/nowhere/readings").status_code == 404
+
+
+def test_a_value_that_is_nested_too_deeply_hides_no_other(running: Any) -> None:
+    now = time.time_ns() // 1_000_000
+    deep = orjson.dumps({"alert": "hot", "row": {"x": 1}}).replace(b"1}", b"[" * 300 + b"]" * 300 + b"}")
+    send(running.bootstrap, ALARMS, [(0, now, alarm(1)), (1, now + 1, deep), (0, now + 2, alarm(2))])
+    found = running.get("alerts/hot/alarms")
+    Made().check("/v1/alerts/{name}/alarms", found)
+    assert [one["value"]["event_time"] for one in found["records"]] == [2, 1]
+    assert found["not_shown"] == [
+        {
+            "topic": ALARMS,
+            "partition": 1,
+            "offset": 0,
+            "time": (now + 1) * 1000,
+            "why": "its value is nested deeper than 254 levels",
+        }
+    ]
+    assert found["complete"]
+
+
+def test_a_derived_stream_without_a_topic_says_so(running: Any) -> None:
+    running.sql(
+        "CREATE STREAM both AS SELECT a.k, a.ts, a.v FROM air a JOIN surface s ON a.k = s.k AND s.ts BETWEEN"
+        " a.ts - INTERVAL '1' SECOND AND a.ts + INTERVAL '1' SECOND WHERE a.v + s.v > 20;"
+    )
+    answer = running.call("GET", "/v1/streams/both/readings")
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY, answer.text
+    assert "stream both has no topic" in answer.json()["detail"]
 
 
 def test_dead_letters_have_reasons_and_samples(running: Any) -> None:

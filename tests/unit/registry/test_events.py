@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
+from tests.unit.registry.test_proving import started
+
+from tamis.messaging.records import Ack
 from tamis.web.tokens import Token, Tokens, digest
-from tamis_registry.http.broadcast import LONGEST_QUEUE, Event, Listener
+from tamis_registry.http.broadcast import LONGEST_QUEUE, Event, Listener, _seen
 from tamis_registry.http.events import messages_of
 
 
@@ -61,3 +65,29 @@ def test_only_listeners_with_the_right_get_readings() -> None:
 
     assert asyncio.run(run(False)) == ["plan", "edges"]
     assert asyncio.run(run(True)) == ["plan", "alarm", "episode", "edges"]
+
+
+def test_a_stream_ends_after_the_messages_that_wait() -> None:
+    async def run() -> list[bytes]:
+        listener = Listener(asyncio.get_running_loop(), readings=True)
+        listener.offer(event(1))
+        listener.end()
+        async with asyncio.timeout(5):
+            return [message async for message in messages_of(listener, 3, lambda: True)]
+
+    hello, *heard = asyncio.run(run())
+    assert hello.startswith(b"event: hello") and heard == [event(1).text]
+
+
+def test_a_look_tells_apart_which_sources_fail() -> None:
+    registry = started()
+
+    def looked(moment: int, failing: dict[str, str] | None) -> Any:
+        registry.hear(Ack("air:e1/s", "air", "e1", 0, 0, "waiting", moment, failing=failing), moment)
+        return _seen(registry.view(moment))["edges"]
+
+    well, ill = looked(1, None), looked(2, {"mqtt": "refused (after 3 ms)"})
+    assert ill != well
+    assert looked(3, {"mqtt": "refused (after 9 ms)"}) == ill
+    assert looked(4, {"mqtt": "refused", "kafka": "refused"}) != ill
+    assert looked(5, None) == well

@@ -20,9 +20,9 @@ ALERT = "CREATE ALERT warm AS SELECT k FROM surface WHERE x > 40;"
 ENVELOPE = {"plan": 2, "shard": "surface:e/s", "activation": 5}
 
 
-def planned(form: Any) -> Plan:
+def planned(form: Any, sql: str = ALERT) -> Plan:
     """A plan whose topics have values of a format."""
-    plan = started(STREAMS.replace("x DOUBLE, WATERMARK", "x DOUBLE, y INT, WATERMARK") + ALERT).plan
+    plan = started(STREAMS.replace("x DOUBLE, WATERMARK", "x DOUBLE, y INT, WATERMARK") + sql).plan
     streams = tuple(
         replace(stream, value_format=form, topics=tuple(replace(topic, schema=7) for topic in stream.topics))
         for stream in plan.streams
@@ -47,6 +47,21 @@ def test_values_with_a_schema_are_the_documents_that_they_are_in_json(form: Any)
     progress = progress_envelope("surface:e/s", 2, 5, 6)
     assert decoded(topic.name, encode_alone(schema, progress)) is None
     assert decoded(topic.name, orjson.dumps({"_": progress})) is None
-    for wrong in (value[:-1], value + b"x", b"[]", b"{}", b""):
+    odd = (b'{"_": "kind"}', b'{"_": "no"}', b'{"_": {}}', b'{"_": {"shard": 5}}')
+    for wrong in (value[:-1], value + b"x", b"[]", b"{}", b"", *odd):
         with pytest.raises((ValueError, KeyError, TypeError)):
             decoded(topic.name, wrong)
+
+
+@pytest.mark.parametrize("form", ["avro", "protobuf"])
+def test_topics_of_derived_streams_have_the_columns_of_their_select(form: Any) -> None:
+    sql = "CREATE STREAM warm AS SELECT k, ts, x * 2 AS twice FROM surface WHERE x > 40;"
+    plan = planned(form, sql)
+    stream = next(one for one in plan.streams if one.name == "surface")
+    (topic,) = (one for one in stream.topics if one.select)
+    schema = value_schema(stream, topic)
+    assert schema is not None
+    row = {"k": "k1", "ts": 1_700_000_000_000_000, "twice": 83.0}
+    columns = {name: Vector.from_list([row[name]], type_) for name, type_ in layout(stream, topic)}
+    (value,) = encode_tuples(schema, layout(stream, topic), columns, [encode_envelope(schema, ENVELOPE)])
+    assert tuple_decoder(plan)(topic.name, value) == {**row, "_": ENVELOPE}

@@ -160,6 +160,15 @@ def test_a_reading_in_several_topics_is_in_the_sample_once() -> None:
             assert all(set(row) == {"k", "ts"} for row in part)
 
 
+def test_values_that_no_edge_writes_are_not_in_the_sample() -> None:
+    deep: list[Any] = []
+    for _ in range(300):
+        deep = [deep]
+    entries = [entry("t", "e/1", n, {"x": x}) for n, x in enumerate((1, deep, {"a": 1}, None, "y"))]
+    sample = recent_samples.sample_of(entries, {"t": {"v": "x"}}, NeededStream(frozenset({"v"}), None))
+    assert [row["v"] for row in sample.parts[0]] == [1, None, "y"]
+
+
 def test_readings_without_event_time_keep_kafka_s_order() -> None:
     entries = [entry("t", "e/1", n, {"x": 9 - n}) for n in range(3)]
     sample = recent_samples.sample_of(entries, {"t": {"v": "x"}}, NeededStream(frozenset({"v"}), None))

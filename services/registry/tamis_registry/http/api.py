@@ -32,6 +32,7 @@ from tamis_registry.http.names import name_routes
 from tamis_registry.http.openapi import PROBLEMS, TAGS, described
 from tamis_registry.http.parts import BODY_LIMIT, Name, as_json
 from tamis_registry.http.problems import problem_of
+from tamis_registry.http.reading_turns import ReadingTurns
 from tamis_registry.http.readings import reading_routes
 from tamis_registry.http.rights import require_tokens
 from tamis_registry.http.schemas import definitions as types
@@ -71,7 +72,8 @@ def application(
     """The API with its page `/docs`, the console and the telemetry routes.
 
     The pages load nothing from other servers. `hosts`: further names of this server, which `Guard` can't
-    know. Without `tokens`, everybody who reaches the server may use it.
+    know. Without `tokens`, everybody who reaches the server may use it. Its server calls
+    `state.broadcast.close` before it stops.
     """
     app = FastAPIOffline(
         redoc_url=None,
@@ -94,10 +96,12 @@ def application(
     name_routes(app, worker)
     joiner_routes(app, worker)
     reader = NewestReader(worker.kafka)
-    reading_routes(app, worker, reader)
-    trial_routes(app, Trials(worker, provers, reader))
+    turns = ReadingTurns()
+    reading_routes(app, worker, reader, turns)
+    trial_routes(app, Trials(worker, provers, reader, turns))
     silence_routes(app, worker)
-    event_routes(app, worker, Broadcast(worker, worker.kafka), tokens)
+    app.state.broadcast = Broadcast(worker, worker.kafka)
+    event_routes(app, worker, app.state.broadcast, tokens)
     return app
 
 

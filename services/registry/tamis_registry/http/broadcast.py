@@ -72,6 +72,7 @@ class Listener:
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     # Set as soon as nothing that happens is missed.
     ready: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: bool = False
 
     def offer(self, event: Event) -> None:
         """Put a message into the queue, in the loop of the client."""
@@ -88,9 +89,15 @@ class Listener:
         self.missed += 1
         self.woken.set()
 
+    def end(self) -> None:
+        """Let the client's stream end after the messages that wait."""
+        self.ended = True
+        self.ready.set()
+        self.woken.set()
+
 
 class Broadcast:
-    """Sends messages to listeners. Its methods are for the event loop."""
+    """Sends messages to listeners. Its methods are for the event loop, except `close`."""
 
     def __init__(self, worker: Worker, kafka: KafkaSettings, *, most: int = MOST_LISTENERS) -> None:
         self._worker, self._config, self._most = worker, kafka.client_config(), most
@@ -101,6 +108,7 @@ class Broadcast:
         self._past: deque[Event] = deque(maxlen=REMEMBERED)
         self._ending: threading.Event | None = None
         self._ready = False
+        self._closed = False
 
     @property
     def listeners(self) -> int:
@@ -115,9 +123,11 @@ class Broadcast:
     def join(self, last: int | None, *, readings: bool) -> Listener:
         """A new listener. `last`: the number of the last message that the client has got.
 
-        Raises UnavailableError if there are too many.
+        Raises UnavailableError if there are too many, or if the registry stops.
         """
         with self._lock:
+            if self._closed:
+                raise UnavailableError("the registry is stopping", where="registry", hint="try again")
             if len(self._listeners) >= self._most:
                 what = f"{self._most} clients listen to events already"
                 raise UnavailableError(what, where="registry", hint="read the lists now and then instead")
@@ -151,6 +161,15 @@ class Broadcast:
                 self._ending.set()
                 self._ending, self._ready = None, False
                 self._past.clear()
+
+    def close(self) -> None:
+        """End the streams of all listeners, because the server stops. Any thread may call it."""
+        with self._lock:
+            self._closed = True
+            listeners = list(self._listeners)
+        for listener in listeners:
+            with suppress(RuntimeError):  # its loop has ended
+                listener.loop.call_soon_threadsafe(listener.end)
 
     # ---- the thread
 
@@ -275,6 +294,9 @@ def _seen(view: View) -> _Seen:
         state = shard.name, found, view.seen.used(shard.name)
         streams.setdefault(shard.stream, []).append(state)
         edges.setdefault(shard.edge, []).append(state)
+    for edge, sources in documents.failing_sources(view).items():
+        # Their reasons may have numbers that change all the time.
+        edges.setdefault(edge, []).append(sorted(sources))
     return {
         "plan": {"version": view.plan.version},
         "alerts": {stored.name: _alert(view, stored) for stored in view.state.of_kind("alert")},

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from tamis.messaging.records import Ack
 from tamis.plan.model import Plan
 from tamis.query.backfill import raw_name
 from tamis.query.catalog import dependents
@@ -289,29 +290,30 @@ def edge_documents(view: View) -> list[Document]:
     edges: dict[str, list[Shard]] = {}
     for shard in every_shard(view):
         edges.setdefault(shard.edge, []).append(shard)
-    return [_edge(view, name, shards) for name, shards in sorted(edges.items())]
+    failing = failing_sources(view)
+    return [_edge(view, name, shards, failing.get(name, {})) for name, shards in sorted(edges.items())]
 
 
-def _edge(view: View, name: str, shards: list[Shard]) -> Document:
+def _edge(view: View, name: str, shards: list[Shard], failing: dict[str, str]) -> Document:
     parts = [shard_document(view, shard) for shard in shards]
     # The worst word first: one shard that is away is what the reader looks for.
     order = ("away", "gone", "behind", "waiting", "active", "ended")
     worst = min((part["state"] for part in parts), key=order.index)
-    failing = _failing(view, shards)
     why = [part["why"] for part in parts if part["why"]]
     why += [f"source {source} fails: {reason}" for source, reason in failing.items()]
     return {"name": name, "state": worst, "why": why, "failing": failing, "shards": parts}
 
 
-def _failing(view: View, shards: list[Shard]) -> dict[str, str]:
-    """The failing sources of an edge, as its newest sign of life names them; none of an edge that is away."""
-    heard = [
-        ack
-        for shard in shards
-        if (ack := view.seen.acks.get(shard.name)) is not None and not view.seen.away(shard.name, view.now)
-    ]
-    newest = max(heard, key=lambda ack: ack.time, default=None)
-    return dict(newest.failing or {}) if newest is not None else {}
+def failing_sources(view: View) -> dict[str, dict[str, str]]:
+    """By edge, the failing sources with reasons, as the newest sign of life of the edge names them. An edge
+    that is away has none.
+    """
+    newest: dict[str, Ack] = {}
+    for shard, ack in view.seen.acks.items():
+        known = newest.get(ack.edge)
+        if (known is None or known.time < ack.time) and not view.seen.away(shard, view.now):
+            newest[ack.edge] = ack
+    return {edge: ack.failing for edge, ack in newest.items() if ack.failing}
 
 
 def every_shard(view: View) -> list[Shard]:

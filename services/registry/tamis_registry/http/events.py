@@ -9,6 +9,7 @@ from typing import Annotated
 
 import orjson
 from fastapi import FastAPI, Header, Request
+from fastapi.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -41,7 +42,8 @@ class EventStream(StreamingResponse):
 
 
 async def messages_of(listener: Listener, plan: int, allowed: Callable[[], bool]) -> AsyncIterator[bytes]:
-    """The messages of a listener while it is allowed to listen; `plan` is the present plan version.
+    """The messages of a listener until it is ended or no longer allowed to listen; `plan` is the present plan
+    version.
 
     `allowed` is asked before each message and each heartbeat.
     """
@@ -64,6 +66,8 @@ async def messages_of(listener: Listener, plan: int, allowed: Callable[[], bool]
         if listener.missed:
             missed, listener.missed = listener.missed, 0
             yield b"event: gap\ndata: %s\n\n" % orjson.dumps({"missed": missed})
+        if listener.ended:
+            return
 
 
 LastEventId = Annotated[
@@ -73,6 +77,10 @@ LastEventId = Annotated[
 
 def event_routes(app: FastAPI, worker: Worker, broadcast: Broadcast, tokens: TokenFile | None) -> None:
     """Add the route. A listener whose token is revoked, changed or expired hears no more."""
+
+    def version() -> int:
+        with worker.reading() as (registry, _):
+            return registry.plan.version
 
     @app.get(
         "/v1/events",
@@ -86,8 +94,8 @@ def event_routes(app: FastAPI, worker: Worker, broadcast: Broadcast, tokens: Tok
         responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
     )
     async def events(request: Request, last: LastEventId = None) -> Response:
-        with worker.reading() as (registry, _):
-            plan = registry.plan.version
+        # In a thread: the loop of the registry may hold the lock for a part of a second.
+        plan = await run_in_threadpool(version)
         token: Token | None = request.scope.get(TOKEN)
 
         def allowed() -> bool:

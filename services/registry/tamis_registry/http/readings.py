@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 
 import orjson
@@ -13,33 +13,39 @@ from confluent_kafka import Message
 from fastapi import FastAPI, Query
 from starlette.responses import Response
 
+from tamis.errors import RefusedError
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.topics import ALARMS, DEAD_LETTERS, EPISODES
 from tamis.query.names import normalized_name
 from tamis_registry.core.errors import MissingError
 from tamis_registry.http import documents
 from tamis_registry.http.parts import Name, as_json
+from tamis_registry.http.reading_turns import ReadingTurns
 from tamis_registry.http.schemas import readings as types
-from tamis_registry.kafka.newest import Newest, NewestReader
+from tamis_registry.kafka.newest import Entry, Newest, NewestReader
 from tamis_registry.kafka.stream_tuples import tuple_picker
 from tamis_registry.worker import Worker
 
 MOST = 500
 SAMPLE_BYTES = 4096  # of a dead letter
+DEEPEST = 254  # levels that a value in an answer has at most
 
 Limit = Annotated[int, Query(ge=1, le=MOST, description="The greatest number of records")]
+
+Record = dict[str, Any]
+Pick = Callable[[Message], Record | None]
 
 _BOUNDED = " Reading ends after 2 s or 32 MiB. Tokens need `readings: true`."
 
 
-def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader) -> None:
+def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: ReadingTurns) -> None:
     """Add the routes."""
 
     def of_alert(topic: str, name: str, limit: int) -> Response:
         with worker.reading() as (registry, _):
             alerts = registry.state.catalog.alerts
         wanted = normalized_name(name, alerts)
-        found = reader.read([topic], _of_alert(wanted), limit)
+        found = reader.read([topic], _written(_of_alert(wanted)), limit)
         if not found.entries and wanted not in alerts:
             # The records of an alert that was dropped are still shown.
             raise MissingError(f"there is no alert '{name}'", hint="GET /v1/alerts lists what there is")
@@ -52,8 +58,8 @@ def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader) -> None:
         tags=["Readings"],
         response_model=types.Records,
     )
-    def alarms(name: Name, limit: Limit = 50) -> Response:
-        return of_alert(ALARMS, name, limit)
+    async def alarms(name: Name, limit: Limit = 50) -> Response:
+        return await turns.run(partial(of_alert, ALARMS, name, limit))
 
     @app.get(
         "/v1/alerts/{name}/episodes",
@@ -62,8 +68,21 @@ def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader) -> None:
         tags=["Readings"],
         response_model=types.Records,
     )
-    def episodes(name: Name, limit: Limit = 50) -> Response:
-        return of_alert(EPISODES, name, limit)
+    async def episodes(name: Name, limit: Limit = 50) -> Response:
+        return await turns.run(partial(of_alert, EPISODES, name, limit))
+
+    def of_stream(name: str, limit: int) -> Response:
+        with worker.reading() as (registry, now):
+            streams = {stored.name: stored for stored in registry.state.of_kind("stream", "derived")}
+            stored = streams.get(normalized_name(name, streams))
+            if stored is None:
+                raise MissingError(f"there is no stream '{name}'", hint="GET /v1/streams lists what there is")
+            topics = documents.stream_facts(registry.view(now), stored)["topics"]
+            plan = registry.plan
+        if stored.kind == "derived" and not topics:
+            what = f"stream {stored.name} has no topic: its query runs within the alerts that read it"
+            raise RefusedError(what, hint="see the alarms of these alerts, or try an alert on this stream")
+        return as_json(_records(reader.read(topics, _written(tuple_picker(plan)), limit)))
 
     @app.get(
         "/v1/streams/{name}/readings",
@@ -73,24 +92,11 @@ def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader) -> None:
         tags=["Readings"],
         response_model=types.Records,
     )
-    def readings(name: Name, limit: Limit = 50) -> Response:
-        with worker.reading() as (registry, now):
-            streams = {row["name"]: row for row in documents.stream_documents(registry.view(now))}
-            plan = registry.plan
-        stream = streams.get(normalized_name(name, streams))
-        if stream is None:
-            raise MissingError(f"there is no stream '{name}'", hint="GET /v1/streams lists what there is")
-        return as_json(_records(reader.read(stream["topics"], tuple_picker(plan), limit)))
+    async def readings(name: Name, limit: Limit = 50) -> Response:
+        return await turns.run(partial(of_stream, name, limit))
 
-    @app.get(
-        "/v1/dead-letters",
-        summary="The newest dead letters",
-        description="With the reason and the beginning of the original bytes." + _BOUNDED,
-        tags=["Readings"],
-        response_model=types.DeadLetters,
-    )
-    def dead_letters(limit: Limit = 50, reason: Reason | None = None) -> Response:
-        def pick(message: Message) -> dict[str, Any] | None:
+    def all_dead_letters(limit: int, reason: Reason | None) -> Response:
+        def pick(message: Message) -> Record | None:
             letter = _dead_letter(message)
             return letter if reason in (None, letter["reason"]) else None
 
@@ -102,11 +108,36 @@ def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader) -> None:
         reasons = Counter(letter["reason"] for letter in letters)
         return as_json({"records": letters, "reasons": reasons, **_facts(found)})
 
+    @app.get(
+        "/v1/dead-letters",
+        summary="The newest dead letters",
+        description="With the reason and the beginning of the original bytes." + _BOUNDED,
+        tags=["Readings"],
+        response_model=types.DeadLetters,
+    )
+    async def dead_letters(limit: Limit = 50, reason: Reason | None = None) -> Response:
+        return await turns.run(partial(all_dead_letters, limit, reason))
 
-def _of_alert(alert: str) -> Callable[[Message], dict[str, Any] | None]:
+
+def _written(pick: Pick) -> Callable[[Message], bytes | None]:
+    """`pick` with its record as JSON, which takes less memory; empty if the record is nested too deeply."""
+
+    def picked(message: Message) -> bytes | None:
+        record = pick(message)
+        if record is None:
+            return None
+        try:
+            return orjson.dumps(record)
+        except orjson.JSONEncodeError:
+            return b""
+
+    return picked
+
+
+def _of_alert(alert: str) -> Pick:
     quoted = orjson.dumps(alert)
 
-    def pick(message: Message) -> dict[str, Any] | None:
+    def pick(message: Message) -> Record | None:
         value = message.value() or b""
         if quoted not in value:
             return None
@@ -149,8 +180,15 @@ def _start(value: bytes) -> str | None:
         return None
 
 
-def _records(found: Newest[dict[str, Any]]) -> dict[str, Any]:
-    return {"records": [asdict(entry) for entry in found.entries], **_facts(found)}
+def _records(found: Newest[bytes]) -> dict[str, Any]:
+    shown = [{**_place(one), "value": orjson.Fragment(one.value)} for one in found.entries if one.value]
+    why = f"its value is nested deeper than {DEEPEST} levels"
+    hidden = [{**_place(one), "why": why} for one in found.entries if not one.value]
+    return {"records": shown, "not_shown": hidden, **_facts(found)}
+
+
+def _place(one: Entry[Any]) -> dict[str, Any]:
+    return {"topic": one.topic, "partition": one.partition, "offset": one.offset, "time": one.time}
 
 
 def _facts(found: Newest[Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 
 import orjson
@@ -17,6 +18,7 @@ from tamis.query.model import Catalog
 from tamis.recordings.time_units import TimeUnit
 from tamis.web.body import read_body
 from tamis_registry.http.parts import BODY_LIMIT, TEXT_TYPES, File, read_sql, while_connected
+from tamis_registry.http.reading_turns import ReadingTurns
 from tamis_registry.http.rights import refusal_of_readings
 from tamis_registry.http.schemas.trials import TrialBody, TrialResult
 from tamis_registry.kafka.newest import NewestReader
@@ -68,8 +70,8 @@ class _Asked:
 class Trials:
     """Runs queries on samples."""
 
-    def __init__(self, worker: Worker, provers: Provers, reader: NewestReader) -> None:
-        self._worker, self._provers, self._reader = worker, provers, reader
+    def __init__(self, worker: Worker, provers: Provers, reader: NewestReader, turns: ReadingTurns) -> None:
+        self._worker, self._provers, self._reader, self._turns = worker, provers, reader, turns
 
     async def run(self, trial: Trial) -> Response:
         """The result on the samples of a trial, or on the newest readings if it has none."""
@@ -80,7 +82,7 @@ class Trials:
             return _answer(tried, "sent", dict.fromkeys(tried.inputs, True), _SENT)
         needed = await self._provers.try_out(trial, by)
         assert isinstance(needed, Needed)
-        samples, complete = await run_in_threadpool(self._recent, needed)
+        samples, complete = await self._turns.run(partial(self._recent, needed))
         tried = await self._provers.try_out(replace(trial, samples=samples, unit="us"), by)
         assert isinstance(tried, Tried)
         return _answer(tried, "recent", complete, _FURTHER if needed.monotone else _OTHER)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
+import heapq
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -13,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from tamis.errors import UnavailableError
 from tamis.messaging.connection import Connection
 from tamis.messaging.rights import READERS
-from tamis.messaging.topic_reader import METADATA_SECONDS
+from tamis.messaging.topic_reader import METADATA_SECONDS, answer_of, passes
 from tamis.settings import KafkaSettings
 
 T = TypeVar("T")
@@ -24,9 +25,6 @@ BYTES = 32 * 2**20
 # The first step goes back by so many records of each partition, every further one by a multiple.
 FIRST_STEP = 64
 FACTOR = 4
-# Requests that read at the same time, each with a client of its own; others wait for their turn.
-MOST_READERS = 4
-TURN_SECONDS = 5.0
 _POLL_SECONDS = 0.1
 
 Place = tuple[str, int]  # a topic and a partition
@@ -41,6 +39,11 @@ class Entry(Generic[T]):
     offset: int
     time: int
     value: T
+
+    @property
+    def age(self) -> tuple[int, str, int, int]:
+        """A newer record has a greater one."""
+        return self.time, self.topic, self.partition, self.offset
 
 
 @dataclass(frozen=True)
@@ -59,13 +62,29 @@ class Newest(Generic[T]):
 
 @dataclass
 class _Search(Generic[T]):
-    """One search: what it has found so far, and what it may still take."""
+    """One search: what it has found so far, and what it may still take. It keeps no more than `limit` of the
+    records that were picked.
+    """
 
     deadline: float
     bytes: int
-    entries: list[Entry[T]]
+    limit: int
+    kept: list[tuple[tuple[int, str, int, int], Entry[T]]] = field(default_factory=list)
+    left_out: bool = False
     read: int = 0
     unreadable: int = 0
+
+    def keep(self, entry: Entry[T]) -> None:
+        """Keep a record if it is one of the newest."""
+        if len(self.kept) < self.limit:
+            heapq.heappush(self.kept, (entry.age, entry))
+        else:
+            heapq.heappushpop(self.kept, (entry.age, entry))
+            self.left_out = True
+
+    def is_full(self, horizon: int) -> bool:
+        """True if no record before `horizon` can be one of the newest."""
+        return len(self.kept) == self.limit and self.kept[0][1].time >= horizon
 
     @property
     def spent(self) -> bool:
@@ -74,11 +93,10 @@ class _Search(Generic[T]):
 
 
 class NewestReader:
-    """Reads the newest records of topics, for several threads at a time."""
+    """Reads the newest records of topics, for several threads at a time; each search has its own client."""
 
     def __init__(self, kafka: KafkaSettings, *, seconds: float = SECONDS, most_bytes: int = BYTES) -> None:
         self._config, self._seconds, self._bytes = kafka.client_config(), seconds, most_bytes
-        self._turns = threading.Semaphore(MOST_READERS)
 
     def read(self, topics: Sequence[str], pick: Callable[[Message], T | None], limit: int) -> Newest[T]:
         """At most `limit` records for which `pick` returns a value. A record for which `pick` raises
@@ -86,42 +104,41 @@ class NewestReader:
 
         Order and limit are by Kafka's timestamps. Where time or bytes run out, records are missing, and the
         answer isn't `complete`. Raises UnavailableError if Kafka can't be reached, a topic is missing or may
-        not be read, or too many requests read.
+        not be read.
         """
         if not topics:
             return Newest([], True, 0, 0)
-        if not self._turns.acquire(timeout=TURN_SECONDS):
-            what = f"{MOST_READERS} requests read from Kafka already"
-            raise UnavailableError(what, where="registry", hint="try again later")
         connection = Connection.of(self._config)
+        consumer = Consumer(
+            {
+                **self._config,
+                "group.id": READERS,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "enable.partition.eof": True,
+                "fetch.wait.max.ms": 50,
+                # No more than a search may take is held in memory beside it.
+                "queued.max.messages.kbytes": self._bytes // 1024,
+                "error_cb": connection,
+            }
+        )
         try:
-            consumer = Consumer(
-                {
-                    **self._config,
-                    "group.id": READERS,
-                    "enable.auto.commit": False,
-                    "enable.auto.offset.store": False,
-                    "enable.partition.eof": True,
-                    "fetch.wait.max.ms": 50,
-                    # No more than a search may take is held in memory beside it.
-                    "queued.max.messages.kbytes": self._bytes // 1024,
-                    "error_cb": connection,
-                }
-            )
-            try:
-                return self._search(consumer, topics, pick, limit)
-            except KafkaException as error:
-                raise connection.error(error) from error
-            finally:
-                consumer.close()
+            return self._search(consumer, connection, topics, pick, limit)
+        except KafkaException as error:
+            raise connection.error(error) from error
         finally:
-            self._turns.release()
+            consumer.close()
 
     def _search(
-        self, consumer: Consumer, topics: Sequence[str], pick: Callable[[Message], T | None], limit: int
+        self,
+        consumer: Consumer,
+        connection: Connection,
+        topics: Sequence[str],
+        pick: Callable[[Message], T | None],
+        limit: int,
     ) -> Newest[T]:
-        lows, ends = _spans(consumer, topics)
-        search: _Search[T] = _Search(time.monotonic() + self._seconds, self._bytes, [])
+        lows, ends = _spans(consumer, connection, topics)
+        search: _Search[T] = _Search(time.monotonic() + self._seconds, self._bytes, limit)
         open_places = {place for place, end in ends.items() if end > lows[place]}
         oldest: dict[Place, int] = {}
         step = FIRST_STEP
@@ -140,15 +157,17 @@ class NewestReader:
             open_places = {place for place in open_places if ends[place] > lows[place]}
             # What is older than this may be missing from a partition that was not read to its beginning.
             horizon = max((oldest.get(place, 0) for place in open_places), default=0)
-            if sum(entry.time >= horizon for entry in search.entries) >= limit:
+            if search.is_full(horizon):
                 break
             step *= FACTOR
-        search.entries.sort(key=lambda entry: (-entry.time, entry.topic, entry.partition, -entry.offset))
-        complete = finished and not open_places and len(search.entries) <= limit
-        return Newest(search.entries[:limit], complete, search.read, search.unreadable)
+        entries = [entry for _, entry in sorted(search.kept, reverse=True)]
+        complete = finished and not open_places and not search.left_out
+        return Newest(entries, complete, search.read, search.unreadable)
 
 
-def _spans(consumer: Consumer, topics: Sequence[str]) -> tuple[dict[Place, int], dict[Place, int]]:
+def _spans(
+    consumer: Consumer, connection: Connection, topics: Sequence[str]
+) -> tuple[dict[Place, int], dict[Place, int]]:
     """The first offset and the end of each partition."""
     lows, ends = {}, {}
     for name in topics:
@@ -161,8 +180,8 @@ def _spans(consumer: Consumer, topics: Sequence[str]) -> tuple[dict[Place, int],
             )
         for number in topic.partitions:
             one = TopicPartition(name, number)
-            lows[name, number], ends[name, number] = consumer.get_watermark_offsets(
-                one, timeout=METADATA_SECONDS
+            lows[name, number], ends[name, number] = answer_of(
+                partial(consumer.get_watermark_offsets, one, timeout=METADATA_SECONDS), connection
             )
     return lows, ends
 
@@ -186,7 +205,7 @@ def _between(
                 # Behind the last record there may be markers of transactions, which no position counts.
                 if error.code() == KafkaError._PARTITION_EOF:
                     waiting.discard(place)
-                elif not error.retriable():
+                elif not passes(error):
                     raise KafkaException(error)
             elif (message.offset() or 0) < ends[place]:
                 moment = message.timestamp()[1] * 1000
@@ -210,4 +229,4 @@ def _take(message: Message, moment: int, pick: Callable[[Message], Any], search:
         return
     if value is not None:
         place = (str(message.topic()), message.partition() or 0, message.offset() or 0)
-        search.entries.append(Entry(*place, moment, value))
+        search.keep(Entry(*place, moment, value))

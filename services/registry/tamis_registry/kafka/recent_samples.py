@@ -22,6 +22,8 @@ MOST_READINGS = 2_000
 # By topic: for columns of the stream, their names in the messages.
 _Names = Mapping[str, Mapping[str, str]]
 
+_SCALARS = (str, int, float, bool, type(None))
+
 _HINT = "send samples of readings with the request instead"
 
 
@@ -46,8 +48,10 @@ def sample_of(entries: Iterable[Entry[dict[str, Any]]], names: _Names, needed: N
     for entry in entries:
         written = names[entry.topic]
         row = {name: entry.value.get(written[name]) for name in sorted(needed.columns)}
-        if time is not None and type(row[time]) is not int:
+        if not all(isinstance(value, _SCALARS) for value in row.values()):
             continue  # no edge has written it
+        if time is not None and type(row[time]) is not int:
+            continue
         shard, text = entry.value[ENVELOPE]["shard"], orjson.dumps(row)
         copies[entry.topic, shard, text] += 1
         # Equal readings that are in one topic are several readings.

@@ -42,7 +42,7 @@ def tuple_decoder(plan: Plan) -> Callable[[str, bytes], dict[str, Any] | None]:
     def decoded(topic: str, value: bytes) -> dict[str, Any] | None:
         if not has_schema(value):
             record: dict[str, Any] = orjson.loads(value)
-            return None if "kind" in record[ENVELOPE] else record
+            return None if "kind" in _envelope(record) else record
         try:
             record = decode(value, layouts[topic])
         except SchemaMismatchError as error:
@@ -53,3 +53,10 @@ def tuple_decoder(plan: Plan) -> Callable[[str, bytes], dict[str, Any] | None]:
         return {name: cell for name, cell in record.items() if name in shown[topic] or name == ENVELOPE}
 
     return decoded
+
+
+def _envelope(record: dict[str, Any]) -> dict[str, Any]:
+    envelope: dict[str, Any] = record[ENVELOPE]
+    if not isinstance(envelope["shard"], str):
+        raise TypeError("the envelope names no shard")
+    return envelope

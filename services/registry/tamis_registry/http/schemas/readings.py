@@ -18,6 +18,16 @@ class TopicRecord(TypedDict):
     value: dict[str, Any]
 
 
+class HiddenRecord(TypedDict):
+    """A record whose value can't be shown, with the reason."""
+
+    topic: str
+    partition: int
+    offset: int
+    time: Annotated[int, Field(description="Kafka's timestamp, in microseconds")]
+    why: str
+
+
 class DeadLetter(TypedDict):
     """A record that could not be used, with the reason."""
 
@@ -51,6 +61,9 @@ class Records(_Found):
     """The newest records, the newest first."""
 
     records: list[TopicRecord]
+    not_shown: Annotated[
+        list[HiddenRecord], Field(description="Of the newest records, those that are missing")
+    ]
 
 
 class DeadLetters(_Found):
