@@ -132,7 +132,7 @@ console: ## build the page of the registry from its sources (needs Node 20.19 or
 	cd $(CONSOLE) && npm ci --no-audit --no-fund && npm run check && npm test && npm run build
 
 console-test: setup ## try the page of the registry in the Chromium of this machine
-	$(BIN)/pytest tests/console -m console
+	$(call with_brokers,-n 2 --dist loadfile tests/console -m console,tests/console -m console)
 
 soak: setup ## run the whole fleet for TAMIS_SOAK_MINUTES (10) at TAMIS_SOAK_SPEED (20) times real time, and check that its memory and its files do not grow
 	$(BIN)/pytest -s tests/e2e -m soak

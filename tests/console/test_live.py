@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from typing import Literal
 
 import orjson
 import pytest
 from confluent_kafka import Producer
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Request, TimeoutError, expect
 from tests.integration.registry.conftest import Running
 
 from tamis.messaging.topics import ALARMS, EPISODES
@@ -36,22 +36,39 @@ def extra(with_kafka: Running) -> Iterator[Running]:
 
 def open_page(page: Page, address: str, whole: Locator) -> None:
     """Open a page, and stop its clock when it listens to events and has read all that it shows."""
+    asked: set[Request] = set()
+
+    # Playwright takes no methods of built-in types.
+    def begun(request: Request) -> None:
+        asked.add(request)
+
+    def ended(request: Request) -> None:
+        asked.discard(request)
+
+    page.on("request", begun)
+    page.on("requestfinished", ended)
     page.goto(address)
     expect(whole).to_be_visible()
     connection = page.get_by_role("status").filter(has_text="Connection:")
     expect(connection).to_contain_text("Live")
     page.clock.pause_at(page.evaluate("Date.now()") + 1000)
     page.clock.run_for(1000)  # the page reads once more when it begins to listen
-    time.sleep(1)
+    while any(not request.url.endswith("/v1/events") for request in asked):
+        page.wait_for_event("requestfinished")
 
 
 def follow(page: Page, wanted: Locator, *, there: bool = True) -> None:
-    """Wait until the page shows something, in less of its own time than its timer needs."""
-    for _ in range(0, BEFORE_THE_TIMER, 300):
-        page.clock.run_for(300)
-        time.sleep(0.3)
-        if (wanted.count() > 0) == there:
-            return
+    """Wait until the page shows something, in less of its own time than its timer needs. An event may take
+    much longer by the clock of the machine.
+    """
+    state: Literal["attached", "detached"] = "attached" if there else "detached"
+    for _ in range(0, BEFORE_THE_TIMER, 100):
+        page.clock.run_for(100)
+        try:
+            wanted.first.wait_for(state=state, timeout=400)
+        except TimeoutError:
+            continue
+        return
     raise AssertionError(f"{wanted} {'never came' if there else 'stays'}")
 
 
