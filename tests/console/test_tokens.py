@@ -95,3 +95,13 @@ def test_a_refusal_of_readings_stands_in_their_place(
     for place in places:
         expect(place.get_by_role("alert")).to_contain_text("that needs 'readings: true'")
         expect(place.get_by_text("Loading")).to_have_count(0)
+
+
+def test_a_trial_needs_the_right_to_see_readings(protected: RegistryInMemory, page: Page) -> None:
+    page.goto(f"{protected.url}/#/new")
+    enter(page, READER)
+    page.get_by_role("textbox", name="SQL").click()
+    page.keyboard.insert_text("CREATE ALERT hot AS SELECT station FROM air WHERE temp > 35;")
+    trial = page.get_by_role("region", name="Trial", exact=True)
+    trial.get_by_role("button", name="Try it on recent readings").click()
+    expect(trial.get_by_role("alert")).to_contain_text("that needs 'readings: true'")

@@ -68,6 +68,7 @@ def test_the_rows_are_alarms_of_a_plain_join() -> None:
     assert not Counter(map(tuple, rows)) - Counter(map(tuple, expected))
     assert {row[0] for row in rows} == {row[0] for row in expected} == {"a", "b"}
     assert (found.query, found.columns, found.row_count) == ("pair", ("k", "t", "total"), len(rows))
+    assert found.times == ("t",)
     assert not found.truncated and found.notices == ()
     one = found.inputs["air"]
     assert (one.rows, one.first, one.last) == (60, air[0]["ts"], air[-1]["ts"]) and one.retained <= 60
@@ -77,6 +78,7 @@ def test_aggregates_are_tried_too_and_the_last_query_is_taken() -> None:
     air = [{"k": "a", "ts": BEGIN // (60 * SECOND) * 60 * SECOND + n * SECOND, "x": n * 10} for n in range(4)]
     found = tried(PAIR + MEAN, {"air": [*air, {"k": "a", "ts": air[-1]["ts"], "x": 500}]})
     assert [row[2] for row in orjson.loads(found.rows)] == [15.0]
+    assert found.times == ("window_end",)
     assert (found.inputs["air"].rows, found.inputs["air"].refused) == (4, 1)
     assert "500 is outside of CHECK" in found.notices[0] and "samples.air, line 5" in found.notices[0]
     for text in ("EXPLAIN SELECT k, x FROM hot WHERE x > 40;", "EXPLAIN hot;"):

@@ -5,7 +5,8 @@ import { count, percent, shown, whole } from "../src/text/numbers";
 import { links, parseRoute } from "../src/text/route";
 import { aligned, seriesOf } from "../src/text/series";
 import { ended, quoted, replacing } from "../src/text/sql";
-import { duration, iso } from "../src/text/time";
+import { clock, duration, iso, roughly } from "../src/text/time";
+import { namedRows, sent, seriesOfRows, span, summary } from "../src/text/trial";
 
 describe("numbers keep every digit", () => {
   it("beyond 2^53 where the browser tells how they were written", () => {
@@ -38,6 +39,16 @@ describe("times", () => {
     expect(iso(-(2n ** 62n))).toBe("-4611686018427387904");
   });
   it("as lengths are seconds", () => expect(duration(60000001)).toBe("60.000001 s"));
+  it("as spans have the unit that suits them", () => {
+    expect(roughly(0)).toBe("0 s");
+    expect(roughly(299_000_000)).toBe("4.98 min");
+    expect(roughly(7_200_000_000n)).toBe("2 h");
+    expect(roughly(40 * 86_400e6)).toBe("40 days");
+  });
+  it("as labels of an axis have the day only if there are several", () => {
+    expect(clock([1700000000, 1700000000.5])).toEqual(["22:13:20", "22:13:20.5"]);
+    expect(clock([1700000000, 1700010000])).toEqual(["11-14 22:13", "11-15 01:00"]);
+  });
 });
 
 describe("addresses", () => {
@@ -119,5 +130,42 @@ describe("what needs attention", () => {
   it("is nothing in a fleet that runs", () => {
     const edges = [{ name: "e", state: "active", why: [], failing: {}, shards: [{ ...shard, state: "active", why: "" }] }];
     expect(attention([{ ...alert, name: "hot", state: "running", why: [] }], [], edges)).toEqual([]);
+  });
+});
+
+describe("a trial", () => {
+  const input = { rows: 300, retained: 120, omitted: 180, refused: 0, from: 0, to: 299_000_000, complete: true };
+  const result = {
+    query: "close",
+    columns: ["k", "ts", "v", "other"],
+    times: ["ts", "other"],
+    rows: [
+      ["a", 5_000_000, 39.5, 4_000_000],
+      ["a", 1_000_000, 38, 2_000_000],
+    ],
+    row_count: 2,
+    truncated: false,
+    inputs: { air: input, surface: { ...input, rows: 1 } },
+    note: "",
+    notices: [],
+  };
+  it("has its rows by name, and a chart of numbers that aren't times", () => {
+    const rows = namedRows(result);
+    expect(rows[0]).toEqual({ k: "a", ts: 5_000_000, v: 39.5, other: 4_000_000 });
+    expect(seriesOfRows(result, rows)).toEqual([
+      {
+        name: "close.v",
+        points: [
+          [1, 38],
+          [5, 39.5],
+        ],
+      },
+    ]);
+    expect(seriesOfRows({ ...result, times: [] }, rows)).toEqual([]);
+  });
+  it("says what was looked at in words", () => {
+    expect(summary(result, "alarm")).toBe("close: 2 alarms from 301 readings.");
+    expect([sent(input), sent({ ...input, rows: 0 })]).toEqual(["120 (40 %)", "0"]);
+    expect([span(input), span({ ...input, from: null, to: null })]).toEqual(["4.98 min", null]);
   });
 });

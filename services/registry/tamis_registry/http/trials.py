@@ -92,7 +92,7 @@ class Trials:
             return registry.state.catalog
 
     def _recent(self, needed: Needed) -> tuple[dict[str, Sample], dict[str, bool]]:
-        hint = "send samples of readings with the request instead"
+        hint = "send samples of readings with the request, or run the query on a recording by `tamis run`"
         if needed.neighbours:
             what = "compares readings with those beside them in their stream, and topics lack some of these"
             raise RefusedError(f"{needed.query} {what}", hint=hint)
@@ -123,6 +123,7 @@ def _answer(tried: Tried, source: str, complete: Mapping[str, bool], note: str) 
     document = {
         "query": tried.query,
         "columns": tried.columns,
+        "times": tried.times,
         "rows": orjson.Fragment(tried.rows),
         "row_count": tried.row_count,
         "truncated": tried.truncated,

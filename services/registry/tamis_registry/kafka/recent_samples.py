@@ -24,7 +24,7 @@ _Names = Mapping[str, Mapping[str, str]]
 
 _SCALARS = (str, int, float, bool, type(None))
 
-_HINT = "send samples of readings with the request instead"
+_HINT = "send samples of readings with the request, or run the query on a recording by `tamis run`"
 
 
 def recent_sample(reader: NewestReader, plan: Plan, stream: str, needed: NeededStream) -> tuple[Sample, bool]:

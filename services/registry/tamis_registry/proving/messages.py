@@ -113,10 +113,13 @@ class TriedInput:
 
 @dataclass(frozen=True)
 class Tried:
-    """The result of a trial. `rows`: a JSON array of the first rows, of `row_count`, as arrays."""
+    """The result of a trial. `times`: the columns that are times. `rows`: a JSON array of the first rows, of
+    `row_count`, as arrays.
+    """
 
     query: str
     columns: tuple[str, ...]
+    times: tuple[str, ...]
     rows: bytes
     row_count: int
     truncated: bool

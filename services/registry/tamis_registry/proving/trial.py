@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 
 from tamis.errors import InputError
-from tamis.expressions.nodes import columns
+from tamis.expressions.nodes import Type, columns
 from tamis.offline.explain import asked_queries
 from tamis.offline.recordings import read_recordings, since_begin
 from tamis.offline.run import rows_of, runnable
@@ -103,6 +103,7 @@ def _tried(
     return Tried(
         chosen.name,
         tuple(found.column_names),
+        tuple(one.name for one in chosen.query.select if one.expr.type is Type.TIMESTAMP),
         rows,
         found.num_rows,
         count < found.num_rows,

@@ -172,6 +172,30 @@ export interface DeadLetters {
   read: number;
 }
 
+/** The readings of a stream in a trial; `from` and `to` are event times. */
+export interface TrialInput {
+  rows: number;
+  retained: number;
+  omitted: number;
+  refused: number;
+  from: Whole | null;
+  to: Whole | null;
+  complete: boolean;
+}
+
+/** The rows of a query on the newest readings, in the order of `columns`. `times`: the columns that are times. */
+export interface TrialResult {
+  query: string;
+  columns: string[];
+  times: string[];
+  rows: Value[][];
+  row_count: number;
+  truncated: boolean;
+  inputs: Record<string, TrialInput>;
+  note: string;
+  notices: string[];
+}
+
 export interface Names {
   streams: { name: string; kind: string; columns: { name: string; type: string; key: boolean }[]; time: string | null }[];
   alerts: string[];

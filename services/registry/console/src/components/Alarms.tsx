@@ -38,7 +38,7 @@ export function Alarms({ name, sources }: { name: string; sources: ExplainedSour
         {episodes.problem ? (
           <ProblemMessage problem={episodes.problem} />
         ) : (
-          <Episodes rows={episodes.data && newestOfEach(episodes.data.records)} />
+          <Episodes rows={episodes.data && newestOfEach(episodes.data.records)} times={new Set(Object.values(times))} />
         )}
       </Section>
       <Section title="Alarms" note="The newest first, at most 50.">
@@ -69,7 +69,7 @@ function newestOfEach(records: TopicRecord<Episode>[]): Episode[] {
   return [...found.values()];
 }
 
-function Episodes({ rows }: { rows: Episode[] | undefined }) {
+function Episodes({ rows, times }: { rows: Episode[] | undefined; times: Set<string> }) {
   return (
     <Table
       caption="Episodes"
@@ -83,7 +83,7 @@ function Episodes({ rows }: { rows: Episode[] | undefined }) {
         { heading: "Latest alarm (event time)", cell: ({ end }) => <Time at={end} /> },
         { heading: "Alarms", number: true, cell: ({ alarms }) => whole(alarms) },
         { heading: "Severity", cell: ({ severity }) => severity ?? "–" },
-        { heading: "First row", wide: true, cell: ({ row }) => <RowText row={row} /> },
+        { heading: "First row", wide: true, cell: ({ row }) => <RowText row={row} times={times} /> },
       ]}
     />
   );

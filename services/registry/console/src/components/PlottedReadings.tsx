@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { aligned, type Series } from "../text/series";
-import { iso } from "../text/time";
+import { clock } from "../text/time";
 
 const HEIGHT = 180;
 const COLOURS = ["--series-1", "--series-2", "--series-3", "--series-4"];
@@ -51,8 +51,8 @@ function draw(target: HTMLElement, series: Series[]): uPlot {
       legend: { show: false },
       cursor: { drag: { x: false, y: false } },
       axes: [
-        { ...axis, values: (_, splits) => splits.map((at) => iso(Math.round(at * 1e6)).slice(11, -1)) },
-        { ...axis, size: 60 },
+        { ...axis, space: 100, values: (_, splits) => clock(splits) },
+        { ...axis, size: widest },
       ],
       series: [
         {},
@@ -66,4 +66,9 @@ function draw(target: HTMLElement, series: Series[]): uPlot {
     aligned(series) as uPlot.AlignedData,
     target,
   );
+}
+
+/** The room for the labels of the vertical axis: 7 px for each character, and a margin. */
+function widest(_: uPlot, values: string[] | null): number {
+  return Math.max(40, 18 + 7 * Math.max(0, ...(values ?? []).map(({ length }) => length)));
 }

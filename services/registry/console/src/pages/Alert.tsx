@@ -10,6 +10,7 @@ import { Links } from "../components/Links";
 import { ProblemMessage } from "../components/ProblemMessage";
 import { Reasons } from "../components/Reasons";
 import { Section } from "../components/Section";
+import { Since } from "../components/Since";
 import { State } from "../components/State";
 import { Table } from "../components/Table";
 import { Time } from "../components/Time";
@@ -57,7 +58,7 @@ export function Alert({ name }: { name: string }) {
               columns={[
                 { heading: "Shard", head: true, cell: ([shard]) => shard },
                 { heading: "Plan", number: true, cell: ([, { plan }]) => plan },
-                { heading: "Event time", cell: ([, activation]) => <Time at={activation.event_time} /> },
+                { heading: "Event time", cell: ([, activation]) => <Since at={activation.event_time} /> },
               ]}
             />
           </Section>

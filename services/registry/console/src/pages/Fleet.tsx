@@ -6,9 +6,9 @@ import { Links } from "../components/Links";
 import { ProblemMessage } from "../components/ProblemMessage";
 import { Reasons } from "../components/Reasons";
 import { Section } from "../components/Section";
+import { Since } from "../components/Since";
 import { State } from "../components/State";
 import { Table } from "../components/Table";
-import { Time } from "../components/Time";
 import { attention, type Finding } from "../text/attention";
 import { count } from "../text/numbers";
 import { links } from "../text/route";
@@ -184,7 +184,7 @@ function Edges({ rows }: { rows: EdgeDocument[] | undefined }) {
         { heading: "State", cell: ({ state }) => <State state={state} /> },
         { heading: "Stream", cell: ({ stream }) => <a href={links.stream(stream)}>{stream}</a> },
         { heading: "Plan", number: true, cell: ({ plan }) => plan ?? "–" },
-        { heading: "Active since (event time)", cell: ({ activation }) => <Time at={activation} /> },
+        { heading: "Active since (event time)", cell: ({ activation }) => <Since at={activation} /> },
         { heading: "Why", wide: true, cell: ({ why }) => <Reasons why={why ? [why] : []} /> },
       ]}
     />

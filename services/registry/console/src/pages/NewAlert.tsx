@@ -4,11 +4,13 @@ import type { AlertDocument, Mistake, Outcome } from "../api/documents";
 import { Problem, read, sendSql } from "../api/client";
 import { useExplained } from "../api/explained";
 import { useLive } from "../api/live";
+import { useTrial } from "../api/trial";
 import type { Names } from "../api/documents";
 import { Explanation } from "../components/Explanation";
 import { ProblemMessage } from "../components/ProblemMessage";
 import { Section } from "../components/Section";
 import { NotLoaded } from "../components/NotLoaded";
+import { TryOut } from "../components/TryOut";
 import { useLoaded } from "../components/useLoaded";
 import type { EditorHandle } from "../editor/SqlEditor";
 import { ended, replacing } from "../text/sql";
@@ -65,6 +67,7 @@ function Workshop({ draft, first, names }: WorkshopProperties) {
   const editor = useRef<EditorHandle>(null);
   const { part, failed } = useLoaded(loadEditor);
   const explained = useExplained(text);
+  const trial = useTrial();
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [outcomes, setOutcomes] = useState<Outcome[] | null>(null);
@@ -128,6 +131,7 @@ function Workshop({ draft, first, names }: WorkshopProperties) {
           <ProblemMessage problem={problem} />
           {outcomes && <Applied outcomes={outcomes} />}
         </Section>
+        <TryOut trial={trial} text={text} queries={wrong ? [] : explained.queries} />
       </div>
       <Section title="Explanation" note={explained.busy ? "Checking …" : undefined}>
         <ProblemMessage problem={explained.problem} />

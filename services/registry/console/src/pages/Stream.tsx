@@ -8,9 +8,9 @@ import { ReadingsChart } from "../components/ReadingsChart";
 import { Reasons } from "../components/Reasons";
 import { Rows } from "../components/Rows";
 import { Section } from "../components/Section";
+import { Since } from "../components/Since";
 import { State } from "../components/State";
 import { Table } from "../components/Table";
-import { Time } from "../components/Time";
 import { count } from "../text/numbers";
 import { links } from "../text/route";
 import { seriesOf } from "../text/series";
@@ -96,7 +96,7 @@ function Shards({ stream }: { stream: StreamDocument }) {
         { heading: "State", cell: ({ state }) => <State state={state} /> },
         { heading: "Edge", cell: ({ edge }) => edge },
         { heading: "Plan", number: true, cell: ({ plan }) => plan ?? "–" },
-        { heading: "Active since (event time)", cell: ({ activation }) => <Time at={activation} /> },
+        { heading: "Active since (event time)", cell: ({ activation }) => <Since at={activation} /> },
         { heading: "Why", wide: true, cell: ({ why }) => <Reasons why={why ? [why] : []} /> },
       ]}
     />

@@ -23,7 +23,29 @@ export function local(microseconds: Whole): string {
   return date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" });
 }
 
+/** Labels of an axis of times, in seconds: clock times, with month and day if they are of several days. */
+export function clock(seconds: number[]): string[] {
+  const texts = seconds.map((at) => iso(Math.round(at * 1e6)).slice(0, -1));
+  const days = new Set(texts.map((text) => text.slice(0, 10)));
+  return texts.map((text) => (days.size > 1 ? text.slice(5, 16).replace("T", " ") : text.slice(11)));
+}
+
 /** A length of time in microseconds, as in the messages of the command line. */
 export function duration(microseconds: Whole): string {
   return `${(Number(microseconds) / 1_000_000).toLocaleString("en", { maximumFractionDigits: 6 })} s`;
+}
+
+/** Units of a span, from the greatest: microseconds, name, and the number of them from which a span is told in it. */
+const UNITS = [
+  { length: 86_400e6, name: "days", from: 2 },
+  { length: 3_600e6, name: "h", from: 2 },
+  { length: 60e6, name: "min", from: 2 },
+  { length: 1e6, name: "s", from: 0 },
+];
+
+/** A span of time in microseconds with three significant digits, in the unit that suits it. */
+export function roughly(microseconds: Whole): string {
+  const span = Number(microseconds);
+  const unit = UNITS.find(({ length, from }) => span >= from * length) ?? { length: 1e6, name: "s" };
+  return `${Number((span / unit.length).toPrecision(3))} ${unit.name}`;
 }

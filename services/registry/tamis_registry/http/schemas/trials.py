@@ -50,6 +50,10 @@ class TrialResult(TypedDict):
 
     query: str
     columns: list[str]
+    times: Annotated[
+        list[str],
+        Field(description="Columns that are times: in microseconds, or in the form that was sent"),
+    ]
     rows: list[list[Value]]
     row_count: int
     truncated: Annotated[bool, Field(description="True if `rows` has only the first rows")]
