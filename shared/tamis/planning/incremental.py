@@ -18,7 +18,7 @@ from tamis.identity_diff import Splice, identity_diff
 from tamis.plan.model import Definition, Plan, StandingQuery
 from tamis.planning.backfill_streams import with_backfills
 from tamis.planning.derived_topics import DerivedNumber, DerivedTopic, derived_sources, derived_topics
-from tamis.planning.queries.former_definitions import former_columns
+from tamis.planning.queries.former_definitions import Former, former_columns
 from tamis.planning.stream_plans import stream_plans
 from tamis.planning.topic_readers import (
     AssignedReader,
@@ -70,14 +70,19 @@ class Built:
 class Parts:
     """The parts of a plan, from which the next plan is built.
 
-    `definitions`: in the order of `sources`; None for a source that is not an alert.
+    `backfills`, `definitions`, `standing` and `former` are parallel to `sources`, with None for a source
+    that has nothing of the kind: an alert WITH (from = …) with the plan version that made it, a definition, a
+    standing query, former definitions of streams. A change then looks at no other source.
     """
 
     streams: Mapping[str, StreamDef] = field(default_factory=dict)
     derived: Mapping[str, DerivedTopic] = field(default_factory=dict)
     estimators: Mapping[str, SelectivityEstimator] = field(default_factory=dict)
     sources: Sequence[ReaderSource] = ()
-    definitions: Sequence[Definition | StandingQuery | None] = ()
+    backfills: Sequence[tuple[AlertDef, int] | None] = ()
+    definitions: Sequence[Definition | None] = ()
+    standing: Sequence[StandingQuery | None] = ()
+    former: Sequence[Sequence[Former] | None] = ()
     readers: Mapping[str, AssignedReader] = field(default_factory=dict)
     assignment: TopicAssignment | None = None
     topics: Mapping[Topic, SharedTopic] = field(default_factory=dict)
@@ -106,7 +111,9 @@ def plan_for(
     accepted.
     """
     parts = before.parts if before and before.parts else Parts()
-    catalog = with_backfills(catalog, _alerts_with_history(sources), parts.streams)
+    changes = identity_diff(parts.sources, sources)
+    backfills = changes.applied(parts.backfills, [_with_history(one) for one in changes.added(sources)])
+    catalog = with_backfills(catalog, list(filter(None, backfills)), parts.streams)
     estimators = _estimators(catalog, statistics or {}, parts)
     derived = derived_topics(catalog, derived_numbers or {}, parts.derived)
     assignment = TopicAssignment(
@@ -114,13 +121,16 @@ def plan_for(
     )
     changed, same_streams = _readers_of_changed_streams(parts, catalog)
     all_of_them = Splice(0, len(parts.sources), len(sources))
-    diff = identity_diff(parts.sources, sources) if same_streams else all_of_them
+    diff = changes if same_streams else all_of_them
     current = [_reader(one, catalog) for one in diff.added(sources)]
     removed = [one.id for source in diff.removed(parts.sources) if (one := source.as_reader) is not None]
     readers = _assign(current, removed, parts, assignment, catalog=catalog, changed=changed)
+    made = [None if one is None else readers[one.id].definition for one in current]
     definitions = diff.applied(
-        parts.definitions, [None if one is None else readers[one.id].definition for one in current]
+        parts.definitions, [one if isinstance(one, Definition) else None for one in made]
     )
+    standing = diff.applied(parts.standing, [one if isinstance(one, StandingQuery) else None for one in made])
+    former = diff.applied(parts.former, [(one and one.former) or None for one in current])
     topics = _topics(catalog, readers, assignment, parts.topics)
     plan = Plan(
         version=version,
@@ -129,20 +139,23 @@ def plan_for(
             catalog,
             {topic: shared.plan for topic, shared in topics.items()},
             derived,
-            former_columns(catalog, (one.reader.former for one in readers.values() if one.reader.former)),
+            former_columns(catalog, filter(None, former)),
         ),
-        definitions=tuple([one for one in definitions if isinstance(one, Definition)]),
+        definitions=tuple(filter(None, definitions)),
         since=dict(since),
         shard_streams=dict(shard_streams),
         retiring=dict(retiring),
-        standing=tuple([one for one in definitions if isinstance(one, StandingQuery)]),
+        standing=tuple(filter(None, standing)),
     )
     parts = Parts(
         streams=dict(catalog.streams),
         derived=derived,
         estimators=estimators,
         sources=tuple(sources),
+        backfills=backfills,
         definitions=definitions,
+        standing=standing,
+        former=former,
         readers=readers,
         assignment=assignment,
         topics=topics,
@@ -204,15 +217,12 @@ def _readers_of_changed_streams(before: Parts, catalog: Catalog) -> tuple[set[st
     return found, False
 
 
-def _alerts_with_history(sources: Sequence[ReaderSource]) -> list[tuple[AlertDef, int]]:
-    """The alerts WITH (from = …) among the readers, each with the plan version that made it."""
-    return [
-        (one.origin, one.version)
-        for source in sources
-        if (one := source.as_reader) is not None
-        and isinstance(one.origin, AlertDef)
-        and one.origin.options.from_ is not None
-    ]
+def _with_history(source: ReaderSource) -> tuple[AlertDef, int] | None:
+    """The alert WITH (from = …) of a source, with the plan version that made it; None for other sources."""
+    reader = source.as_reader
+    if reader is None or not isinstance(reader.origin, AlertDef) or reader.origin.options.from_ is None:
+        return None
+    return reader.origin, reader.version
 
 
 def _reader(source: ReaderSource, catalog: Catalog) -> Reader | None:

@@ -214,7 +214,10 @@ class State:
 
     def of_kind(self, *kinds: Kind) -> list[Stored]:
         """The statements of these kinds, in the order in which they were made."""
-        return sorted((s for s in self.statements.values() if s.kind in kinds), key=lambda s: s.order)
+        # The keys are nearer in memory than the statements, of which there may be many thousands.
+        starts = tuple(f"{kind}/" for kind in kinds)
+        found = [one for key, one in self.statements.items() if key.startswith(starts)]
+        return sorted(found, key=lambda s: s.order)
 
     def alert(self, name: str) -> Stored | None:
         """The alert of that name."""
