@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import orjson
 
+from tamis.cli._outcomes import show_outcome
 from tamis.cli._registry import registry_option
 from tamis.cli._sql_file import file_name, read_sql, show_notices
 from tamis.query.inline_patterns import inline_patterns
@@ -37,34 +38,4 @@ def command(source: str, as_json: bool, registry: RegistryClient) -> None:
         click.echo(orjson.dumps(outcomes, option=orjson.OPT_INDENT_2))
         return
     for outcome in outcomes:
-        for line in _lines(outcome):
-            click.echo(line)
-
-
-def _lines(outcome: dict[str, object]) -> list[str]:
-    if "rows" in outcome:
-        rows = outcome["rows"]
-        assert isinstance(rows, list)
-        return [f"{row['name']}  {row.get('state', row.get('kind'))}" for row in rows]
-    if outcome["result"] == "explained":
-        return [orjson.dumps(outcome["explain"], option=orjson.OPT_INDENT_2).decode()]
-    replanned = outcome.get("replanned")
-    again = [line for one in (replanned if isinstance(replanned, list) else []) for line in _replanned(one)]
-    verdict = f", memory {outcome['verdict']}" if "verdict" in outcome else ""
-    explained = outcome.get("explain")
-    queries = explained["queries"] if isinstance(explained, dict) else []
-    warnings = [f"warning: {one}" for query in queries for one in query.get("warnings", ())]
-    return [
-        f"{outcome['kind']} {outcome['name']} {outcome['result']} (plan {outcome['plan']}{verdict})",
-        *again,
-        *warnings,
-    ]
-
-
-def _replanned(query: dict[str, object]) -> list[str]:
-    """Lines about a query that reads a changed stream or function."""
-    how = {"replaced": "planned again with a new definition", "kept": "goes on as it is"}
-    changes = query["changes"]
-    assert isinstance(changes, list)
-    first = f"  {query['kind']} {query['name']} {how[str(query['result'])]}, memory {query['verdict']}"
-    return [first, *(f"    {change}" for change in changes)]
+        show_outcome(outcome)

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from typing import Any
 from urllib.parse import quote
 
 import click
 import orjson
-from rich.console import Console
-from rich.table import Table
 
 from tamis.cli._names import names_by
 from tamis.cli._registry import registry_option
-from tamis.cli._times import iso_text
-from tamis.durations import seconds
+from tamis.cli._state_tables import HEADINGS, state_rows
+from tamis.cli._tables import show_table
 from tamis.errors import InputError
 from tamis.web.registry_client import RegistryClient
-
-_HEADINGS = {
-    "streams": ("STREAM", "KIND", "SHARDS", "TOPICS", "ALERTS", "WHY"),
-    "alerts": ("ALERT", "STATE", "PLAN", "SINCE", "WHY"),
-    "patterns": ("PATTERN", "KIND", "VALUES", "MAX_GAP", "READERS", "WHY"),
-    "plans": ("PLAN", "NEWEST", "DEFINITIONS", "TOPICS", "SHARDS"),
-    "silences": ("SILENCE", "STATE", "FROM", "UNTIL", "COVERS", "BY", "COMMENT"),
-    "acknowledgements": ("EPISODE", "SINCE", "BY", "COMMENT"),
-    "edges": ("EDGE", "SHARD", "STATE", "PLAN", "SINCE", "WHY"),
-}
 
 
 @click.command(
@@ -38,7 +23,7 @@ Examples:
   tamis get edges
 """
 )
-@click.argument("what", type=click.Choice(list(_HEADINGS)), default="alerts")
+@click.argument("what", type=click.Choice(list(HEADINGS)), default="alerts")
 @click.argument("name", required=False, shell_complete=names_by("what"))
 @click.option("--json", "as_json", is_flag=True, help="Print the answer of the registry as JSON.")
 @registry_option
@@ -51,97 +36,5 @@ def command(what: str, name: str | None, as_json: bool, registry: RegistryClient
     if as_json or (what == "plans" and name is not None):
         click.echo(orjson.dumps(answer, option=orjson.OPT_INDENT_2))
         return
-    rows = [row for entry in ([answer] if name is not None else answer) for row in _rows(what, entry)]
-    if sys.stdout.isatty():
-        table = Table(*_HEADINGS[what], box=None, pad_edge=False)
-        for row in rows:
-            table.add_row(*row)
-        Console().print(table, markup=False)
-    else:
-        _plain([_HEADINGS[what], *rows])
-
-
-def _plain(lines: list[tuple[str, ...]]) -> None:
-    """Print aligned columns without truncation, for a pipe."""
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    for line in lines:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-
-
-def _rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
-    match what:
-        case "streams":
-            active = sum(shard["state"] == "active" for shard in entry["shards"])
-            shards = f"{active}/{len(entry['shards'])}" if entry["kind"] == "raw" else ""
-            parts = (shards, ", ".join(entry["topics"]), ", ".join(entry["alerts"]), _why(entry))
-            return [(entry["name"], entry["kind"], *parts)]
-        case "alerts":
-            since = max((a["event_time"] for a in entry["activations"].values()), default=None)
-            if history := entry.get("history"):
-                since = history["event_time"]
-            why = "; ".join((*entry["why"], *_deleted(history)))
-            return [(entry["name"], entry["state"], str(entry["plan"]), _time(since), why)]
-        case "patterns":
-            lengths = sorted({member["length"] for member in entry["members"]})
-            values = " to ".join(map(str, dict.fromkeys((lengths[0], lengths[-1])))) if lengths else ""
-            gap = next((seconds(member["max_gap"]) for member in entry["members"]), "")
-            return [(entry["name"], entry["kind"], values, gap, ", ".join(entry["readers"]), _why(entry))]
-        case "silences":
-            facts = (covered(entry), entry["by"], entry["comment"])
-            return [(entry["id"], entry["state"], _time(entry["from"]), _time(entry["until"]), *facts)]
-        case "acknowledgements":
-            return [(entry["episode"], _time(entry["made"]), entry["by"], entry["comment"])]
-        case "plans":
-            definitions, topics = ", ".join(entry["definitions"]), ", ".join(entry["topics"])
-            newest = "yes" if entry["newest"] else ""
-            return [(str(entry["version"]), newest, definitions, topics, str(entry["shards"]))]
-        case _:
-            name = entry["name"]
-            lines = [
-                (
-                    name,
-                    shard["shard"],
-                    shard["state"],
-                    "" if shard["plan"] is None else str(shard["plan"]),
-                    _time(shard["activation"]),
-                    shard["why"],
-                )
-                for shard in entry["shards"]
-            ]
-            # A registry of an older release doesn't know which sources fail.
-            failing = entry.get("failing", {}).items()
-            return [*lines, *((name, f"source {source}", "failing", "", "", why) for source, why in failing)]
-
-
-def covered(silence: dict[str, Any]) -> str:
-    """The conditions of a silence in words.
-
-    >>> some = {"alerts": ["hot"], "severities": None, "labels": {"team": ["ops", "dev"]}}
-    >>> covered({**some, "keys": [["k1", 3]]})
-    'alert hot; team=ops|dev; key k1,3'
-    """
-    parts = [f"alert {', '.join(silence['alerts'])}"] if silence["alerts"] is not None else []
-    if silence["severities"] is not None:
-        parts.append(f"severity {', '.join(silence['severities'])}")
-    parts += [f"{name}={'|'.join(values)}" for name, values in silence["labels"].items()]
-    if silence["keys"] is not None:
-        parts.append(f"key {' or '.join(','.join(map(str, key)) for key in silence['keys'])}")
-    return "; ".join(parts)
-
-
-def _deleted(history: dict[str, Any] | None) -> Iterator[str]:
-    """The parts of an alert's history that its sources no longer had."""
-    for name, shard in history["shards"].items() if history else ():
-        if shard["first_offset"]:
-            yield (
-                f"{name} begins at offset {shard['first_offset']}, {_time(shard['event_time'])}: Kafka has "
-                "deleted earlier readings"
-            )
-
-
-def _why(entry: dict[str, Any]) -> str:
-    return "; ".join(entry["why"])
-
-
-def _time(microseconds: int | None) -> str:
-    return "" if microseconds is None else iso_text(microseconds, "seconds")
+    rows = [row for entry in ([answer] if name is not None else answer) for row in state_rows(what, entry)]
+    show_table(HEADINGS[what], rows)

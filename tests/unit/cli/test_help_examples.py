@@ -31,6 +31,7 @@ FLEET = {
     "redeliver",
     "registry",
     "silence",
+    "sql",
     "unsilence",
     "up",
     "watch",

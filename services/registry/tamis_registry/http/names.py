@@ -64,7 +64,7 @@ def names_document(catalog: Catalog) -> dict[str, Any]:
         "streams": streams,
         "alerts": list(catalog.alerts),
         "functions": [
-            {"name": one.name, "parameters": [name for name, _ in one.parameters]}
+            {"name": one.name, "parameters": [name for name, _ in one.parameters], "sql": one.sql}
             for one in catalog.functions.values()
         ],
         "patterns": list(catalog.patterns),

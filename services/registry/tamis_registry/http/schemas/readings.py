@@ -95,6 +95,7 @@ class NamedFunction(TypedDict):
 
     name: str
     parameters: list[str]
+    sql: Annotated[str, Field(description="Its CREATE FUNCTION statement")]
 
 
 class Names(TypedDict):

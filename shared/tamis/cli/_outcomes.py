@@ -1,0 +1,61 @@
+"""Outcomes of statements at the registry, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from tamis.cli._state_tables import HEADINGS, state_rows
+from tamis.cli._tables import show_table
+
+
+def show_outcome(outcome: dict[str, Any]) -> None:
+    """Print what a statement has made, changed, explained or shown."""
+    if "rows" in outcome:
+        what = str(outcome["statement"]).removeprefix("show ")
+        show_table(HEADINGS[what], [row for entry in outcome["rows"] for row in state_rows(what, entry)])
+        return
+    for line in _lines(outcome):
+        click.echo(line)
+
+
+def _lines(outcome: dict[str, Any]) -> Iterator[str]:
+    explained = outcome.get("explain") or {"queries": []}
+    if outcome["result"] == "explained":
+        for query in explained["queries"]:
+            yield from _explanation(query)
+        return
+    verdict = f", memory {outcome['verdict']}" if "verdict" in outcome else ""
+    yield f"{outcome['kind']} {outcome['name']} {outcome['result']} (plan {outcome['plan']}{verdict})"
+    for one in outcome.get("replanned", ()):
+        yield from _replanned(one)
+    for query in explained["queries"]:
+        yield from (f"warning: {one}" for one in query.get("warnings", ()))
+
+
+def _replanned(query: dict[str, Any]) -> Iterator[str]:
+    """Lines about a query that reads a changed stream or function."""
+    how = {"replaced": "planned again with a new definition", "kept": "goes on as it is"}
+    yield f"  {query['kind']} {query['name']} {how[str(query['result'])]}, memory {query['verdict']}"
+    yield from (f"    {change}" for change in query["changes"])
+
+
+def _explanation(query: dict[str, Any]) -> Iterator[str]:
+    """The verdict on a query: what edges omit, and how much memory it needs, as `tamis explain` words it."""
+    yield f"{query['kind']} {query['name']}: {'accepted' if query['accepted'] else 'REFUSED'}"
+    yield from (f"  warning: {one}" for one in query.get("warnings", ()))
+    if query["accepted"]:
+        for source in query["streams"]:
+            alias = "" if source["alias"] == source["stream"] else f" as {source['alias']}"
+            yield f"  {source['stream']}{alias}: {source['omission']['reason']}"
+            if source["key"]:
+                yield f"    for each {', '.join(source['key'])}"
+            if source["predicate"] is not None:
+                yield f"    of tuples with {source['predicate']}"
+    memory = query["memory"]
+    most = "" if memory["bound"] is None else f", at most {memory['bound']} tuples"
+    yield f"  memory {memory['verdict']}{most}"
+    yield f"    {memory['reason']}"
+    yield from (f"    it would be accepted with {repair}" for repair in memory["repairs"])

@@ -1,0 +1,99 @@
+"""State of the fleet as tables: the columns of `tamis get`, and the rows of the registry's documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tamis.cli._times import iso_text
+from tamis.durations import seconds
+
+HEADINGS = {
+    "streams": ("STREAM", "KIND", "SHARDS", "TOPICS", "ALERTS", "WHY"),
+    "alerts": ("ALERT", "STATE", "PLAN", "SINCE", "WHY"),
+    "patterns": ("PATTERN", "KIND", "VALUES", "MAX_GAP", "READERS", "WHY"),
+    "plans": ("PLAN", "NEWEST", "DEFINITIONS", "TOPICS", "SHARDS"),
+    "silences": ("SILENCE", "STATE", "FROM", "UNTIL", "COVERS", "BY", "COMMENT"),
+    "acknowledgements": ("EPISODE", "SINCE", "BY", "COMMENT"),
+    "edges": ("EDGE", "SHARD", "STATE", "PLAN", "SINCE", "WHY"),
+}
+
+
+def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
+    """The rows that show one document of `GET /v1/WHAT`."""
+    match what:
+        case "streams":
+            active = sum(shard["state"] == "active" for shard in entry["shards"])
+            shards = f"{active}/{len(entry['shards'])}" if entry["kind"] == "raw" else ""
+            parts = (shards, ", ".join(entry["topics"]), ", ".join(entry["alerts"]), _why(entry))
+            return [(entry["name"], entry["kind"], *parts)]
+        case "alerts":
+            since = max((a["event_time"] for a in entry["activations"].values()), default=None)
+            if history := entry.get("history"):
+                since = history["event_time"]
+            why = "; ".join((*entry["why"], *_deleted(history)))
+            return [(entry["name"], entry["state"], str(entry["plan"]), _time(since), why)]
+        case "patterns":
+            lengths = sorted({member["length"] for member in entry["members"]})
+            values = " to ".join(map(str, dict.fromkeys((lengths[0], lengths[-1])))) if lengths else ""
+            gap = next((seconds(member["max_gap"]) for member in entry["members"]), "")
+            return [(entry["name"], entry["kind"], values, gap, ", ".join(entry["readers"]), _why(entry))]
+        case "silences":
+            facts = (covered(entry), entry["by"], entry["comment"])
+            return [(entry["id"], entry["state"], _time(entry["from"]), _time(entry["until"]), *facts)]
+        case "acknowledgements":
+            return [(entry["episode"], _time(entry["made"]), entry["by"], entry["comment"])]
+        case "plans":
+            definitions, topics = ", ".join(entry["definitions"]), ", ".join(entry["topics"])
+            newest = "yes" if entry["newest"] else ""
+            return [(str(entry["version"]), newest, definitions, topics, str(entry["shards"]))]
+        case _:
+            name = entry["name"]
+            lines = [
+                (
+                    name,
+                    shard["shard"],
+                    shard["state"],
+                    "" if shard["plan"] is None else str(shard["plan"]),
+                    _time(shard["activation"]),
+                    shard["why"],
+                )
+                for shard in entry["shards"]
+            ]
+            # A registry of an older release doesn't know which sources fail.
+            failing = entry.get("failing", {}).items()
+            return [*lines, *((name, f"source {source}", "failing", "", "", why) for source, why in failing)]
+
+
+def covered(silence: dict[str, Any]) -> str:
+    """The conditions of a silence in words.
+
+    >>> some = {"alerts": ["hot"], "severities": None, "labels": {"team": ["ops", "dev"]}}
+    >>> covered({**some, "keys": [["k1", 3]]})
+    'alert hot; team=ops|dev; key k1,3'
+    """
+    parts = [f"alert {', '.join(silence['alerts'])}"] if silence["alerts"] is not None else []
+    if silence["severities"] is not None:
+        parts.append(f"severity {', '.join(silence['severities'])}")
+    parts += [f"{name}={'|'.join(values)}" for name, values in silence["labels"].items()]
+    if silence["keys"] is not None:
+        parts.append(f"key {' or '.join(','.join(map(str, key)) for key in silence['keys'])}")
+    return "; ".join(parts)
+
+
+def _deleted(history: dict[str, Any] | None) -> Iterator[str]:
+    """The parts of an alert's history that its sources no longer had."""
+    for name, shard in history["shards"].items() if history else ():
+        if shard["first_offset"]:
+            yield (
+                f"{name} begins at offset {shard['first_offset']}, {_time(shard['event_time'])}: Kafka has "
+                "deleted earlier readings"
+            )
+
+
+def _why(entry: dict[str, Any]) -> str:
+    return "; ".join(entry["why"])
+
+
+def _time(microseconds: int | None) -> str:
+    return "" if microseconds is None else iso_text(microseconds, "seconds")

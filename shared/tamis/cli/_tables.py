@@ -1,0 +1,27 @@
+"""Tables on standard output: fitted to a terminal, or whole for a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+
+def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows under headings: in a terminal with wrapped cells, else in aligned, unwrapped columns."""
+    if not sys.stdout.isatty():
+        _plain([headings, *rows])
+        return
+    table = Table(*headings, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table, markup=False)
+
+
+def _plain(lines: Sequence[Sequence[str]]) -> None:
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    for line in lines:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

@@ -1,0 +1,186 @@
+"""The interactive part of `tamis sql`: statements of several lines, and mistakes at their place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
+from prompt_toolkit.filters import completion_is_selected
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+from tamis.cli._sql_file import say
+from tamis.cli.shell.completion import FORMS, SqlCompleter
+from tamis.cli.shell.highlighting import STYLE, SqlLexer
+from tamis.cli.shell.statements import results, show
+from tamis.errors import SqlError, TamisError
+from tamis.query.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, SIMILARITY_FUNCTIONS
+from tamis.query.syntax.dialect import WORDS
+from tamis.query.syntax.text import Text, split
+from tamis.web.registry_client import RegistryClient
+
+HISTORY = ".tamis_history"  # in the home directory
+# A prompt waits for the names, so a registry that is slow or away costs no more than this.
+_NAMES_SECONDS = 1.0
+_PROMPT = "tamis> "
+_ENDS = ("\\q", "quit", "exit")
+_HELPS = ("\\?", "help")
+_PLACE = re.compile(r"line (\d+), column (\d+): ")
+
+_HELP = """\
+A statement ends with ; and may have several lines. Tab completes, the arrow up brings earlier statements.
+
+  SELECT … FROM stream [WHERE condition] [LIMIT n];   the newest readings in the topics of the stream
+  CREATE, ALTER, DROP, PAUSE ALERT, RESUME ALERT      change definitions, as tamis apply does
+  EXPLAIN name;   EXPLAIN SELECT …;                   what edges omit, and the bound on memory
+  SHOW ALERTS;   SHOW STREAMS;   SHOW PATTERNS;       the state, as tamis get shows it
+
+  \\? or help   this text          Ctrl-C   discards what is typed
+  \\q or quit   ends, as Ctrl-D    Ctrl-R   searches the history
+
+Edges omit readings that no query needs. These are in no topic, so SELECT doesn't show them."""
+
+
+class _Names:
+    """The names of the registry; until it answers, the words of SQL alone."""
+
+    def __init__(self, registry: RegistryClient) -> None:
+        self._registry = registry
+        builtin = sorted({*SCALAR_FUNCTIONS, *AGGREGATE_FUNCTIONS, *SIMILARITY_FUNCTIONS})
+        keywords = sorted({*WORDS, *(word for form in FORMS for word in form.split() if word.isalpha())})
+        self.newest: dict[str, Any] = {
+            **{kind: [] for kind in ("streams", "alerts", "functions", "patterns")},
+            "builtin": builtin,
+            "keywords": keywords,
+        }
+        self._failed = False
+
+    def refresh(self) -> None:
+        """Ask for them again. A registry that doesn't send them is reported once."""
+        try:
+            self.newest = self._registry.request("GET", "/v1/names", seconds=_NAMES_SECONDS)
+            self._failed = False
+        except TamisError as error:
+            if not self._failed:
+                say(f"no names to complete: {error}")
+            self._failed = True
+
+
+def interact(registry: RegistryClient) -> None:
+    """Read statements from the terminal and run them, until Ctrl-D or \\q."""
+    names = _Names(registry)
+    click.echo(f"Tamis at {registry.url}; \\? shows help, \\q ends")
+    session: PromptSession[str] = PromptSession(
+        _PROMPT,
+        multiline=True,
+        prompt_continuation=lambda width, *_: "-> ".rjust(width),
+        history=_history(Path.home() / HISTORY),
+        enable_history_search=True,
+        lexer=SqlLexer(lambda: names.newest),
+        completer=SqlCompleter(lambda: names.newest),
+        complete_while_typing=False,
+        key_bindings=_keys(),
+        style=STYLE,
+    )
+    while True:
+        names.refresh()
+        try:
+            typed = session.prompt()
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+        word = typed.strip().removesuffix(";").strip().lower()
+        if word in _ENDS:
+            return
+        if word in _HELPS:
+            click.echo(_HELP)
+            continue
+        try:
+            for result in results(registry, typed, None):
+                show(result)
+        except TamisError as error:
+            say("\n".join(_at_their_places(str(error), typed)))
+        except KeyboardInterrupt:
+            say("interrupted; a statement that was sent may have been applied")
+
+
+def _history(path: Path) -> History:
+    """Earlier statements, which only their user may read; they are not kept where that isn't possible."""
+    try:
+        path.touch(mode=0o600)
+        return FileHistory(str(path))
+    except OSError as error:
+        say(f"{path}: statements are not kept: {error.strerror}")
+        return InMemoryHistory()
+
+
+def _keys() -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("enter", filter=~completion_is_selected)
+    def _(event: KeyPressEvent) -> None:
+        """Run what is complete; else begin a line."""
+        buffer = event.current_buffer
+        if is_complete(buffer.text):
+            buffer.validate_and_handle()
+        else:
+            buffer.insert_text("\n")
+
+    @keys.add("enter", filter=completion_is_selected)
+    def _(event: KeyPressEvent) -> None:
+        """Take the selected completion."""
+        event.current_buffer.complete_state = None
+
+    @keys.add("tab")
+    def _(event: KeyPressEvent) -> None:
+        """Complete what is certain at once, and offer the rest.
+
+        prompt_toolkit's own binding completes in a task, and drops the result if another key comes first.
+        """
+        buffer = event.current_buffer
+        if buffer.complete_state:
+            buffer.complete_next()
+            return
+        completer = buffer.completer
+        found = list(completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
+        if len(found) == 1:
+            buffer.apply_completion(found[0])
+        elif common := get_common_complete_suffix(buffer.document, found):
+            buffer.insert_text(common)
+        elif found:
+            buffer.start_completion()
+
+    return keys
+
+
+def is_complete(typed: str) -> bool:
+    """True if Enter runs a text: it ends with a semicolon, or is a command of the shell.
+
+    >>> is_complete("SHOW ALERTS"), is_complete("SHOW ALERTS; "), is_complete("help"), is_complete("x = 'a;")
+    (False, True, True, False)
+    """
+    bare = typed.strip()
+    if not bare or bare.lower() in (*_ENDS, *_HELPS):
+        return True
+    text, errors = Text(bare), list[SqlError]()
+    pieces = list(split(text, errors))
+    return bare.endswith(";") and (not pieces or pieces[-1].end < len(bare))
+
+
+def _at_their_places(message: str, typed: str) -> Iterator[str]:
+    """The lines of an error's message; a mistake follows its line of the statement and a mark below it."""
+    lines = typed.split("\n")
+    for part in message.split("\n"):
+        place = _PLACE.match(part)
+        if place is not None and int(place[1]) <= len(lines):
+            line = lines[int(place[1]) - 1]
+            blank = "".join("\t" if sign == "\t" else " " for sign in line[: int(place[2]) - 1])
+            yield f"  {line}"
+            yield f"  {blank}^"
+        yield part if place is not None else f"Error: {part}"
