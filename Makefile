@@ -15,7 +15,7 @@ KERNEL_SOURCES := $(shell grep -rlE "import .*\b(njit|numba)\b" shared/tamis --i
 # All files that quick tests may read.
 SOURCES := $(shell find $(CODE) demo docs *.md *.toml *.lock mkdocs.yml Makefile -type f -not -path '*/__pycache__/*' -not -path '*/node_modules/*' -not -path 'benchmarks/results/*')
 
-.PHONY: help setup check style types contracts docs pictures test tutorial notebooks upgrade recovery faults cluster console console-test test-containers demo bench soundness soak lock clean
+.PHONY: help setup check style types contracts docs pictures test tutorial notebooks upgrade recovery faults cluster console console-test console-pictures test-containers demo bench soundness soak lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -133,6 +133,9 @@ console: ## build the page of the registry from its sources (needs Node 20.19 or
 
 console-test: setup ## try the page of the registry in the Chromium of this machine
 	$(call with_brokers,-n 2 --dist loadfile tests/console -m console,tests/console -m console)
+
+console-pictures: setup ## take the pictures of the console in docs/images/console from a running fleet
+	$(BIN)/python -m tests.console.pictures
 
 soak: setup ## run the whole fleet for TAMIS_SOAK_MINUTES (10) at TAMIS_SOAK_SPEED (20) times real time, and check that its memory and its files do not grow
 	$(BIN)/pytest -s tests/e2e -m soak

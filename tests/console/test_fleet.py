@@ -77,7 +77,7 @@ def test_the_life_of_an_alert(live: Fleet, page: Page) -> None:
     attempt.click()
     trial = page.get_by_role("region", name="Trial", exact=True)
     expect(trial.get_by_role("table", name="Trial: alarms").get_by_role("row").nth(STATIONS)).to_be_visible()
-    expect(trial.get_by_role("table", name="Readings that were looked at")).to_contain_text("air")
+    expect(trial.get_by_role("list", name="Readings that were looked at")).to_contain_text("air")
     apply.click()
     page.get_by_role("link", name="alert warm").click()
     title(page, "Alert warm")

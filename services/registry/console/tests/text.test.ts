@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parseJson, showJson } from "../src/api/json";
 import { attention } from "../src/text/attention";
-import { count, percent, shown, whole } from "../src/text/numbers";
+import { count, percent, short, shown, whole } from "../src/text/numbers";
 import { links, parseRoute } from "../src/text/route";
 import { aligned, seriesOf } from "../src/text/series";
 import { ended, quoted, replacing } from "../src/text/sql";
@@ -23,6 +23,9 @@ describe("numbers keep every digit", () => {
     expect(shown(null)).toBe("NULL");
     expect(shown(undefined)).toBe("");
     expect(showJson({ a: [1n, "x"] })).toBe('{"a": [1, "x"]}');
+  });
+  it("but not where a glance is enough", () => {
+    expect([short(11.879999999999999), short(-0.5), short(1234567)]).toEqual(["11.88", "-0.5", "1234570"]);
   });
   it("as shares, which are 100 % only if nothing is missing", () => {
     expect(percent(0.9983579638752053)).toBe("99.8 %");

@@ -50,8 +50,9 @@ function draw(target: HTMLElement, series: Series[]): uPlot {
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       legend: { show: false },
       cursor: { drag: { x: false, y: false } },
+      scales: { x: { range: margins } },
       axes: [
-        { ...axis, space: 100, values: (_, splits) => clock(splits) },
+        { ...axis, size: 30, space: 100, values: (_, splits) => clock(splits) },
         { ...axis, size: widest },
       ],
       series: [
@@ -71,4 +72,10 @@ function draw(target: HTMLElement, series: Series[]): uPlot {
 /** The room for the labels of the vertical axis: 7 px for each character, and a margin. */
 function widest(_: uPlot, values: string[] | null): number {
   return Math.max(40, 18 + 7 * Math.max(0, ...(values ?? []).map(({ length }) => length)));
+}
+
+/** The times of the horizontal axis, in seconds, with room for the first and the last point. */
+function margins(_: uPlot, first: number, last: number): [number, number] {
+  const room = (last - first) * 0.02 || 1;
+  return [first - room, last + room];
 }

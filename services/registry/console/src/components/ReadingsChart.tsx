@@ -1,4 +1,5 @@
 /** A small chart of readings over event time: a point for each reading, a colour and a name for each series. */
+import { short } from "../text/numbers";
 import type { Series } from "../text/series";
 import { NotLoaded } from "./NotLoaded";
 import { useLoaded } from "./useLoaded";
@@ -27,5 +28,5 @@ export function ReadingsChart({ series, caption }: { series: Series[]; caption: 
 function summary(points: [number, number][]): string {
   const values = points.map(([, value]) => value);
   const [least, greatest] = [Math.min(...values), Math.max(...values)];
-  return least === greatest ? String(least) : `${least} to ${greatest}`;
+  return least === greatest ? short(least) : `${short(least)} to ${short(greatest)}`;
 }

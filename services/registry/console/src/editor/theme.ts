@@ -6,7 +6,9 @@ import { tags } from "@lezer/highlight";
 const view = EditorView.theme({
   "&": { color: "var(--text)", backgroundColor: "var(--panel)", border: "1px solid var(--edge)", borderRadius: "4px" },
   "&.cm-focused": { outline: "2px solid var(--focus)", outlineOffset: "1px" },
-  ".cm-scroller": { fontFamily: "var(--mono)", fontSize: "14px", lineHeight: "1.5", minHeight: "14em" },
+  ".cm-scroller": { fontFamily: "var(--mono)", fontSize: "14px", lineHeight: "1.5" },
+  // The gutter is as high as the text, and so both have the least height.
+  ".cm-content, .cm-gutter": { minHeight: "14em" },
   ".cm-content": { caretColor: "var(--text)" },
   ".cm-cursor": { borderLeftColor: "var(--text)" },
   ".cm-gutters": { backgroundColor: "var(--page)", color: "var(--muted)", borderRight: "1px solid var(--line)" },

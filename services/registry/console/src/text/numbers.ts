@@ -24,3 +24,8 @@ export function shown(value: Value | undefined): string {
   if (value === null) return "NULL";
   return typeof value === "string" ? value : showJson(value);
 }
+
+/** A number with at most six significant digits, for a glance. */
+export function short(value: number): string {
+  return String(Number(value.toPrecision(6)));
+}
