@@ -79,7 +79,19 @@ class _Http(Part):
     url: Annotated[Url, Field(repr=False)]
     """Address of the receiver; or `${NAME}`, if the address is a secret."""
     token: Secret | None = None
-    """Token, sent as `Authorization: Bearer`."""
+    """Token, sent as `Authorization: Bearer`: only with https, or to this machine."""
+
+    @model_validator(mode="after")
+    def _encrypted(self) -> Self:
+        if self.token is not None:
+            self._refuse_clear_text("token")
+        return self
+
+    def _refuse_clear_text(self, secret: str) -> None:
+        if self.url.scheme == "http" and not is_loopback((self.url.host or "").strip("[]")):
+            raise ValueError(
+                f"the {secret} would be sent in clear text: use an address that begins with https://"
+            )
 
 
 class Webhook(_Http):
@@ -124,11 +136,16 @@ class PagerDuty(_Http):
     url: Annotated[Url, Field(repr=False)] = HttpUrl("https://events.pagerduty.com/v2/enqueue")
     """Address of the events API."""
     routing_key: Secret
-    """Integration key of the service."""
+    """Integration key of the service. Sent only with https, or to this machine."""
     summary: TemplateText | None = None
     """Template of the summary."""
     severities: dict[str, Literal["critical", "error", "warning", "info"]] = {}
     """Severity of an alert: severity of PagerDuty (`critical`, `error`, `warning` or `info`)."""
+
+    @model_validator(mode="after")
+    def _encrypted_key(self) -> Self:
+        self._refuse_clear_text("routing_key")
+        return self
 
 
 class Mqtt(Part):

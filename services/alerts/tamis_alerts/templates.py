@@ -1,13 +1,13 @@
 """Templates of notifications: Jinja2 in a sandbox, checked when the configuration is read.
 
-A template only reads values. It calls nothing but `range` and `items()`, and its loops, its output and the
-values that it gets are limited, so that each rendering takes a limited time.
+A template only reads values. It calls nothing but `range` and `items()`. Its loops, its output and the
+values that it gets and makes are limited (`template_limits`), so that each rendering takes limited time and
+memory.
 """
 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any
@@ -19,13 +19,22 @@ from pydantic import AfterValidator, Field
 
 from tamis_alerts.core.event_facts import event_id, iso_time
 from tamis_alerts.core.notifications import Notification
+from tamis_alerts.template_limits import (
+    FILTERS,
+    LIMITS,
+    MOST_OUTPUT,
+    Limits,
+    RenderError,
+    check_size,
+    finalize,
+    limited,
+    with_limits,
+)
 
 MOST_SOURCE = 20_000  # characters of a template
-MOST_OUTPUT = 100_000  # characters that a template may write
 MOST_TEXT = 2_000  # characters of a text in a row, a key or a label: longer ones are cut
 MOST_RANGE = 1_000
 MOST_LOOPS = 2  # one within another
-MOST_SECONDS = 1.0
 _MOST_FACTOR = 10**15
 
 _FILTERS = {
@@ -48,15 +57,12 @@ _NAMES = frozenset(
 )
 
 
-class RenderError(Exception):
-    """A template can't be rendered for an event. The message has no value of the event."""
-
-
 class _Environment(ImmutableSandboxedEnvironment):
-    intercepted_binops = frozenset({"*", "%"})
+    intercepted_binops = frozenset({"+", "*", "%"})
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """The result of `*` and `%`, of which some would make texts of any length."""
+        """The result of `+`, `*` and `%`, of which some would make texts of any length."""
+        check_size(left, right)
         if operator == "*" and not all(_is_factor(value) for value in (left, right)):
             raise ValueError("only numbers up to 10^15 can be multiplied")
         if operator == "%" and isinstance(left, str):
@@ -90,9 +96,10 @@ def _range(*limits: int) -> range:
 
 
 def _environment(html: bool) -> _Environment:
-    made = _Environment(undefined=StrictUndefined, autoescape=html, keep_trailing_newline=False)
+    made = _Environment(undefined=StrictUndefined, autoescape=html, finalize=finalize)
     made.globals = {"range": _range}
-    made.filters = {name: made.filters[name] for name in _FILTERS} | {"iso": iso_time, "format": _format}
+    known = {name: made.filters[name] for name in _FILTERS} | {"iso": iso_time, "format": _format}
+    made.filters = {name: limited(name, one) for name, one in known.items()} | FILTERS
     return made
 
 
@@ -101,7 +108,8 @@ _ENVIRONMENTS = {html: _environment(html) for html in (False, True)}
 
 @cache
 def _compiled(source: str, html: bool) -> Template:
-    return _ENVIRONMENTS[html].from_string(source)
+    environment = _ENVIRONMENTS[html]
+    return environment.from_string(with_limits(environment.parse(source)))
 
 
 def render(
@@ -124,14 +132,13 @@ def render(
 
 
 def _render(template: Template, values: Mapping[str, Any]) -> str:
-    until, length, parts = time.monotonic() + MOST_SECONDS, 0, []
-    for part in template.generate(values):
+    limits, length, parts = Limits(), 0, []
+    for part in template.generate({**values, LIMITS: limits}):
         length += len(part)
         parts.append(part)
         if length > MOST_OUTPUT:
             raise RenderError(f"it writes more than {MOST_OUTPUT:,} characters")
-        if time.monotonic() > until:
-            raise RenderError(f"it takes longer than {MOST_SECONDS:g} s")
+        limits.check_time()
     text = "".join(parts)
     text.encode()  # halves of surrogate pairs can't be sent
     return text

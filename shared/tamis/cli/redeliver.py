@@ -26,8 +26,9 @@ Examples:
 def command(sinks: tuple[str, ...], config: Path, dry_run: bool) -> None:
     """Send again the notifications that a sink did not accept, from the dead letters.
 
-    They are sent in their old order, each with the same `Idempotency-Key` as before. If a sink still doesn't
-    accept one, the exit code is 1, and the next call sends the rest.
+    They are sent in their old order, each with the same `Idempotency-Key` as before. An opening is left out
+    if its episode has closed, unless the close is sent again, too. If a sink still doesn't accept one, the
+    exit code is 1, and the next call sends the rest.
     """
     from tamis.errors import InputError
     from tamis.query.names import suggest
@@ -49,7 +50,9 @@ def command(sinks: tuple[str, ...], config: Path, dry_run: bool) -> None:
         outcome = Redelivery(known[name], kafka, settings.console_address).run(
             dry_run=dry_run, say=click.echo
         )
-        click.echo(f"{name}: {outcome.sent} {'to send' if dry_run else 'sent'} again")
+        done = f"{outcome.sent} {'to send' if dry_run else 'sent'} again"
+        left_out = f", {outcome.left_out} left out: their episodes have closed" if outcome.left_out else ""
+        click.echo(f"{name}: {done}{left_out}")
         if outcome.fault:
             click.echo(outcome.fault, err=True)
             faults += 1

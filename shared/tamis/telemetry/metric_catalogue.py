@@ -448,6 +448,13 @@ CATALOGUE: tuple[Metric, ...] = (
         "alerts",
     ),
     Metric(
+        "tamis_notifications_held",
+        "gauge",
+        "Openings of open episodes that are not sent to a sink while a silence covers them",
+        ("sink",),
+        "alerts",
+    ),
+    Metric(
         "tamis_notifications_oldest_seconds",
         "gauge",
         "Age of the oldest notification that waits for a sink",

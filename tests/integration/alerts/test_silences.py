@@ -99,6 +99,7 @@ def test_what_a_silence_held_is_told_at_its_end_and_what_closed_meanwhile_is_not
     for key in "abc":
         bench.tell(key, "opened")
     until(lambda: bench.told() == ["c-0:opened"] and bench.silenced() == 2)
+    until(lambda: bench.sample("tamis_notifications_held", sink="pager") == 2)
     assert bench.held().keys() == {"a-0", "b-0"}
     # Another process takes over: what was held is known to it.
     first.stop()

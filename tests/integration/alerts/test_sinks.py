@@ -175,6 +175,23 @@ def test_what_is_given_up_is_a_dead_letter_that_can_be_sent_again(bench: Bench) 
     assert bench.redeliver("other")[0] == 2
 
 
+def test_an_opening_is_not_sent_again_after_its_close(bench: Bench) -> None:
+    """It would open an incident that nobody closes."""
+    bench.receiver.failures = 2
+    bench.sinks(attempts=1)
+    for key in ("a", "b"):
+        bench.tell(key, "opened")
+    until(lambda: len(bench.dead()) == 2)
+    bench.tell("a", "closed")  # the sink accepts it
+    until(lambda: bench.told() == ["a-0:closed"])
+    code, said = bench.redeliver("--dry-run")
+    assert code == 0 and "hot ['a'] opened: left out, since the episode has closed\n" in said
+    assert said.endswith("pager: 1 to send again, 1 left out: their episodes have closed\n")
+    assert bench.redeliver()[0] == 0
+    assert bench.told() == ["a-0:closed", "b-0:opened"]
+    assert bench.redeliver() == (0, "pager: 0 sent again\n")
+
+
 def test_large_events_that_wait_are_in_kafka_and_not_in_memory(bench: Bench) -> None:
     bench.receiver.open.clear()
     queue = bench.sinks()._queues[-1]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import ssl
 import time
+import warnings
 from collections.abc import Iterator
 from email import message_from_bytes
 from email.header import decode_header, make_header
@@ -44,6 +46,7 @@ class MailServer:
         self.answers: list[str] = []
         self.refused: set[str] = set()
         self.taken: list[tuple[list[str], Message]] = []
+        self.busy_after_login = 0.0  # seconds in which it hears nothing
         self._controller = Controller(
             self,
             hostname="127.0.0.1",
@@ -58,6 +61,8 @@ class MailServer:
     def _login(self, *arguments: Any) -> AuthResult:
         data = arguments[-1]
         assert isinstance(data, LoginPassword)
+        if self.busy_after_login:
+            self._controller.loop.call_soon(time.sleep, self.busy_after_login)
         right = data.login == b"tamis" and data.password == b"hush"
         return AuthResult(success=right, handled=False)
 
@@ -186,6 +191,20 @@ def test_what_a_mail_server_refuses_is_given_up_without_secrets(
     fault, logs = deliver(mail.port, certificate.certificate)
     assert fault == f"sink 'email': {words}"
     assert "hush" not in logs and mail.taken == []
+
+
+def test_a_refused_login_leaves_no_connection_open(
+    mail: MailServer, certificate: Certificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if the mail server doesn't answer the end of the encryption."""
+    monkeypatch.setenv("MAIL_PASSWORD", "hush-wrong")
+    mail.busy_after_login = 1.0
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", ResourceWarning)
+        fault, _ = deliver(mail.port, certificate.certificate, attempts=1)
+        gc.collect()
+    assert "SMTPAuthenticationError" in fault
+    assert [str(one.message) for one in found] == []
 
 
 def test_recipients_that_accept_get_an_email_once(

@@ -75,6 +75,15 @@ def test_without_a_file_or_with_an_empty_one_there_is_the_log_alone(tmp_path: Pa
             "password: '${SET}'}\n",
             "line 2: .*in clear text",
         ),
+        (
+            "sinks:\n- {kind: webhook, url: 'http://a.example', token: '${SET}'}\n",
+            "line 2: .*token .*in clear text",
+        ),
+        ("sinks:\n- {kind: slack, url: 'http://10.0.0.7/x', token: '${SET}'}\n", "line 2: .*in clear text"),
+        (
+            "sinks:\n- {kind: pagerduty, url: 'http://a.example', routing_key: '${SET}'}\n",
+            "line 2: .*routing_key .*in clear text",
+        ),
         ("sinks:\n- {kind: webhook, url: 'http://a.example', name: log}\n", "'log' is the log's"),
         ("sinks:\n- {kind: webhook, url: 'http://a.example', name: a b}\n", "line 2: sinks.0.webhook.name"),
     ],
@@ -97,3 +106,15 @@ def test_address_and_token_of_a_sink_may_come_from_the_environment(
     assert str(sink.url) == "https://a.example/hush-path" and sink.token is not None
     assert sink.token.get_secret_value() == "hush-token"
     assert "hush" not in repr(config)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://a.example", "http://127.0.0.1:9", "http://[::1]:9", "http://localhost:9"]
+)
+def test_secrets_are_sent_encrypted_or_to_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("SET", "hush")
+    for sink in ("webhook, token: '${SET}'", "pagerduty, routing_key: '${SET}'"):
+        assert load(tmp_path, f"sinks:\n- {{kind: {sink}, url: '{url}'}}\n").sinks
+    assert load(tmp_path, "sinks:\n- {kind: alertmanager, url: 'http://alertmanager:9093'}\n").sinks

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tamis_alerts.core.notifications import Notification
-from tamis_alerts.templates import MOST_TEXT, RenderError, check, render
+from tamis_alerts.template_limits import RenderError
+from tamis_alerts.templates import MOST_TEXT, check, render
 
 EPISODE: dict[str, Any] = {
     "alert": "hot", "key": ["k1", 3], "episode": "e1", "event": "opened", "start": 0, "end": 5_000_000,
@@ -41,6 +42,16 @@ EVENT = Notification(EPISODE, {"station": "k1", "level": 3}, "https://tamis.exam
         ("{{ columns.station }} {{ columns['level'] + 1 }} {{ columns|length }}", "k1 4 2"),
         ("{{ link }}", "https://tamis.example/#/alerts/hot"),
         ("no values", "no values"),
+        (
+            "{{ key|reverse|join('-') }} {{ [3, 1, 3]|unique|sort|join }} {{ row|items|first|first }}",
+            "3-k1 13 temp",
+        ),
+        ('{{ {"a": 1}|tojson(indent=1) }}', '{\n "a": 1\n}'),
+        ('{{ alert ~ "/" ~ key[1] ~ severity|upper }} {{ "a-b"|replace("-", "") }}', "hot/3PAGE ab"),
+        (
+            "{% for v in key %}{{ loop.index }}/{{ loop.length }}{{ ',' if not loop.last }}{% endfor %}",
+            "1/2,2/2",
+        ),
     ],
 )
 def test_a_template_has_the_facts_of_an_event(source: str, text: str) -> None:
@@ -78,6 +89,59 @@ def test_a_template_has_the_facts_of_an_event(source: str, text: str) -> None:
         ("{% for a in [[]] recursive %}{{ loop(a) }}{% endfor %}", "line 1: .*recursive"),
         ("{{ row.name|truncate(2) }}", "expected length"),
         ("{{ " + "(" * 3_000 + "1" + ")" * 3_000 + " }}", "one within another"),
+        ("{{ range(1000)|join('" + "x" * 5_000 + "') }}", "more than 100,000"),
+        (
+            "{{ range(1000)|join('" + "x" * 90 + "')|replace('x', '" + "y" * 9_000 + "') }}",
+            "more than 100,000",
+        ),
+        ("{{ range(1000)|join(d='" + "x" * 90 + "')|replace('', '" + "y" * 9_000 + "') }}", "more than 100"),
+        ("{{ [[1]]|tojson(indent=1000000000) }}", "at most 8 spaces"),
+        ("{{ [[1]]|tojson(1000000000) }}", "at most 8 spaces"),
+        ("{{ ([range(1000)|join('" + "x" * 90 + "')]) * 5 }}", "only numbers up to"),
+        (
+            "{% for t in [range(1000)|join('" + "x" * 90 + "')] %}{{ [" + "t," * 5_000 + "] }}{% endfor %}",
+            "more than 100,000",
+        ),
+        (
+            "{% for t in [range(1000)|join('"
+            + "x" * 90
+            + "')] %}{{ ["
+            + "t," * 5_000
+            + "]|upper }}{% endfor %}",
+            "more than 100,000",
+        ),
+        (
+            "{% for t in [range(1000)|join('" + "x" * 90 + "')] %}{{ t" + " ~ t" * 2_000 + " }}{% endfor %}",
+            "more than 100 texts",
+        ),
+        (
+            "{% for t in [range(1000)|join('" + "x" * 90 + "')] %}{{ t" + " + t" * 50 + " }}{% endfor %}",
+            "more than 100,000",
+        ),
+        (
+            "{% for t in [range(1000)|join('"
+            + "x" * 90
+            + "')] %}{{ '"
+            + "%s" * 500
+            + "'|format("
+            + "t," * 500
+            + ") }}{% endfor %}",
+            "more than 100,000",
+        ),
+        (
+            "{% for t in [range(1000)|join('" + "x" * 90 + "')] %}{{ [t,t]|join }}{% endfor %}",
+            "more than 100,000",
+        ),
+        (
+            "{% for t in [range(1000)|join('" + "x" * 90 + "')] %}"
+            "{% for a in t %}{% if t|upper|lower == '' %}x{% endif %}{% endfor %}{% endfor %}",
+            "takes longer than 1 s",
+        ),
+        (
+            "{% for a in [range(1000)|join('" + "x" * 90 + "')][0] %}"
+            "{% for b in [range(1000)|join('" + "x" * 90 + "')][0] %}{% endfor %}{% endfor %}",
+            "takes longer than 1 s",
+        ),
         (r"{{ '\ud83d\ude00' }}", "surrogates not allowed"),
     ],
 )
@@ -117,7 +181,7 @@ def test_long_texts_are_cut_and_html_is_escaped() -> None:
 
 
 def test_a_rendering_ends_at_its_limit_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tamis_alerts.templates.MOST_SECONDS", 0.0)
+    monkeypatch.setattr("tamis_alerts.template_limits.MOST_SECONDS", 0.0)
     source = "{% for a in row.text %}{% for b in row.text %}{{ a }}{% endfor %}{% endfor %}"
     with pytest.raises(RenderError, match="takes longer"):
         render(source, Notification({**EPISODE, "row": {"text": "x" * 2_000}}))

@@ -62,6 +62,11 @@ class HeldOpenings:
         """Remove an opening; None if it isn't held."""
         return self.by_episode.pop(episode, None)
 
+    @property
+    def waiting(self) -> int:
+        """The number of held openings whose episodes are open."""
+        return sum(held.closed is None for held in self.by_episode.values())
+
     def due(self, silences: Iterable[Silence], now: int) -> Iterator[Held]:
         """The openings of open episodes that no silence covers any more."""
         active = [one for one in silences if one.start <= now < one.until]

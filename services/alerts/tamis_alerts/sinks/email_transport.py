@@ -20,6 +20,19 @@ from tamis_alerts.sinks.send_error import SendError
 _FINAL = 500
 
 
+class _Client(aiosmtplib.SMTP):
+    """A client that closes its connection at once, also after a failed login.
+
+    The library's own waits for the server to end the encryption as well, for which nobody waits here.
+    """
+
+    def close(self) -> None:
+        """Break off the connection."""
+        if isinstance(self.transport, asyncio.WriteTransport):
+            self.transport.abort()
+        super().close()
+
+
 class EmailTransport:
     """Sends one e-mail in one connection. Its `Message-ID` is the event's identity."""
 
@@ -30,7 +43,7 @@ class EmailTransport:
     async def send(self, notification: Notification) -> None:
         """Send an event to all recipients. Raises SendError."""
         sink = self._sink
-        client = aiosmtplib.SMTP(
+        client = _Client(
             hostname=sink.host,
             port=sink.port,
             timeout=sink.timeout,
@@ -58,8 +71,6 @@ class EmailTransport:
             raise SendError(type(error).__name__) from None
         finally:
             # Without QUIT: its failure must not repeat an e-mail that the server has accepted.
-            if isinstance(client.transport, asyncio.WriteTransport):
-                client.transport.abort()
             client.close()
         if refused:
             # The others have their e-mail: another attempt would send it to them again.

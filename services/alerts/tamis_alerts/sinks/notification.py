@@ -14,7 +14,8 @@ from tamis_alerts.core.notifications import Notification
 from tamis_alerts.core.routes import Route, is_routed
 from tamis_alerts.sink_settings import Alertmanager, Sink
 from tamis_alerts.sinks.send_error import SendError
-from tamis_alerts.templates import RenderError, render
+from tamis_alerts.template_limits import RenderError
+from tamis_alerts.templates import render
 
 log = get_logger("alerts.sinks")
 

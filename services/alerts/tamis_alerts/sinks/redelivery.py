@@ -2,14 +2,18 @@
 
 The offset of a consumer group records which dead letters of a sink have been sent again. So none is sent
 twice, and the next call continues with the first one that the sink has not accepted.
+
+An opening is left out if its episode has closed meanwhile: the incident that it opens would never be closed.
+If the close waits among the dead letters, too, both are sent in their order.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
@@ -20,6 +24,7 @@ from tamis.settings import KafkaSettings
 from tamis_alerts.core.episodes import columns_of
 from tamis_alerts.kafka_reads import read_to_end
 from tamis_alerts.sink_settings import Sink
+from tamis_alerts.sinks.closed_episodes import closed_episodes
 from tamis_alerts.sinks.delivery import DeliveryError, SharedSettings, SinkDelivery
 from tamis_alerts.sinks.group_offsets import GROUP_PREFIX, REQUEST_SECONDS
 from tamis_alerts.sinks.notification import read_episode
@@ -28,12 +33,13 @@ from tamis_alerts.sinks.notification import read_episode
 @dataclass(frozen=True)
 class Outcome:
     """The number of notifications that were sent again to a sink, or would be sent. `fault`: the reason why
-    the next one was not sent.
+    the next one was not sent. `left_out`: the number of those whose episodes have closed.
     """
 
     sink: str
     sent: int
     fault: str = ""
+    left_out: int = 0
 
 
 class Redelivery:
@@ -70,23 +76,47 @@ class Redelivery:
     async def _run(self, dry_run: bool, say: Callable[[str], None]) -> Outcome:
         (at,) = self._consumer.committed([TopicPartition(DEAD_LETTERS, 0)], timeout=REQUEST_SECONDS)
         at.offset = at.offset if at.offset >= 0 else OFFSET_BEGINNING
-        delivery, sent = SinkDelivery(self._sink, self._kafka, SharedSettings(console=self._console)), 0
+        over = self._over(at)
+        delivery = SinkDelivery(self._sink, self._kafka, SharedSettings(console=self._console))
+        sent = left_out = 0
         try:
-            for message in read_to_end(self._consumer, self._connection, [at], batch=100):
-                if not self._is_of_sink(message):
-                    continue
-                episode = read_episode(message.value() or b"")
-                say(f"{self._sink.name}: {episode['alert']} {episode['key']} {episode['event']}")
+            for message, episode in self._letters(at):
+                what = f"{self._sink.name}: {episode['alert']} {episode['key']} {episode['event']}"
+                if episode["event"] != "closed" and episode["episode"] in over:
+                    say(f"{what}: left out, since the episode has closed")
+                    left_out += 1
+                else:
+                    say(what)
+                    if not dry_run:
+                        try:
+                            await delivery.deliver(episode, time.time(), columns_of(message.headers()))
+                        except DeliveryError as error:
+                            return Outcome(self._sink.name, sent, str(error), left_out)
+                    sent += 1
                 if not dry_run:
-                    try:
-                        await delivery.deliver(episode, time.time(), columns_of(message.headers()))
-                    except DeliveryError as error:
-                        return Outcome(self._sink.name, sent, str(error))
                     self._consumer.commit(message=message, asynchronous=False)
-                sent += 1
         finally:
             await delivery.close()
-        return Outcome(self._sink.name, sent)
+        return Outcome(self._sink.name, sent, left_out=left_out)
+
+    def _over(self, at: TopicPartition) -> set[str]:
+        """The episodes that have closed and whose close isn't sent again."""
+        events: dict[str, tuple[int, int]] = {}
+        closing = set()
+        for message, episode in self._letters(at):
+            if episode["event"] == "closed":
+                closing.add(episode["episode"])
+            else:
+                headers = dict(message.headers() or ())
+                place = int(headers["source.partition"] or 0), int(headers["source.offset"] or 0)
+                events.setdefault(episode["episode"], place)
+        return closed_episodes(self._consumer, self._connection, events) - closing
+
+    def _letters(self, at: TopicPartition) -> Iterator[tuple[Message, dict[str, Any]]]:
+        """The dead letters of the sink that wait, with their events."""
+        for message in read_to_end(self._consumer, self._connection, [at], batch=100):
+            if self._is_of_sink(message):
+                yield message, read_episode(message.value() or b"")
 
     def _is_of_sink(self, message: Message) -> bool:
         headers = dict(message.headers() or ())

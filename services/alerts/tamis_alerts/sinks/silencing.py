@@ -90,6 +90,11 @@ class Silencing:
             await self._write(held.record_key, None)
             self._openings.remove(episode)
 
+    @property
+    def held(self) -> int:
+        """The number of openings that wait for the end of a silence."""
+        return self._openings.waiting
+
     def holds(self, event: Mapping[str, Any]) -> bool:
         """True if the opening of an event's episode is held."""
         return event["episode"] in self._openings.by_episode

@@ -418,6 +418,8 @@ class SinkQueue:
         age = 0.0 if oldest is None else max(0.0, time.time() - oldest)
         self._metrics.set("tamis_notifications_waiting", waiting, sink=self.name)
         self._metrics.set("tamis_notifications_oldest_seconds", age, sink=self.name)
+        if self._silencing is not None:
+            self._metrics.set("tamis_notifications_held", self._silencing.held, sink=self.name)
         late = age > TROUBLE_SECONDS
         self._trouble = f"sink {self.name!r}: {waiting} wait, the oldest for {age:.0f} s" if late else ""
 
