@@ -114,7 +114,10 @@ FLEET = build(
                 ),
                 Panel(
                     "Notifications that wait",
-                    (("sum by (sink) (tamis_notifications_waiting)", "{{sink}}"),),
+                    (
+                        ("sum by (sink) (tamis_notifications_waiting)", "{{sink}}"),
+                        ("sum by (sink) (tamis_notifications_held)", "{{sink}}, silenced"),
+                    ),
                 ),
             ),
         ),

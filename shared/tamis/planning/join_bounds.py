@@ -16,6 +16,8 @@ Over all keys and sources (a source under EXISTS or NOT EXISTS is its own partne
 
     bound = sum over S of keys(S) * count(S) * ( W(S) div per(S) + 1 ).
 
+An alert with max_delay = '0' holds nothing: its L(p) is 0 here.
+
 This is the bound of the query alone. In a fleet, p's tuples may come from a topic that other queries read,
 too. The frontier of a topic waits for the tuples that any entry of the topic holds, so the greatest L of the
 entries replaces L(p). The bounds that the joiner shows beside its state are larger by this difference

@@ -99,12 +99,21 @@ def _judged(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
         before, omissions = omissions, decide(analysis, keys, heuristic=heuristic)
     if within is not None:
         omissions = tuple(map(_with_calls, before, omissions))
-    verdict = memory(analysis, omissions)
+    verdict = memory(analysis, _held(definition, omissions))
     allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
     refusal = verdict.reason if verdict.verdict != "bounded" and not allowed else None
     if analysis.contradiction is not None:
         refusal = verdict.reason
     return Verdict(definition.query, analysis, keys, omissions, verdict, refusal)
+
+
+def _held(definition: AlertDef | DerivedDef, omissions: tuple[Omission, ...]) -> tuple[Omission, ...]:
+    """The omissions for which edges hold tuples: with max_delay = '0' they publish each tuple at once, so no
+    frontier waits for it.
+    """
+    if not isinstance(definition, AlertDef) or definition.options.max_delay != 0:
+        return omissions
+    return tuple(replace(omission, interval=0) for omission in omissions)
 
 
 def _saves_calls(omission: Omission) -> bool:

@@ -15,6 +15,7 @@ from tamis.query.statements.parser import parse_statement
 from tamis.query.statements.statement_tokens import statement_cursor
 from tamis.query.syntax.cursor import Cursor
 from tamis.query.syntax.dialect import is_word
+from tamis.query.syntax.syntax_errors import END_BEFORE
 from tamis.query.syntax.text import (
     LARGEST_TEXT,
     MOST_ERRORS,
@@ -63,7 +64,9 @@ def parse(
             break
         if not cursor.tokens:
             continue
+        before = len(context.errors)
         statement = None if piece.damaged else _statement(context, cursor, carry_out)
+        _keep_first(context.errors, before)
         if statement is None:
             mark_broken(context, cursor.tokens)
         else:
@@ -114,6 +117,14 @@ def _statement(
     return None
 
 
+def _keep_first(errors: list[SqlError], before: int) -> None:
+    """Of the mistakes of one statement, keep only a missing semicolon, if there is one: the others come from
+    reading two statements as one.
+    """
+    missing = [error for error in errors[before:] if error.hint == END_BEFORE]
+    errors[before:] = missing[:1] or errors[before:]
+
+
 def _report_cycles(context: Context, cursors: list[Cursor]) -> None:
     """Report each cycle of functions that call each other, and remember the functions that the text
     defines.
@@ -126,7 +137,10 @@ def _report_cycles(context: Context, cursors: list[Cursor]) -> None:
             continue
         name = tokens[2].text.lower() if is_word(tokens[2]) else tokens[2].text
         body = next((i for i, t in enumerate(tokens) if is_word(t) and t.text.upper() == "AS"), len(tokens))
-        pairs = zip(tokens[body:], tokens[body + 1 :], strict=False)
+        # Where a semicolon is missing, the tokens go on with the next statement.
+        ends = (i for i in range(body, len(tokens)) if tokens[i].text.upper() == "CREATE")
+        end = next(ends, len(tokens))
+        pairs = zip(tokens[body:end], tokens[body + 1 : end], strict=False)
         called = {a.text.lower() if is_word(a) else a.text for a, b in pairs if b.text == "("}
         calls.setdefault(name, called)
         places.setdefault(name, tokens[2].start)

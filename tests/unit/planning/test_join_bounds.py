@@ -45,6 +45,17 @@ def test_no_omission_no_holding() -> None:
     assert memory.bound == 100 * 10 * (39 + 1) + 100 * 3 * (72 // 60 + 1)
 
 
+def test_an_alert_that_waits_for_nothing_holds_nothing() -> None:
+    sql = "CREATE ALERT q WITH (max_delay = '{}') AS SELECT a.k FROM a JOIN b ON a.k = b.k"
+    sql += " AND ABS(a.ts - b.ts) <= INTERVAL '5' SECOND WHERE a.x > b.x;"
+    bounds = {}
+    for delay in ("0", "1 second"):
+        catalog = catalog_of(DECLARED, sql.format(delay))
+        bounds[delay] = judge(catalog.alerts["q"], catalog).memory.bound
+    assert bounds["0"] == 100 * 10 * (39 + 1) + 100 * 3 * (72 // 60 + 1)
+    assert bounds["1 second"] == 100 * 10 * (49 + 1) + 100 * 3 * (82 // 60 + 1)
+
+
 def test_a_stream_without_key_columns_has_one_rate() -> None:
     on = "ABS(a.ts - whole.ts) <= INTERVAL '5' SECOND"
     memory = verdict_of("a.x > whole.x", on=on, sources="a JOIN whole", streams=DECLARED).memory

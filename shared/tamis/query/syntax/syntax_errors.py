@@ -21,12 +21,15 @@ _EXPECTED = re.compile(r"Expect(?:ing|ed) ([^<]{1,40}?)(?: but got .*)?$", re.DO
 # Functions of other systems whose parentheses hold more than values.
 _OWN_SYNTAX = (AGGREGATES - frozenset(AGGREGATE_FUNCTIONS)) | TABLE_FUNCTIONS
 _STATEMENTS = ("CREATE", "DROP", "PAUSE", "RESUME", "SHOW", "EXPLAIN")
+# The words behind the first word of a statement.
+_DEFINED = ("STREAM", "ALERT", "TABLE", "FUNCTION", "PATTERN", "OR", "STREAMS", "ALERTS", "PATTERNS")
 _CASE = {TokenType.WHEN: "a condition", TokenType.THEN: "a value", TokenType.ELSE: "a value"}
 _OTHER_SIGNS = {"=>": ">=", "&": "AND"}
 # Constants with a type in front of them, which Tamis doesn't have.
 _TYPED = {"TIME": TIME_OF_DAY, "DATE": DAY}
 _KEYWORDS = ("FROM", "JOIN", "WHERE", "GROUP", "HAVING", "AND", "BETWEEN", "INTERVAL", "UNION")
 
+END_BEFORE = "end the statement before it with a semicolon"
 OPTIONS_FIRST = "write the options before AS: CREATE ALERT name WITH (…) AS SELECT …"
 
 
@@ -51,6 +54,10 @@ def syntax_error(
             # sqlglot reads END as a column here, and stops somewhere after it.
             hint = f"write {_CASE[token.token_type]} after {token.text.upper()}"
             return text.error(f"unexpected '{following.text}'", following.start, hint)
+    for token, following in pairwise(tokens):
+        if following.start == problem.offset and _begins_statement(token, following):
+            # The parser has taken the first word as the other name of a source.
+            return text.error(f"unexpected '{token.text}'", token.start, END_BEFORE)
     expected = _EXPECTED.match(problem.message)
     if problem.found is None:
         hint = f"write {expected[1]} here" if expected else "complete the expression or clause before it"
@@ -87,10 +94,14 @@ def _hint(
     if found == "WITH":
         return OPTIONS_FIRST
     if found in _STATEMENTS:
-        return "end the statement before it with a semicolon"
+        return END_BEFORE
     if (keyword := _misspelt_keyword(found)) is not None:
         return f"did you mean {keyword}?"
     return "look for a missing comma, operator, AND or parenthesis before it"
+
+
+def _begins_statement(token: Token, following: Token) -> bool:
+    return token.text.upper() in _STATEMENTS and following.text.upper() in _DEFINED
 
 
 def _typed(kind: Token, value: Token) -> str | None:
