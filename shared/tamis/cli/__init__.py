@@ -1,8 +1,17 @@
-"""The command `tamis`: one module a subcommand, so the list of files is the list of subcommands.
+"""The command `tamis`: one module a subcommand, so the lists of files are the list of subcommands.
 
-A module without a leading underscore is the subcommand of that name. Its function `command` is a click
-command, and the first line of that function's docstring is its line in `tamis --help`. A module is imported
-only when its subcommand runs: help is quick, and a service imports only what it needs.
+| folder | subcommands |
+|---|---|
+| `query` | queries over recordings, without a fleet |
+| `manage` | at a registry, a Kafka or a terminal of a user: definitions, state, silences, tokens |
+| `fleet` | a whole fleet on this machine |
+| `services` | one service each, as containers run them |
+
+`common` has options, tables and files that several subcommands share, and `shell` the parts of `tamis sql`.
+
+A module of the first four folders without a leading underscore is the subcommand of that name. Its function
+`command` is a click command, and the first line of that function's docstring is its line in `tamis --help`. A
+module is imported only when its subcommand runs: help is quick, and a service imports only what it needs.
 
 Exit codes: 0 yes or done; 1 no (a query is refused, alarms differ); 2 the input is wrong, or something that
 is needed isn't available (TAMIS_EXIT_UNAVAILABLE in the environment sets another code for the latter); 130
@@ -23,7 +32,7 @@ import click
 
 from tamis.errors import EXIT_UNAVAILABLE, InputError, TamisError, UnavailableError
 
-_FOLDER = Path(__file__).parent
+_FOLDERS = ("query", "manage", "fleet", "services")
 _INTERRUPTED = 130
 _PLOTS = ("matplotlib", "plotext")  # packages of the extra `plots`
 
@@ -45,21 +54,22 @@ class _Failure(click.ClickException):
 
 
 class _Subcommands(click.Group):
-    """The subcommands: the modules of this package."""
+    """The subcommands: the modules of the folders."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(path.stem for path in _FOLDER.glob("[!_]*.py"))
+        return sorted(modules())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+        path = modules().get(cmd_name)
+        if path is None:
             return None
-        command = importlib.import_module(f"{__name__}.{cmd_name}").command
+        command = importlib.import_module(f"{__name__}.{path.parent.name}.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, summary(name)) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, summary(path)) for name, path in sorted(modules().items())])
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -126,9 +136,15 @@ def _from_kafka(error: Exception) -> TamisError:
     return unavailable(error.args[0], Cluster(bootstrap))
 
 
-def summary(name: str) -> str:
+def modules() -> dict[str, Path]:
+    """The module of each subcommand, by the name of the subcommand."""
+    here = Path(__file__).parent
+    return {path.stem: path for folder in _FOLDERS for path in (here / folder).glob("[!_]*.py")}
+
+
+def summary(module: Path) -> str:
     """The first line of a subcommand's docstring, read from the source without an import."""
-    for node in ast.parse((_FOLDER / f"{name}.py").read_text(encoding="utf-8")).body:
+    for node in ast.parse(module.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef) and node.name == "command":
             return (ast.get_docstring(node) or "").partition("\n")[0]
     return ""

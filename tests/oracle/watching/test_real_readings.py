@@ -11,7 +11,7 @@ from tests.oracle.random_cases import SEED, also_long
 from tests.oracle.watching.brute_force import Reading, outcomes
 from tests.oracle.watching.test_watched_recordings import agrees, columns_of
 
-from tamis.cli._recordings import read_recordings
+from tamis.cli.common.recordings import read_recordings
 from tamis.offline.verify import verify
 from tamis.query.parse import catalog_of
 from tamis.query.watches import pattern_watches

@@ -11,7 +11,7 @@ from tests.oracle.evaluation.replay.verify_runs import drop_contradictory
 from tests.oracle.random_cases import SEED, also_long, cases
 from tests.oracle.watching.random_queries import RandomQueries
 
-from tamis.cli._recordings import read_recordings
+from tamis.cli.common.recordings import read_recordings
 from tamis.errors import NotAcceptedError
 from tamis.expressions.vectors import Vector
 from tamis.offline.verify import verify

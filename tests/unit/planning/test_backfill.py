@@ -9,8 +9,8 @@ import duckdb
 import pytest
 from click.testing import CliRunner
 
-from tamis.cli.run import command as run
-from tamis.cli.verify import command as verify
+from tamis.cli.query.run import command as run
+from tamis.cli.query.verify import command as verify
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain

@@ -21,7 +21,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from tamis.cli import main
+from tamis.cli import main, modules
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 LOCK = REPOSITORY / "requirements.lock"
@@ -91,7 +91,7 @@ def imports() -> grimp.ImportGraph:
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_service_imports_only_packages_of_its_lock(service: str, imports: grimp.ImportGraph) -> None:
     found = imports.find_upstream_modules(f"tamis_{service}", as_package=True)
-    needed = distributions_of(found | imports.find_upstream_modules(f"tamis.cli.{service}"))
+    needed = distributions_of(found | imports.find_upstream_modules(f"tamis.cli.services.{service}"))
     assert needed and needed - LEFT_OUT.get(service, set()) <= locked(service)
 
 
@@ -99,8 +99,8 @@ def test_commands_for_users_import_only_packages_of_the_extras_tools_and_plots(
     imports: grimp.ImportGraph,
 ) -> None:
     """Only `tamis plot` needs the extra `plots`, and names it where it is missing."""
-    commands = {path.stem for path in (REPOSITORY / "shared/tamis/cli").glob("[!_]*.py")} - set(SERVICES)
-    found = [imports.find_upstream_modules(f"tamis.cli.{command}") for command in commands]
+    commands = [path for name, path in modules().items() if name not in SERVICES]
+    found = [imports.find_upstream_modules(f"tamis.cli.{path.parent.name}.{path.stem}") for path in commands]
     assert distributions_of(set().union(*found)) <= required("tools") | required("plots")
 
 

@@ -24,7 +24,7 @@ from tamis.cli import main
 from tamis.errors import InputError
 from tamis.settings import KafkaSettings
 from tamis.telemetry import configure_logs
-import tamis.cli.kafka as module
+import tamis.cli.services.kafka as module
 
 @click.command()
 def command():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tamis.cli._recordings import read_recordings
+from tamis.cli.common.recordings import read_recordings
 from tamis.offline.verify import verify
 from tamis.query.parse import catalog_of
 

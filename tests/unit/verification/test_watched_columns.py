@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tamis.cli._recordings import read_recordings
+from tamis.cli.common.recordings import read_recordings
 from tamis.expressions.vectors import Vector
 from tamis.offline.verify import verify
 from tamis.query.model import Catalog

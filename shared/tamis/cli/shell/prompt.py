@@ -14,7 +14,7 @@ from prompt_toolkit.filters import completion_is_selected
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from tamis.cli._sql_file import say
+from tamis.cli.common.sql_file import say
 from tamis.cli.shell.completion import FORMS, SqlCompleter
 from tamis.cli.shell.highlighting import STYLE, SqlLexer
 from tamis.cli.shell.statements import results, show

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tamis.cli._outcomes import show_outcome
-from tamis.cli._sql_file import say, show_notices
-from tamis.cli._tables import show_table
-from tamis.cli._times import iso_text
+from tamis.cli.common.outcomes import show_outcome
+from tamis.cli.common.sql_file import say, show_notices
+from tamis.cli.common.tables import show_table
+from tamis.cli.common.times import iso_text
 from tamis.cli.shell.newest_readings import NewestReadings, newest_readings
 from tamis.cli.shell.readings_query import is_select, readings_query, statement_of
 from tamis.durations import seconds

@@ -11,7 +11,7 @@ from tests.oracle.random_cases import SEED, also_long, cases
 from tests.oracle.random_existence import RandomExistence
 
 from tamis.analysis.topology import omission_interval
-from tamis.cli._recordings import read_recordings
+from tamis.cli.common.recordings import read_recordings
 from tamis.errors import NotAcceptedError
 from tamis.evaluation.replay import Replay, replay
 from tamis.offline.verify import verify

@@ -13,7 +13,7 @@ from tests.oracle.random_cases import also_long
 
 from tamis.analysis import conjuncts
 from tamis.analysis.implied_predicates import Implied
-from tamis.cli._recordings import read_recordings
+from tamis.cli.common.recordings import read_recordings
 from tamis.offline.verify import verify
 from tamis.query.parse import catalog_of
 from tamis.verification.compare import Verdict

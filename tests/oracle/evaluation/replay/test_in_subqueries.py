@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 from tests.oracle.random_cases import SEED, cases
 
-from tamis.cli._recordings import read_recordings
+from tamis.cli.common.recordings import read_recordings
 from tamis.evaluation.replay import replay
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of

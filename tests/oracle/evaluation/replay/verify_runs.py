@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.oracle.random_alerts import RandomFile
 
-from tamis.cli._recordings import read_recordings
+from tamis.cli.common.recordings import read_recordings
 from tamis.offline.verify import verify
 from tamis.planning.verdict import judge
 from tamis.query.model import Catalog

@@ -8,8 +8,8 @@ from typing import TypeVar, get_args
 import click
 import orjson
 
-from tamis.cli._recordings import files_of
-from tamis.cli._sql_file import say, statements_of
+from tamis.cli.common.recordings import files_of
+from tamis.cli.common.sql_file import say, statements_of
 from tamis.errors import InputError
 from tamis.evaluation.watched_recording import watched_recording
 from tamis.offline.recordings import warn_of_absent_columns

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tamis.cli._signals import stop_event
+from tamis.cli.common.signals import stop_event
 
 
 @click.command(

@@ -7,7 +7,7 @@ import sys
 import click
 import orjson
 
-from tamis.cli._sql_file import statements_of
+from tamis.cli.common.sql_file import statements_of
 from tamis.errors import InputError, RefusedError
 from tamis.expressions.nodes import Type
 from tamis.predicates.matching import match

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 import orjson
 
-from tamis.cli._outcomes import show_outcome
-from tamis.cli._registry import registry_option
-from tamis.cli._sql_file import file_name, read_sql, show_notices
+from tamis.cli.common.outcomes import show_outcome
+from tamis.cli.common.registry_option import registry_option
+from tamis.cli.common.sql_file import file_name, read_sql, show_notices
 from tamis.query.inline_patterns import inline_patterns
 from tamis.web.registry_client import RegistryClient
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from tamis.cli._state_tables import HEADINGS, state_rows
-from tamis.cli._tables import show_table
+from tamis.cli.common.state_tables import HEADINGS, state_rows
+from tamis.cli.common.tables import show_table
 
 
 def show_outcome(outcome: dict[str, Any]) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from tamis.cli._names import names_of
-from tamis.cli._signals import stop_event
-from tamis.cli._time_columns import TimeColumns
-from tamis.cli._times import iso_text
+from tamis.cli.common.names import names_of
+from tamis.cli.common.signals import stop_event
+from tamis.cli.common.times import iso_text
+from tamis.cli.manage._time_columns import TimeColumns
 from tamis.errors import InputError, UnavailableError
 from tamis.messaging.topics import ALARMS, EPISODES, PLANS, STATEMENTS
 from tamis.query.names import normalized_name, suggest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tamis.cli._times import iso_text
+from tamis.cli.common.times import iso_text
 from tamis.durations import seconds
 
 HEADINGS = {

@@ -7,8 +7,8 @@ import sys
 import click
 import orjson
 
-from tamis.cli._registry import registry_option
-from tamis.cli._sql_file import STANDARD_INPUT, file_name, read_sql
+from tamis.cli.common.registry_option import registry_option
+from tamis.cli.common.sql_file import STANDARD_INPUT, file_name, read_sql
 from tamis.errors import InputError
 from tamis.web.registry_client import RegistryClient
 

@@ -9,8 +9,8 @@ import click
 import orjson
 from rich.console import Console
 
-from tamis.cli._recordings import files_of, read_recordings, recording_options
-from tamis.cli._sql_file import statements_of
+from tamis.cli.common.recordings import files_of, read_recordings, recording_options
+from tamis.cli.common.sql_file import statements_of
 from tamis.errors import InputError
 from tamis.offline.verdict_text import text
 from tamis.offline.verify import verify

@@ -7,8 +7,8 @@ from urllib.parse import quote
 import click
 import orjson
 
-from tamis.cli._registry import registry_option
-from tamis.cli.silence import caller
+from tamis.cli.common.registry_option import registry_option
+from tamis.cli.manage.silence import caller
 from tamis.web.registry_client import RegistryClient
 
 

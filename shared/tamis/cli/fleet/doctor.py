@@ -8,7 +8,7 @@ import click
 import orjson
 from click.core import ParameterSource
 
-from tamis.cli._registry import registry_option
+from tamis.cli.common.registry_option import registry_option
 from tamis.web.registry_client import RegistryClient
 
 

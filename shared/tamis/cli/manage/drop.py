@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 import click
 
-from tamis.cli._names import names_by
-from tamis.cli._registry import registry_option
+from tamis.cli.common.names import names_by
+from tamis.cli.common.registry_option import registry_option
 from tamis.web.registry_client import RegistryClient
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tamis.cli._registry import registry_option
+from tamis.cli.common.registry_option import registry_option
 from tamis.errors import InputError
 from tamis.web.registry_client import RegistryClient
 

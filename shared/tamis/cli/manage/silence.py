@@ -8,9 +8,9 @@ from typing import Any
 import click
 import orjson
 
-from tamis.cli._registry import registry_option
-from tamis.cli._state_tables import covered
-from tamis.cli._times import iso_text
+from tamis.cli.common.registry_option import registry_option
+from tamis.cli.common.state_tables import covered
+from tamis.cli.common.times import iso_text
 from tamis.errors import InputError
 from tamis.query.units import parse_duration
 from tamis.web.registry_client import RegistryClient

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from tamis.cli._signals import stop_event
-from tamis.cli._sql_file import read_sql
-from tamis.cli._start_progress import StartProgress
+from tamis.cli.common.signals import stop_event
+from tamis.cli.common.sql_file import read_sql
+from tamis.cli.fleet._start_progress import StartProgress
 from tamis.errors import InputError, UnavailableError
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec, port_or_free
 from tamis.messaging.rights import Right

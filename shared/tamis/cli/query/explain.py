@@ -8,8 +8,8 @@ from typing import get_args
 import click
 import orjson
 
-from tamis.cli._recordings import files_of, read_recordings
-from tamis.cli._sql_file import statements_of
+from tamis.cli.common.recordings import files_of, read_recordings
+from tamis.cli.common.sql_file import statements_of
 from tamis.offline.explain import asked_queries, explained
 from tamis.recordings.time_units import TimeUnit
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tamis.cli._signals import stop_event
+from tamis.cli.common.signals import stop_event
 from tamis.errors import TamisError
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.fleet_logins import FleetLogins, grant

@@ -28,7 +28,7 @@ def names_by(parameter: str) -> Completion:
 
 
 def _known(context: click.Context, kind: str, begun: str) -> list[str]:
-    from tamis.cli._registry import DEFAULT_URL
+    from tamis.cli.common.registry_option import DEFAULT_URL
     from tamis.errors import TamisError
     from tamis.settings.client import registry_client
     from tamis.web.registry_client import RegistryClient

@@ -7,10 +7,10 @@ from urllib.parse import quote
 import click
 import orjson
 
-from tamis.cli._names import names_by
-from tamis.cli._registry import registry_option
-from tamis.cli._state_tables import HEADINGS, state_rows
-from tamis.cli._tables import show_table
+from tamis.cli.common.names import names_by
+from tamis.cli.common.registry_option import registry_option
+from tamis.cli.common.state_tables import HEADINGS, state_rows
+from tamis.cli.common.tables import show_table
 from tamis.errors import InputError
 from tamis.web.registry_client import RegistryClient
 

@@ -11,8 +11,8 @@ from typing import Literal, get_args
 
 import click
 
-from tamis.cli._recordings import files_of, read_recordings, recording_options
-from tamis.cli._sql_file import statements_of
+from tamis.cli.common.recordings import files_of, read_recordings, recording_options
+from tamis.cli.common.sql_file import statements_of
 from tamis.errors import InputError
 from tamis.offline.retained_series import RetainedSeries, retained_series
 from tamis.offline.run import chosen_query
