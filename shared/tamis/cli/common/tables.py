@@ -15,7 +15,10 @@ def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if not sys.stdout.isatty():
         _plain([headings, *rows])
         return
-    table = Table(*headings, box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        # A name that is cut off would be of no use: it goes on in the next line.
+        table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(*row)
     Console().print(table, markup=False)

@@ -9,6 +9,7 @@ import orjson
 
 from tamis.cli.common.names import names_by
 from tamis.cli.common.registry_option import registry_option
+from tamis.cli.common.sql_file import say
 from tamis.cli.common.state_tables import HEADINGS, state_rows
 from tamis.cli.common.tables import show_table
 from tamis.errors import InputError
@@ -38,3 +39,5 @@ def command(what: str, name: str | None, as_json: bool, registry: RegistryClient
         return
     rows = [row for entry in ([answer] if name is not None else answer) for row in state_rows(what, entry)]
     show_table(HEADINGS[what], rows)
+    if not rows:
+        say(f"there are no {what}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
@@ -155,11 +157,30 @@ def _show(record: Record, alert: str | None, as_json: bool, times: TimeColumns) 
         else:
             columns = times.of(document["alert"], document.get("definition"))
             text = line(record.topic, document, columns)
+            if sys.stdout.isatty():
+                text = fitted(text, shutil.get_terminal_size().columns)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         place = f"{record.topic}, partition {record.partition}, offset {record.offset}"
         click.echo(f"{place}: this record can't be read: {error!r}", err=True)
         return
     click.echo(text)
+
+
+def fitted(text: str, width: int) -> str:
+    """A record in lines of a terminal: broken between its fields, and not inside of one.
+
+    >>> print(fitted("1970-01-01T00:00:00.000Z  alarm    hot  k  t=3.5  u=4.25", 50))
+    1970-01-01T00:00:00.000Z  alarm    hot  k  t=3.5
+        u=4.25
+    """
+    first, *fields = text.split("  ")
+    lines = [first]
+    for field in fields:
+        if len(lines[-1]) + 2 + len(field) > width:
+            lines.append(f"    {field}")
+        else:
+            lines[-1] += f"  {field}"
+    return "\n".join(lines)
 
 
 def line(topic: str, record: Mapping[str, Any], times: Container[str] = ()) -> str:
