@@ -168,7 +168,9 @@ def spooled_is_done() -> Patches:
 def nothing_parked() -> Patches:
     """The joiner takes records of plans that it doesn't know yet (`park`)."""
     read = group.read_envelopes
-    return [(group, "read_envelopes", lambda records, version, *rest: read(records, 2**60, *rest))]
+    return [
+        (group, "read_envelopes", lambda records, version, *rest, **more: read(records, 2**60, *rest, **more))
+    ]
 
 
 def first_version() -> Patches:

@@ -28,7 +28,7 @@ from tamis_joiner.core.plan.compiled_plan import CompiledPlan, Topic, compile_pl
 from tamis_joiner.core.plan.missing_functions import missing_functions
 from tamis_joiner.core.records.envelopes import Envelopes, read_envelopes
 from tamis_joiner.core.records.kafka_records import Records
-from tamis_joiner.core.records.tuple_columns import TupleColumns, tuple_columns
+from tamis_joiner.core.records.tuple_columns import TupleColumns, columns_of, tuple_columns
 from tamis_joiner.core.standing.running_query import ArrivedTuples
 from tamis_joiner.core.standing.standing_queries import StandingQueries
 from tamis_joiner.core.state.pending_records import PendingRecords
@@ -269,8 +269,21 @@ class Group:
         found = []
         for part in records:
             topic = self._topics.get(part.topic)
-            counted, columns = (False, None) if topic is None else (topic.counted, topic.layout)
-            found.append(read_envelopes(part, self.plan_version, dead, counted, columns))
+            if topic is None:
+                found.append(read_envelopes(part, self.plan_version, dead))
+                continue
+            columns = columns_of(topic.schema, topic.fields)
+            found.append(
+                read_envelopes(
+                    part,
+                    self.plan_version,
+                    dead,
+                    with_positions=topic.counted,
+                    layout=topic.layout,
+                    columns=columns,
+                    time=topic.time,
+                )
+            )
         return found
 
     def _take(self, found: Sequence[Envelopes], state: StateMap, out: Output) -> None:
@@ -299,7 +312,7 @@ class Group:
         counted: list[ArrivedTuples] = []
         for envelopes in found:
             topic = self._topics.get(envelopes.records.topic)
-            if topic is None or not envelopes.documents:
+            if topic is None or not (envelopes.documents or envelopes.usual):
                 continue
             tuples = tuple_columns(envelopes, topic.schema, topic.time, out.dead_letters, topic.fields)
             if not len(tuples.times):

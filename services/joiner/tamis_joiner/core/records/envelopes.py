@@ -5,7 +5,7 @@ The envelope is the object under `_` (`tamis.messaging.records` describes its fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from tamis.messaging.records import END_OF_TIME, ENVELOPE
 from tamis.messaging.schemas.tuple_decoding import SchemaMismatchError, decode, has_schema
 from tamis.messaging.schemas.tuple_schema import Layout
 from tamis_joiner.core.records.kafka_records import Records
+from tamis_joiner.core.records.usual_tuples import Columns, UsualTuples, usual_tuples
 
 # Below every event time: no shard has reported yet, so that any event time can still come.
 BEGINNING_OF_TIME = -(2**62)
@@ -39,7 +40,8 @@ class ProgressRecord:
 
 @dataclass(frozen=True)
 class Envelopes:
-    """The contents of `records` by kind.
+    """The contents of `records` by kind. `usual`: tuples that are decoded already; `rows` and the other lists
+    have the rest.
 
     `rows`, `documents`, `versions`, `late` and `positions` are parallel lists of the tuples. `positions` has
     the shard of a tuple and its position in the shard's source, -1 if it has none; the list is empty for
@@ -54,21 +56,30 @@ class Envelopes:
     progress: list[ProgressRecord]
     pending: list[int]  # rows of records whose plan version is above the group's
     positions: list[tuple[str, int]]
+    usual: UsualTuples | None = None
 
 
 def read_envelopes(
     records: Records,
     version: int,
     dead: list[DeadLetter],
+    *,
     with_positions: bool = False,
     layout: Layout | None = None,
+    columns: Columns = (),
+    time: str = "",
 ) -> Envelopes:
     """Sort records by kind, for a group that uses plan `version`.
 
     A record of an unknown kind is appended to `dead`. `with_positions`: standing queries read the topic and
     need the positions of tuples. `layout`: the columns of the topic's schema, if the plan has the topic
-    and its values aren't JSON.
+    and its values aren't JSON. `columns` and `time` are those of the topic's tuples: without columns, or
+    with positions or a layout, no tuple is decoded yet.
     """
+    usual: UsualTuples | None = None
+    others: Sequence[int] = range(len(records.values))
+    if columns and layout is None and not with_positions:
+        usual, others = usual_tuples(records.values, version, columns, time)
     rows: list[int] = []
     documents: list[dict[str, Any]] = []
     versions: list[int] = []
@@ -76,7 +87,8 @@ def read_envelopes(
     progress: list[ProgressRecord] = []
     pending: list[int] = []
     positions: list[tuple[str, int]] = []
-    for row, value in enumerate(records.values):
+    for row in others:
+        value = records.values[row]
         try:
             document = decode(value, layout) if has_schema(value) else orjson.loads(value)
             envelope = document.pop(ENVELOPE)
@@ -113,7 +125,7 @@ def read_envelopes(
             pending.append(row)
         else:
             progress.append(record)
-    return Envelopes(records, rows, documents, versions, late, progress, pending, positions)
+    return Envelopes(records, rows, documents, versions, late, progress, pending, positions, usual)
 
 
 def _position(envelope: Mapping[str, Any]) -> tuple[str, int]:

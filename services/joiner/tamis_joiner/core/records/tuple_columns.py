@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +15,9 @@ from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.messaging.records import END_OF_TIME
 from tamis_joiner.core.records.envelopes import Envelopes
+from tamis_joiner.core.records.usual_tuples import Columns
 
 Schema = Mapping[str, Type]
-Named = tuple[str, str, Type]  # a column, its name in the documents, and its type
 NO_FIELDS: Mapping[str, str] = {}
 
 
@@ -46,19 +46,63 @@ def tuple_columns(
 
     A tuple with a value of a wrong type or without a usable event time is appended to `dead`.
     """
-    named = [(name, fields.get(name, name), type_) for name, type_ in schema.items()]
+    named = columns_of(schema, fields)
+    if found.usual is None:
+        return _checked(found, named, time, dead)[0]
+    usual = TupleColumns(
+        found.usual.times(time),
+        found.usual.versions,
+        found.usual.late,
+        found.records.arrived[found.usual.rows],
+        found.usual.columns,
+    )
+    if not found.rows:
+        return usual
+    others, rows = _checked(found, named, time, dead)
+    order = np.argsort(np.concatenate([found.usual.rows, np.array(rows, np.int64)]))
+    return _joined(usual, others, order)
+
+
+def columns_of(schema: Schema, fields: Mapping[str, str] = NO_FIELDS) -> Columns:
+    """The columns of `schema` with their names in the documents."""
+    return tuple((name, fields.get(name, name), type_) for name, type_ in schema.items())
+
+
+def _joined(usual: TupleColumns, others: TupleColumns, order: NDArray[np.int64]) -> TupleColumns:
+    def both(name: str) -> NDArray[Any]:
+        found: NDArray[Any] = np.concatenate([getattr(usual, name), getattr(others, name)])[order]
+        return found
+
+    return TupleColumns(
+        both("times"),
+        both("versions"),
+        both("late"),
+        both("arrived"),
+        {
+            name: Vector.concat([usual.columns[name], others.columns[name]]).take(order)
+            for name in usual.columns
+        },
+    )
+
+
+def _checked(
+    found: Envelopes, named: Columns, time: str, dead: list[DeadLetter]
+) -> tuple[TupleColumns, list[int]]:
+    """The tuples that were not decoded yet, and their rows."""
     try:
-        return _columns(found, named, time)
+        return _columns(found, named, time), found.rows
     except InputError:
         # Only now each tuple is checked by itself: mostly all are valid, and columns are checked faster.
+        key = next((key for name, key, _ in named if name == time), "")
         valid = []
         for at, row in enumerate(found.rows):
-            fault = _fault(found.documents[at], named, fields.get(time, time))
+            fault = _fault(found.documents[at], named, key)
             if fault is None:
                 valid.append(at)
             else:
                 dead.append(found.records.dead_letter(row, *fault))
-        return _columns(_pick(found, valid), named, time)
+        picked = _pick(found, valid)
+        return _columns(picked, named, time), picked.rows
 
 
 def _pick(found: Envelopes, tuples: list[int]) -> Envelopes:
@@ -75,7 +119,7 @@ def _pick(found: Envelopes, tuples: list[int]) -> Envelopes:
     )
 
 
-def _columns(found: Envelopes, named: Sequence[Named], time: str) -> TupleColumns:
+def _columns(found: Envelopes, named: Columns, time: str) -> TupleColumns:
     columns = {
         name: Vector.from_list([document.get(key) for document in found.documents], type_)
         for name, key, type_ in named
@@ -97,7 +141,7 @@ def _columns(found: Envelopes, named: Sequence[Named], time: str) -> TupleColumn
     )
 
 
-def _fault(document: Mapping[str, Any], named: Sequence[Named], time: str) -> tuple[Reason, str] | None:
+def _fault(document: Mapping[str, Any], named: Columns, time: str) -> tuple[Reason, str] | None:
     for _, name, type_ in named:
         try:
             Vector.from_list([document.get(name)], type_)
