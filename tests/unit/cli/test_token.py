@@ -115,7 +115,7 @@ def test_commands_take_the_token_from_the_environment(
     monkeypatch.setenv("TAMIS_TOKEN", "wrong")
     assert "the token is not valid here" in run("get")[1]
     monkeypatch.setenv("TAMIS_TOKEN", reader)
-    assert run("get") == (0, "")
+    assert run("get") == (0, "there are no alerts\n")
     code, said = run("apply", str(tmp_path / "a.sql"))
     assert code == 2 and "the token 'looks' has no right to change definitions" in said
     monkeypatch.delenv("TAMIS_TOKEN")
