@@ -38,6 +38,7 @@ from tamis_registry.http.rights import require_tokens
 from tamis_registry.http.schemas import definitions as types
 from tamis_registry.http.silences import silence_routes
 from tamis_registry.http.statements import Statements, statement_routes
+from tamis_registry.http.topics import topic_routes
 from tamis_registry.http.trials import Trials, trial_routes
 from tamis_registry.kafka.newest import NewestReader
 from tamis_registry.proving.pool import Provers
@@ -92,6 +93,7 @@ def application(
     _errors(app)
     statement_routes(app, Statements(worker, provers, metrics))
     _reading(app, worker)
+    topic_routes(app, worker)
     lease_routes(app, worker)
     name_routes(app, worker)
     joiner_routes(app, worker)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tamis.messaging.records import Ack
-from tamis.plan.model import Plan
+from tamis.plan.model import Plan, TopicPlan
 from tamis.query.backfill import raw_name
 from tamis.query.catalog import dependents
 from tamis.query.model import PatternDef
@@ -115,12 +115,8 @@ def stream_documents(view: View) -> list[Document]:
 
 def stream_facts(view: View, stored: Stored) -> Document:
     """A stream with its shared topics, without its shards."""
-    names = {stored.name, *view.state.watched(stored.name)}
-    names |= {stream.name for stream in view.plan.streams if stream.origin == stored.name}
-    topics = [topic.name for s in view.plan.streams if s.name in names for topic in s.topics]
-    if stored.kind == "derived":
-        name = derived_topic(view.state, stored.name)
-        topics = [t.name for stream in view.plan.streams for t in stream.topics if t.name == name]
+    names = _planned_streams(view, stored)
+    topics = [topic.name for topic in topics_of(view, stored)]
     readers = {
         d.alert
         for d in view.plan.queries
@@ -140,6 +136,21 @@ def stream_facts(view: View, stored: Stored) -> Document:
             if lease.stream == stored.name
         ],
     }
+
+
+def _planned_streams(view: View, stored: Stored) -> set[str]:
+    """The streams of the plan that a stream has: itself, and those with computed columns or a history."""
+    origins = {stream.name for stream in view.plan.streams if stream.origin == stored.name}
+    return {stored.name, *view.state.watched(stored.name)} | origins
+
+
+def topics_of(view: View, stored: Stored) -> list[TopicPlan]:
+    """The topics of a stream in the plan. A raw stream has also those of the derived streams over it."""
+    if stored.kind == "derived":
+        name = derived_topic(view.state, stored.name)
+        return [topic for stream in view.plan.streams for topic in stream.topics if topic.name == name]
+    names = _planned_streams(view, stored)
+    return [topic for stream in view.plan.streams if stream.name in names for topic in stream.topics]
 
 
 def _shards_of(view: View, shards: Iterable[Shard]) -> Document:
@@ -188,7 +199,7 @@ def subscriber_document(view: View, lease: Lease) -> Document:
     return {
         "id": lease.id,
         "consumer": lease.consumer,
-        "topic": _topic(view, lease),
+        "topic": lease_topic(view, lease),
         "filter": lease.predicate or None,
         "plan": lease.version,
         "seconds": lease.seconds,
@@ -207,7 +218,7 @@ def lease_document(view: View, lease: Lease) -> Document:
     found = {shard.name: view.seen.activation(shard.name, max(version, shard.since or 0)) for shard in shards}
     return {
         "stream": lease.stream,
-        "topic": _topic(view, lease),
+        "topic": lease_topic(view, lease),
         "partitions": view.state.partitions,
         "filter": lease.predicate or None,
         "plan": version,
@@ -252,7 +263,7 @@ def look_document(view: View, state: State, lease: Lease) -> Document:
     }
 
 
-def _topic(view: View, lease: Lease) -> str:
+def lease_topic(view: View, lease: Lease) -> str:
     """The topic that serves a lease. A derived stream has its own topic."""
     if lease.subscription is None:
         return derived_topic(view.state, lease.stream)

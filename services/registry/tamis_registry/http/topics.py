@@ -1,0 +1,105 @@
+"""The topics of a stream over HTTP: what edges publish to them, and who reads that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.responses import Response
+
+from tamis.expressions.nodes import Expr
+from tamis.expressions.sql_text import to_sql
+from tamis.plan.model import Entry, TopicPlan
+from tamis.query.names import normalized_name, suggest
+from tamis_registry.core.errors import MissingError
+from tamis_registry.core.plan.shared_topics import derived_topic
+from tamis_registry.core.state.model import Stored
+from tamis_registry.core.status import View
+from tamis_registry.http.documents import lease_topic, topics_of
+from tamis_registry.http.parts import Name, as_json
+from tamis_registry.http.schemas.topics import SharedTopic
+from tamis_registry.worker import Worker
+
+
+def topic_routes(app: FastAPI, worker: Worker) -> None:
+    """Add the route."""
+
+    @app.get(
+        "/v1/streams/{name}/topics",
+        summary="The topics of a stream, with their readers",
+        description="The newest plan's. Columns that edges compute for window functions and `similar` have "
+        "names of their own in filters.",
+        tags=["Streams"],
+        response_model=list[SharedTopic],
+    )
+    def topics(name: Name) -> Response:
+        with worker.reading() as (registry, now):
+            view = registry.view(now)
+        streams = {one.name: one for one in view.state.of_kind("stream", "derived")}
+        stored = streams.get(normalized_name(name, streams))
+        if stored is None:
+            hint = suggest(name, list(streams), "GET /v1/streams lists what there is")
+            raise MissingError(f"there is no stream '{name}'", hint=hint)
+        return as_json(topic_documents(view, stored))
+
+
+def topic_documents(view: View, stored: Stored) -> list[dict[str, Any]]:
+    """The topics of a stream in the order of the plan."""
+    derived = {derived_topic(view.state, one.name): one.name for one in view.state.of_kind("derived")}
+    return [
+        {
+            "topic": topic.name,
+            "derived": derived.get(topic.name),
+            "key": list(topic.partition_key),
+            "columns": [name for name, _ in topic.select] or list(topic.columns),
+            "entries": [_entry(entry) for entry in topic.entries],
+            "readers": _readers(view, topic),
+        }
+        for topic in topics_of(view, stored)
+    ]
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    return {
+        "filter": _sql(entry.filter),
+        "key": list(entry.omission_key),
+        "value": _sql(entry.value) if entry.interval else None,
+        "sides": entry.sides if entry.interval else None,
+        "interval": entry.interval,
+    }
+
+
+def _readers(view: View, topic: TopicPlan) -> list[dict[str, Any]]:
+    """The alerts in the order of the plan, and then the subscribers."""
+    alerts = [
+        {
+            "kind": "alert",
+            "name": query.alert,
+            "plan": query.version,
+            "retiring": f"{query.alert}@{query.version}" in view.plan.retiring,
+            "source": source.alias or None,
+            "filter": _sql(source.filter),
+            "interval": source.interval,
+        }
+        for query in view.plan.queries
+        for source in query.inputs
+        if source.topic == topic.name
+    ]
+    subscribers = [
+        {
+            "kind": "subscriber",
+            "name": lease.consumer,
+            "plan": lease.version,
+            "retiring": False,
+            "source": None,
+            "filter": lease.predicate or None,
+            "interval": 0,
+        }
+        for lease in view.state.leases.values()
+        if lease_topic(view, lease) == topic.name
+    ]
+    return alerts + subscribers
+
+
+def _sql(condition: Expr | None) -> str | None:
+    return None if condition is None else to_sql(condition, qualify=False)

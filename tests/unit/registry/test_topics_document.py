@@ -1,0 +1,94 @@
+"""The topics of streams over HTTP: their entries, and their readers with filters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.unit.registry.test_openapi import Made, made
+
+__all__ = ["made"]
+
+
+def topics(made: Made, stream: str) -> dict[str, dict[str, Any]]:
+    found = made.client.get(f"/v1/streams/{stream}/topics").json()
+    made.check("/v1/streams/{name}/topics", found)
+    return {one["topic"]: one for one in found}
+
+
+def readers(topic: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return [(one["kind"], one["name"], one["source"], one["filter"]) for one in topic["readers"]]
+
+
+def test_they_are_those_of_the_stream(made: Made) -> None:
+    streams = made.client.get("/v1/streams").json()
+    for stream in streams:
+        assert list(topics(made, stream["name"])) == stream["topics"]
+    # Every source of every alert that runs reads one of them.
+    found = [
+        reader["name"]
+        for stream in streams
+        if stream["kind"] == "raw"
+        for topic in topics(made, stream["name"]).values()
+        for reader in topic["readers"]
+        if reader["kind"] == "alert"
+    ]
+    assert sorted(found) == ["early", "hot", "hot", "mean", "priced", "rose"]
+
+
+def test_readers_have_their_filters_and_edges_the_rule_that_serves_them(made: Made) -> None:
+    surface = topics(made, "surface")["tamis.stream.surface.1"]
+    assert readers(surface) == [("alert", "hot", "s", "v > -50")]
+    assert surface["readers"][0]["interval"] == 20_000_000
+    assert surface["entries"] == [
+        {
+            "filter": "v > -50 AND v IS NOT NULL",
+            "key": ["k"],
+            "value": "v",
+            "sides": "above",
+            "interval": 20_000_000,
+        }
+    ]
+    # The aggregate needs every tuple of air, so omission would be of no use to the join.
+    air = topics(made, "air")["tamis.stream.air.1"]
+    assert readers(air) == [
+        ("alert", "hot", "a", None),
+        ("alert", "mean", None, None),
+        ("subscriber", "mine", None, "v > 7"),
+    ]
+    assert [(one["value"], one["sides"], one["interval"]) for one in air["entries"]] == [(None, None, 0)]
+
+
+def test_a_topic_of_a_derived_stream_names_it_and_has_its_columns() -> None:
+    one = Made()
+    one.sql(
+        "CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE CHECK (x BETWEEN 0 AND 100), n INT,"
+        " WATERMARK FOR ts AS ts);"
+        "CREATE STREAM warm AS SELECT k, ts AS at, x AS v FROM air WHERE x > 80;"
+        "CREATE ALERT tropical AS SELECT k FROM air WHERE x > 90;"
+    )
+    (warm,) = topics(one, "warm").values()
+    assert (warm["derived"], warm["columns"]) == ("warm", ["k", "at", "v"])
+    assert [entry["filter"] for entry in warm["entries"]] == ["x > 80"]
+    assert readers(warm) == [("alert", "tropical", "air", "x > 90")]
+    assert topics(one, "air") == {"tamis.stream.warm.1": warm}
+
+
+def test_a_replaced_definition_reads_until_it_ends() -> None:
+    one = Made()
+    one.sql(
+        "CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, v DOUBLE, WATERMARK FOR ts AS ts);"
+        "CREATE ALERT hot AS SELECT k FROM air WHERE v > 5;"
+    )
+    one.sql("CREATE OR REPLACE ALERT hot AS SELECT k FROM air WHERE v > 7;")
+    found = [reader for topic in topics(one, "air").values() for reader in topic["readers"]]
+    assert [(reader["retiring"], reader["filter"]) for reader in found] == [(True, "v > 5"), (False, "v > 7")]
+    one.sql("PAUSE ALERT hot;")
+    found = [reader for topic in topics(one, "air").values() for reader in topic["readers"]]
+    assert all(reader["retiring"] for reader in found)
+
+
+def test_an_unknown_stream_is_not_found(made: Made) -> None:
+    answer = made.client.get("/v1/streams/aire/topics")
+    assert answer.status_code == 404
+    assert "'air'" in answer.json()["hint"]
+    assert made.client.get("/v1/streams/AIR/topics").status_code == 200
