@@ -1,11 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { parseJson, showJson } from "../src/api/json";
 import { attention } from "../src/text/attention";
-import { count, percent, short, shown, whole } from "../src/text/numbers";
+import { decided, received } from "../src/text/decisions";
+import { heldBack, reached, slowestFirst } from "../src/text/joiner";
+import { latencyOf } from "../src/text/latency";
+import { bytes, count, percent, perSecond, short, shown, whole } from "../src/text/numbers";
 import { links, parseRoute } from "../src/text/route";
 import { aligned, seriesOf } from "../src/text/series";
 import { ended, quoted, replacing } from "../src/text/sql";
 import { clock, duration, iso, roughly } from "../src/text/time";
+import { omission, readerText } from "../src/text/topics";
 import { namedRows, sent, seriesOfRows, span, summary } from "../src/text/trial";
 
 describe("numbers keep every digit", () => {
@@ -26,6 +30,10 @@ describe("numbers keep every digit", () => {
   });
   it("but not where a glance is enough", () => {
     expect([short(11.879999999999999), short(-0.5), short(1234567)]).toEqual(["11.88", "-0.5", "1234570"]);
+  });
+  it("as rates and sizes with three digits", () => {
+    expect([0, 0.12345, 12.34, 12345.6].map(perSecond)).toEqual(["0 /s", "0.123 /s", "12.3 /s", "12,300 /s"]);
+    expect([9_999, 12_340, 1_234_567, 3e9].map(bytes)).toEqual(["9,999 B", "12.3 kB", "1.23 MB", "3 GB"]);
   });
   it("as shares, which are 100 % only if nothing is missing", () => {
     expect(percent(0.9983579638752053)).toBe("99.8 %");
@@ -104,7 +112,8 @@ describe("series of readings", () => {
 });
 
 describe("what needs attention", () => {
-  const shard = { shard: "air:e/s", stream: "air", edge: "e", plan: 1, activation: null };
+  const told = { activation: null, watermark: null, tuples: null, rates: null };
+  const shard = { shard: "air:e/s", stream: "air", edge: "e", plan: 1, ...told };
   const alert = { plan: 1, streams: ["air"], bound: null, live: 0, unproven: false, activations: {}, retiring: {}, sql: "" };
   it("is each reason once, the worst first", () => {
     const away = "shard air:e/s has said nothing for 30 s";
@@ -170,5 +179,83 @@ describe("a trial", () => {
     expect(summary(result, "alarm")).toBe("close: 2 alarms from 301 readings.");
     expect([sent(input), sent({ ...input, rows: 0 })]).toEqual(["120 (40 %)", "0"]);
     expect([span(input), span({ ...input, from: null, to: null })]).toEqual(["4.98 min", null]);
+  });
+});
+
+describe("readings by decision", () => {
+  it("have a row each, those of later releases too", () => {
+    const rows = decided({ published: 5, dead: 1, shed: 2 }, { published: 0.5, shed: 0.25 }) ?? [];
+    expect(rows.map(({ decision, rate, tuples }) => [decision, rate, tuples])).toEqual([
+      ["published", 0.5, 5], ["omitted", 0, 0], ["filtered", 0, 0], ["late", 0, 0], ["dead", 0, 1], ["shed", 0.25, 2],
+    ]);
+    expect(decided(null, null)).toBeUndefined();
+    expect(decided({}, null)?.every(({ rate }) => rate === null)).toBe(true);
+    expect([received({ published: 1, omitted: 2.5 }), received(null)]).toEqual([3.5, null]);
+  });
+});
+
+describe("topics", () => {
+  const entry = { filter: null, key: ["k"], value: "v", sides: "above" as const, interval: 60_000_000 };
+  it("say in words what is omitted", () => {
+    expect(omission(entry)).toBe(
+      "A reading is omitted if its value lies between two higher ones of the same k that are at most 60 s apart.",
+    );
+    expect(omission({ ...entry, value: null, sides: null, interval: 0 })).toBeNull();
+    expect(omission({ ...entry, key: [], sides: "both" })).toContain("two lower ones that are");
+  });
+  it("name their readers", () => {
+    const reader = { kind: "alert" as const, name: "hot", plan: 3, retiring: false, source: "a", filter: null, interval: 0 };
+    expect(readerText(reader)).toBe("alert hot (a)");
+    expect(readerText({ ...reader, retiring: true })).toBe("alert hot (a), replaced definition of plan 3");
+    expect(readerText({ ...reader, kind: "subscriber", source: null })).toBe("subscriber hot");
+  });
+});
+
+describe("the joiner", () => {
+  const partition = { plan: 3, time: 0, tuples: 0, bytes: 0, parked: 0 };
+  const topic = { stream: "air", tuples: 0, bytes: 0, slowest: null, why: [] };
+  const empty = { state: "running", why: [], plan: 3, partitions: [], topics: [], definitions: [], late: 0, parked: 0, dead: {} };
+  it("has come as far as its slowest partition", () => {
+    const partitions = [5_000_000, 2_000_000, 9_000_000].map((frontier, n) => ({ ...partition, partition: n, frontier }));
+    const joiner = { ...empty, partitions };
+    expect(reached(joiner)).toBe(2_000_000);
+    expect(slowestFirst(partitions).map((one) => one.partition)).toEqual([1, 0, 2]);
+    expect(heldBack(joiner)).toEqual(["Partition 1 has come least far: 7 s behind partition 2."]);
+    const fresh = { ...joiner, partitions: [...partitions, { ...partition, partition: 3, frontier: null }] };
+    expect(reached(fresh)).toBeNull();
+    expect(heldBack(fresh)).toEqual(["Partition 3 has not joined anything yet, others have."]);
+    expect([reached(empty), heldBack(empty)]).toEqual([null, []]);
+  });
+  it("is held back by the topic that has come least far, and by its slowest shard", () => {
+    const slowest = { shard: "air:e/s", watermark: 1_700_000_000_000_000 };
+    const topics = [
+      { ...topic, topic: "b", frontier: 1_700_000_001_000_000 },
+      { ...topic, topic: "a", frontier: 1_700_000_000_000_000, slowest, why: ["shard air:e/s is away"] },
+    ];
+    expect(heldBack({ ...empty, topics })).toEqual([
+      "Topic a of stream air has come least far: it is complete up to 2023-11-14T22:13:20Z.",
+      "Its slowest shard is air:e/s, with the watermark 2023-11-14T22:13:20Z.",
+      "It waits: shard air:e/s is away.",
+    ]);
+    const [none] = heldBack({ ...empty, topics: [...topics, { ...topic, topic: "c", frontier: null }] });
+    expect(none).toBe("Topic c of stream air has come least far: it has no event time yet.");
+  });
+  it("needs attention where it is behind", () => {
+    const found = attention([], [], [], { ...empty, state: "behind", why: ["partition 1 uses plan 2"] });
+    expect(found).toEqual([{ state: "behind", reason: "partition 1 uses plan 2", about: [{ kind: "joiner", name: "joiner" }] }]);
+    expect(attention([], [], [], { ...empty, state: "unknown", why: ["nothing yet"] })).toEqual([]);
+  });
+});
+
+describe("latency", () => {
+  const alarm = { alert: "a", id: "1", key: [], event_time: 0, row: {}, tuples: {} };
+  const record = (time: number, arrived?: number) => ({
+    partition: 0, offset: 0, time, value: arrived === undefined ? alarm : { ...alarm, arrived },
+  });
+  it("is that of the alarms which say when their readings arrived", () => {
+    expect(latencyOf([record(900, 100), record(300, 100), record(1000, 500), record(7)])).toEqual({
+      median: 500, most: 800, alarms: 3,
+    });
+    expect(latencyOf([record(7)])).toBeNull();
   });
 });

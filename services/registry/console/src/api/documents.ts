@@ -31,7 +31,14 @@ export interface ShardDocument {
   why: string;
   plan: number | null;
   activation: Whole | null;
+  watermark: Whole | null;
+  /** Null as long as the edge is of an older release. */
+  tuples: Decisions<Whole> | null;
+  rates: Decisions<number> | null;
 }
+
+/** Readings by the decision of the edge. */
+export type Decisions<T> = Partial<Record<string, T>>;
 
 export interface SubscriberDocument {
   id: string;
@@ -51,8 +58,82 @@ export interface StreamDocument {
   topics: string[];
   alerts: string[];
   subscribers: SubscriberDocument[];
+  tuples: Decisions<Whole> | null;
+  rates: Decisions<number> | null;
+  retained: number | null;
   shards: ShardDocument[];
   sql: string;
+}
+
+/** A rule by which edges publish to a topic; `interval` 0 is no omission. */
+export interface TopicEntry {
+  filter: string | null;
+  key: string[];
+  value: string | null;
+  sides: "both" | "above" | "below" | null;
+  interval: Whole;
+}
+
+export interface TopicReader {
+  kind: "alert" | "subscriber";
+  name: string;
+  plan: number;
+  retiring: boolean;
+  source: string | null;
+  filter: string | null;
+  interval: Whole;
+}
+
+export interface SharedTopic {
+  topic: string;
+  derived: string | null;
+  key: string[];
+  columns: string[];
+  entries: TopicEntry[];
+  readers: TopicReader[];
+}
+
+export interface JoinerPartition {
+  partition: number;
+  plan: number;
+  time: Whole;
+  frontier: Whole | null;
+  tuples: Whole;
+  bytes: Whole;
+  parked: Whole;
+}
+
+export interface JoinerTopic {
+  topic: string;
+  stream: string;
+  frontier: Whole | null;
+  tuples: Whole;
+  bytes: Whole;
+  slowest: { shard: string; watermark: Whole } | null;
+  why: string[];
+}
+
+export interface JoinerDefinition {
+  /** As `alert@version`. */
+  definition: string;
+  alert: string;
+  live: Whole;
+  bound: Whole | null;
+  bytes: Whole;
+  alarms: Whole;
+  missed: Whole;
+}
+
+export interface JoinerDocument {
+  state: string;
+  why: string[];
+  plan: number;
+  partitions: JoinerPartition[];
+  topics: JoinerTopic[];
+  definitions: JoinerDefinition[];
+  late: Whole;
+  parked: Whole;
+  dead: Record<string, Whole>;
 }
 
 export interface EdgeDocument {
@@ -131,6 +212,29 @@ export interface Episode {
   row: Reading;
   severity: string | null;
   labels: Record<string, string>;
+}
+
+/** An episode has to meet all conditions; null, or no label, is met by every episode. */
+export interface Silence {
+  id: string;
+  alerts: string[] | null;
+  severities: string[] | null;
+  labels: Record<string, string[]>;
+  keys: Value[][] | null;
+  from: Whole;
+  until: Whole;
+  by: string;
+  comment: string;
+  made: Whole;
+  state: string;
+}
+
+export interface Acknowledgement {
+  episode: string;
+  by: string;
+  comment: string;
+  made: Whole;
+  until: Whole;
 }
 
 /** A record of a topic. */

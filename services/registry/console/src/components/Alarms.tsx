@@ -3,9 +3,10 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Alarm, Episode, ExplainedSource, Names, Reading, Records, TopicRecord } from "../api/documents";
 import { onEvent } from "../api/events";
 import { useLive } from "../api/live";
+import { latencyOf } from "../text/latency";
 import { shown, whole } from "../text/numbers";
 import { seriesOf } from "../text/series";
-import { iso } from "../text/time";
+import { iso, roughly } from "../text/time";
 import { ProblemMessage } from "./ProblemMessage";
 import { ReadingsChart } from "./ReadingsChart";
 import { Cell } from "./Rows";
@@ -31,6 +32,7 @@ export function Alarms({ name, sources }: { name: string; sources: ExplainedSour
   const distinct = useMemo(() => alarms.data && once(alarms.data.records), [alarms.data]);
   const readings = (distinct ?? []).flatMap(({ value }) => Object.entries(value.tuples));
   const series = useMemo(() => seriesOf(readings, times), [distinct, times]);
+  const latency = useMemo(() => latencyOf(distinct ?? []), [distinct]);
   return (
     <>
       <Section title="Episodes" note="Alarms of one key that follow each other closely. The newest first.">
@@ -48,6 +50,13 @@ export function Alarms({ name, sources }: { name: string; sources: ExplainedSour
           <>
             {series.length > 0 && (
               <ReadingsChart series={series} caption="Readings that raised these alarms, over event time (UTC)." />
+            )}
+            {latency !== null && (
+              <p>
+                Latency: <strong>{roughly(latency.median)}</strong> for one half of these alarms,{" "}
+                <strong>{roughly(latency.most)}</strong> at most. It is the time from the arrival of the last reading at an edge
+                until the alarm is in Kafka.
+              </p>
             )}
             <AlarmTable rows={distinct} times={new Set(Object.values(times))} />
           </>

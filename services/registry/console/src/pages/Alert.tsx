@@ -6,6 +6,7 @@ import { Alarms } from "../components/Alarms";
 import { Bound } from "../components/Bound";
 import { Commands } from "../components/Commands";
 import { Explanation } from "../components/Explanation";
+import { JoinerState } from "../components/JoinerState";
 import { Links } from "../components/Links";
 import { ProblemMessage } from "../components/ProblemMessage";
 import { Reasons } from "../components/Reasons";
@@ -49,6 +50,7 @@ export function Alert({ name }: { name: string }) {
               <pre class="sql">{alert.sql}</pre>
             </Section>
           </div>
+          <JoinerState alert={alert.name} />
           <Section title="Active from" note="The event time from which each shard serves the alert.">
             <Table
               caption="Activations"

@@ -1,6 +1,7 @@
-/** The fleet: what needs attention and why, then alerts, streams, edges and plans. */
-import type { AlertDocument, EdgeDocument, PlanDocument, ShardDocument, StreamDocument } from "../api/documents";
+/** The fleet: what needs attention and why, then alerts, streams, edges, joiner and plans. */
+import type { AlertDocument, EdgeDocument, JoinerDocument, PlanDocument, ShardDocument, StreamDocument } from "../api/documents";
 import { useLive } from "../api/live";
+import { Joiner } from "../components/Joiner";
 import { LiveState } from "../components/LiveState";
 import { Links } from "../components/Links";
 import { ProblemMessage } from "../components/ProblemMessage";
@@ -10,18 +11,20 @@ import { Since } from "../components/Since";
 import { State } from "../components/State";
 import { Table } from "../components/Table";
 import { attention, type Finding } from "../text/attention";
-import { count } from "../text/numbers";
+import { received } from "../text/decisions";
+import { count, percent, perSecond } from "../text/numbers";
 import { links } from "../text/route";
 
 export function Fleet() {
   const alerts = useLive<AlertDocument[]>("/v1/alerts", ["alerts", "plan"]);
   const streams = useLive<StreamDocument[]>("/v1/streams", ["streams", "plan"]);
   const edges = useLive<EdgeDocument[]>("/v1/edges", ["edges", "plan"]);
+  const joiner = useLive<JoinerDocument>("/v1/joiner", ["plan", "alerts"]);
   const plans = useLive<PlanDocument[]>("/v1/plans", ["plan"]);
   const newest = plans.data?.find((plan) => plan.newest);
-  const problem = alerts.problem ?? streams.problem ?? edges.problem ?? plans.problem;
+  const problem = alerts.problem ?? streams.problem ?? edges.problem ?? joiner.problem ?? plans.problem;
   const findings =
-    alerts.data && streams.data && edges.data ? attention(alerts.data, streams.data, edges.data) : undefined;
+    alerts.data && streams.data && edges.data ? attention(alerts.data, streams.data, edges.data, joiner.data) : undefined;
   return (
     <>
       <div class="title">
@@ -38,7 +41,14 @@ export function Fleet() {
       </div>
       <ProblemMessage problem={problem} />
       {(findings || !problem) && (
-        <Tables alerts={alerts.data} streams={streams.data} edges={edges.data} plans={plans.data} findings={findings} />
+        <Tables
+          alerts={alerts.data}
+          streams={streams.data}
+          edges={edges.data}
+          joiner={joiner.data}
+          plans={plans.data}
+          findings={findings}
+        />
       )}
     </>
   );
@@ -48,11 +58,12 @@ interface Documents {
   alerts: AlertDocument[] | undefined;
   streams: StreamDocument[] | undefined;
   edges: EdgeDocument[] | undefined;
+  joiner: JoinerDocument | undefined;
   plans: PlanDocument[] | undefined;
   findings: Finding[] | undefined;
 }
 
-function Tables({ alerts, streams, edges, plans, findings }: Documents) {
+function Tables({ alerts, streams, edges, joiner, plans, findings }: Documents) {
   return (
     <>
       <Attention findings={findings} alerts={alerts} />
@@ -65,6 +76,7 @@ function Tables({ alerts, streams, edges, plans, findings }: Documents) {
       <Section title="Edges">
         <Edges rows={edges} />
       </Section>
+      <Joiner joiner={joiner} />
       <Section title="Plans" note="The newest versions. Every service moves to the newest plan by itself.">
         <Plans rows={plans} />
       </Section>
@@ -96,7 +108,7 @@ function Attention({ findings, alerts }: { findings: Finding[] | undefined; aler
             <ul class="inline muted">
               {about.map(({ kind, name }) => (
                 <li key={`${kind} ${name}`}>
-                  {kind === "edge" ? `edge ${name}` : <a href={links[kind](name)}>{`${kind} ${name}`}</a>}
+                  <About kind={kind} name={name} />
                 </li>
               ))}
             </ul>
@@ -105,6 +117,12 @@ function Attention({ findings, alerts }: { findings: Finding[] | undefined; aler
       </ul>
     </Section>
   );
+}
+
+function About({ kind, name }: Finding["about"][number]) {
+  if (kind === "joiner") return <>the joiner</>;
+  if (kind === "edge") return <>edge {name}</>;
+  return <a href={links[kind](name)}>{`${kind} ${name}`}</a>;
 }
 
 function Alerts({ rows, streams }: { rows: AlertDocument[] | undefined; streams: StreamDocument[] | undefined }) {
@@ -153,6 +171,8 @@ function Streams({ rows }: { rows: StreamDocument[] | undefined }) {
         { heading: "Stream", head: true, cell: ({ name }) => <a href={links.stream(name)}>{name}</a> },
         { heading: "Kind", cell: ({ kind }) => kind },
         { heading: "Shards active", number: true, cell: activeShards },
+        { heading: "Received", number: true, cell: ({ rates }) => rate(received(rates)) },
+        { heading: "Retained", number: true, cell: ({ retained }) => (retained === null ? "–" : percent(retained)) },
         { heading: "Topics", number: true, cell: ({ topics }) => topics.length },
         { heading: "Alerts", cell: ({ alerts }) => <Links names={alerts} to="alert" /> },
         { heading: "Subscribers", number: true, cell: ({ subscribers }) => subscribers.length },
@@ -160,6 +180,10 @@ function Streams({ rows }: { rows: StreamDocument[] | undefined }) {
       ]}
     />
   );
+}
+
+function rate(value: number | null): string {
+  return value === null ? "–" : perSecond(value);
 }
 
 function activeShards({ kind, shards }: StreamDocument) {

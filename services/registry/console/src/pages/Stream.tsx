@@ -2,16 +2,17 @@
 import { useMemo } from "preact/hooks";
 import type { AlertDocument, Names, Reading, Records, StreamDocument } from "../api/documents";
 import { useLive } from "../api/live";
+import { Decisions } from "../components/Decisions";
 import { LiveState } from "../components/LiveState";
 import { ProblemMessage } from "../components/ProblemMessage";
 import { ReadingsChart } from "../components/ReadingsChart";
 import { Reasons } from "../components/Reasons";
 import { Rows } from "../components/Rows";
 import { Section } from "../components/Section";
-import { Since } from "../components/Since";
+import { Shards } from "../components/Shards";
 import { State } from "../components/State";
 import { Table } from "../components/Table";
-import { count } from "../text/numbers";
+import { Topics } from "../components/Topics";
 import { links } from "../text/route";
 import { seriesOf } from "../text/series";
 
@@ -39,9 +40,12 @@ export function Stream({ name }: { name: string }) {
             </p>
           )}
           {stream.kind === "raw" && (
-            <Section title="Shards" note="The sources of the stream. Each obeys a plan from an event time on.">
-              <Shards stream={stream} />
-            </Section>
+            <>
+              <Decisions stream={stream} />
+              <Section title="Shards" note="The sources of the stream. Each obeys a plan from an event time on.">
+                <Shards rows={stream.shards} />
+              </Section>
+            </>
           )}
           <Section title="Alerts" note="What these keep of the stream beside the proven bound.">
             <Table
@@ -60,19 +64,7 @@ export function Stream({ name }: { name: string }) {
               ]}
             />
           </Section>
-          <Section title="Topics" note={count(stream.topics.length, "topic")}>
-            {stream.topics.length === 0 ? (
-              <p class="empty">The stream has no topic, because nothing reads it.</p>
-            ) : (
-              <ul class="plain">
-                {stream.topics.map((topic) => (
-                  <li key={topic}>
-                    <code>{topic}</code>
-                  </li>
-                ))}
-              </ul>
-            )}
-          </Section>
+          <Topics stream={name} />
           {stream.subscribers.length > 0 && <Subscribers stream={stream} />}
           <Retained name={name} />
           <Section title="SQL">
@@ -81,25 +73,6 @@ export function Stream({ name }: { name: string }) {
         </>
       )}
     </>
-  );
-}
-
-function Shards({ stream }: { stream: StreamDocument }) {
-  return (
-    <Table
-      caption="Shards"
-      rows={stream.shards}
-      rowKey={({ shard }) => shard}
-      empty="No edge has announced a source of this stream yet. Check the streams in the configuration of the edge."
-      columns={[
-        { heading: "Shard", head: true, cell: ({ shard }) => shard },
-        { heading: "State", cell: ({ state }) => <State state={state} /> },
-        { heading: "Edge", cell: ({ edge }) => edge },
-        { heading: "Plan", number: true, cell: ({ plan }) => plan ?? "–" },
-        { heading: "Active since (event time)", cell: ({ activation }) => <Since at={activation} /> },
-        { heading: "Why", wide: true, cell: ({ why }) => <Reasons why={why ? [why] : []} /> },
-      ]}
-    />
   );
 }
 

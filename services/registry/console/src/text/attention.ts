@@ -1,10 +1,10 @@
 /** What needs attention in a fleet: each reason once, with everything that it concerns. */
-import type { AlertDocument, EdgeDocument, StreamDocument } from "../api/documents";
+import type { AlertDocument, EdgeDocument, JoinerDocument, StreamDocument } from "../api/documents";
 
 export interface Finding {
   state: string;
   reason: string;
-  about: { kind: "alert" | "stream" | "edge"; name: string }[];
+  about: { kind: "alert" | "stream" | "edge" | "joiner"; name: string }[];
 }
 
 /** States that nobody has to do anything about. A paused alert was paused by somebody. */
@@ -12,7 +12,12 @@ const CALM = new Set(["running", "active", "paused", "ended"]);
 /** The worst first. */
 const ORDER = ["refused", "gone", "away", "degraded", "failing", "behind", "waiting", "starting"];
 
-export function attention(alerts: AlertDocument[], streams: StreamDocument[], edges: EdgeDocument[]): Finding[] {
+export function attention(
+  alerts: AlertDocument[],
+  streams: StreamDocument[],
+  edges: EdgeDocument[],
+  joiner?: JoinerDocument,
+): Finding[] {
   const found = new Map<string, Finding>();
   const note = (state: string, reasons: string[], kind: Finding["about"][number]["kind"], name: string): void => {
     for (const reason of reasons.length > 0 ? reasons : [`${kind} ${name} is ${state}`]) {
@@ -37,6 +42,8 @@ export function attention(alerts: AlertDocument[], streams: StreamDocument[], ed
   for (const { name, state, why } of alerts) {
     if (!CALM.has(state)) note(state, why, "alert", name);
   }
+  // Where it has reported nothing, each alert that waits for it says so.
+  if (joiner?.state === "behind") note("behind", joiner.why, "joiner", "joiner");
   return [...found.values()].sort((a, b) => rank(a.state) - rank(b.state));
 }
 

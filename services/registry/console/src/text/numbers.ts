@@ -12,6 +12,19 @@ export function count(value: Whole, noun: string, plural = `${noun}s`): string {
   return `${whole(value)} ${value === 1 || value === 1n ? noun : plural}`;
 }
 
+/** A rate a second with three significant digits. */
+export function perSecond(rate: number): string {
+  return `${Number(rate.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 })} /s`;
+}
+
+/** A size in memory. */
+export function bytes(value: Whole): string {
+  const size = Number(value);
+  if (size < 10_000) return `${whole(value)} B`;
+  const [unit, of] = size < 1e6 ? ["kB", 1e3] as const : size < 1e9 ? ["MB", 1e6] as const : ["GB", 1e9] as const;
+  return `${Number((size / of).toPrecision(3))} ${unit}`;
+}
+
 /** A share as a percentage with three significant digits. It is 100 % only if it is 1. */
 export function percent(share: number): string {
   const shown = Number((100 * share).toPrecision(3));

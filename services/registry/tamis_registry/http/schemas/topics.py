@@ -32,8 +32,8 @@ class TopicEntry(TypedDict):
     sides: Annotated[
         Literal["both", "above", "below"] | None,
         Field(
-            description="`above`: a tuple between two higher ones is omitted; `below`: between two lower ones; "
-            "`both`: if it is between both; null without omission"
+            description="`above`: a tuple between two higher ones is omitted; `below`: between two "
+            "lower ones; `both`: if it is between both; null without omission"
         ),
     ]
     interval: Annotated[int, _INTERVAL]
