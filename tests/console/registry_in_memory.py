@@ -21,6 +21,7 @@ from tamis.settings.token_file import TokenFile
 from tamis.telemetry import Health, Metrics
 from tamis.telemetry.server import HttpServer
 from tamis_registry.core.plan.change import Final
+from tamis_registry.core.silences import Kept
 from tamis_registry.http.api import application
 from tamis_registry.kafka.store import Recovered, Unreadable
 from tamis_registry.planning import PLANNER
@@ -72,6 +73,9 @@ class MemoryStore:
                 self.found.statements.pop(key, None)
             else:
                 self.found.statements[key] = value
+
+    def write_silences(self, changed: Mapping[bytes, Kept | None]) -> None:
+        """The core keeps them."""
 
     def write_plan(self, plan: bytes, partitions: int, finals: Iterable[Final]) -> None:
         """The loop keeps the plan in `found.plans`."""

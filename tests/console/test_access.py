@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, TimeoutError, expect
 from tests.console.registry_in_memory import RegistryInMemory
 
 pytestmark = pytest.mark.console
-ADDRESSES = ["", "#/alerts/condensation", "#/streams/air", "#/new", "#/dead-letters"]
+ADDRESSES = ["", "#/alerts/condensation", "#/streams/air", "#/new", "#/silences", "#/dead-letters"]
 
 # Texts of the page with a contrast below WCAG's level AA. The ground of a text is the first opaque colour
 # behind it. A text in the shadow root of the editor counts too; disabled controls don't (1.4.3, "inactive").
@@ -78,7 +78,7 @@ MISSED = """() => {
   const look = (root) => {
     for (const element of root.querySelectorAll("*")) {
       if (element.shadowRoot) look(element.shadowRoot);
-      if (!element.matches("a[href], button, input, summary, .cm-content, [tabindex='0']")) continue;
+      if (!element.matches("a[href], button, input, select, summary, .cm-content, [tabindex='0']")) continue;
       if (element.matches(":disabled, input[type=radio]:not(:checked)")) continue;
       if (!element.checkVisibility()) continue;
       if (!("reached" in element.dataset)) found.push(element.outerHTML.slice(0, 120));

@@ -99,7 +99,9 @@ def test_a_keyboard_reaches_the_content_first(fleet: RegistryInMemory, page: Pag
     assert page.evaluate("location.hash") == ""
 
 
-@pytest.mark.parametrize("address", ["", "#/alerts/condensation", "#/streams/air", "#/new", "#/dead-letters"])
+@pytest.mark.parametrize(
+    "address", ["", "#/alerts/condensation", "#/streams/air", "#/new", "#/silences", "#/dead-letters"]
+)
 def test_a_phone_scrolls_in_one_direction(fleet: RegistryInMemory, page: Page, address: str) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto(f"{fleet.url}/{address}")

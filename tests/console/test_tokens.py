@@ -15,7 +15,7 @@ from tamis.settings.token_file import TokenFile, token_entry
 from tamis.web.tokens import Token, digest
 
 pytestmark = pytest.mark.console
-WRITER, READER = "tamis_writer", "tamis_reader"
+WRITER, READER, OPERATOR = "tamis_writer", "tamis_reader", "tamis_operator"
 
 
 @pytest.fixture
@@ -24,6 +24,7 @@ def protected(tmp_path: Path) -> Iterator[RegistryInMemory]:
     entries = [
         token_entry(Token("operator", digest(WRITER), "writer")),
         token_entry(Token("screen", digest(READER), "reader")),
+        token_entry(Token("night-shift", digest(OPERATOR), "reader", operate=True)),
     ]
     path = tmp_path / "tokens.yaml"
     path.write_text(yaml.safe_dump({"tokens": entries}))
@@ -74,6 +75,27 @@ def test_a_reader_may_look_and_explain_but_not_change(protected: RegistryInMemor
     enter(page, WRITER)
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_text("Alert condensation: paused.")).to_be_visible()
+
+
+def test_a_token_with_operate_may_silence_and_another_reader_may_not(
+    protected: RegistryInMemory, page: Page
+) -> None:
+    page.goto(f"{protected.url}/#/silences?alert=condensation")
+    enter(page, READER)
+    form = page.get_by_role("region", name="New silence")
+    expect(form.get_by_role("combobox", name="Alert")).to_have_value("condensation")
+    form.get_by_role("button", name="Silence").click()
+    expect(page.get_by_role("alert")).to_contain_text("that needs the role 'writer', or 'operate: true'")
+    assert protected.get("silences") == []
+    page.get_by_role("button", name="Forget token").click()
+    enter(page, OPERATOR)
+    # A token has a name, which counts.
+    expect(form.get_by_role("combobox", name="Alert")).to_have_value("condensation")
+    expect(form.get_by_role("textbox", name="Your name")).to_have_count(0)
+    form.get_by_role("button", name="Silence").click()
+    rows = page.get_by_role("table", name="Silences").get_by_role("row")
+    expect(rows.nth(1)).to_contain_text("night-shift")
+    assert [one["by"] for one in protected.get("silences")] == ["night-shift"]
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,14 @@ import { DeadLetters } from "./pages/DeadLetters";
 import { Fleet } from "./pages/Fleet";
 import { NewAlert } from "./pages/NewAlert";
 import { NotFound } from "./pages/NotFound";
+import { Silences } from "./pages/Silences";
 import { Stream } from "./pages/Stream";
 import { links, parseRoute, type Route } from "./text/route";
 
 const NAVIGATION = [
   { text: "Fleet", link: links.fleet, pages: ["fleet", "alert", "stream"] },
   { text: "New alert", link: links.new, pages: ["new"] },
+  { text: "Silences", link: links.silences, pages: ["silences"] },
   { text: "Dead letters", link: links.deadLetters, pages: ["dead-letters"] },
 ];
 
@@ -90,6 +92,8 @@ function Page({ route }: { route: Route }) {
       return <Stream name={route.name} />;
     case "new":
       return <NewAlert replace={route.replace} />;
+    case "silences":
+      return <Silences alert={route.alert} keyText={route.key} />;
     case "dead-letters":
       return <DeadLetters />;
     default:
@@ -107,6 +111,8 @@ function title(route: Route): string {
       return `Stream ${route.name}`;
     case "new":
       return route.replace === null ? "New alert" : `Replace ${route.replace}`;
+    case "silences":
+      return "Silences";
     case "dead-letters":
       return "Dead letters";
     default:

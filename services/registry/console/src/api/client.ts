@@ -1,6 +1,6 @@
 /** Requests to the HTTP API of the registry. */
 import type { ProblemDocument } from "./documents";
-import { parseJson } from "./json";
+import { parseJson, showJson } from "./json";
 import { refuse, token } from "./token";
 
 /** An answer that isn't the wanted one, or none (`status` 0). */
@@ -25,22 +25,37 @@ export function read<T>(path: string, signal?: AbortSignal): Promise<T> {
 
 /** Send SQL text. */
 export function sendSql<T>(path: string, sql: string, signal?: AbortSignal): Promise<T> {
-  return send<T>("POST", path, sql, signal);
+  return send<T>("POST", path, { type: "application/sql", text: sql }, signal);
 }
 
-async function send<T>(method: string, path: string, sql?: string, signal?: AbortSignal): Promise<T> {
+/** Send a document as JSON. */
+export function sendDocument<T>(path: string, document: unknown): Promise<T> {
+  return send<T>("POST", path, { type: "application/json", text: showJson(document) });
+}
+
+export function remove(path: string): Promise<void> {
+  return send<void>("DELETE", path);
+}
+
+interface Body {
+  type: string;
+  text: string;
+}
+
+async function send<T>(method: string, path: string, sent?: Body, signal?: AbortSignal): Promise<T> {
   const headers = authorization();
-  if (sql !== undefined) headers["Content-Type"] = "application/sql";
+  if (sent !== undefined) headers["Content-Type"] = sent.type;
   let answer: Response;
   let text: string;
   try {
-    answer = await fetch(path, { method, headers, body: sql ?? null, signal: signal ?? null });
+    answer = await fetch(path, { method, headers, body: sent?.text ?? null, signal: signal ?? null });
     text = await answer.text();
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new Problem(0, { title: "No answer from the registry", detail: "The registry doesn't answer." });
   }
-  if (answer.ok) return parseJson(text) as T;
+  // A deletion is answered without a text.
+  if (answer.ok) return (text === "" ? undefined : parseJson(text)) as T;
   throw problemOf(answer.status, text);
 }
 

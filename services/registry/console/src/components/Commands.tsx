@@ -47,6 +47,9 @@ export function Commands({ alert, onDone }: Properties) {
             Pause
           </button>
         )}
+        <a class="button" href={links.silence(alert.name)}>
+          Silence
+        </a>
         <a class="button" href={links.replace(alert.name)}>
           Replace
         </a>

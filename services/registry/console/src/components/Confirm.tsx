@@ -1,16 +1,18 @@
-/** A dialog that asks before a change that can't be undone. */
+/** A dialog that asks before a change. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 
 interface Properties {
   title: string;
   action: string;
+  /** The change destroys something. */
+  danger?: boolean;
   children: ComponentChildren;
   onConfirm: () => void;
   onCancel: () => void;
 }
 
-export function Confirm({ title, action, children, onConfirm, onCancel }: Properties) {
+export function Confirm({ title, action, danger = true, children, onConfirm, onCancel }: Properties) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => dialog.current?.showModal(), []);
@@ -22,7 +24,7 @@ export function Confirm({ title, action, children, onConfirm, onCancel }: Proper
         <button type="button" onClick={() => dialog.current?.close()}>
           Cancel
         </button>
-        <button type="button" class="danger" onClick={onConfirm}>
+        <button type="button" class={danger ? "danger" : "main"} onClick={onConfirm}>
           {action}
         </button>
       </div>

@@ -5,6 +5,8 @@ const TONES: Record<string, string> = {
   active: "good",
   bounded: "good",
   accepted: "good",
+  pending: "warn",
+  silenced: "warn",
   starting: "warn",
   waiting: "warn",
   behind: "warn",

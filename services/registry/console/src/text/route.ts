@@ -5,6 +5,7 @@ export type Route =
   | { page: "alert"; name: string }
   | { page: "stream"; name: string }
   | { page: "new"; replace: string | null }
+  | { page: "silences"; alert: string; key: string }
   | { page: "dead-letters" }
   | { page: "unknown"; path: string };
 
@@ -17,6 +18,10 @@ export function parseRoute(fragment: string): Route {
   if (head === "alerts" && name) return { page: "alert", name };
   if (head === "streams" && name) return { page: "stream", name };
   if (path === "new") return { page: "new", replace: new URLSearchParams(query).get("replace") };
+  if (path === "silences") {
+    const asked = new URLSearchParams(query);
+    return { page: "silences", alert: asked.get("alert") ?? "", key: asked.get("key") ?? "" };
+  }
   if (path === "dead-letters") return { page: "dead-letters" };
   return { page: "unknown", path };
 }
@@ -27,6 +32,9 @@ export const links = {
   stream: (name: string) => `#/streams/${encodeURIComponent(name)}`,
   new: "#/new",
   replace: (name: string) => `#/new?${new URLSearchParams({ replace: name })}`,
+  silences: "#/silences",
+  /** The form of a silence of an alert, or of one key of it. */
+  silence: (alert: string, key = "") => `#/silences?${new URLSearchParams(key === "" ? { alert } : { alert, key })}`,
   deadLetters: "#/dead-letters",
 };
 

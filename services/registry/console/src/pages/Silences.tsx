@@ -1,0 +1,88 @@
+/** Silences: those that there are, and a form for another one. */
+import { useState } from "preact/hooks";
+import { Problem, remove, sendDocument } from "../api/client";
+import type { Names, Silence } from "../api/documents";
+import { useLive } from "../api/live";
+import { ProblemMessage } from "../components/ProblemMessage";
+import { Reasons } from "../components/Reasons";
+import { Section } from "../components/Section";
+import { SilenceForm } from "../components/SilenceForm";
+import { State } from "../components/State";
+import { Table } from "../components/Table";
+import { Time } from "../components/Time";
+import { conditions } from "../text/silences";
+import { iso } from "../text/time";
+
+export function Silences({ alert, keyText }: { alert: string; keyText: string }) {
+  const silences = useLive<Silence[]>("/v1/silences");
+  const { data: names } = useLive<Names>("/v1/names", ["alerts", "plan"]);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [done, setDone] = useState("");
+  const change = async (work: Promise<string>): Promise<boolean> => {
+    setProblem(null);
+    setDone("");
+    try {
+      setDone(await work);
+      return true;
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      setProblem(error);
+      return false;
+    } finally {
+      silences.again();
+    }
+  };
+  return (
+    <>
+      <div class="title">
+        <h1 tabIndex={-1}>Silences</h1>
+        <p class="muted">While a silence covers an episode, people are not notified that it opens.</p>
+      </div>
+      <p role="status">{done}</p>
+      <ProblemMessage problem={problem} />
+      <Section title="New silence" note="An episode has to meet all conditions.">
+        <SilenceForm
+          alerts={names?.alerts ?? []}
+          alert={alert}
+          keyText={keyText}
+          onSend={(body) =>
+            change(sendDocument<Silence>("/v1/silences", body).then(({ until }) => `The silence lasts until ${iso(until)}.`))
+          }
+        />
+      </Section>
+      <Section title="All silences" note="One that is over is shown for a day.">
+        <ProblemMessage problem={silences.problem} />
+        {(silences.data || !silences.problem) && (
+          <Table
+            caption="Silences"
+            rows={silences.data}
+            rowKey={({ id }) => id}
+            empty="There is no silence: people are notified of every episode that the configuration of sinks routes to them."
+            columns={[
+              { heading: "Covers", head: true, cell: (one) => <Reasons why={conditions(one)} /> },
+              { heading: "State", cell: ({ state }) => <State state={state} /> },
+              { heading: "From", cell: ({ from }) => <Time at={from} /> },
+              { heading: "Until", cell: ({ until }) => <Time at={until} /> },
+              { heading: "By", cell: ({ by }) => by || "–" },
+              { heading: "Comment", wide: true, cell: ({ comment }) => comment || "–" },
+              {
+                heading: "End",
+                cell: (one) =>
+                  one.state !== "over" && (
+                    <button
+                      type="button"
+                      class="quiet"
+                      aria-label={`End the silence of ${conditions(one).join(", ")}`}
+                      onClick={() => void change(remove(`/v1/silences/${one.id}`).then(() => "The silence has ended."))}
+                    >
+                      End
+                    </button>
+                  ),
+              },
+            ]}
+          />
+        )}
+      </Section>
+    </>
+  );
+}
