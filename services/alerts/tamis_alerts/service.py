@@ -66,7 +66,7 @@ def serve(config: AlertsConfig, kafka: KafkaSettings, settings: ServiceSettings)
         partitions = wait_for_topics(kafka, TOPICS, health, stopping, "alerts")
         if partitions is not None:
             setup = Setup(config, kafka, settings, metrics)
-            with KafkaProbe(kafka, health, service="alerts"):
+            with KafkaProbe(kafka, health, service="alerts", optional=True):
                 asyncio.run(run(setup, health, partitions, stopping))
     except Exception as error:
         # Faust's errors name neither the right nor the principal.

@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException
 
 from tamis.errors import UnavailableError
-from tamis.messaging.connection import NotAuthorizedError
+from tamis.messaging.connection import NOT_AUTHORIZED, Connection, NotAuthorizedError
 from tamis.messaging.rights import READERS
 from tamis.messaging.silences import HELD, Held, Silence, decode
 from tamis.messaging.silences import SILENCE as SILENCE_KIND
@@ -73,12 +73,12 @@ class SilenceView:
                 self._close()
 
     def _open(self) -> None:
-        if not has_topic(self._config):
-            self._say(f"there is no topic {SILENCES} yet, so nothing is silenced; the registry makes it")
-            return
-        self._reader = TopicReader(self._config, [SILENCES])
-        self._found.clear()
         try:
+            if not has_topic(self._config):
+                self._say(f"there is no topic {SILENCES} yet, so nothing is silenced; the registry makes it")
+                return
+            self._reader = TopicReader(self._config, [SILENCES])
+            self._found.clear()
             self._take(list(self._reader.snapshot()))
         except NotAuthorizedError as error:
             self._say(f"nothing is silenced: {error}")
@@ -116,14 +116,19 @@ class SilenceView:
 
 
 def has_topic(config: Mapping[str, Any]) -> bool:
-    """True if there is a topic of silences that the client may describe. Raises UnavailableError."""
+    """True if there is a topic of silences. Raises UnavailableError, and NotAuthorizedError if the client may
+    not describe the topic.
+    """
     consumer = Consumer({**config, "group.id": READERS})
     try:
-        return SILENCES in consumer.list_topics(timeout=REQUEST_SECONDS).topics
-    except KafkaException as error:
-        raise UnavailableError(f"Kafka doesn't answer: {error.args[0].str()}") from error
+        error = consumer.list_topics(SILENCES, timeout=REQUEST_SECONDS).topics[SILENCES].error
+    except KafkaException as failed:
+        raise UnavailableError(f"Kafka doesn't answer: {failed.args[0].str()}") from failed
     finally:
         consumer.close()
+    if error is not None and error.code() in NOT_AUTHORIZED:
+        raise Connection.of(config).error(error)
+    return error is None
 
 
 def read_held(config: Mapping[str, Any], sink: str) -> Iterator[Held]:

@@ -34,16 +34,19 @@ class RightsCheck:
     """The rights of one principal of `tamis.messaging.rights`, asked of the broker with `client`.
 
     Rights to create topics, and those on transactional ids, show only in the operations themselves.
+    `optional`: the rights that are needed only for something, instead of those that are always needed.
     """
 
-    def __init__(self, client: AdminClient, settings: KafkaSettings, principal: str) -> None:
+    def __init__(
+        self, client: AdminClient, settings: KafkaSettings, principal: str, *, optional: bool = False
+    ) -> None:
         self._client = client
         self._cluster = Cluster.of(settings.client_config(), settings.setting)
         self._rights = [
             right
             for right in rights_of(principal)
             if right.operation in _OPERATIONS
-            and right.only_for is None
+            and (right.only_for is not None) is optional
             and right.resource != "transactional id"
         ]
 

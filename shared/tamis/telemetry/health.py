@@ -19,6 +19,7 @@ class Health:
         self._failing: dict[str, str] = {}
         self._failed: str | None = None
         self._detail = ""
+        self._notes: dict[str, str] = {}
 
     def beat(self) -> None:
         """Note that the main loop has run once more."""
@@ -43,6 +44,14 @@ class Health:
             else:
                 self._failing[name] = reason
 
+    def note(self, name: str, text: str) -> None:
+        """Set a remark of a check for the operator, which doesn't affect readiness; empty for none."""
+        with self._lock:
+            if text:
+                self._notes[name] = text
+            else:
+                self._notes.pop(name, None)
+
     def failed(self, reason: str) -> None:
         """The service can't continue and is about to end."""
         with self._lock:
@@ -63,5 +72,6 @@ class Health:
         with self._lock:
             reasons = [self._not_ready] if self._not_ready else []
             reasons += [f"{name}: {reason}" for name, reason in sorted(self._failing.items())]
-            ready = f"ready; {self._detail}" if self._detail else "ready"
+            notes = (f"{name}: {text}" for name, text in sorted(self._notes.items()))
+            ready = "; ".join(["ready", *([self._detail] if self._detail else []), *notes])
         return not reasons, "\n".join(reasons) or ready

@@ -97,6 +97,18 @@ def test_an_episode_that_an_earlier_version_opened_has_the_severity_of_now() -> 
     assert columns_of(None) == columns_of([("columns", b"no list")]) == ()
 
 
+def test_an_earlier_version_can_read_the_state_again() -> None:
+    """Earlier versions take the fields of a run as arguments of a call, and end at one they don't know."""
+    state = KeyState()
+    take(state, [alarm(5)], rule())
+    found = orjson.loads(state.to_bytes() or b"")
+    assert [set(run) for run in found["runs"]] == [{"start", "end", "alarms", "row", "episode", "told"}]
+    assert set(found["open"]) == {"number", "latest", "ids"}
+    assert list(found["openings"]) == [found["runs"][0]["episode"]]
+    advance("hot", ("k",), state, END, rule())
+    assert state.openings == {}
+
+
 def test_the_page_on_topics_has_every_field_of_an_episode() -> None:
     page = (Path(__file__).parents[3] / "docs" / "topics.md").read_text().partition("## Episodes\n")[2]
     shown = orjson.loads(page.partition("```json\n")[2].partition("```")[0])

@@ -47,9 +47,8 @@ class Run(Struct, gc=False):
     """A run of alarms: their least and greatest event time, their number, and the row of the first one.
 
     `episode` is the identity of the opened episode; it is empty while the run is shorter than the alert's
-    `for`. `told` is the end of the episode in its last event. `severity`, `labels`
-    and `columns` (the names of the key's values) are those with which it was opened; earlier versions did not
-    keep them (None). The changelog uses the names of these fields.
+    `for`. `told` is the end of the episode in its last event. The changelog uses the names of these fields,
+    and earlier versions end at a field that they don't know: no field may be added.
     """
 
     start: int
@@ -58,15 +57,24 @@ class Run(Struct, gc=False):
     row: Raw
     episode: str = ""
     told: int = 0
-    severity: str | None = None
-    labels: Mapping[str, str] | None = None
-    columns: tuple[str, ...] | None = None
+
+
+class Opening(Struct, gc=False):
+    """Severity and labels with which an episode was opened, and the names of its key's values."""
+
+    severity: str | None
+    labels: Mapping[str, str]
+    columns: tuple[str, ...]
 
 
 class _Record(Struct):
-    """A record of the changelog. Versions before the chunks wrote `seen`: identities with event times."""
+    """A record of the changelog. Versions before the chunks wrote `seen`: identities with event times.
+
+    `openings`: by episode; earlier versions leave them out, and ignore them.
+    """
 
     runs: tuple[Run, ...] = ()
+    openings: dict[str, Opening] = {}
     open: Chunk | None = None
     seen: dict[str, int] | None = None
 
@@ -81,9 +89,11 @@ class KeyState:
     """State of one alert and key: its runs of alarms, and the identities of the alarms.
 
     The runs are in the order of time. No two overlap, because an alarm within a run belongs to it.
+    `openings`: those of the open episodes, by identity.
     """
 
     runs: tuple[Run, ...] = ()
+    openings: dict[str, Opening] = field(default_factory=dict)
     alarm_ids: AlarmIds = field(default_factory=AlarmIds)
 
     def __bool__(self) -> bool:
@@ -93,7 +103,10 @@ class KeyState:
         """The record of the changelog, without the closed chunks of identities; None if the state is
         empty.
         """
-        return _encode({"runs": self.runs, "open": self.alarm_ids.open_chunk()}) if self else None
+        if not self:
+            return None
+        openings = {"openings": self.openings} if self.openings else {}
+        return _encode({"runs": self.runs, **openings, "open": self.alarm_ids.open_chunk()})
 
     def restore(self, record: bytes | None) -> None:
         """Take a record of `to_bytes`. Raises msgspec.MsgspecError if it is none."""
@@ -103,6 +116,7 @@ class KeyState:
             run.row = run.row.copy()
         # Earlier versions wrote the runs in the order of their last alarms.
         self.runs = tuple(sorted(found.runs, key=lambda run: run.start))
+        self.openings = found.openings
         chunk = found.open
         if found.seen is not None:
             chunk = Chunk(0, max(found.seen.values(), default=0), list(found.seen))
@@ -193,16 +207,17 @@ def _add(state: KeyState, alarm: Alarm, rule: Rule, events: list[Episode]) -> No
         # A second episode that turns out to be part of the first one is over; the first goes on.
         for absorbed in near:
             if absorbed.episode and absorbed.episode != run.episode:
-                events.append(_event(alarm.alert, alarm.key, absorbed, "closed", rule))
+                events.append(_closed(alarm.alert, alarm.key, absorbed, state, rule))
     if not run.episode:
         if run.end - run.start >= rule.for_:
             run.episode, run.told = _identity(alarm, run), run.end
-            run.severity, run.labels, run.columns = rule.severity, rule.labels_by_name, rule.key_columns
-            events.append(_event(alarm.alert, alarm.key, run, "opened", rule))
+            opening = Opening(rule.severity, rule.labels_by_name, rule.key_columns)
+            state.openings[run.episode] = opening
+            events.append(_event(alarm.alert, alarm.key, run, "opened", opening))
     elif run.end - run.told >= rule.gap:
         # Not for every alarm: readers of the topic want to know that the episode lasts, not each reading.
         run.told = run.end
-        events.append(_event(alarm.alert, alarm.key, run, "open", rule))
+        events.append(_event(alarm.alert, alarm.key, run, "open", _opening(run, state, rule)))
     state.runs = (*runs[:first], run, *runs[last:])
 
 
@@ -215,7 +230,7 @@ def advance(alert: str, key: tuple[Any, ...], state: KeyState, frontier: int, ru
         return Step((), changed=forgotten)
     over = [run for run in runs if run.end + rule.gap < frontier]
     state.runs = runs[len(over) :]
-    return Step(tuple(_event(alert, key, run, "closed", rule) for run in over if run.episode))
+    return Step(tuple(_closed(alert, key, run, state, rule) for run in over if run.episode))
 
 
 def _extended(run: Run, alarm: Alarm) -> Run:
@@ -228,9 +243,6 @@ def _extended(run: Run, alarm: Alarm) -> Run:
         alarm.row.copy() if first else run.row,
         run.episode,
         run.told,
-        run.severity,
-        run.labels,
-        run.columns,
     )
 
 
@@ -251,9 +263,21 @@ def _identity(alarm: Alarm, run: Run) -> str:
     return blake2b(text, digest_size=16).hexdigest()
 
 
-def _event(alert: str, key: tuple[Any, ...], run: Run, event: Event, rule: Rule) -> Episode:
-    # Its sinks are chosen by them: they must be told of its end, too, if the alert was replaced meanwhile.
-    kept = run.labels is not None
+def _opening(run: Run, state: KeyState, rule: Rule) -> Opening:
+    # Earlier versions did not keep it. Their openings had no names of the key's values, and to Alertmanager
+    # the events of an episode must be of one alert.
+    return state.openings.get(run.episode) or Opening(rule.severity, rule.labels_by_name, ())
+
+
+def _closed(alert: str, key: tuple[Any, ...], run: Run, state: KeyState, rule: Rule) -> Episode:
+    # Sinks are chosen by severity and labels: those that were told of its opening must be told of its end,
+    # too, if the alert was replaced meanwhile.
+    closed = _event(alert, key, run, "closed", _opening(run, state, rule))
+    state.openings.pop(run.episode, None)
+    return closed
+
+
+def _event(alert: str, key: tuple[Any, ...], run: Run, event: Event, opening: Opening) -> Episode:
     return Episode(
         alert,
         key,
@@ -263,7 +287,7 @@ def _event(alert: str, key: tuple[Any, ...], run: Run, event: Event, rule: Rule)
         run.end,
         run.alarms,
         run.row,
-        run.severity if kept else rule.severity,
-        run.labels if run.labels is not None else rule.labels_by_name,
-        run.columns or (),
+        opening.severity,
+        opening.labels,
+        opening.columns,
     )

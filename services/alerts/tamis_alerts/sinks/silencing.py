@@ -20,7 +20,7 @@ from typing import Any
 from confluent_kafka import KafkaError, Message, Producer
 
 from tamis.errors import UnavailableError
-from tamis.messaging.connection import NOT_AUTHORIZED
+from tamis.messaging.connection import NOT_AUTHORIZED, NotAuthorizedError
 from tamis.messaging.silences import Held, Silence, encode
 from tamis.messaging.topics import MAX_RECORD_BYTES, SILENCES
 from tamis.settings import KafkaSettings
@@ -124,6 +124,10 @@ class Silencing:
             try:
                 found = list(read_held(self._kafka.client_config(), self._sink))
                 break
+            except NotAuthorizedError as error:
+                # The right is only for silences: without it, all other notifications must go on.
+                log.error("held openings are left until the next start", sink=self._sink, error=str(error))
+                return
             except UnavailableError as error:
                 log.warning("held openings can't be read", sink=self._sink, error=str(error))
                 stopping.wait(PAUSE_SECONDS)
