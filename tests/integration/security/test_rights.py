@@ -32,6 +32,7 @@ from tamis_edge.publishing.publisher import Publisher
 from tamis_edge.settings import KafkaSource
 from tamis_edge.sources.kafka.topic import KafkaTopic
 from tamis_edge.storage.spool import Spool
+from tamis_registry.kafka.newest import NewestReader
 from tamis_registry.kafka.store import Store
 from tamis_registry.kafka.topic_admin import TopicAdmin
 
@@ -247,3 +248,22 @@ def _succeeds(step: Any) -> bool:
     except UnavailableError:
         return False
     return True
+
+
+def test_newest_records_that_may_not_be_read_are_no_empty_answer(secure: SecureKafka) -> None:
+    """An operator who sees no alarms believes that there are none."""
+    right = one("registry", "Read", ALARMS)
+    kafka = settings(secure, "registry")
+    written = Producer(settings(secure, "joiner").client_config())
+    written.produce(ALARMS, b"{}")
+    assert written.flush(20) == 0
+
+    def read() -> str:
+        try:
+            return f"{NewestReader(kafka).read([ALARMS], lambda message: message.value(), 1).read} read"
+        except UnavailableError as error:
+            return str(error)
+
+    wait_for("the record", lambda: read() == "1 read", 20)
+    with without(secure, right):
+        wait_for("the refusal", lambda: "not authorized: User:registry: " in read(), 20)

@@ -170,7 +170,9 @@ def is_complete(typed: str) -> bool:
         return True
     text, errors = Text(bare), list[SqlError]()
     pieces = list(split(text, errors))
-    return bare.endswith(";") and (not pieces or pieces[-1].end < len(bare))
+    # Behind the last statement, an unclosed quote or comment is no statement of its own.
+    rest = bare[pieces[-1].end if pieces else 0 :]
+    return bare.endswith(";") and not rest.strip("; \t\r\n")
 
 
 def _at_their_places(message: str, typed: str) -> Iterator[str]:
