@@ -42,8 +42,8 @@ SECONDS = 120.0
 # Services ask Kafka every five seconds. A round takes at most three rights of each.
 ROUNDS = 4
 
-# Rights that a service notices only when it does something; the test makes it do that. Rights to read the newest
-# records have a test of their own (tests/integration/security/test_rights.py).
+# Rights that a service notices only when it does something; the test makes it do that. Rights to read the
+# newest records have a test of their own (tests/integration/security/test_rights.py).
 ON_DEMAND = [
     right for right in RIGHTS if right.principal == "registry" and right.only_for is None and (
         right.operation == "Create" or right.resource == "transactional id"
