@@ -64,5 +64,7 @@ def explain(
     """
     catalog, statements = statements_of(sql)
     chosen = asked_queries(catalog, statements, query, name_of(sql))
-    recordings = recordings_of(catalog, chosen, frames, time_unit, complete=False) if frames else {}
+    recordings = (
+        recordings_of(catalog, chosen, frames, time_unit, complete=False) if frames is not None else {}
+    )
     return Explanations(explained(chosen, catalog, statements, recordings, witness=witness))

@@ -33,6 +33,8 @@ def statements_of(sql: Sql) -> tuple[Catalog, list[Statement]]:
     """The statements, and the catalogue after all of them. Raises SqlErrors with every mistake."""
     if isinstance(sql, str):
         return parsed(sql, None, warn)
+    if not isinstance(sql, os.PathLike):
+        raise InputError(f"{sql!r:.60} is no SQL", where="sql", hint="give text, or a pathlib.Path of a file")
     name = os.fspath(sql)
     try:
         return parsed(Path(name).read_text(encoding="utf-8-sig"), name, warn)
@@ -62,6 +64,7 @@ def recordings_of(
     """
     if unit is not None and unit not in PER_SECOND:
         raise InputError(f"unknown unit {unit!r}", where="time_unit", hint=f"give {', '.join(PER_SECOND)}")
+    _check_mapping(frames)
     known = {**catalog.streams, **catalog.derived, **catalog.tables}
     given: dict[str, list[FrameRows]] = {}
     for key, one in frames.items():
@@ -83,6 +86,15 @@ def recordings_of(
         return recording_of(stream, files, unit, absent_is_null=True)
 
     return read_recordings(catalog, queries, given, read, wording=FUNCTION, notify=warn, complete=complete)
+
+
+def _check_mapping(frames: object) -> None:
+    if not isinstance(frames, Mapping):
+        hint = 'give a mapping from streams to frames: {"STREAM": frame}'
+        raise InputError(f"{type(frames).__name__} is no mapping", where="frames", hint=hint)
+    for key in frames:
+        if not isinstance(key, str):
+            raise InputError(f"{key!r} is no name of a stream", where="frames", hint="give its name as text")
 
 
 def _listed(one: Frame | Sequence[Frame]) -> Sequence[Frame]:

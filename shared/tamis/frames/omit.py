@@ -46,7 +46,7 @@ def omit(
         sides=sides,
         time=time,
         value=value,
-        key=(key,) if isinstance(key, str) else tuple(key),
+        key=key_columns(key),
         max_delay=max_delay,
         ties=ties,
         time_unit=time_unit,
@@ -55,8 +55,32 @@ def omit(
     return rows.take(found.numbers).table()
 
 
+def key_columns(key: str | Sequence[str]) -> tuple[str, ...]:
+    """The columns of a key. Raises InputError if it is neither a name nor a list of names."""
+    if isinstance(key, str):
+        return (key,)
+    if not isinstance(key, Sequence):
+        raise InputError(
+            f"{key!r} is no column", where="key", hint="give its name, a list of names, or () for no key"
+        )
+    return tuple(key)
+
+
+def check_name(argument: str, column: object) -> None:
+    """Raise InputError if a column isn't given by its name. Arrow has no other names than text."""
+    if not isinstance(column, str):
+        hint = (
+            f"write {str(column)!r}, its name in Arrow"
+            if isinstance(column, int)
+            else "give its name as text"
+        )
+        raise InputError(f"{column!r} is no name of a column", where=argument, hint=hint)
+
+
 def retained(frame: Frame, rule: Rule) -> tuple[Rows, Retained]:
     """The rows of a frame, and which of them are retained. Raises InputError."""
+    for argument, column in (("time", rule.time), ("value", rule.value), *(("key", one) for one in rule.key)):
+        check_name(argument, column)
     rows = frame_rows(frame, "frame")
     for name, given, known in (
         ("sides", rule.sides, get_args(Sides)),

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tamis.expressions.nodes import Type
 from tamis.frames.arrow_tables import Frame
 from tamis.frames.inputs import Frames, Sql, name_of, recordings_of, statements_of
-from tamis.frames.omit import retained
+from tamis.frames.omit import key_columns, retained
 from tamis.offline.omit import Rule, Span
 from tamis.offline.retained_plot import draw
 from tamis.offline.retained_series import RetainedSeries, retained_series
@@ -44,7 +44,7 @@ def plot_omission(
     Arguments: as of `tamis.omit`; `axes`: where to draw, by default in a new figure. The result is the axes.
     Of more than six keys, those with the most readings are drawn. Needs the extra `plots`.
     """
-    names = (key,) if isinstance(key, str) else tuple(key)
+    names = key_columns(key)
     rule = Rule(
         interval=interval,
         sides=sides,

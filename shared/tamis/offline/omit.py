@@ -11,6 +11,7 @@ from math import floor, isfinite
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tamis.errors import InputError
@@ -100,7 +101,7 @@ def retained_rows(rows: Rows, rule: Rule, wording: Wording) -> Retained:
     keep = retained_by_key(
         _key_codes(rows, rule.key),
         times.ticks,
-        _numbers(rows, rule.value, "value"),
+        _compared(rows, rule.value),
         span,
         sides=rule.sides,
         ties=rule.ties,
@@ -126,7 +127,8 @@ def _times(rows: Rows, name: str, unit: TimeUnit | None) -> _Times:
     kind = cells.type
     if pa.types.is_integer(kind) or (rows.textual and _converts(cells, pa.int64())):
         return _of_unit(np.asarray(cells.cast(pa.int64()).to_numpy(), np.int64), 1, unit)
-    if not pa.types.is_timestamp(kind) and _converts(cells, pa.float64(), rows.textual):
+    dated = pa.types.is_timestamp(kind) or pa.types.is_boolean(kind)  # a truth value isn't a number
+    if not dated and _converts(cells, pa.float64(), rows.textual):
         return _of_unit(*_scaled(_numbers(rows, name, "time"), f"{rows.where}, column {name}"), unit)
     found = values_of(rows, name, Type.TIMESTAMP)
     if found.unusable.any():
@@ -167,6 +169,16 @@ def _numbers(rows: Rows, name: str, what: str) -> NDArray[np.float64]:
     return np.asarray(found.vector.data, np.float64)
 
 
+def _compared(rows: Rows, name: str) -> NDArray[np.float64]:
+    """Numbers in the order of the values. The order of decimals is that of their digits, which a DOUBLE may
+    not have: they are numbered.
+    """
+    numbers, cells = _numbers(rows, name, "value"), rows.column(name)
+    if not pa.types.is_decimal(cells.type):
+        return numbers
+    return np.asarray(pc.rank(cells, tiebreaker="dense").to_numpy(), np.float64)
+
+
 def _converts(cells: pa.ChunkedArray, target: pa.DataType, from_text: bool = True) -> bool:
     if pa.types.is_string(cells.type) and not from_text:
         return False
@@ -185,19 +197,22 @@ def _is_number(span: Span) -> bool:
     """True for a number, also as text. NumPy counts its durations among the whole numbers."""
     if isinstance(span, str):
         return _NUMBER.match(span) is not None
-    return isinstance(span, int | float | np.integer | np.floating) and not isinstance(span, np.timedelta64)
+    return isinstance(span, int | float | np.integer | np.floating) and not isinstance(
+        span, bool | np.timedelta64
+    )
 
 
 def _span(span: Span, times: _Times, option: str, wording: Wording) -> int:
     """A span in ticks of the times. Differences of whole numbers are whole, so it is rounded down."""
     if _is_number(span):
+        number = _number(span, option)
         if times.scale is None:
             raise InputError(
                 f"{span} has no unit, but the times are dates",
                 where=option,
                 hint=f"write {span}s or {span}ms",
             )
-        ticks = floor(_number(span, option) * times.scale)
+        ticks = floor(number * times.scale)
     elif times.per_microsecond is None:
         raise InputError(
             f"{span!r} is no number, but the times are numbers",
@@ -213,7 +228,7 @@ def _span(span: Span, times: _Times, option: str, wording: Wording) -> int:
 
 def _number(span: Span, option: str) -> Fraction:
     if isinstance(span, float | np.floating) and not isfinite(span):
-        raise InputError(f"{span} is no length of time", where=option, hint="write a number")
+        raise InputError(f"{span} is no length of time", where=option, hint="write a finite number")
     return Fraction(str(span))
 
 
@@ -238,6 +253,12 @@ def _key_codes(rows: Rows, names: Sequence[str]) -> NDArray[np.int64]:
     columns = []
     for name in names:
         cells = rows.column(name)
+        if pa.types.is_nested(cells.type):
+            raise InputError(
+                f"values of type {cells.type} can't be a key",
+                where=f"{rows.where}, column {name}",
+                hint="make a column of text or numbers of it",
+            )
         number = rows.textual and _converts(cells, pa.float64())
         columns.append((cells.cast(pa.float64()) if number else cells).to_pylist())
     codes: dict[tuple[object, ...], int] = {}

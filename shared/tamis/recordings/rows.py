@@ -132,7 +132,11 @@ _KINDS: Mapping[type, type | None] = {type(None): None, int: float}  # JSON has 
 def check_column(rows: Rows, name: str) -> None:
     """Raise InputError where the rows have no such column, or two of this name."""
     if name not in rows.names:
-        raise InputError(f"no column {name}", where=rows.where, hint=f"it has {', '.join(rows.names)}")
+        raise InputError(
+            f"no column {name}",
+            where=rows.where,
+            hint=f"it has {', '.join(rows.names)}" if rows.names else "it has no columns",
+        )
     if list(rows.names).count(name) > 1:
         raise InputError(f"two columns {name}", where=rows.where, hint="rename one of them")
 

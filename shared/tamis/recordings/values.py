@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -104,8 +105,8 @@ def _vector(data: np.ndarray, null: Mask) -> Vector:
 def _typed(
     cells: pa.ChunkedArray, type_: Type, textual: bool, place: Callable[[int], str]
 ) -> pa.ChunkedArray:
-    if pa.types.is_null(cells.type):
-        return cells.cast(_ARROW[type_])
+    if cells.null_count == len(cells):  # then its type says nothing
+        return pa.chunked_array([pa.nulls(len(cells), _ARROW[type_])])
     if not (textual or _is_accepted(cells.type, type_)):
         row = int(np.flatnonzero(cells.is_valid().to_numpy())[0])
         raise _misfit(cells[row].as_py(), type_, place(row))
@@ -151,6 +152,10 @@ def _is_text(kind: pa.DataType) -> bool:
 def _misfit(value: object, type_: Type, where: str) -> InputError:
     if type_ is Type.TIMESTAMP:
         hint = "write ISO 8601, or whole microseconds since 1970"
+        if isinstance(value, datetime.time):
+            hint = "add its date"
+        elif isinstance(value, datetime.timedelta):
+            hint = "add it to the time that it counts from"
         return InputError(f"{value!r:.60} is not a time", where=where, hint=hint)
     pointed = decimal_point(value) if isinstance(value, str) and type_ is Type.DOUBLE else None
     hint = "correct it or leave the row out" if pointed is None else f"write a decimal point: {pointed}"
@@ -166,6 +171,9 @@ def _times(cells: pa.ChunkedArray, textual: bool, place: Callable[[int], str], u
     if pa.types.is_timestamp(cells.type):
         data = cells.cast(pa.timestamp("us", cells.type.tz), safe=False).cast(pa.int64())
         return _ticks(data, cells)
+    if not (_is_text(cells.type) or _is_accepted(cells.type, Type.DOUBLE)) and cells.null_count < len(cells):
+        row = int(np.flatnonzero(cells.is_valid().to_numpy())[0])
+        raise _misfit(cells[row].as_py(), Type.TIMESTAMP, place(row))
     if not _is_text(cells.type):
         number = Type.DOUBLE if _fractional(cells.type) and unit != "us" else Type.BIGINT
         return _from_numbers(_typed(cells, number, False, place), unit)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -162,16 +163,92 @@ def test_a_row_that_an_edge_refuses_is_left_out_with_a_warning() -> None:
         ),
         (
             {"air": pd.DataFrame({**AIR, "temp": [1, "a", 2, 3]})},
-            "frame air: Conversion failed for column temp "
-            "with type object: Could not convert 'a' with type str: tried to convert to int64; give each "
-            "column one type",
+            "frame air, column temp: Could not convert 'a' with type str: tried to convert to int64; give "
+            "each column one type that Arrow has, or cast it",
         ),
+        (
+            {"air": pd.DataFrame({**AIR, "temp": [2**70, 1, 2, 3]})},
+            "frame air, column temp: a whole number has more than 64 bits; give numbers of at most 64 bits, "
+            "or floats",
+        ),
+        (
+            {"air": pl.DataFrame({**AIR, "id": pl.Series([1, 2, 3, 4], dtype=pl.Int128)})},
+            "frame air, column id: Invalid or unsupported format string: '_pli128'; give each column one "
+            "type that Arrow has, or cast it",
+        ),
+        (
+            {"air": pd.DataFrame(AIR).set_axis(["station", "ts", "ts"], axis=1)},
+            "frame air: two columns ts; rename one of them",
+        ),
+        ({"air": pd.DataFrame()}, "frame air: no column station; it has no columns"),
+        (
+            {"air": pl.LazyFrame(AIR)},
+            "frame air: polars.lazyframe.frame.LazyFrame has no Arrow stream (__arrow_c_stream__); evaluate "
+            "it first, with .collect()",
+        ),
+        (
+            {"air": air(ts=[time(hour) for hour in range(4)])},
+            "frame air, column ts, row 0 (from 0): datetime.time(0, 0) is not a time; add its date",
+        ),
+        (
+            {"air": air(ts=[timedelta(0)] * 4)},
+            "frame air, column ts, row 0 (from 0): datetime.timedelta(0) is not a time; add it to the time "
+            "that it counts from",
+        ),
+        (
+            {"air": air(ts=[True] * 4)},
+            "frame air, column ts, row 0 (from 0): True is not a time; write ISO 8601, or whole microseconds "
+            "since 1970",
+        ),
+        (
+            pd.DataFrame(AIR),
+            'frames: DataFrame is no mapping; give a mapping from streams to frames: {"STREAM": frame}',
+        ),
+        ({1: air()}, "frames: 1 is no name of a stream; give its name as text"),
     ],
 )
 def test_wrong_frames_are_refused_with_their_place(frames: Any, message: str) -> None:
-    with pytest.raises(tamis.InputError) as caught:
-        tamis.run(SQL, frames)
-    assert str(caught.value) == message
+    for function in (tamis.run, tamis.verify, tamis.explain):
+        if not len(frames) and function is tamis.explain:  # it needs no frames
+            continue
+        with pytest.raises(tamis.InputError) as caught:
+            function(SQL, frames)
+        assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("sql", [None, 3, b"CREATE"])
+def test_sql_is_text_or_a_path(sql: Any) -> None:
+    with pytest.raises(
+        tamis.InputError, match=r"^sql: .* is no SQL; give text, or a pathlib\.Path of a file$"
+    ):
+        tamis.run(sql, {"air": air()})
+
+
+def test_columns_without_values_may_have_any_type() -> None:
+    """Libraries give a column of NULLs, and one without rows, any type."""
+    empty = pl.DataFrame(AIR).clear().with_columns(temp=pl.lit(None).cast(pl.String))
+    assert tamis.run(SQL, {"air": empty}).num_rows == 0
+    nothing = air(station=pa.nulls(4, pa.list_(pa.int64())))
+    assert tamis.run(SQL, {"air": nothing})["station"].to_pylist() == [None] * 3
+
+
+def test_run_end_encoded_columns_are_their_values() -> None:
+    def runs(values: pa.Array) -> pa.Array:
+        return pa.RunEndEncodedArray.from_arrays([4], values)
+
+    frame = air(station=runs(pa.array(["n"])), temp=runs(pa.array([31.0])), ts=pa.array(TIMES))
+    assert tamis.run(SQL, {"air": frame}).num_rows == 4
+    kept = tamis.omit(frame, "30s", value="temp", key="station")
+    assert kept.column("station").to_pylist() == ["n", "n"]
+
+
+def test_decimals_are_compared_by_all_of_their_digits() -> None:
+    """As DOUBLEs all four are equal, and the greatest one would be left out."""
+    values = [Decimal(f"1{'0' * 28}{last}") for last in "1231"]
+    kept = tamis.omit(pa.table({"ts": TIMES, "v": values}), "30s", value="v", sides="above")
+    assert kept["v"].to_pylist() == values
+    kept = tamis.omit(pa.table({"ts": TIMES, "v": values}), "30s", value="v", sides="below")
+    assert kept["v"].to_pylist() == [values[0], values[-1]]
 
 
 def test_numbers_are_times_with_a_unit() -> None:
@@ -227,7 +304,21 @@ def test_omission_of_numbers_needs_their_unit_for_durations() -> None:
         ({"interval": 30}, "interval: 30 has no unit, but the times are dates; write 30s or 30ms"),
         (
             {"interval": float("nan")},
-            "interval: nan has no unit, but the times are dates; write nans or nanms",
+            "interval: nan is no length of time; write a finite number",
+        ),
+        ({"interval": True}, "interval: True is no length of time; write a duration, such as '30s'"),
+        ({"key": None}, "key: None is no column; give its name, a list of names, or () for no key"),
+        ({"key": [0]}, "key: 0 is no name of a column; write '0', its name in Arrow"),
+        ({"value": None}, "value: None is no name of a column; give its name as text"),
+        (
+            {"time": "day"},
+            "frame, column day, row 0 (from 0): True is not a time; write ISO 8601, or whole microseconds "
+            "since 1970",
+        ),
+        (
+            {"key": "place"},
+            "frame, column place: values of type list<item: int64> can't be a key; make a column of text or "
+            "numbers of it",
         ),
         ({"interval": "-1s"}, "interval: -1s is negative; write 0 or more"),
         (
@@ -236,7 +327,7 @@ def test_omission_of_numbers_needs_their_unit_for_durations() -> None:
         ),
         ({"max_delay": None, "sides": "up"}, "sides: 'up' is unknown; give one of 'above', 'below', 'both'"),
         ({"ties": "few"}, "ties: 'few' is unknown; give one of 'fewest', 'strict'"),
-        ({"value": "temperature"}, "frame: no column temperature; it has station, ts, temp"),
+        ({"value": "temperature"}, "frame: no column temperature; it has station, ts, temp, place, day"),
         (
             {"value": "station"},
             "frame, column station, row 0 (from 0): 'n' is not of type DOUBLE; correct it or "
@@ -246,5 +337,5 @@ def test_omission_of_numbers_needs_their_unit_for_durations() -> None:
 )
 def test_wrong_arguments_of_omit_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(tamis.InputError) as caught:
-        tamis.omit(air(), **{"interval": "30s", "value": "temp", **arguments})
+        tamis.omit(air(place=[[1]] * 4, day=[True] * 4), **{"interval": "30s", "value": "temp", **arguments})
     assert str(caught.value) == message
