@@ -15,7 +15,7 @@ KERNEL_SOURCES := $(shell grep -rlE "import .*\b(njit|numba)\b" shared/tamis --i
 # All files that quick tests may read.
 SOURCES := $(shell find $(CODE) demo docs *.md *.toml *.lock mkdocs.yml Makefile -type f -not -path '*/__pycache__/*' -not -path '*/node_modules/*' -not -path 'benchmarks/results/*')
 
-.PHONY: help setup check style types contracts docs pictures test tutorial notebooks upgrade recovery faults cluster console console-test console-pictures test-containers demo bench soundness soak lock clean
+.PHONY: help setup check style types contracts docs pictures test tutorial notebooks upgrade recovery faults spark cluster console console-test console-pictures test-containers demo bench soundness soak lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -122,6 +122,9 @@ $(FAULT_TOOLS): $(READY) tests/faults/requirements.lock
 	rm -rf $@
 	$(BIN)/pip install --quiet --require-hashes --target $@ -r tests/faults/requirements.lock
 	touch $@
+
+spark: setup ## tamis.spark in a session of Spark: static frames, and streams with restarts
+	$(BIN)/pytest -n 0 --durations 5 tests/unit/spark tests/oracle/spark tests/integration/spark
 
 cluster: setup ## the joiner on a Spark cluster and HDFS, whose processes are killed (needs Linux, fetches 56 MB for HDFS)
 	$(BIN)/pytest --durations 20 tests/cluster -m cluster

@@ -33,6 +33,8 @@ SECONDS = {
     "tests/integration/registry/test_sharing.py": 60,
     "tests/integration/security/test_logins.py": 80,
     "tests/integration/security/test_rights.py": 40,
+    "tests/integration/spark/test_retain.py": 60,
+    "tests/integration/spark/test_temporal_join.py": 50,
 }
 FLEETS = "tests/e2e/"
 _SHORT = 20  # of a file that is not listed

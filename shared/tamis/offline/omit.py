@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
-from tamis.offline.wording import Wording
+from tamis.offline.wording import FUNCTION, Wording
 from tamis.omission.batch import Ties, retained_by_key
 from tamis.omission.columns import Sides
 from tamis.query.units import parse_duration
@@ -109,6 +109,13 @@ def retained_rows(rows: Rows, rule: Rule, wording: Wording) -> Retained:
     )
     order = np.argsort(times.ticks, kind="stable")
     return Retained(order[keep[order]], order, warning)
+
+
+def duration(span: Span, option: str) -> int:
+    """A duration in whole microseconds, rounded down. Raises InputError for a number, which has no unit, and
+    for what is negative.
+    """
+    return _span(span, _dates(np.empty(0, np.int64)), option, FUNCTION)
 
 
 def _dates(microseconds: NDArray[np.int64]) -> _Times:

@@ -18,6 +18,6 @@ for comparison. The whole package is pure: it takes columns and returns decision
 
 from tamis.omission.batch import Ties, retained, retained_by_key
 from tamis.omission.columns import Sides
-from tamis.omission.stream import Decided, OmissionState
+from tamis.omission.stream import Decided, Live, OmissionState
 
-__all__ = ["Decided", "OmissionState", "Sides", "Ties", "retained", "retained_by_key"]
+__all__ = ["Decided", "Live", "OmissionState", "Sides", "Ties", "retained", "retained_by_key"]

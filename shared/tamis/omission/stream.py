@@ -44,6 +44,15 @@ class Decided(NamedTuple):
     dropped: Int64s
 
 
+class Live(NamedTuple):
+    """All tuples that a state keeps: their handles, ascending, and `needs`, which says for which sides each
+    tuple is needed and whether it is published already. `OmissionState.resume` takes both again.
+    """
+
+    ids: Int64s
+    needs: Flags
+
+
 class _Offer(NamedTuple):
     """Columns of tuples for the next decision: those of `NewTuples`, without their order."""
 
@@ -133,6 +142,30 @@ class OmissionState:
         if n:
             due = due_at(now, self._delay)
             self._offered.append(_Offer(codes, handles, at, value, np.full(n, due), np.full(n, self._needs)))
+
+    def resume(
+        self,
+        key_codes: npt.ArrayLike,
+        times: npt.ArrayLike,
+        values: npt.ArrayLike,
+        live: Live,
+    ) -> None:
+        """Take the tuples that `live` gave of an earlier state, before any others; columns as of `offer`, in
+        the order of `live`.
+
+        The decisions then are those of the earlier state, if it had no `max_delay` and no tuple ahead of its
+        watermark. Key codes may be others. Raises `InputError`.
+        """
+        codes, at, value, handles = offered(key_codes, times, values, live.ids)
+        if len(handles):
+            due = np.full(len(handles), due_at(0, self._delay))
+            self._offered.append(_Offer(codes, handles, at, value, due, live.needs))
+
+    def live(self) -> Live:
+        """The tuples that are kept, without those offered since the last decision."""
+        slots = np.flatnonzero(self._pool.needs & SIDES)
+        slots = slots[np.argsort(self._pool.ids[slots], kind="stable")]
+        return Live(self._pool.ids[slots], self._pool.needs[slots])
 
     def decide(self, watermark: int, now: int) -> Decided:
         """Decide the tuples that can be decided.
