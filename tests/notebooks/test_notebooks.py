@@ -49,3 +49,15 @@ def test_the_first_notebook_shows_proofs_alarms_and_plots() -> None:
     assert len(outputs(cells, "image/png")) == 2
     assert "'191 of 320 readings'" in outputs(cells, "text/plain")
     assert re.search(r"condensation\s+640 tuples, 436 retained", html)
+
+
+def test_the_second_notebook_shows_what_is_retained_of_the_recording() -> None:
+    cells = executed(REPOSITORY / "demo" / "motes" / "retained.ipynb")
+    html, text = "".join(outputs(cells, "text/html")), outputs(cells, "text/plain")
+    assert "'5,119 of 18,914 readings retained'" in text
+    assert "'18,914 windows have the same greatest temperature'" in text
+    for alert in ("condensation", "heat_stress", "runaway"):
+        assert f"alert {alert} <strong" in html
+        assert re.search(rf"{alert}\s+18914 tuples, 4741 retained", html)
+    assert ">same</strong>" in html and ">differs</strong>" not in html
+    assert len(outputs(cells, "image/png")) == 3
