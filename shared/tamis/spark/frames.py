@@ -43,6 +43,9 @@ def check_frame(df: object, where: str) -> None:
     twice = [name for name in df.columns if df.columns.count(name) > 1]
     if twice:
         raise InputError(f"two columns {twice[0]}", where=where, hint="rename one of them")
+    dotted = [name for name in df.columns if "." in name]
+    if dotted and not df.isStreaming:  # PySpark takes them for fields of structs
+        raise InputError(f"a dot is in the name of column {dotted[0]}", where=where, hint="rename it")
 
 
 def key_of(key: str | Sequence[str]) -> tuple[str, ...]:
@@ -136,9 +139,19 @@ def groups_of(groups: int | None, df: DataFrame) -> int:
     return groups
 
 
-def rate_of(rate: str | None) -> Rate | None:
-    """A rate from its text."""
-    return None if rate is None else parse_rate(rate)
+def rate_of(rate: object, where: str) -> Rate | None:
+    """A rate from its text. Raises InputError if it is no rate."""
+    if rate is None:
+        return None
+    if not isinstance(rate, str):
+        raise InputError(f"{rate!r} is no rate", where=where, hint="write text such as '10/s'")
+    return parse_rate(rate)
+
+
+def check_text(text: object, where: str) -> None:
+    """Raise InputError if an argument is no text."""
+    if not isinstance(text, str):
+        raise InputError(f"{type(text).__qualname__} is no text", where=where, hint="give text")
 
 
 def condition_type(kind: T.DataType) -> Type | None:

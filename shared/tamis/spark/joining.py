@@ -19,6 +19,7 @@ from tamis.spark.frames import (
     check_frame,
     check_key,
     check_state_store,
+    check_text,
     check_time,
     condition_type,
     groups_of,
@@ -71,6 +72,8 @@ def temporal_join(
             where=static,
             hint="join a static frame with DataFrame.join, or read it as a stream",
         )
+    if condition is not None:
+        check_text(condition, "condition")
     names = key_of(key)
     times = (time, time if right_time is None else right_time)
     for df, where, one in zip(frames, ALIASES, times, strict=True):
@@ -92,7 +95,7 @@ def temporal_join(
             time=one,
             names=pairs,
             types=kinds,
-            rate=rate_of(rate),
+            rate=rate_of(rate, f"{where}_rate"),
             lag=lag_of(df, one, where) if df.isStreaming else 0,
         )
         for df, where, one, pairs, kinds, rate in zip(
@@ -109,6 +112,7 @@ def temporal_join(
         for df, pairs in zip(frames, shown, strict=True)
         for name, result in pairs
     ]
+    check_text(metrics, "metrics")
     number = groups_of(groups, left)
     return _run(left, right, rule, StructType(fields), groups=number, metrics=metrics)
 

@@ -18,6 +18,7 @@ from tamis.spark.frames import (
     check_frame,
     check_key,
     check_state_store,
+    check_text,
     check_time,
     check_value,
     column,
@@ -77,9 +78,10 @@ def retain(
         sides=sides,
         ties=ties,
         max_delay=None if max_delay is None else duration(max_delay, "max_delay"),
-        rate=rate_of(rate),
+        rate=rate_of(rate, "rate"),
         lag=lag_of(df, time, "df") if df.isStreaming else 0,
     )
+    check_text(metrics, "metrics")
     number = groups_of(groups, df)
     if not df.isStreaming:
         grouped = with_group(df, names, number).groupBy(GROUP)

@@ -116,6 +116,7 @@ def test_of_a_stream_it_retains_what_omit_retains(spark: SparkSession, tmp_path:
     assert sum(one["given"] for one in runs.metrics) == len(wanted)
     assert sum(one["late"] for one in runs.metrics) == 0
     with_rows = [one for one in runs.metrics if one["groups"]]
+    assert all(one["groups"] <= 3 for one in with_rows)  # none is called twice in a batch
     assert all(0 < one["held"] <= one["bound"] and not one["groups_above_bound"] for one in with_rows)
 
 
@@ -167,6 +168,8 @@ def test_a_checkpoint_is_for_one_rule(spark: SparkSession, tmp_path: Path) -> No
         ),
         ({"interval": 10}, "interval: 10 has no unit, but the times are dates; write 10s or 10ms"),
         ({"sides": "up"}, "sides: 'up' is unknown; give one of 'above', 'below', 'both'"),
+        ({"rate": 10}, "rate: 10 is no rate; write text such as '10/s'"),
+        ({"metrics": 1}, "metrics: int is no text; give text"),
         ({"groups": 0}, "groups: 0 is no number of groups; give 1 or more"),
         (
             {"df": [1]},

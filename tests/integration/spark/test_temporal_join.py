@@ -133,11 +133,25 @@ def test_retained_streams_can_be_joined_in_the_same_query(spark: SparkSession, t
         )
 
 
+def test_a_frame_can_be_joined_with_itself(spark: SparkSession) -> None:
+    rows = spark.createDataFrame(readings(15, 60))
+    found = temporal_join(rows, rows, "0s", key=["k", "room", "n"])
+    assert found.columns == ["k", "room", "n", "left_ts", "left_v", "right_ts", "right_v"]
+    assert found.count() == rows.where("room IS NOT NULL").count()
+
+
 def test_wrong_arguments_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     left, right = spark.createDataFrame(readings(1, 4)), spark.createDataFrame(right_of(readings(1, 4)))
     stream = spark.readStream.schema(right.schema).parquet(str(tmp_path))
     cases: list[tuple[tuple[DataFrame, DataFrame], dict[str, Any], str]] = [
         ((left, left), {"right_time": "at"}, r"^right: no column at; "),
+        (
+            (left.withColumnRenamed("n", "n.n"), right),
+            {},
+            r"^left: a dot is in the name of column n\.n; rename it$",
+        ),
+        ((left, right), {"condition": F.lit(True)}, "^condition: Column is no text; give text$"),
+        ((left, right), {"right_rate": 3}, "^right_rate: 3 is no rate; write text such as '10/s'$"),
         ((left, right), {"key": "v"}, r"^left, column v: values of type double can't be a key"),
         (
             (left, right.withColumn("room", F.col("room").cast("long"))),

@@ -38,8 +38,9 @@ def readings(r: np.random.Generator, most: int) -> list[Reading]:
 
 def arrivals(r: np.random.Generator, given: list[Reading], disorder: int) -> list[Reading]:
     """The readings in an order of arrival in which none comes more than `disorder` seconds late."""
-    late = r.integers(0, disorder + 1, len(given))
-    order = np.argsort([one.time + delay for one, delay in zip(given, late, strict=True)], kind="stable")
+    late = r.choice([0, disorder, int(r.integers(0, disorder + 1))], len(given))
+    # In random order where they are equal, so that a reading may be as late as it can be.
+    order = np.lexsort((r.random(len(given)), [one.time for one in given] + late))
     return [given[i] for i in order]
 
 
@@ -48,12 +49,16 @@ def batches(
 ) -> Iterator[tuple[list[Reading], int, int]]:
     """Each batch with the watermark, in microseconds, before it and behind it; the last watermark is `END`.
 
-    As in Spark, the watermark of a batch follows from the batches before it.
+    As in Spark, the watermark of a batch follows from the batches before it, and some batches without
+    readings only bring a new watermark.
     """
     cuts = sorted(int(cut) for cut in r.integers(0, len(arrived) + 1, int(r.integers(0, 8))))
     before, newest = BEGINNING, None
     for start, stop in zip([0, *cuts], [*cuts, len(arrived)], strict=True):
         watermark = before if newest is None else max(before, (newest - delay) * SECOND)
+        if r.random() < 0.5:
+            yield [], before, watermark
+            before = watermark
         yield arrived[start:stop], before, watermark
         before = watermark
         times = [one.time for one in arrived[start:stop]]
