@@ -21,6 +21,7 @@ from tamis.spark.frames import (
     check_state_store,
     check_text,
     check_time,
+    column,
     condition_type,
     groups_of,
     key_of,
@@ -124,6 +125,8 @@ def _run(
         check_state_store(left)
         sides = [packed(df, rule.key, groups, side) for side, df in enumerate((left, right))]
         return unpacked(stepped(sides[0].unionAll(sides[1]), rule, groups, metrics), "rows", schema)
+    # As other columns to Spark: of a frame that is joined with itself, it would leave out those of one side.
+    right = right.select(*(column(name).alias(name) for name in right.columns))
     grouped = [with_group(df, rule.key, groups).groupBy(GROUP) for df in (left, right)]
 
     def joined(one: pa.Table, other: pa.Table) -> pa.Table:
