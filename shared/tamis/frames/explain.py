@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tamis.frames.html import explained_html
-from tamis.frames.inputs import Frames, Sql, name_of, recordings_of, statements_of
+from tamis.frames.inputs import Frames, Sql, check_query, name_of, recordings_of, statements_of
 from tamis.offline.explain import Explained, asked_queries, explained
 from tamis.planning.explanations.explanation import Explanation
 from tamis.recordings.time_units import TimeUnit
@@ -62,6 +62,7 @@ def explain(
 
     Raises SqlErrors for mistakes in the SQL, and InputError for an unknown query or wrong frames.
     """
+    check_query(query)
     catalog, statements = statements_of(sql)
     chosen = asked_queries(catalog, statements, query, name_of(sql))
     recordings = (

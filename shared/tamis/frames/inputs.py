@@ -44,6 +44,12 @@ def statements_of(sql: Sql) -> tuple[Catalog, list[Statement]]:
         raise InputError(f"is not UTF-8 at byte {error.start}", where=name) from error
 
 
+def check_query(query: object) -> None:
+    """Raise InputError if the name of a query is given and is no text."""
+    if query is not None and not isinstance(query, str):
+        raise InputError(f"{query!r} is no name of a query", where="query", hint="give its name as text")
+
+
 def name_of(sql: Sql) -> str:
     """The name of the statements in messages."""
     return "sql" if isinstance(sql, str) else os.fspath(sql)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tamis.expressions.nodes import Type
 from tamis.frames.arrow_tables import Frame
-from tamis.frames.inputs import Frames, Sql, name_of, recordings_of, statements_of
+from tamis.frames.inputs import Frames, Sql, check_query, name_of, recordings_of, statements_of
 from tamis.frames.omit import key_columns, retained
 from tamis.offline.omit import Rule, Span
 from tamis.offline.retained_plot import draw
@@ -93,6 +93,7 @@ def plot_retained(
 
     Raises the errors of `tamis.run`.
     """
+    check_query(query)
     catalog, _ = statements_of(sql)
     alert = chosen_query(catalog, query, name_of(sql), FUNCTION)
     recordings = recordings_of(catalog, [alert], frames, time_unit, complete=False)

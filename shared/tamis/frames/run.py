@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tamis.frames.inputs import Frames, Sql, name_of, recordings_of, statements_of
+from tamis.frames.inputs import Frames, Sql, check_query, name_of, recordings_of, statements_of
 from tamis.frames.notices import warn
 from tamis.offline.run import chosen_query, rows_of
 from tamis.offline.wording import FUNCTION
@@ -25,6 +25,7 @@ def run(sql: Sql, frames: Frames, *, query: str | None = None, time_unit: TimeUn
     Raises SqlErrors for mistakes in the SQL, InputError for wrong frames, and NotAcceptedError if the query
     is refused. Rows that an edge would refuse are left out, with a TamisWarning.
     """
+    check_query(query)
     catalog, _ = statements_of(sql)
     chosen = chosen_query(catalog, query, name_of(sql), FUNCTION)
     recordings = recordings_of(catalog, [chosen], frames, time_unit)

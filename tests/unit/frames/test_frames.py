@@ -224,6 +224,15 @@ def test_sql_is_text_or_a_path(sql: Any) -> None:
         tamis.run(sql, {"air": air()})
 
 
+def test_names_of_queries_are_text() -> None:
+    wrong: Any = 3
+    message = r"^query: 3 is no name of a query; give its name as text$"
+    with pytest.raises(tamis.InputError, match=message):
+        tamis.run(SQL, {"air": air()}, query=wrong)
+    with pytest.raises(tamis.InputError, match=message):
+        tamis.explain(SQL, query=wrong)
+
+
 def test_columns_without_values_may_have_any_type() -> None:
     """Libraries give a column of NULLs, and one without rows, any type."""
     empty = pl.DataFrame(AIR).clear().with_columns(temp=pl.lit(None).cast(pl.String))
