@@ -25,6 +25,7 @@ from tamis_joiner.monitoring.topic_ids import TopicIds
 from tamis_joiner.settings import JoinerSettings
 from tamis_joiner.spark import query
 from tamis_joiner.spark.hadoop_files import HadoopFiles
+from tamis_joiner.spark.planning_processes import end_planning_processes
 from tamis_joiner.spark.query_runner import QueryRunner
 from tamis_joiner.spark.session import running_spark
 
@@ -113,6 +114,7 @@ class Joiner:
             self._health,
             self._stopping,
             recreated=lambda: known.recreated(ids.newest),
+            planned=lambda: end_planning_processes(spark),
         )
         monitor = KafkaMonitor(
             self._kafka,

@@ -43,7 +43,7 @@ class JoinerSettings(BaseSettings):
     as Spark writes it: `640m`, `2g`.
     """
     batch: int = Field(default=100_000, ge=1)
-    """The most records of a batch. Two cores process 100,000 in about a second."""
+    """About the most records of a batch. Two cores process 100,000 in about a second."""
     spark_conf: Path | None = None
     """File with more properties of Spark, in the format of `spark-defaults.conf`."""
 

@@ -51,7 +51,7 @@ class Cluster:
         """
         name = config.get("sasl.username") or config.get("sasl.oauthbearer.client.id")
         principal = f"User:{name}" if name else "User:ANONYMOUS"
-        if not name and config.get("ssl.certificate.location"):
+        if not name and (config.get("ssl.certificate.location") or config.get("ssl.certificate.pem")):
             # The broker makes the name from the certificate's subject by rules that only the broker knows.
             principal = f"the principal of {setting('ssl_certificate')}"
         return Cluster(str(config["bootstrap.servers"]), config.get("sasl.mechanism"), principal, setting)

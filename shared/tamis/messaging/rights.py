@@ -108,7 +108,7 @@ RIGHTS: tuple[Right, ...] = (
     Right("joiner", "topic", FRONTIERS, "Read", "its metrics"),
     Right("joiner", "topic", FRONTIERS, "Write", "how far it is"),
     Right("joiner", "topic", DEAD_LETTERS, "Write", "records that can't be used"),
-    Right("joiner", "group", READERS, "Describe", "reading plans and frontiers for its metrics"),
+    Right("joiner", "group", READERS, "Describe", "reading stream topics, plans and frontiers"),
     Right("alerts", "topic", ALARMS, "Read", "alarms"),
     Right("alerts", "topic", PLANS, "Read", "the rules of the alerts"),
     Right("alerts", "topic", FRONTIERS, "Read", "when an episode is over"),

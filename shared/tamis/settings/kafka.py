@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import FilePath, SecretStr, model_validator
@@ -22,6 +23,14 @@ Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 _PASSWORD = ("sasl_username", "sasl_password")
 _TOKEN = ("oauth_token_url", "oauth_client_id", "oauth_client_secret")
 _CERTIFICATE = ("ssl_certificate", "ssl_key")
+
+# Properties of a client with a path, and those with the text of the file.
+_TEXTS = {
+    "ssl.ca.location": "ssl.ca.pem",
+    "ssl.certificate.location": "ssl.certificate.pem",
+    "ssl.key.location": "ssl.key.pem",
+    "https.ca.location": "https.ca.pem",
+}
 
 # A property of the JVM: the token endpoints that its Kafka clients may call. Newer clients call no others.
 _ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
@@ -137,6 +146,15 @@ class KafkaSettings(EnvironmentSettings):
             }
         config.update({name.replace("_", "."): value for name, value in more.items()})
         return {name: value for name, value in config.items() if value is not None}
+
+    def portable_config(self) -> dict[str, str]:
+        """Configuration of a confluent-kafka client on another machine: certificates as texts, not paths."""
+        config = self.client_config()
+        del config["logger"]
+        for name, text in _TEXTS.items():
+            if path := config.pop(name, None):
+                config[text] = Path(path).read_text()
+        return {name: str(value) for name, value in config.items()}
 
     def java_config(self) -> dict[str, str]:
         """Configuration of the Java client; Spark's connector takes it with the prefix `kafka.`. Raises

@@ -310,7 +310,13 @@ CATALOGUE: tuple[Metric, ...] = (
         "registry",
     ),
     # joiner
-    Metric("tamis_joiner_rows_total", "counter", "Records read from Kafka", (), "joiner"),
+    Metric(
+        "tamis_joiner_rows_total",
+        "counter",
+        "Offsets of Kafka that batches have read: records, and marks of transactions",
+        (),
+        "joiner",
+    ),
     Metric(
         "tamis_joiner_batch_seconds", "histogram", "Duration of a Spark batch", (), "joiner", LATENCY_BUCKETS
     ),

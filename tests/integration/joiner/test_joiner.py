@@ -19,6 +19,7 @@ from typing import Any
 import duckdb
 import httpx
 import orjson
+import psutil
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -263,6 +264,7 @@ def test_waits_for_the_registrys_topics_and_is_ready_after_its_first_batch(bench
     create(bench.bootstrap, *names, topic_of("air"), topic_of("soil"))
     bench.plan(plan(1, ["air", "soil"], [sum_alert("warm", 1, "air", "soil", 12.0)]))
     bench.joiner.wait_ready(STARTING)
+    until_planning_has_ended(bench)
 
 
 def test_alarms_equal_duckdbs_and_state_falls(bench: Bench) -> None:
@@ -394,6 +396,7 @@ def test_topics_that_are_created_again_are_read_from_their_beginning(bench: Benc
     warm = reference(bench.sent["air"], bench.sent["soil"], 12.0)
     bench.until(lambda: len(bench.raised("warm")) >= len(warm))
     assert bench.raised("warm") == warm
+    until_planning_has_ended(bench)
 
 
 def test_sigterm_ends_it_with_all_its_processes(bench: Bench) -> None:
@@ -491,6 +494,19 @@ def follow(said: str, query: Path) -> None:
     for file in (query / "offsets").glob("[0-9]*") if back else ():
         if int(file.name) > first:
             file.unlink()
+
+
+def until_planning_has_ended(bench: Bench) -> None:
+    """Spark keeps none of the processes that it needs to plan a query, and keeps those of the query."""
+    deadline = time.monotonic() + 10
+    while True:
+        members = [psutil.Process(pid) for pid in _session_members(os.getsid(bench.joiner.pid))]
+        modules = {argument for one in members for argument in one.cmdline() if "." in argument}
+        if not any(module.startswith("pyspark.sql.worker.") for module in modules):
+            break
+        assert time.monotonic() < deadline, modules
+        time.sleep(0.1)
+    assert {"tamis_joiner.spark.daemon", "pyspark.sql.streaming.python_streaming_source_runner"} <= modules
 
 
 def _session_members(session: int) -> list[int]:

@@ -29,9 +29,12 @@ from tamis.messaging.connection import Cluster, from_java
 from tamis.messaging.topic_reader import TopicReader
 from tamis.settings import KafkaSettings
 from tamis_alerts.application.credentials import credentials
+from tamis_joiner.reading.offsets import decode
+from tamis_joiner.reading.range_reader import RangeReader
 from tamis_joiner.settings import JoinerSettings
 from tamis_joiner.spark import failures
 from tamis_joiner.spark.session import running_spark
+from tamis_joiner.spark.source import FORMAT, OffsetsSource, options
 
 TOPIC = "logins"
 USER = "all"
@@ -124,6 +127,44 @@ def test_spark(
         subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, text=True, check=True).stdout
     )
     shown.append(str(spark.sparkContext.getConf().getAll()))
+    key = secure.security.authority.issue(USER).key.read_text().splitlines()[1]
+    for secret in (PASSWORD, SECRET, "planted-", key):
+        assert not any(secret in one for one in shown)
+
+
+@pytest.mark.parametrize("login", LOGINS)
+def test_joiners_source(
+    secure: SecureKafka,
+    spark: SparkSession,
+    login: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Offsets by the process beside Spark's driver, records by the client of a worker; no secret is shown."""
+    settings = secure.settings(login, USER)
+    text = f"for the joiner, {login}".encode()
+    _send(settings, text)
+    spark.dataSource.register(OffsetsSource)
+    given = options(settings.portable_config(), TOPIC, 1000, range(8))
+    rows = spark.readStream.format(FORMAT).options(**given).load()
+    query = (
+        rows.writeStream.format("memory")
+        .queryName(f"by_{login.replace('-', '_')}")
+        .option("checkpointLocation", str(tmp_path))
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+        found = [one for row in spark.table(str(query.name)).collect() for one in decode(row.ranges)]
+        query.explain(True)
+        shown = [str(query.lastProgress), *query._jsq.toString().splitlines()]
+    finally:
+        query.stop()
+    reader = RangeReader(settings.portable_config())
+    assert text in [value for part in reader.read(found) for value in part.values]
+    reader.close()
+    shown += [*capfd.readouterr(), str(spark.sparkContext.getConf().getAll())]
+    shown += [path.read_bytes().decode(errors="replace") for path in tmp_path.rglob("*") if path.is_file()]
     key = secure.security.authority.issue(USER).key.read_text().splitlines()[1]
     for secret in (PASSWORD, SECRET, "planted-", key):
         assert not any(secret in one for one in shown)

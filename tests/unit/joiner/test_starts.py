@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from tamis.errors import RefusedError, UnavailableError
-from tamis.messaging.connection import Cluster
+from tamis.messaging.connection import Cluster, not_authorized
 from tamis.telemetry import Health, Metrics
 from tamis_joiner.checkpoint.location import Location
 from tamis_joiner.spark import failures, query_runner
@@ -99,8 +99,11 @@ def test_slow_workers_are_waited_for() -> None:
 
 
 def test_a_right_is_waited_for() -> None:
-    denied = "TopicAuthorizationException: Not authorized to access topics: [tamis.alarms]"
-    assert served(denied, denied, None) == 3
+    sink = "TopicAuthorizationException: Not authorized to access topics: [tamis.alarms]"
+    error = not_authorized(Cluster("127.0.0.1:9092"), "no Read on topic tamis.stream.air.1")
+    name = f"{type(error).__module__}.{type(error).__qualname__}"
+    reader = f"Job aborted.\nTraceback (most recent call last):\n  File x\n{name}: {error}\n"
+    assert served(sink, reader, reader, None) == 4
 
 
 @pytest.mark.parametrize("errors", [["no such topic"], [SLOW, "no such topic"]])

@@ -19,6 +19,7 @@ from pydantic_settings import BaseSettings
 
 from tamis.cli import main
 from tamis.errors import InputError
+from tamis.messaging.connection import Cluster
 from tamis.settings import KafkaSettings, ServiceSettings, load
 from tamis_joiner.settings import JoinerSettings
 
@@ -73,7 +74,7 @@ def test_sasl_reaches_both_clients_and_no_text(monkeypatch: pytest.MonkeyPatch) 
     assert "hush" not in repr(settings) + str(settings)
 
 
-def test_the_java_client_gets_certificates_and_no_paths(tmp_path: Path) -> None:
+def test_clients_elsewhere_get_certificates_and_no_paths(tmp_path: Path) -> None:
     """Its settings travel to executors on other machines."""
     (tmp_path / "ca.pem").write_text("BEGIN\nCA\nEND\n")
     settings = KafkaSettings(
@@ -89,7 +90,17 @@ def test_the_java_client_gets_certificates_and_no_paths(tmp_path: Path) -> None:
     found = settings.java_config()
     assert found["ssl.truststore.certificates"] == "BEGIN\nCA\nEND\n"
     assert r'ssl.truststore.certificates="BEGIN\nCA\nEND\n"' in found["sasl.jaas.config"]
-    assert not any(str(tmp_path) in value for value in found.values())
+    portable = settings.portable_config()
+    assert portable["ssl.ca.pem"] == portable["https.ca.pem"] == "BEGIN\nCA\nEND\n"
+    assert not any(str(tmp_path) in value for value in (*found.values(), *portable.values()))
+
+
+def test_an_error_elsewhere_names_the_certificate_that_proves_who_the_client_is(tmp_path: Path) -> None:
+    (tmp_path / "joiner.pem").write_text("BEGIN\nJOINER\nEND\n")
+    path = tmp_path / "joiner.pem"
+    settings = KafkaSettings(security_protocol="SSL", ssl_certificate=path, ssl_key=path)
+    here, there = (Cluster.of(one) for one in (settings.client_config(), settings.portable_config()))
+    assert here.principal == there.principal == "the principal of TAMIS_KAFKA_SSL_CERTIFICATE"
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,19 @@ def offsets_of(sources: Iterable[Mapping[str, Any]], end: str) -> dict[str, dict
     return found
 
 
+def records_between(start: Offsets, end: Offsets) -> int:
+    """The number of offsets between two; a partition that `start` lacks is read from its beginning.
+
+    >>> records_between({"a": {0: 3, 1: 4}}, {"a": {0: 5, 1: 4}, "b": {0: 2}})
+    4
+    """
+    return sum(
+        max(0, offset - start.get(topic, {}).get(partition, 0))
+        for topic, partitions in end.items()
+        for partition, offset in partitions.items()
+    )
+
+
 def least_offsets(kafka: KafkaSettings, partitions: Offsets) -> dict[str, dict[int, int]]:
     """The least offset that Kafka has of each partition in `partitions`."""
     least: dict[str, dict[int, int]] = {}

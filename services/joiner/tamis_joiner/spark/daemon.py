@@ -12,7 +12,7 @@ import gc
 from pyspark import worker  # noqa: F401
 from pyspark.daemon import manager
 
-from tamis_joiner.spark import batch, packing, processor  # noqa: F401
+from tamis_joiner.spark import batch, processor, source  # noqa: F401
 
 if __name__ == "__main__":
     gc.collect()

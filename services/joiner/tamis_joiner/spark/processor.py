@@ -1,14 +1,15 @@
-"""Spark's stateful processor: rows of a batch in, records for Kafka out, state in one map."""
+"""Spark's stateful processor: offsets of a batch in, records for Kafka out, state in one map."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from tamis.query.file_access import FileAccess
+from tamis_joiner.reading.offsets import decode
 
 # These must never change: Spark refuses new fields, and empties renamed variables without a warning.
 STATE = "state"
@@ -39,10 +40,12 @@ class SparkState:
 
 
 class GroupProcessor(StatefulProcessor):
-    """One call of `handleInputRows` is one batch of one output partition."""
+    """One call of `handleInputRows` is one batch of one output partition. `kafka` is the configuration of the
+    client that reads the records.
+    """
 
-    def __init__(self, groups: list[int], file_access: FileAccess) -> None:
-        self._file_access = file_access
+    def __init__(self, groups: list[int], kafka: Mapping[str, str], file_access: FileAccess) -> None:
+        self._kafka, self._file_access = kafka, file_access
         self._partition_of = {number: partition for partition, number in enumerate(groups)}
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -50,14 +53,15 @@ class GroupProcessor(StatefulProcessor):
         self._state = SparkState(handle.getMapState(STATE, STATE_KEY, STATE_VALUE))
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:
-        """Process the batch and yield the records to publish; rows are as `pack` makes them."""
+        """Process the batch and yield the records to publish; rows are those of `source`."""
         # Imported here: it takes a second, which the service and the process that tells Spark the names of
         # the state don't need. The workers have it imported already.
-        from tamis_joiner.spark.batch import process
+        from tamis_joiner.spark.batch import process, read
 
         partition = self._partition_of[int(key[0])]
-        packed = (row.packed for row in rows)
-        yield from process(partition, len(self._partition_of), packed, self._state, self._file_access)
+        ranges = [one for row in rows for one in decode(row.ranges)]
+        records = read(self._kafka, ranges)
+        yield from process(partition, len(self._partition_of), records, self._state, self._file_access)
 
     def close(self) -> None:
         """Nothing has to be closed."""

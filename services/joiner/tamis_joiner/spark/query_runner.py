@@ -18,7 +18,7 @@ from tamis.telemetry import Health, Metrics, get_logger
 from tamis.telemetry.disk_space import disk_trouble
 from tamis_joiner.checkpoint.files import Checkpoint
 from tamis_joiner.checkpoint.location import Location
-from tamis_joiner.monitoring.lost_records import Offsets, offsets_of
+from tamis_joiner.monitoring.lost_records import Offsets, offsets_of, records_between
 from tamis_joiner.spark import failures
 
 log = get_logger("joiner")
@@ -31,8 +31,9 @@ LOOK_SECONDS = 0.2
 SLOW_WORKER = "Python worker failed to connect back"
 PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
-# A RefusedError in a Python worker comes back as the last line of its trace.
-REFUSED = f"{RefusedError.__module__}.{RefusedError.__qualname__}: "
+# An error in a Python worker comes back as the last line of its trace.
+_REFUSED = f"{RefusedError.__module__}.{RefusedError.__qualname__}: "
+_DENIED = f"{NotAuthorizedError.__module__}.{NotAuthorizedError.__qualname__}: "
 
 # The joiner checks only files of its own machine for damage.
 _REMOTE_HINT = "remove the cause and start the joiner again: it continues where it ended"
@@ -40,7 +41,8 @@ _REMOTE_HINT = "remove the cause and start the joiner again: it continues where 
 
 class QueryRunner:
     """The query whose checkpoint is at `location`/query. `cluster` is Kafka in messages. `recreated` returns
-    the topics that were deleted and created again since the query was started.
+    the topics that were deleted and created again since the query was started. `planned` is called once the
+    first batch of a started query has ended.
     """
 
     def __init__(
@@ -52,10 +54,12 @@ class QueryRunner:
         stopping: threading.Event,
         *,
         recreated: Callable[[], Sequence[str]],
+        planned: Callable[[], object] = lambda: None,
     ) -> None:
         self._location, self._cluster = location, cluster
         self._metrics, self._health, self._stopping = metrics, health, stopping
-        self._recreated = recreated
+        self._recreated, self._planned = recreated, planned
+        self._is_planned = False
         self._last_batch = -1
         self.read_from: Offsets = {}  # the offsets from which the last batch read
 
@@ -98,6 +102,7 @@ class QueryRunner:
     def _follow(self, query: StreamingQuery) -> None:
         """Follow the query until the joiner is stopped or a topic was created again, and stop the query."""
         self._health.not_ready("Spark is up, and the first batch is running")
+        self._is_planned = False
         while not self._stopping.wait(LOOK_SECONDS) and not self._recreated():
             self._look(query)
         batch, deadline = self._last_batch, time.monotonic() + LAST_BATCH_SECONDS
@@ -119,12 +124,16 @@ class QueryRunner:
             self._health.check("disk", disk_trouble(self._location.path))
         for report in _reports(query, self._last_batch):
             self._last_batch = report["batchId"]
-            self._metrics.inc("tamis_joiner_rows_total", report["numInputRows"])
             self._metrics.observe(
                 "tamis_joiner_batch_seconds", report["durationMs"]["triggerExecution"] / 1000
             )
             self.read_from = offsets_of(report["sources"], "startOffset")
+            read = records_between(self.read_from, offsets_of(report["sources"], "endOffset"))
+            self._metrics.inc("tamis_joiner_rows_total", read)
             self._health.ready()
+            if not self._is_planned:
+                self._is_planned = True
+                self._planned()
 
     def _failure(self, what: str, causes: list[str]) -> TamisError:
         """The error with which the joiner ends: the damage of the checkpoint if there is any, else the
@@ -133,8 +142,9 @@ class QueryRunner:
         log.error("query failed", causes=causes)
         if (refused := from_java("\n".join(causes), self._cluster)) is not None:
             return refused
-        if ours := [cause.partition(REFUSED)[2] for cause in causes if REFUSED in cause]:
-            return RefusedError(ours[-1])
+        for text, error in ((_REFUSED, RefusedError), (_DENIED, NotAuthorizedError)):
+            if ours := [cause.partition(text)[2] for cause in causes if text in cause]:
+                return error(ours[-1])
         reason = ", caused by ".join(causes) or "without a reason"
         if SLOW_WORKER in reason:
             return UnavailableError(f"{what}: {reason}", hint="give the joiner more CPU")

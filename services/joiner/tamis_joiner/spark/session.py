@@ -60,7 +60,7 @@ _SETTINGS = {
     # A retry needs the last batch only. The others allow to go back where files are damaged.
     "spark.sql.streaming.minBatchesToRetain": "20",
     # Spark logs a query's options when it fails. By default it redacts neither JAAS nor private keys in PEM.
-    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore",
+    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore|[.]pem",
     # A task takes no longer than the wait for a better executor would.
     "spark.locality.wait": "0",
     # Python workers are forked with their modules imported, and the garbage collector doesn't scan these

@@ -1,0 +1,251 @@
+"""Ranges of offsets from a real Kafka: every committed record once, and an end where there are none."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+from tamis.errors import RefusedError, UnavailableError
+from tamis.local.broker import EmbeddedKafka
+from tamis.messaging.topics import JOINER_PATTERN, MAX_RECORD_BYTES, PLANS
+from tamis.settings import KafkaSettings
+from tamis_joiner.reading import range_reader
+from tamis_joiner.reading.latest import LatestOffsets
+from tamis_joiner.reading.offsets import Offsets, Range, decode, ranges
+from tamis_joiner.reading.range_reader import RangeReader
+from tamis_joiner.spark.source import OffsetsReader, options
+
+A, B = "tamis.stream.a.1", "tamis.stream.b.1"
+START = 1_700_000_000_000
+
+
+class Log:
+    """Topics of an empty broker, and what was written to them."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.config = KafkaSettings(bootstrap=bootstrap).portable_config()
+        self.admin = AdminClient({**self.config})
+        self.values: dict[tuple[str, int], list[bytes]] = {}
+
+    def create(self, topic: str, partitions: int = 2) -> None:
+        sizes = {"max.message.bytes": str(MAX_RECORD_BYTES)}
+        self.admin.create_topics([NewTopic(topic, partitions, 1, config=sizes)])[topic].result(30)
+
+    def delete(self, topic: str) -> None:
+        self.admin.delete_topics([topic])[topic].result(30)
+
+    def write(self, topic: str, partition: int, count: int, size: int = 8, within: str = "") -> None:
+        """Write records. `within`: in a transaction that is "committed", "aborted" or left "open"."""
+        producer = Producer(
+            {**self.config, "message.max.bytes": MAX_RECORD_BYTES}
+            | ({"transactional.id": f"{topic}/{partition}/{within}"} if within else {})
+        )
+        if within:
+            producer.init_transactions(30)
+            producer.begin_transaction()
+        log = self.values.setdefault((topic, partition), [])
+        for _ in range(count):
+            value = b"%d" % len(log) + b" " * size
+            log.append(value)
+            producer.produce(topic, value, None, partition, timestamp=START + len(log))
+        assert producer.flush(30) == 0
+        if within == "committed":
+            producer.commit_transaction(30)
+        elif within == "aborted":
+            producer.abort_transaction(30)
+        self.open = producer  # an open transaction ends with its producer
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        at = TopicPartition(topic, partition, before)
+        self.admin.delete_records([at])[at].result(30)
+
+    def latest(self) -> dict[str, dict[str, int]]:
+        return LatestOffsets(self.config, JOINER_PATTERN).latest({})[0]
+
+
+@pytest.fixture
+def log(empty: EmbeddedKafka) -> Log:
+    return Log(empty.bootstrap)
+
+
+@pytest.fixture
+def reader(log: Log) -> Iterator[RangeReader]:
+    found = RangeReader(log.config)
+    yield found
+    found.close()
+
+
+def values(reader: RangeReader, *read: Range) -> dict[tuple[str, int], Sequence[bytes]]:
+    found = reader.read(read)
+    for part in found:
+        assert len(part.values) == len(part.offsets) == len(part.arrived) > 0
+        assert (part.offsets[1:] > part.offsets[:-1]).all()
+    return {(part.topic, part.partition): part.values for part in found}
+
+
+def test_ranges_have_each_record_once_however_they_are_cut(log: Log, reader: RangeReader) -> None:
+    r = random.Random(1)
+    for topic in (A, B):
+        log.create(topic)
+        for partition in range(2):
+            log.write(topic, partition, 30_000)
+    starts = dict.fromkeys(log.values, 0)
+    for _ in range(12):
+        cut = [
+            Range(*at, start, min(30_000, start + r.choice((0, 1, 700, 9_000))))
+            for at, start in starts.items()
+        ]
+        cut = [one for one in cut if one.start < one.end]
+        found = values(reader, *cut)
+        assert found == {one[:2]: log.values[one[:2]][one.start : one.end] for one in cut}
+        # An attempt that failed is repeated, by this worker or by another one.
+        assert values(reader, *cut) == found
+        starts |= {one[:2]: one.end for one in cut}
+    (part,) = reader.read([Range(A, 1, 100, 103)])
+    assert part.offsets.tolist() == [100, 101, 102]
+    assert part.arrived.tolist() == [(START + 101 + n) * 1000 for n in range(3)]
+
+
+def test_a_range_may_end_with_offsets_that_have_no_record(log: Log, reader: RangeReader) -> None:
+    """The marks of transactions, and aborted records."""
+    log.create(A, 1)
+    log.write(A, 0, 3)
+    log.write(A, 0, 4, within="aborted")
+    _soon(log.latest, {A: {"0": 8}})
+    started = time.monotonic()
+    assert values(reader, Range(A, 0, 0, 8)) == {(A, 0): log.values[A, 0][:3]}
+    assert values(reader, Range(A, 0, 4, 7)) == {}
+    log.write(A, 0, 2, within="committed")
+    _soon(log.latest, {A: {"0": 11}})
+    assert values(reader, Range(A, 0, 3, 8)) == {}
+    assert values(reader, Range(A, 0, 3, 9)) == {(A, 0): log.values[A, 0][7:8]}
+    assert time.monotonic() - started < range_reader.GONE_SECONDS
+
+
+def test_an_open_transaction_is_not_read(log: Log) -> None:
+    log.create(A, 1)
+    log.write(A, 0, 3)
+    log.write(A, 0, 4, within="open")
+    assert log.latest() == {A: {"0": 3}}
+
+
+def test_what_was_deleted_unread_is_left_out(log: Log, reader: RangeReader) -> None:
+    log.create(A, 1)
+    log.write(A, 0, 50)
+    log.delete_records(A, 0, 20)
+    assert values(reader, Range(A, 0, 10, 30)) == {(A, 0): log.values[A, 0][20:30]}
+    assert values(reader, Range(A, 0, 5, 15)) == {}
+    log.delete_records(A, 0, 50)
+    assert values(reader, Range(A, 0, 20, 50)) == {}
+
+
+def test_a_topic_that_is_gone_ends_its_ranges(
+    log: Log, reader: RangeReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(range_reader, "GONE_SECONDS", 1.0)
+    monkeypatch.setattr(range_reader, "SHORTER_SECONDS", 3.0)
+    for topic in (A, B):
+        log.create(topic, 1)
+        log.write(topic, 0, 5)
+    assert values(reader, Range(A, 0, 0, 5)) == {(A, 0): log.values[A, 0]}
+    log.delete(A)
+    assert values(reader, Range(A, 0, 2, 5), Range(B, 0, 0, 5)) == {(B, 0): log.values[B, 0]}
+    # Created again, it has less.
+    log.values.clear()
+    log.create(A, 1)
+    log.write(A, 0, 1)
+    assert values(reader, Range(A, 0, 2, 5)) == {}
+    assert values(reader, Range(A, 0, 0, 1)) == {(A, 0): log.values[A, 0]}
+
+
+def test_the_largest_records_are_read(log: Log, reader: RangeReader) -> None:
+    log.create(PLANS, 1)
+    log.write(PLANS, 0, 3, MAX_RECORD_BYTES - 1000)
+    assert values(reader, Range(PLANS, 0, 0, 3)) == {(PLANS, 0): log.values[PLANS, 0]}
+
+
+def test_topics_come_and_go(log: Log) -> None:
+    asked = LatestOffsets(log.config, JOINER_PATTERN)
+    assert asked.earliest() == {}
+    for name in (A, PLANS, "tamis.alarms", "tamis.stream.a.01"):
+        log.create(name)
+    log.write(A, 1, 5)
+    log.delete_records(A, 1, 2)
+    both = {A: {"0": 0, "1": 2}, PLANS: {"0": 0, "1": 0}}
+    assert _soon(asked.earliest, both) == both
+    # A partition that the batch before didn't know is read from its least offset on.
+    end, begin = asked.latest({A: {"0": 0}})
+    assert (end, begin) == ({A: {"0": 0, "1": 5}, PLANS: {"0": 0, "1": 0}}, both)
+    log.delete(A)
+    assert _soon(lambda: asked.latest(end), ({PLANS: both[PLANS]},) * 2)
+
+
+def test_while_kafka_is_away_nothing_ends(broker: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log(broker.bootstrap)
+    log.create(A, 1)
+    log.write(A, 0, 5)
+    given = options(log.config, JOINER_PATTERN, 3, [12])
+    source, reader = OffsetsReader(given), RangeReader(log.config)
+    start = source.initialOffset()
+    assert start == {A: {"0": 0}}
+    assert source.latestOffset(start, source.getDefaultReadLimit()) == {A: {"0": 3}}
+    broker.stop()
+    monkeypatch.setattr("tamis_joiner.reading.latest.REQUEST_SECONDS", 1.0)
+    assert source.latestOffset(start, ReadMaxRows(3)) == start
+    monkeypatch.setattr(range_reader, "PATIENCE_SECONDS", 3.0)
+    with pytest.raises(UnavailableError, match="can't be reached"):
+        reader.read([Range(A, 0, 0, 5)])
+    broker.start()
+    assert values(reader, Range(A, 0, 0, 5)) == {(A, 0): log.values[A, 0]}
+    assert _soon(lambda: source.latestOffset(start, ReadAllAvailable()), {A: {"0": 5}})
+    reader.close()
+
+
+def test_a_leader_that_knows_less_for_a_while_is_waited_for(
+    broker: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when it goes away meanwhile. Only a topic that Kafka doesn't know is gone sooner."""
+    monkeypatch.setattr(range_reader, "GONE_SECONDS", 1.0)
+    log = Log(broker.bootstrap)
+    log.create(A, 1)
+    log.write(A, 0, 5)
+    reader = RangeReader(log.config)
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(values, reader, Range(A, 0, 0, 8))
+        time.sleep(2 * range_reader.SILENT_SECONDS + 1)
+        broker.stop()
+        time.sleep(range_reader.SILENT_SECONDS + 1)
+        broker.start()
+        log.write(A, 0, 4)
+        assert reading.result(60) == {(A, 0): log.values[A, 0][:8]}
+    reader.close()
+
+
+def test_rows_of_a_batch_go_to_the_groups_of_their_partitions() -> None:
+    source = OffsetsReader(options({"bootstrap.servers": "127.0.0.1:1"}, JOINER_PATTERN, 3, [12, 6]))
+    start: dict[str, dict[str, int]] = {A: {"0": 3, "1": 4}}
+    end = {A: {"0": 5, "1": 4}, B: {"0": 1, "1": 2}}
+    (task,) = source.partitions(start, end)
+    rows = {group: decode(text) for group, text in source.read(task)}
+    assert rows == {12: [Range(A, 0, 3, 5), Range(B, 0, 0, 1)], 6: [Range(B, 1, 0, 2)]}
+    assert sorted(one for some in rows.values() for one in some) == ranges(start, end)
+    assert source.partitions(end, end) == []
+    with pytest.raises(RefusedError, match=r"tamis\.stream\.a\.1 has more than the fleet's 2 partitions"):
+        source.partitions({}, {A: {"2": 1}})
+
+
+def _soon(ask: object, wanted: Offsets | tuple[Offsets, Offsets]) -> object:
+    """What is asked, once it is `wanted`: a broker tells of changed topics a moment later."""
+    deadline = time.monotonic() + 20
+    while (found := ask()) != wanted:  # type: ignore[operator]
+        assert time.monotonic() < deadline, found
+        time.sleep(0.2)
+    return found
