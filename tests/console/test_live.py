@@ -53,6 +53,8 @@ def open_page(page: Page, address: str, whole: Locator) -> None:
     expect(connection).to_contain_text("Live")
     page.clock.pause_at(page.evaluate("Date.now()") + 1000)
     page.clock.run_for(1000)  # the page reads once more when it begins to listen
+    # The jump of the clock may break the connection off, and what happens until the next one isn't announced.
+    follow(page, connection.filter(has_text="Live"))
     while any(not request.url.endswith("/v1/events") for request in asked):
         page.wait_for_event("requestfinished")
 

@@ -49,6 +49,7 @@ class RightsCheck:
             and (right.only_for is not None) is optional
             and right.resource != "transactional id"
         ]
+        self._groups_allowed = False
 
     def missing(self, known: Iterable[str]) -> NotAuthorizedError | None:
         """The rights that this client lacks; None if it has all of them, or the broker doesn't say.
@@ -77,17 +78,22 @@ class RightsCheck:
             yield from (f"{r.operation} on topic {name}" for r in rights if _lacks(allowed, r))
 
     def _of_groups(self) -> Iterator[str]:
+        """The rights on groups that are lacking. They are asked for until there are none.
+
+        If the broker goes away during this request, librdkafka may end the process (its issue 4605). A
+        consumer notices by itself that it lost a right on its group.
+        """
         wanted = [right for right in self._rights if right.resource == "group"]
-        if not wanted:
+        if not wanted or self._groups_allowed:
             return
         answers = self._client.describe_consumer_groups(
             list({right.name for right in wanted}),
             include_authorized_operations=True,
             request_timeout=REQUEST_SECONDS,
         )
-        for right in wanted:
-            if _lacks(_allowed(answers, right.name), right):
-                yield f"{right.operation} on group {right.name}"
+        lacking = [right for right in wanted if _lacks(_allowed(answers, right.name), right)]
+        self._groups_allowed = not lacking
+        yield from (f"{right.operation} on group {right.name}" for right in lacking)
 
 
 def _matching(right: Right, known: set[str]) -> Iterator[str]:

@@ -83,9 +83,9 @@ def one(principal: str, operation: str, name: str) -> Right:
 def test_what_is_missing_is_named_until_it_is_granted(secure: SecureKafka, right: Right) -> None:
     kafka = settings(secure, right.principal)
     client = AdminClient(kafka.client_config())
-    check = RightsCheck(client, kafka, right.principal)
 
     def missing() -> str:
+        check = RightsCheck(client, kafka, right.principal)
         return str(check.missing({*client.list_topics(timeout=10).topics, STREAM}) or "")
 
     name = right.name if not right.prefixed else STREAM if right.name.startswith("tamis.stream.") else ""
@@ -216,6 +216,28 @@ def test_an_edge_loses_nothing_while_it_may_not_write(secure: SecureKafka, tmp_p
         assert sorted(set(values)) == list(range(partition, sent, 2))
         firsts = list(dict.fromkeys(values))
         assert firsts == sorted(firsts), "in order; after an error records may come twice"
+
+
+def test_rights_on_groups_are_asked_for_until_they_are_there(secure: SecureKafka) -> None:
+    """If the broker goes away during such a request, librdkafka ends the process (its issue 4605)."""
+    asked: list[list[str]] = []
+
+    class Counting(AdminClient):
+        def describe_consumer_groups(self, group_ids: list[str], **options: Any) -> Any:  # type: ignore[override]
+            asked.append(group_ids)
+            return super().describe_consumer_groups(group_ids, **options)
+
+    kafka = settings(secure, "alerts")
+    check = RightsCheck(Counting(kafka.client_config()), kafka, "alerts")
+    with without(secure, one("alerts", "Read", "tamis-alerts")):
+        wait_for("the right is gone", lambda: missing_rights(kafka, "alerts"))
+        for _ in range(2):
+            assert "no Read on group tamis-alerts" in str(check.missing([ALARMS]))
+    assert len(asked) == 2
+    wait_for("the rights", lambda: not check.missing([ALARMS]))
+    before = len(asked)
+    assert check.missing([ALARMS]) is None
+    assert len(asked) == before
 
 
 def test_a_service_waits_for_its_rights_and_says_so(secure: SecureKafka) -> None:

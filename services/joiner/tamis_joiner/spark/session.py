@@ -226,19 +226,26 @@ def running_spark(
             what = str(getattr(error, "java_exception", error)).partition("\n")[0]
             hint = "look at the log before this line, and at TAMIS_JOINER_MASTER and TAMIS_JOINER_MEMORY"
             raise UnavailableError(f"Spark doesn't start: {what}", hint=hint) from error
-        gateway: Any = spark.sparkContext._gateway
         try:
             yield spark
         finally:
-            spark.stop()
-            # The JVM ends when its standard input is closed, and its Python workers end with it.
-            process = gateway.proc
-            gateway.shutdown()
-            process.stdin.close()
-            try:
-                process.wait(JVM_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            stop(spark)
+
+
+def stop(spark: SparkSession) -> None:
+    """Stop Spark together with its JVM. The process may start Spark again after that."""
+    gateway: Any = spark.sparkContext._gateway
+    process = gateway.proc
+    spark.stop()
+    gateway.shutdown()
+    # PySpark keeps the gateway for the next session, also one to a JVM that has ended.
+    SparkContext._gateway = SparkContext._jvm = None
+    # The JVM ends when its standard input is closed, and its Python workers end with it.
+    process.stdin.close()
+    try:
+        process.wait(JVM_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 @contextmanager
