@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import httpx
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 from tests.console.conftest import CHROMIUM
@@ -34,6 +36,21 @@ FROM air a JOIN surface s
   AND s.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts + INTERVAL '5' SECOND
 WHERE a.temp - s.temp > 11.5;
 """
+# Of an hour each; the second begins in a day.
+SILENCES: list[dict[str, Any]] = [
+    {"alerts": ["condensation"], "keys": [["k2"]], "by": "ada", "comment": "the window is open for painting"},
+    {"alerts": ["condensation"], "starts_in": 86_400_000_000, "by": "ada", "comment": "heating is serviced"},
+]
+
+
+def silence(fleet: Fleet) -> None:
+    """Make the silences that the pictures show."""
+    hour = 3_600_000_000
+    for one in SILENCES:
+        begins = time.time_ns() // 1000 + one.get("starts_in", 0)
+        body = {name: value for name, value in one.items() if name != "starts_in"}
+        body |= {"from": begins, "until": begins + hour}
+        httpx.post(f"{fleet.registry_url}/v1/silences", json=body, timeout=30).raise_for_status()
 
 
 def fleet_page(page: Page) -> None:
@@ -67,6 +84,13 @@ def trial_page(page: Page) -> None:
     drawn(trial.get_by_role("figure"))
 
 
+def silences_page(page: Page) -> None:
+    """Two silences are made before the picture is taken: one lasts, the other begins later."""
+    rows = page.get_by_role("table", name="Silences").get_by_role("row")
+    expect(rows).to_have_count(1 + len(SILENCES))
+    expect(rows.filter(has_text="active")).to_have_count(1)
+
+
 def dead_letters_page(page: Page) -> None:
     expect(page.get_by_role("table", name="Dead letters")).to_be_visible(timeout=SOON)
 
@@ -78,6 +102,7 @@ PAGES: list[tuple[str, str, Callable[[Page], None]]] = [
     ("alert", "#/alerts/condensation", alert_page),
     ("new-mistake", "#/new", mistake_page),
     ("new-trial", "#/new", trial_page),
+    ("silences", "#/silences", silences_page),
     ("dead-letters", "#/dead-letters", dead_letters_page),
 ]
 DARK = ("alert",)
@@ -124,6 +149,7 @@ def main() -> None:
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        silence(fleet)
         for name, _, _ in PAGES:
             take(browser, fleet, name, "light", phone=False)
         for name in DARK:

@@ -85,6 +85,8 @@ class _Http(Part):
     def _encrypted(self) -> Self:
         if self.token is not None:
             self._refuse_clear_text("token")
+        if self.url.username is not None or self.url.password is not None:
+            self._refuse_clear_text("user name and password of the address")
         return self
 
     def _refuse_clear_text(self, secret: str) -> None:

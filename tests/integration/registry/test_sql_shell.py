@@ -77,6 +77,17 @@ def test_select_shows_the_newest_readings_that_fit(running: Any) -> None:
     assert nothing.exit_code == 0 and "the topics of surface have no readings" in nothing.stderr
 
 
+def test_readings_that_lack_are_counted(running: Any) -> None:
+    now = time.time_ns() // 1_000_000
+    deep = reading(10, 1.0).replace(b'"v":1.0', b'"v":1.0,"w":' + b"[" * 300 + b"]" * 300)
+    written = [(0, now + 30, deep), (1, now + 31, b"[]"), (1, now + 32, b"{")]
+    send(running.bootstrap, "tamis.stream.air.1", written)
+    found = shell(running, "-c", "SELECT v FROM air LIMIT 1")
+    assert found.exit_code == 0 and found.stdout.split() == ["v", "90.0"]
+    assert "1 reading can't be shown: its value is nested deeper than 254 levels" in found.stderr
+    assert "2 records in the topics of air can't be read" in found.stderr
+
+
 def test_statements_change_definitions_one_by_one(running: Any) -> None:
     text = """CREATE FUNCTION twice(x DOUBLE) RETURNS DOUBLE AS x * 2;
 CREATE ALERT warm AS SELECT k, v FROM air WHERE v > 30;

@@ -81,6 +81,10 @@ def test_without_a_file_or_with_an_empty_one_there_is_the_log_alone(tmp_path: Pa
         ),
         ("sinks:\n- {kind: slack, url: 'http://10.0.0.7/x', token: '${SET}'}\n", "line 2: .*in clear text"),
         (
+            "sinks:\n- {kind: webhook, url: 'http://me:secret@10.0.0.7/x'}\n",
+            "line 2: .*password .*in clear text",
+        ),
+        (
             "sinks:\n- {kind: pagerduty, url: 'http://a.example', routing_key: '${SET}'}\n",
             "line 2: .*routing_key .*in clear text",
         ),

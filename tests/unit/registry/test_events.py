@@ -25,11 +25,11 @@ def test_a_queue_is_limited_and_the_listener_is_told() -> None:
         for number in range(LONGEST_QUEUE + 7):
             listener.offer(event(number))
         listener.ready.set()
-        found = messages_of(listener, 3, lambda: True)
+        found = messages_of(listener, {"plan": 3}, lambda: True)
         return [await anext(found) for _ in range(LONGEST_QUEUE + 2)]
 
     hello, *queued, gap = asyncio.run(run())
-    assert hello == b'event: hello\ndata: {"plan":3,"readings":true}\n\n'
+    assert hello == b'event: hello\ndata: {"plan":3}\n\n'
     assert queued == [b"id: %d\nevent: plan\ndata: {}\n\n" % number for number in range(LONGEST_QUEUE)]
     assert gap == b'event: gap\ndata: {"missed":7}\n\n'
 
@@ -41,7 +41,7 @@ def test_a_listener_hears_nothing_after_its_token_is_revoked() -> None:
         valid = [True, True, False]
         for number in range(4):
             listener.offer(event(number, "alarm"))
-        return [message async for message in messages_of(listener, 3, lambda: valid.pop(0))]
+        return [message async for message in messages_of(listener, {"plan": 3}, lambda: valid.pop(0))]
 
     hello, *heard = asyncio.run(run())
     assert hello.startswith(b"event: hello") and heard == [event(0, "alarm").text, event(1, "alarm").text]
@@ -73,7 +73,7 @@ def test_a_stream_ends_after_the_messages_that_wait() -> None:
         listener.offer(event(1))
         listener.end()
         async with asyncio.timeout(5):
-            return [message async for message in messages_of(listener, 3, lambda: True)]
+            return [message async for message in messages_of(listener, {"plan": 3}, lambda: True)]
 
     hello, *heard = asyncio.run(run())
     assert hello.startswith(b"event: hello") and heard == [event(1).text]

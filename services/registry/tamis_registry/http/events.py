@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 from fastapi import FastAPI, Header, Request
@@ -17,7 +17,7 @@ from tamis.settings.token_file import TokenFile
 from tamis.web.authentication import TOKEN
 from tamis.web.tokens import Token
 from tamis_registry.http.broadcast import Broadcast, Listener
-from tamis_registry.http.rights import may_see_readings
+from tamis_registry.http.rights import may_change, may_operate, may_see_readings
 from tamis_registry.worker import Worker
 
 HEARTBEAT_SECONDS = 10.0
@@ -29,9 +29,13 @@ class EventStream(StreamingResponse):
     media_type = "text/event-stream"
 
     def __init__(
-        self, broadcast: Broadcast, listener: Listener, plan: int, allowed: Callable[[], bool]
+        self,
+        broadcast: Broadcast,
+        listener: Listener,
+        hello: Mapping[str, Any],
+        allowed: Callable[[], bool],
     ) -> None:
-        super().__init__(messages_of(listener, plan, allowed), headers={"Cache-Control": "no-store"})
+        super().__init__(messages_of(listener, hello, allowed), headers={"Cache-Control": "no-store"})
         self._broadcast, self._listener = broadcast, listener
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -41,15 +45,17 @@ class EventStream(StreamingResponse):
             self._broadcast.leave(self._listener)
 
 
-async def messages_of(listener: Listener, plan: int, allowed: Callable[[], bool]) -> AsyncIterator[bytes]:
-    """The messages of a listener until it is ended or no longer allowed to listen; `plan` is the present plan
-    version.
+async def messages_of(
+    listener: Listener, hello: Mapping[str, Any], allowed: Callable[[], bool]
+) -> AsyncIterator[bytes]:
+    """The messages of a listener until it is ended or no longer allowed to listen; `hello` is the data of the
+    first one.
 
     `allowed` is asked before each message and each heartbeat.
     """
     await listener.ready.wait()
     # Without a number, so that a client that comes back asks for those after the last numbered one.
-    yield b"event: hello\ndata: %s\n\n" % orjson.dumps({"plan": plan, "readings": listener.readings})
+    yield b"event: hello\ndata: %s\n\n" % orjson.dumps(hello)
     while True:
         try:
             await asyncio.wait_for(listener.woken.wait(), HEARTBEAT_SECONDS)
@@ -104,4 +110,10 @@ def event_routes(app: FastAPI, worker: Worker, broadcast: Broadcast, tokens: Tok
             return tokens.current().holds(token, datetime.now(UTC))
 
         listener = broadcast.join(last, readings=may_see_readings(request))
-        return EventStream(broadcast, listener, plan, allowed)
+        hello = {
+            "plan": plan,
+            "readings": listener.readings,
+            "operate": may_operate(request),
+            "change": may_change(request),
+        }
+        return EventStream(broadcast, listener, hello, allowed)

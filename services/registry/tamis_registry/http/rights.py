@@ -59,6 +59,18 @@ def may_see_readings(request: Request) -> bool:
     return token is None or token.readings
 
 
+def may_operate(request: Request) -> bool:
+    """True if the client may make and end silences and acknowledgements."""
+    token: Token | None = request.scope.get(TOKEN)
+    return token is None or token.role == "writer" or token.operate
+
+
+def may_change(request: Request) -> bool:
+    """True if the client may change definitions."""
+    token: Token | None = request.scope.get(TOKEN)
+    return token is None or token.role == "writer"
+
+
 def refusal_of_readings(request: Request) -> Response | None:
     """The answer to a request that may not see readings; None if it may. It is for operations that show
     readings to some requests only, which the middleware can't tell apart.

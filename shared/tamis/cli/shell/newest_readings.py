@@ -68,7 +68,13 @@ def newest_readings(registry: RegistryClient, query: ReadingsQuery) -> NewestRea
     found = np.flatnonzero(fits)
     shown = found[: query.limit]
     cells = [evaluate(one.expr, columns, count).take(shown).to_list() for one in query.select]
-    complete = bool(answer["complete"]) and len(shown) == len(found)
+    # An older registry has no `not_shown`.
+    hidden, unreadable = answer.get("not_shown", ()), answer["unreadable"]
+    complete = bool(answer["complete"]) and len(shown) == len(found) and not (hidden or unreadable)
+    if hidden:
+        notices.append(f"{_counted(len(hidden), 'reading')} can't be shown: {hidden[0]['why']}")
+    if unreadable:
+        notices.append(f"{_counted(unreadable, 'record')} in the topics of {name} can't be read")
     if not answer["records"]:
         notices.append(f"the topics of {name} have no readings: edges send only those that queries need")
     elif not answer["complete"] and len(found) < query.limit:
@@ -119,6 +125,11 @@ def _readings(
     if left := sorted(carried.keys() - used):
         notices.append(f"readings in {', '.join(left)} are left out: they lack columns of this SELECT")
     return readings, notices
+
+
+def _counted(count: int, what: str) -> str:
+    """The count with its noun."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _them(names: Sequence[str]) -> str:

@@ -10,13 +10,21 @@ import { onToken } from "./token";
 
 /** `live`: changes are told at once. `polling`: the page asks every few seconds. `away`: no answer. */
 export type Connection = "connecting" | "live" | "polling" | "away";
+/** `change`: definitions; `operate`: silences and acknowledgements. */
+export interface Rights {
+  change: boolean;
+  operate: boolean;
+}
 export type Listener = (kind: string, data: unknown) => void;
 
 const LONGEST_PAUSE = 15_000;
 /** Two heartbeats of the registry are missing. */
 const SILENCE = 40_000;
 
+const ALL: Rights = { change: true, operate: true };
+
 let connection: Connection = "connecting";
+let rights = ALL;
 let controller: AbortController | null = null;
 let started = false;
 let lastId: string | null = null;
@@ -26,12 +34,22 @@ export function currentConnection(): Connection {
   return connection;
 }
 
-/** Listen to all events, and to the kind `connection` when its state changes; returns the function that ends this. */
+export function currentRights(): Rights {
+  return rights;
+}
+
+/**
+ * Listen to all events, and to the kinds `connection` and `rights` when one of these changes; returns the function that
+ * ends this.
+ */
 export function onEvent(listener: Listener): () => void {
   listeners.add(listener);
   if (!started) {
     started = true;
-    onToken(() => controller?.abort());
+    onToken(() => {
+      grant(ALL);
+      controller?.abort();
+    });
     void connectAgainAndAgain();
   }
   return () => listeners.delete(listener);
@@ -45,6 +63,11 @@ function become(next: Connection): void {
   if (connection === next) return;
   connection = next;
   tell("connection", next);
+}
+
+function grant(next: Rights): void {
+  rights = next;
+  tell("rights", next);
 }
 
 async function connectAgainAndAgain(): Promise<void> {
@@ -107,5 +130,7 @@ function pass(event: ServerEvent): void {
   } catch {
     data = event.data;
   }
+  // A registry of an older release doesn't tell the rights.
+  if (event.kind === "hello") grant({ ...ALL, ...(data as Partial<Rights>) });
   tell(event.kind, data);
 }

@@ -2,9 +2,11 @@
 import { useState } from "preact/hooks";
 import type { AlertDocument, Outcome } from "../api/documents";
 import { Problem, sendSql } from "../api/client";
+import { useRights } from "../api/rights";
 import { links } from "../text/route";
 import { quoted } from "../text/sql";
 import { Confirm } from "./Confirm";
+import { Lacking } from "./Lacking";
 import { ProblemMessage } from "./ProblemMessage";
 
 interface Properties {
@@ -17,6 +19,7 @@ export function Commands({ alert, onDone }: Properties) {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [done, setDone] = useState("");
+  const { change, operate } = useRights();
   const run = async (statement: string): Promise<boolean> => {
     setBusy(true);
     setProblem(null);
@@ -39,24 +42,29 @@ export function Commands({ alert, onDone }: Properties) {
     <div class="commands">
       <div class="actions">
         {alert.state === "paused" ? (
-          <button type="button" disabled={busy} onClick={() => void run(`RESUME ALERT ${name};`)}>
+          <button type="button" disabled={busy || !change} onClick={() => void run(`RESUME ALERT ${name};`)}>
             Resume
           </button>
         ) : (
-          <button type="button" disabled={busy} onClick={() => void run(`PAUSE ALERT ${name};`)}>
+          <button type="button" disabled={busy || !change} onClick={() => void run(`PAUSE ALERT ${name};`)}>
             Pause
           </button>
         )}
-        <a class="button" href={links.silence(alert.name)}>
-          Silence
-        </a>
-        <a class="button" href={links.replace(alert.name)}>
-          Replace
-        </a>
-        <button type="button" class="danger" disabled={busy} onClick={() => setAsking(true)}>
+        {operate && (
+          <a class="button" href={links.silence(alert.name)}>
+            Silence
+          </a>
+        )}
+        {change && (
+          <a class="button" href={links.replace(alert.name)}>
+            Replace
+          </a>
+        )}
+        <button type="button" class="danger" disabled={busy || !change} onClick={() => setAsking(true)}>
           Drop
         </button>
       </div>
+      <Lacking right="change" />
       <p role="status" class="muted">
         {done}
       </p>

@@ -4,12 +4,14 @@ import { remove, Problem, sendDocument } from "../api/client";
 import type { Acknowledgement, Episode, Records, Silence, TopicRecord } from "../api/documents";
 import { onEvent } from "../api/events";
 import { useLive } from "../api/live";
+import { useRights } from "../api/rights";
 import { token } from "../api/token";
 import { shown, whole } from "../text/numbers";
 import { links } from "../text/route";
 import { covers, keyText } from "../text/silences";
 import { iso } from "../text/time";
 import { Confirm } from "./Confirm";
+import { Lacking } from "./Lacking";
 import { ProblemMessage } from "./ProblemMessage";
 import { RowText } from "./RowText";
 import { Section } from "./Section";
@@ -41,6 +43,7 @@ export function Episodes({ name, times }: { name: string; times: Set<string> }) 
   return (
     <Section title="Episodes" note="Alarms of one key that follow each other closely. The newest first.">
       <Announced name={name} />
+      <Lacking right="operate" />
       <p role="status" class="muted">
         {done}
       </p>
@@ -135,6 +138,7 @@ interface LookedAfterProperties {
 }
 
 function LookedAfter({ episode, acknowledgement, onAcknowledge, onTakeBack }: LookedAfterProperties) {
+  const { operate } = useRights();
   const of = ` the episode of key ${named(episode)}`;
   return (
     <>
@@ -144,7 +148,7 @@ function LookedAfter({ episode, acknowledgement, onAcknowledge, onTakeBack }: Lo
           {acknowledgement.comment && <>: {acknowledgement.comment}</>}
         </p>
       )}
-      {episode.event !== "closed" && (
+      {operate && episode.event !== "closed" && (
         <div class="actions">
           {acknowledgement ? (
             <button type="button" class="quiet" aria-label={`Take back the acknowledgement of${of}`} onClick={onTakeBack}>

@@ -1,8 +1,10 @@
 /** The form of a new silence: which episodes it covers, and for how long. */
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
+import { useRights } from "../api/rights";
 import { token } from "../api/token";
 import { requested, type Request, type Wanted } from "../text/silences";
+import { Lacking } from "./Lacking";
 
 const DURATIONS: [text: string, seconds: number][] = [
   ["30 minutes", 1_800],
@@ -28,6 +30,7 @@ export function SilenceForm({ alerts, alert, keyText, onSend }: Properties) {
   const [by, setBy] = useState("");
   const [mistake, setMistake] = useState("");
   const [busy, setBusy] = useState(false);
+  const { operate } = useRights();
   const change = (part: Partial<Wanted>): void => setWanted((before) => ({ ...before, ...part }));
   const send = async (): Promise<void> => {
     const body = requested(wanted);
@@ -82,9 +85,10 @@ export function SilenceForm({ alerts, alert, keyText, onSend }: Properties) {
         </p>
       )}
       <div class="actions">
-        <button type="submit" class="main" disabled={busy}>
+        <button type="submit" class="main" disabled={busy || !operate}>
           Silence
         </button>
+        <Lacking right="operate" />
       </div>
     </form>
   );

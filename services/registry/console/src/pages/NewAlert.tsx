@@ -4,9 +4,11 @@ import type { AlertDocument, Mistake, Outcome } from "../api/documents";
 import { Problem, read, sendSql } from "../api/client";
 import { useExplained } from "../api/explained";
 import { useLive } from "../api/live";
+import { useRights } from "../api/rights";
 import { useTrial } from "../api/trial";
 import type { Names } from "../api/documents";
 import { Explanation } from "../components/Explanation";
+import { Lacking } from "../components/Lacking";
 import { ProblemMessage } from "../components/ProblemMessage";
 import { Section } from "../components/Section";
 import { NotLoaded } from "../components/NotLoaded";
@@ -68,6 +70,7 @@ function Workshop({ draft, first, names }: WorkshopProperties) {
   const { part, failed } = useLoaded(loadEditor);
   const explained = useExplained(text);
   const trial = useTrial();
+  const { change: mayChange } = useRights();
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [outcomes, setOutcomes] = useState<Outcome[] | null>(null);
@@ -119,11 +122,12 @@ function Workshop({ draft, first, names }: WorkshopProperties) {
             <button
               type="button"
               class="main"
-              disabled={busy || wrong || text.trim() === ""}
+              disabled={busy || wrong || !mayChange || text.trim() === ""}
               onClick={() => void apply()}
             >
               Apply
             </button>
+            <Lacking right="change" />
           </div>
           <p role="status" class="muted">
             {busy && "Applying …"}

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { Problem, remove, sendDocument } from "../api/client";
 import type { Names, Silence } from "../api/documents";
 import { useLive } from "../api/live";
+import { useRights } from "../api/rights";
 import { ProblemMessage } from "../components/ProblemMessage";
 import { Reasons } from "../components/Reasons";
 import { Section } from "../components/Section";
@@ -18,6 +19,7 @@ export function Silences({ alert, keyText }: { alert: string; keyText: string })
   const { data: names } = useLive<Names>("/v1/names", ["alerts", "plan"]);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [done, setDone] = useState("");
+  const { operate } = useRights();
   const change = async (work: Promise<string>): Promise<boolean> => {
     setProblem(null);
     setDone("");
@@ -72,6 +74,7 @@ export function Silences({ alert, keyText }: { alert: string; keyText: string })
                     <button
                       type="button"
                       class="quiet"
+                      disabled={!operate}
                       aria-label={`End the silence of ${conditions(one).join(", ")}`}
                       onClick={() => void change(remove(`/v1/silences/${one.id}`).then(() => "The silence has ended."))}
                     >
