@@ -6,19 +6,22 @@ describe look to it as if they didn't exist. So the client asks the broker which
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]
 
 from tamis.messaging.connection import NOT_AUTHORIZED, Cluster, NotAuthorizedError, not_authorized
 from tamis.messaging.rights import Right, rights_of
-from tamis.messaging.topics import SPECS, STREAM_PREFIX
+from tamis.messaging.topics import PLANS, SPECS, STREAM_PREFIX
 from tamis.settings import KafkaSettings
 
 REQUEST_SECONDS = 4.0
+GROUPS_SECONDS = 30.0  # between two looks at groups whose rights were all there
 
 _OPERATIONS = {
     "Read": AclOperation.READ,
@@ -41,7 +44,8 @@ class RightsCheck:
         self, client: AdminClient, settings: KafkaSettings, principal: str, *, optional: bool = False
     ) -> None:
         self._client = client
-        self._cluster = Cluster.of(settings.client_config(), settings.setting)
+        self._config = settings.client_config()
+        self._cluster = Cluster.of(self._config, settings.setting)
         self._rights = [
             right
             for right in rights_of(principal)
@@ -50,6 +54,7 @@ class RightsCheck:
             and right.resource != "transactional id"
         ]
         self._groups_allowed = False
+        self._groups_due = 0.0
 
     def missing(self, known: Iterable[str]) -> NotAuthorizedError | None:
         """The rights that this client lacks; None if it has all of them, or the broker doesn't say.
@@ -78,13 +83,13 @@ class RightsCheck:
             yield from (f"{r.operation} on topic {name}" for r in rights if _lacks(allowed, r))
 
     def _of_groups(self) -> Iterator[str]:
-        """The rights on groups that are lacking. They are asked for until there are none.
+        """The rights on groups that are lacking.
 
-        If the broker goes away during this request, librdkafka may end the process (its issue 4605). A
-        consumer notices by itself that it lost a right on its group.
+        If the broker goes away during this request, librdkafka may end the process (its issue 4605). So once
+        all rights were there, a consumer of each group looks now and then if it is refused.
         """
         wanted = [right for right in self._rights if right.resource == "group"]
-        if not wanted or self._groups_allowed:
+        if not wanted or (self._groups_allowed and not self._refused(wanted)):
             return
         answers = self._client.describe_consumer_groups(
             list({right.name for right in wanted}),
@@ -93,7 +98,27 @@ class RightsCheck:
         )
         lacking = [right for right in wanted if _lacks(_allowed(answers, right.name), right)]
         self._groups_allowed = not lacking
+        self._groups_due = time.monotonic() + GROUPS_SECONDS
         yield from (f"{right.operation} on group {right.name}" for right in lacking)
+
+    def _refused(self, wanted: Iterable[Right]) -> bool:
+        """True if a consumer of one of these groups is refused. It doesn't look before it is due."""
+        if time.monotonic() < self._groups_due:
+            return False
+        self._groups_due = time.monotonic() + GROUPS_SECONDS
+        return any(_is_refused(self._config, name) for name in {right.name for right in wanted})
+
+
+def _is_refused(config: Mapping[str, Any], group: str) -> bool:
+    """True if the broker refuses a consumer of a group; a right to describe it is enough for the consumer."""
+    consumer = Consumer({**config, "group.id": group, "enable.auto.commit": False})
+    try:
+        with suppress(KafkaException):  # it also says so if the broker is away, and if it refuses
+            consumer.committed([TopicPartition(PLANS, 0)], timeout=REQUEST_SECONDS)
+        errors = [message.error() for message in consumer.consume(100, 0)]
+    finally:
+        consumer.close()
+    return any(error is not None and error.code() in NOT_AUTHORIZED for error in errors)
 
 
 def _matching(right: Right, known: set[str]) -> Iterator[str]:
