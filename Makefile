@@ -30,6 +30,7 @@ setup: $(READY) ## make .venv, fetch the jars of Spark's connector and the broke
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tamis needs Python 3.11 or newer; set PYTHON=...")'
 	$(PYTHON) -m venv .venv
+	@echo 'The packages are installed into .venv. That takes some minutes, in which nothing is shown.'
 	$(BIN)/pip install --quiet --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	touch $@

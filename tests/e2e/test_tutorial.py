@@ -122,6 +122,8 @@ def test_the_fleet_of_the_tutorial_notifies_of_readings_by_http_mqtt_and_kafka(
                     use_printed_addresses(terminals, said)
                 elif line.startswith("tamis get alerts"):
                     assert "wet" in said
+                elif line.startswith("tamis sql"):
+                    assert "3.5" in said
                 elif line.startswith("tamis watch"):
                     terminals.end("tamis watch")
         receiver = terminals.running["python3 tutorial/receiver.py"]

@@ -113,7 +113,7 @@ def test_the_commands_for_a_fleet_exist_and_their_files_are_in_order(folder: Pat
         found += commands(without_files(block))
     for words in found:
         check(words)
-    assert [words[0] for words in found] == ["up", "get", "watch", "up"]
+    assert [words[0] for words in found] == ["up", "get", "watch", "sql", "up"]
     (sink,) = load_config(folder / "tutorial" / "alerts.yaml").sinks
     (written,) = yaml.safe_load((folder / "tutorial" / "alerts.yaml").read_text())["sinks"]
     assert (sink.kind, sink.name) == ("webhook", written["name"])
