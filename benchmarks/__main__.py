@@ -11,7 +11,7 @@ from types import FrameType
 import click
 from rich.console import Console
 
-from benchmarks.harness import Result, keep, machine, show, show_goals
+from benchmarks.harness import Result, keep, machine, median_of, show, show_goals
 from benchmarks.pages import fill
 from benchmarks.plots import PAGES
 from tamis.errors import TamisError
@@ -26,6 +26,9 @@ NAMES = (
     "stall",
     "edge",
     "joiner",
+    "raw_join",
+    "partitions",
+    "memory",
     "joining.growth",
     "latency",
     "alerts",
@@ -56,6 +59,9 @@ NAMES = (
 )
 # The part before the dot stands for all names that begin with it.
 GROUPS = dict.fromkeys(name.partition(".")[0] for name in NAMES)
+# Rates, latencies and memory of processes vary from run to run; the others repeat their work themselves.
+REPEATED = ("alerts", "edge", "joiner", "latency", "raw_join")
+ROUNDS = 5
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -66,10 +72,17 @@ RESULTS = Path(__file__).parent / "results"
 @click.option(
     "--quick", is_flag=True, help="Use small sizes: this shows that a benchmark works, not how fast."
 )
-def main(names: tuple[str, ...], quick: bool) -> None:
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    default=ROUNDS,
+    show_default=True,
+    help=f"Run each of {', '.join(REPEATED)} so often, and show medians; --quick runs it once.",
+)
+def main(names: tuple[str, ...], quick: bool, rounds: int) -> None:
     """Run all benchmarks, or those named: omission (which is omission.stores, omission.retention and
-    omission.growth), predicates, stall, edge, joiner, joining, latency, alerts, bounded, constraints,
-    sharing, similarity, windows, latest_values, absence, scale, sizing.
+    omission.growth), predicates, stall, edge, joiner, raw_join, partitions, memory, joining, latency,
+    alerts, bounded, constraints, sharing, similarity, windows, latest_values, absence, scale, sizing.
     """
     # SIGTERM must also run each `finally`, which ends the processes of a benchmark.
     signal.signal(signal.SIGTERM, _interrupt)
@@ -89,7 +102,9 @@ def main(names: tuple[str, ...], quick: bool) -> None:
 
         facts = machine()
         try:
-            result = import_module(f"benchmarks.{name}").run(quick, say)
+            benchmark = import_module(f"benchmarks.{name}")
+            times = rounds if name in REPEATED and not quick else 1
+            result = median_of([benchmark.run(quick, say) for _ in range(times)])
         except TamisError as error:
             raise click.ClickException(f"{name}: {error}") from error
         results.append(result)

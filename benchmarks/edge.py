@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -44,20 +46,22 @@ LOOK_SECONDS = 0.2
 # An edge that has not read everything by then hangs.
 PATIENCE = 600.0
 
-# The same alert on two streams of the same readings: once with omission, once with none.
+# The same alert on streams of the same readings: with omission for one edge, for one edge on one core and for
+# two edges, and without omission.
 ALERT = """
 CREATE ALERT {name} WITH ({options}) AS
 SELECT a.station, a.ts, s.temp FROM {air} a JOIN surface s
   ON a.station = s.station AND s.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts + INTERVAL '5' SECOND
 WHERE a.rh > 30 AND dew_point(a.temp, a.rh) - s.temp > 0.5;
 """
+OMITTING, WHOLE = ("air", "air_of_one_core", "air_of_two_edges"), "whole_air"
 SQL = (
-    stream("air", KEYS)
-    + stream("whole_air", KEYS)
-    + stream("surface", KEYS)
+    "".join(stream(name, KEYS) for name in (*OMITTING, WHOLE, "surface"))
     + DEW_POINT
-    + ALERT.format(name="condensation", air="air", options="gap = '1 minute'")
-    + ALERT.format(name="all_condensation", air="whole_air", options="max_delay = '0 seconds'")
+    + "".join(
+        ALERT.format(name=f"condensation_{name}", air=name, options="gap = '1 minute'") for name in OMITTING
+    )
+    + ALERT.format(name="all_condensation", air=WHOLE, options="max_delay = '0 seconds'")
 )
 CONFIG = """
 batch: {{rows: {batch}}}
@@ -78,6 +82,18 @@ class Passed:
     cpu: float
     published: int
     memory: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class EdgeRun:
+    """An edge: its name, the text of its configuration, and the topics to which it publishes. `cores`: as
+    many edges of one consumer group as cores, each pinned to one of them; without any, one edge anywhere.
+    """
+
+    name: str
+    config: str
+    topics: Sequence[str]
+    cores: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -107,7 +123,7 @@ def run(quick: bool, say: Say) -> Result:
             say("bare loop with the edge's client settings")
             same = _bare(topics, count, PREFETCH)
             passed = {}
-            for name in ("air", "whole_air"):
+            for name in (*OMITTING, WHOLE):
                 say(f"edge, stream {name}")
                 passed[name] = _edge(fleet, topics, name, size)
             say("bare loop again")
@@ -121,7 +137,9 @@ def run(quick: bool, say: Say) -> Result:
         _row("bare loop, before", before, peers, count),
         _row("bare loop, client settings of the edge", same, peers, count),
         _row("edge, omission", passed["air"], peers, count),
-        _row("edge, every tuple that passes the predicate", passed["whole_air"], peers, count),
+        _row("edge, every tuple that passes the predicate", passed[WHOLE], peers, count),
+        _row("edge, omission, on one core", passed[OMITTING[1]], peers, count),
+        _row("two edges of a group, omission, a core each", passed[OMITTING[2]], peers, count),
         _row("bare loop, after", after, peers, count),
         *({"what": f"  stage: {what}", "tuples/s": speed} for what, speed in stages.items()),
     ]
@@ -153,7 +171,8 @@ def run(quick: bool, say: Say) -> Result:
             "rate / bare loop: tuples/s divided by the mean of both runs of the bare loop, whose client has"
             " default settings",
             "rate / same settings: the same for the bare loop whose client prefetches as an edge's does",
-            "MB: resident memory of the process, with its shared libraries",
+            "MB: resident memory of the process (of two, the larger), with its shared libraries",
+            "on one core, a core each: edges are pinned to cores, and Kafka runs on the same two cores",
             "stages: two parts of an edge's work, measured alone, without Kafka",
             "CPU: user and system time of all threads of the process; other programs on the machine affect it"
             " less than tuples/s",
@@ -164,12 +183,14 @@ def run(quick: bool, say: Say) -> Result:
 
 def _goals(passed: Mapping[str, Passed], bare: float) -> list[Goal]:
     """`bare`: the rate of the bare loop with default settings."""
-    few, every = (passed[name].tuples / passed[name].seconds / bare for name in ("air", "whole_air"))
+    few, every = (passed[name].tuples / passed[name].seconds / bare for name in ("air", WHOLE))
+    one, two = (passed[name].cpu / passed[name].tuples for name in OMITTING[1:])
     most = max(one.memory[1] for one in passed.values() if one.memory) / 1e6
     return [
         Goal("edge, omission: rate", few, "times the bare loop's", least=1.5),
         Goal("edge, every tuple that passes: rate", every, "times the bare loop's", least=0.9),
         Goal("edge: resident memory under load", most, "MB", most=120),
+        Goal("two edges of a group: CPU a tuple", two / one, "times that of one edge", most=1.1),
     ]
 
 
@@ -257,67 +278,111 @@ def _bare(topics: Topics, count: int, settings: Mapping[str, int] = MappingProxy
 
 
 def _edge(fleet: Fleet, topics: Topics, name: str, size: Size) -> Passed:
-    """A real edge's process on the same source topic, watched through its metrics."""
+    """Edges on the source topic for one of the streams."""
+    config = CONFIG.format(batch=BATCH, topic=SOURCE, stream=name)
+    cores = sorted(os.sched_getaffinity(0))
+    pinned = {OMITTING[1]: cores[:1], OMITTING[2]: cores[:2]}.get(name, ())
+    return edge_run(fleet, topics, EdgeRun(name, config, (stream_topic(name, 1),), pinned), size)
+
+
+def edge_run(fleet: Fleet, topics: Topics, edge: EdgeRun, size: Size) -> Passed:
+    """Real processes of edges, watched through their metrics until they have read all of their source topics
+    and the last tuple that they publish is in Kafka.
+    """
+    with running_edges(fleet, edge) as running:
+        urls, processes = zip(*running, strict=True)
+        return _follow(urls, processes, topics, edge.topics, size)
+
+
+@contextmanager
+def running_edges(fleet: Fleet, edge: EdgeRun) -> Iterator[list[tuple[str, psutil.Process]]]:
+    """The edges of a run while they run: the address of the metrics and the process of each."""
     directory = fleet.spec.directory
-    config = directory / f"{name}.yaml"
-    config.write_text(CONFIG.format(batch=BATCH, topic=SOURCE, stream=name))
-    (port,) = free_ports(1)
-    (directory / name).mkdir()
-    environment = {
-        "TAMIS_KAFKA_BOOTSTRAP": fleet.bootstrap,
-        "TAMIS_DATA": str(directory / name),
-        "TAMIS_TELEMETRY_PORT": str(port),
-    }
-    url = f"http://127.0.0.1:{port}"
-    process = ServiceProcess(
-        name,
-        ["edge", "--name", name, "--config", str(config)],
-        environment,
-        directory / "logs" / f"{name}.log",
-        f"{url}/readyz",
-    )
-    process.start()
+    config = directory / f"{edge.name}.yaml"
+    config.write_text(edge.config)
+    processes, urls = [], []
+    names = [f"{edge.name}{number or ''}" for number in range(max(1, len(edge.cores)))]
+    for name, port in zip(names, free_ports(len(names)), strict=True):
+        (directory / name).mkdir()
+        urls.append(f"http://127.0.0.1:{port}")
+        processes.append(
+            ServiceProcess(
+                name,
+                ["edge", "--name", name, "--config", str(config)],
+                {
+                    "TAMIS_KAFKA_BOOTSTRAP": fleet.bootstrap,
+                    "TAMIS_DATA": str(directory / name),
+                    "TAMIS_TELEMETRY_PORT": str(port),
+                },
+                directory / "logs" / f"{name}.log",
+                f"{urls[-1]}/readyz",
+            )
+        )
     try:
-        process.wait_ready(READY_SECONDS)
-        return _follow(url, psutil.Process(process.pid), topics, stream_topic(name, 1), size)
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.wait_ready(READY_SECONDS)
+        running = [psutil.Process(process.pid) for process in processes]
+        for one, core in zip(running, edge.cores, strict=False):
+            one.cpu_affinity([core])
+        yield list(zip(urls, running, strict=True))
     finally:
-        process.stop()
+        for process in processes:
+            process.stop()
 
 
-def _follow(url: str, process: psutil.Process, topics: Topics, topic: str, size: Size) -> Passed:
+def _follow(
+    urls: Sequence[str],
+    processes: Sequence[psutil.Process],
+    topics: Topics,
+    names: Sequence[str],
+    size: Size,
+) -> Passed:
     """Watch until everything is decided and what is published is in Kafka."""
-    seen: list[tuple[float, int]] = []  # time, records in the topic
+    seen: list[tuple[float, int]] = []  # time, records in the topics
     began, cpu, first, deadline = 0.0, 0.0, 0.0, time.monotonic() + PATIENCE
-    start = most = process.memory_info().rss
+    start = most = _memory(processes)
     while True:
         if time.monotonic() > deadline:
-            raise UnavailableError(f"the edge did not read everything within {PATIENCE:.0f} s", where=topic)
-        try:
-            scrape = Scrape.of(url)
-        except httpx.TransportError:
-            scrape = Scrape("")
-        most = max(most, process.memory_info().rss)
-        now, read = time.perf_counter(), scrape.total("tamis_edge_received_bytes_total") / size.bytes
+            where = ", ".join(names)
+            raise UnavailableError(f"the edge did not read everything within {PATIENCE:.0f} s", where=where)
+        scrapes = [_scrape(url) for url in urls]
+
+        def total(name: str, scrapes: Sequence[Scrape] = scrapes, **labels: str) -> float:
+            return sum(scrape.total(name, **labels) for scrape in scrapes)
+
+        most = max(most, _memory(processes))
+        now, read = time.perf_counter(), total("tamis_edge_received_bytes_total") / size.bytes
         if not began and read >= WARM_UP:
-            began, cpu, first = now, _cpu(process), read
+            began, cpu, first = now, _cpu(processes), read
         if began:
-            seen.append((time.perf_counter(), topics.end(topic)))
-        decided = scrape.total("tamis_edge_tuples_total") + scrape.total("tamis_edge_held_tuples")
-        published = int(
-            sum(scrape.total("tamis_edge_tuples_total", decision=d) for d in ("published", "late"))
-        )
+            seen.append((time.perf_counter(), sum(map(topics.end, names))))
+        decided = total("tamis_edge_tuples_total") + total("tamis_edge_held_tuples")
+        published = int(sum(total("tamis_edge_tuples_total", decision=d) for d in ("published", "late")))
         if began and decided >= size.tuples and seen[-1][1] >= published:
             # The metrics are up to a second old: the topic itself says when its last tuple was there.
             ended = next(at for at, records in seen if records >= published)
-            return Passed(
-                (1 - first) * size.tuples, ended - began, _cpu(process) - cpu, published, (start, most)
-            )
+            tuples, used = (1 - first) * size.tuples, _cpu(processes) - cpu
+            return Passed(tuples, ended - began, used, published, (start, most))
         time.sleep(LOOK_SECONDS)
 
 
-def _cpu(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return times.user + times.system
+def _scrape(url: str) -> Scrape:
+    try:
+        return Scrape.of(url)
+    except httpx.TransportError:
+        return Scrape("")
+
+
+def _memory(processes: Sequence[psutil.Process]) -> int:
+    """Resident bytes of the largest process."""
+    return max(process.memory_info().rss for process in processes)
+
+
+def _cpu(processes: Sequence[psutil.Process]) -> float:
+    times = [process.cpu_times() for process in processes]
+    return sum(one.user + one.system for one in times)
 
 
 def _stages(count: int) -> dict[str, Cell]:

@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
@@ -55,6 +55,8 @@ class Goal:
     peer: str
     least: float | None = None
     most: float | None = None
+    # The least and the greatest figure of several rounds, of which `figure` is the median.
+    spread: tuple[float, float] | None = None
 
     @property
     def met(self) -> bool:
@@ -79,6 +81,33 @@ class Result:
     def row(self, first: str) -> dict[str, Cell]:
         """The row whose first cell is `first`."""
         return next(row for row in self.rows if row[self.columns[0]] == first)
+
+
+def median_of(rounds: Sequence[Result]) -> Result:
+    """The result of several runs of one benchmark: medians of all numbers in the table and of all figures of
+    goals. Texts are those of the first run.
+    """
+    first = rounds[0]
+    if len(rounds) == 1:
+        return first
+    rows = [_median_row([one.rows[number] for one in rounds]) for number in range(len(first.rows))]
+    goals = []
+    for number, goal in enumerate(first.goals):
+        figures = [one.goals[number].figure for one in rounds]
+        goals.append(replace(goal, figure=median(figures), spread=(min(figures), max(figures))))
+    note = f"each number is the median of {len(rounds)} runs of the benchmark, one after the other"
+    settings = {**first.settings, "rounds": len(rounds)}
+    return replace(first, rows=rows, goals=goals, settings=settings, notes=(*first.notes, note))
+
+
+def _median_row(rows: Sequence[dict[str, Cell]]) -> dict[str, Cell]:
+    """Medians of the numbers of a row. Counts stay whole, so that they are shown with all digits."""
+    found: dict[str, Cell] = {}
+    for name, cell in rows[0].items():
+        numbers = [one for row in rows if isinstance(one := row.get(name), int | float)]
+        whole = isinstance(cell, int)
+        found[name] = (round(median(numbers)) if whole else median(numbers)) if numbers else cell
+    return found
 
 
 @dataclass
@@ -178,7 +207,10 @@ def show_goals(results: Sequence[Result], console: Console) -> None:
     table = Table("what", "figure", "goal", "beside", "met", box=box.SIMPLE_HEAD, title="Goals")
     for goal in (goal for result in results for goal in result.goals):
         least = f"at least {text(goal.least)}" if goal.least is not None else f"at most {text(goal.most)}"
-        table.add_row(goal.what, text(goal.figure), least, goal.peer, "yes" if goal.met else "no")
+        figure = text(goal.figure)
+        if goal.spread is not None:
+            figure += f" ({text(goal.spread[0])} to {text(goal.spread[1])})"
+        table.add_row(goal.what, figure, least, goal.peer, "yes" if goal.met else "no")
     if table.row_count:
         console.print(table)
 

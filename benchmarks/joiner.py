@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import orjson
-import psutil
 
-from benchmarks.harness import Cell, Result, Say
+from benchmarks.harness import Cell, Goal, Result, Say
 from benchmarks.kafka import PARTITIONS, Topics
 from benchmarks.readings import DEW_POINT, SECOND, station, stream
 from benchmarks.spark_join import MASTER, MEMORY
-from tamis.errors import UnavailableError
+from benchmarks.spark_queries import Input, Joined, follow, join_process, joiner_process
 from tamis.local.broker import EmbeddedKafka
-from tamis.local.parent_death_signal import with_parent_death_signal
-from tamis.local.ports import free_ports
-from tamis.local.service_process import ServiceProcess
 from tamis.messaging.records import canonical_key, progress_record
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import (
@@ -34,7 +23,6 @@ from tamis.messaging.topics import (
     DEAD_LETTERS,
     FRONTIERS,
     PLANS,
-    STREAM_PREFIX,
     stream_topic,
 )
 from tamis.plan.json_form import encode_plan
@@ -43,14 +31,13 @@ from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 
 NAME = "joiner"
-KEYS = 10_000
-# Tuples of both streams in a second of event time: a tuple meets five of the other stream in ten seconds.
-TUPLES_A_SECOND = 10_000
+KEYS = 100_000
+# Tuples of both streams in a second of event time: a tuple meets two or three of the other stream in ten
+# seconds.
+TUPLES_A_SECOND = 50_000
 PEER_ALARMS = "peer.alarms"
+PEER, JOINER, ONE_CORE = "Spark's stream-stream join", "joiner", "joiner, one core"
 AIR, SURFACE = stream_topic("air", 1), stream_topic("surface", 1)
-LOOK_SECONDS = 0.1
-PATIENCE = 900.0
-ROOT = Path(__file__).resolve().parents[1]
 
 SQL = f"""{stream("air", KEYS)}{stream("surface", KEYS)}{DEW_POINT}
 CREATE ALERT condensation WITH (gap = '1 minute') AS
@@ -58,16 +45,6 @@ SELECT a.station, a.ts, s.temp FROM air a JOIN surface s
   ON a.station = s.station AND s.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts + INTERVAL '5' SECOND
 WHERE dew_point(a.temp, a.rh) - s.temp > 0.5;
 """
-
-
-@dataclass(frozen=True)
-class Joined:
-    """Rows between the end of the first batch and that of the last, and what they cost."""
-
-    rows: int
-    batches: int
-    seconds: float
-    cpu: float
 
 
 def run(quick: bool, say: Say) -> Result:
@@ -81,21 +58,23 @@ def run(quick: bool, say: Say) -> Result:
             topics.create([FRONTIERS, DEAD_LETTERS], 1)
             say(f"filling the stream topics with {tuples:,} retained tuples")
             topics.fill(_records(tuples))
-            total = topics.end(AIR) + topics.end(SURFACE)
+            given = Input((AIR, SURFACE), topics.end(AIR) + topics.end(SURFACE), batch)
             found: dict[str, Joined] = {}
-            for name, start, checkpoint in (
-                ("Spark's stream-stream join", _spark, "peer"),
-                ("joiner", _joiner, "joiner/query"),
-            ):
-                say(f"{name}: starting")
-                with start(broker.bootstrap, directory, batch) as process:
-                    found[name] = _follow(directory / checkpoint, process, total, batch, say)
-            alarms = {
-                "Spark's stream-stream join": topics.end(PEER_ALARMS),
-                "joiner": _distinct(topics),
-            }
+            say(f"{PEER}: starting")
+            with join_process(broker.bootstrap, directory, batch, (AIR, SURFACE, PEER_ALARMS)) as process:
+                found[PEER] = follow(directory / "peer", process, given, say)
+            alarms = {PEER: topics.end(PEER_ALARMS)}
+            for what, master in ((JOINER, MASTER), (ONE_CORE, "local[1]")):
+                say(f"{what}: starting")
+                own = directory / what
+                own.mkdir()
+                same = {"TAMIS_JOINER_MASTER": master, "TAMIS_JOINER_MEMORY": MEMORY}
+                with joiner_process(broker.bootstrap, own, batch, same) as process:
+                    found[what] = follow(own / "joiner" / "query", process, given, say)
+                # The joiner on one core raises the same alarms again.
+                alarms[what] = distinct_alarms(topics)
             topics.close()
-    peer = found["Spark's stream-stream join"]
+    peer, joiner, one = (found[what] for what in (PEER, JOINER, ONE_CORE))
     rows: list[dict[str, Cell]] = [
         {
             "what": what,
@@ -129,6 +108,20 @@ def run(quick: bool, say: Say) -> Result:
             " (RocksDB with changelog)",
             "alarms: number of different alarms for all tuples; Spark's join drops tuples behind its"
             " watermark",
+        ),
+        (
+            Goal(
+                f"joiner, {KEYS:,} keys: rate",
+                (joiner.rows / joiner.seconds) / (peer.rows / peer.seconds),
+                "times Spark's join of the same tuples",
+                least=6,
+            ),
+            Goal(
+                "joiner, two tasks: CPU a row",
+                (joiner.cpu / joiner.rows) / (one.cpu / one.rows),
+                "times that of one task on one core",
+                most=1.1,
+            ),
         ),
     )
 
@@ -166,93 +159,7 @@ def _plan() -> Plan:
     return first_plan(catalog_of(SQL), partitions=PARTITIONS, shards={"air": "air", "surface": "surface"})
 
 
-@contextmanager
-def _joiner(bootstrap: str, directory: Path, batch: int) -> Iterator[psutil.Process]:
-    (port,) = free_ports(1)
-    environment = {
-        "TAMIS_KAFKA_BOOTSTRAP": bootstrap,
-        "TAMIS_DATA": str(directory),
-        "TAMIS_TELEMETRY_PORT": str(port),
-        "TAMIS_JOINER_BATCH": str(batch),
-        "TAMIS_JOINER_MASTER": MASTER,
-        "TAMIS_JOINER_MEMORY": MEMORY,
-    }
-    url = f"http://127.0.0.1:{port}/readyz"
-    process = ServiceProcess("joiner", ["joiner"], environment, directory / "joiner.log", url)
-    process.start()
-    try:
-        yield psutil.Process(process.pid)
-    finally:
-        process.stop()
-
-
-@contextmanager
-def _spark(bootstrap: str, directory: Path, batch: int) -> Iterator[psutil.Process]:
-    arguments = [bootstrap, str(directory / "peer"), str(batch), AIR, SURFACE, PEER_ALARMS]
-    with (directory / "peer.log").open("wb") as log:
-        process = subprocess.Popen(
-            with_parent_death_signal([sys.executable, "-m", "benchmarks.spark_join", *arguments]),
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    try:
-        yield psutil.Process(process.pid)
-    finally:
-        process.terminate()
-        try:
-            process.wait(15)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def _follow(checkpoint: Path, process: psutil.Process, total: int, batch: int, say: Say) -> Joined:
-    """Watch the query's own checkpoint, which says when a batch was done and up to which offsets it read."""
-    done: dict[int, tuple[float, int, float]] = {}  # batch -> its end, rows up to it, CPU seconds by then
-    deadline = time.monotonic() + PATIENCE
-    while not done or done[max(done)][1] < total:
-        if time.monotonic() > deadline or not process.is_running() or process.status() == "zombie":
-            raise UnavailableError("the query did not read its topics to their end", where=str(checkpoint))
-        for commit in (checkpoint / "commits").glob("[0-9]*"):
-            number = int(commit.name)
-            if number not in done:
-                rows = _rows(checkpoint / "offsets" / commit.name)
-                done[number] = commit.stat().st_mtime, rows, _cpu(process)
-                say(f"{rows:,} of {total:,} rows")
-        time.sleep(LOOK_SECONDS)
-    ends = [done[number] for number in sorted(done)]
-    # What rounding leaves over for a last batch of a few rows would cost as much as a large one.
-    large = [now for before, now in pairwise(ends) if now[1] - before[1] >= batch / 2]
-    first, last = ends[0], large[-1]
-    return Joined(last[1] - first[1], len(large), last[0] - first[0], last[2] - first[2])
-
-
-def _rows(offsets: Path) -> int:
-    """The records of stream topics that were read by the end of a batch: Kafka counts offsets from 0."""
-    _, _, *sources = offsets.read_text().splitlines()
-    return sum(
-        sum(partitions.values())
-        for source in sources
-        for topic, partitions in orjson.loads(source).items()
-        if topic.startswith(STREAM_PREFIX)
-    )
-
-
-def _cpu(process: psutil.Process) -> float:
-    """Of the service, Spark's JVM and its Python workers together."""
-    seconds = 0.0
-    for one in (process, *process.children(recursive=True)):
-        try:
-            times = one.cpu_times()
-        except psutil.NoSuchProcess:
-            continue
-        seconds += times.user + times.system
-    return seconds
-
-
-def _distinct(topics: Topics) -> int:
+def distinct_alarms(topics: Topics) -> int:
+    """Number of different alarms that the joiner has raised."""
     with TopicReader(topics.config, [ALARMS]) as reader:
         return len({orjson.loads(record.value)["id"] for record in reader.snapshot() if record.value})

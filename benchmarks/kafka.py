@@ -18,17 +18,19 @@ _SECONDS = 60.0
 
 
 class Topics:
-    """The topics of a broker."""
+    """The topics of a broker, which have `partitions` partitions unless a call says otherwise."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, partitions: int = PARTITIONS) -> None:
+        self._partitions = partitions
         # This configuration silences the log of librdkafka: errors are raised.
         self.config = KafkaSettings(bootstrap=bootstrap).client_config()
         self._admin = AdminClient(self.config)
         self._reader = Consumer({**self.config, "group.id": "benchmark"})
 
-    def create(self, names: Iterable[str], partitions: int = PARTITIONS) -> None:
+    def create(self, names: Iterable[str], partitions: int | None = None) -> None:
         """Create topics."""
-        for made in self._admin.create_topics([NewTopic(name, partitions, 1) for name in names]).values():
+        count = self._partitions if partitions is None else partitions
+        for made in self._admin.create_topics([NewTopic(name, count, 1) for name in names]).values():
             made.result(_SECONDS)
 
     def fill(self, records: Iterable[tuple[str, bytes | None, bytes, int]]) -> None:
@@ -58,9 +60,9 @@ class Topics:
         """Close the connections; the broker is stopped after that."""
         self._reader.close()
 
-    def end(self, topic: str, partitions: int = PARTITIONS) -> int:
+    def end(self, topic: str) -> int:
         """Number of records ever written to a topic."""
         return sum(
             self._reader.get_watermark_offsets(TopicPartition(topic, number), timeout=_SECONDS)[1]
-            for number in range(partitions)
+            for number in range(self._partitions)
         )

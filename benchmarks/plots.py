@@ -170,6 +170,16 @@ def similarity_growth(rows: Sequence[Row]) -> None:
     _save(figure, "similarity-growth.png")
 
 
+def memory(rows: Sequence[Row]) -> None:
+    """Resident memory of an edge and of the joiner by readings."""
+    figure, panels = _panels(2)
+    for axes, name in zip(panels, ("edge, MB", "joiner, MB"), strict=True):
+        axes.plot([row["readings"] / 1e6 for row in rows], [row[name] for row in rows], color="C0")
+        axes.set(xlabel="readings (millions)", ylabel="resident memory (MB)", title=name.partition(",")[0])
+        axes.set_ylim(bottom=0)
+    _save(figure, "memory.png")
+
+
 def _panels(number: int, *, sharey: bool = False) -> tuple[Figure, list[Axes]]:
     figure = Figure(figsize=(5.2 * number, 4.6), layout="constrained")
     panels = list(figure.subplots(1, number, sharey=sharey))
@@ -205,5 +215,6 @@ if __name__ == "__main__":
             ("predicates.matching", matching),
             ("predicates.evaluation", evaluation),
             ("similarity.growth", similarity_growth),
+            ("memory", memory),
         ]
     )

@@ -11,7 +11,7 @@ from benchmarks import absence, windows
 from benchmarks.__main__ import NAMES
 from benchmarks.bounded import deciding
 from benchmarks.constraints import operations, projection
-from benchmarks.harness import Goal, Result, keep, machine, show_goals
+from benchmarks.harness import Cell, Goal, Result, keep, machine, median_of, show_goals
 from benchmarks.latency import quantile
 from benchmarks.omission import growth, retention, stores
 from benchmarks.pages import fill
@@ -141,6 +141,20 @@ def test_goals_of_all_results_are_in_one_table() -> None:
     cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
     assert ["rate", "1.44", "at least 1.5", "times the loop's", "no"] in cells
     assert ["memory", "120", "at most 120", "MB", "yes"] in cells
+
+
+def test_rounds_give_medians_with_the_least_and_the_greatest_figure() -> None:
+    def result(rate: int, ratio: float) -> Result:
+        goals = (Goal("ratio", ratio, "times the loop's", least=1.5),)
+        rows: list[dict[str, Cell]] = [{"what": "edge", "rate": rate, "ratio": ratio, "published": "11%"}]
+        return Result("a", "A", ("what", "rate", "ratio", "published"), rows, {}, ("a note",), goals)
+
+    rounds = [result(100, 1.5), result(300, 1.25), result(200, 1.75)]
+    found = median_of(rounds)
+    assert found.rows == [{"what": "edge", "rate": 200, "ratio": 1.5, "published": "11%"}]
+    assert found.goals[0].figure == 1.5 and found.goals[0].spread == (1.25, 1.75)
+    assert found.notes[0] == "a note" and "3 runs" in found.notes[1]
+    assert median_of(rounds[:1]) is rounds[0]
 
 
 def test_simulated_queues_are_as_their_formulas_say() -> None:
