@@ -147,7 +147,8 @@ class Ack:
     # The failing sources of the edge, each with the reason; None if none fails.
     failing: dict[str, str] | None = None
     # Tuples by the edge's decision (published, omitted, filtered, late, dead) since it began to serve the
-    # shard. They begin again at 0 when the edge restarts or the shard moves.
+    # shard. They begin again at 0 when the edge restarts or the shard moves. Of a shard that isn't listed:
+    # empty if it never had a reading.
     tuples: dict[str, int] | None = None
     # Event time before which the shard's readings are late, in microseconds; None without event time.
     watermark: int | None = None

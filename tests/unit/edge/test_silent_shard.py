@@ -126,6 +126,14 @@ def test_readings_that_series_need_are_no_sign_of_life(shard: Shard) -> None:
     assert shard.turns(watching(4, since=None), 200).quiet > 3 * MAX_STALL
 
 
+def test_a_silent_shard_says_whether_it_ever_had_a_reading(shard: Shard) -> None:
+    shard.turns(watching(1, since=1), 5)
+    assert shard.turns(watching(2, since=None), 3).tuples == {}
+    shard.post((10, 7.0))
+    shard.turns(watching(3, since=3), 5)
+    assert shard.turns(watching(4, since=None), 3).tuples is None
+
+
 def test_a_journal_that_is_half_full_keeps_no_readings_for_series(shard: Shard) -> None:
     shard.post((10, 7.0), (20, 0.0), (30, 1.0), (40, 3.0))
     shard.turns(watching(1, since=1), 5)

@@ -171,10 +171,11 @@ class Fleet:
         *,
         quiet: int = 0,
         failing: dict[str, str] | None = None,
+        tuples: dict[str, int] | None = None,
     ) -> None:
         """A shard says something."""
-        shard = f"{edge}/{stream}"
-        ack = Ack(shard, stream, edge, plan, activation, state, self.now, quiet, failing=failing)
+        shard, now = f"{edge}/{stream}", self.now
+        ack = Ack(shard, stream, edge, plan, activation, state, now, quiet, failing=failing, tuples=tuples)
         self.registry.hear(ack, self.now)
 
     def join(self, stream: str, edge: str = "e1") -> None:

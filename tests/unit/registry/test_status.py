@@ -90,6 +90,32 @@ def test_degraded_while_a_shard_is_gone_but_not_when_it_has_ended(running: Any) 
     assert status(running).state == "running"
 
 
+def test_a_shard_that_never_had_a_reading_beside_others_degrades_nothing(running: Any) -> None:
+    """An edge takes every stream over HTTP unless its configuration says otherwise; readings of one may come
+    from another edge alone.
+    """
+    running.ack("air", edge="e2", quiet=0)
+    running.tick()
+    for seconds in (3590, 11):
+        running.now += seconds * SECOND
+        for stream, edge in (("air", "e1"), ("surface", "e1"), ("air", "e2")):
+            quiet = 3601 * SECOND if edge == "e2" else 0
+            running.ack(stream, running.version, 100, "active", edge=edge, quiet=quiet)
+    running.tick()
+    obey(running, "air", "surface")
+    running.ack("air", running.version, 0, "waiting", edge="e2", quiet=3601 * SECOND, tuples={})
+    running.frontier(200)
+    assert status(running).state == "running"
+    [_, other] = edge_documents(running.registry.view(running.now))
+    assert (other["name"], other["state"]) == ("e2", "unused") and "never had a reading" in other["why"][0]
+    # Nobody else has the readings of the stream: it is the one that is missed.
+    running.ack("air", running.version, 100, "final")
+    running.tick()
+    obey(running, "surface")
+    running.frontier(300)
+    assert status(running).state == "degraded" and "e2/air had nothing new" in status(running).why[0]
+
+
 def test_degraded_when_someone_takes_long_over_a_new_plan(running: Any) -> None:
     running.ack("air", edge="e2")
     running.tick()

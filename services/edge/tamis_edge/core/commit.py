@@ -68,6 +68,11 @@ class Commit:
         """All readings before this offset are published or dropped by the topics of the stream itself."""
         return self.done if self.watched is None else self.watched.decided
 
+    @property
+    def unread(self) -> bool:
+        """True if the shard never had a reading."""
+        return self.high == -1 and self.done == self.read == 0
+
     def to_metadata(self) -> str:
         """The text that is stored with a Kafka offset; `done` is the offset itself.
 

@@ -281,6 +281,7 @@ class Worker:
     def _ack(self, now: int, failing: dict[str, str] | None) -> Ack | None:
         source = self.source
         state: ShardState
+        tuples: dict[str, int] | None = None
         if source.stream == STRAY or (self._unknown and self.run is not None):
             return None
         if self.run is None:
@@ -289,6 +290,8 @@ class Worker:
                 plan, activation, state = found[0].version, found[0].activation, "final"
             else:
                 plan, activation, state = self._version, 0, "waiting"
+                # The registry can tell a source that never had a reading from one that has fallen silent.
+                tuples = {} if found is not None and found[0].unread else None
         elif self.run.acknowledged is None:
             return None
         else:
@@ -312,6 +315,6 @@ class Worker:
             first_offset=None if history is None else history.first_offset,
             earliest=None if history is None else history.earliest,
             failing=failing,
-            tuples=None if self.run is None else self.run.totals,
+            tuples=tuples if self.run is None else self.run.totals,
             watermark=None if watermark == START_OF_TIME else watermark,
         )

@@ -17,7 +17,7 @@ from tamis_registry.core.shards.history import lacks, waits_for
 from tamis_registry.core.state.model import Retiring, Shard, State, Stored
 
 AlertState = Literal["starting", "running", "degraded", "paused", "refused"]
-ShardState = Literal["waiting", "active", "behind", "away", "gone", "ended"]
+ShardState = Literal["waiting", "active", "behind", "away", "gone", "unused", "ended"]
 
 # The reasons that a status names of one kind: an alert may wait for thousands of shards.
 MOST_REASONS = 20
@@ -160,10 +160,16 @@ def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
         match shard.reason:
             case "ended":
                 return "ended", f"shard {shard.name} has ended (plan {shard.gone})"
+            case "silent" if _unused(view, shard):
+                return (
+                    "unused",
+                    f"shard {shard.name} has never had a reading; other shards have those of {shard.stream}",
+                )
             case "silent":
                 return (
                     "gone",
-                    f"shard {shard.name} was silent for too long and is declared gone (plan {shard.gone})",
+                    f"shard {shard.name} had nothing new for longer than max_stall of {shard.stream} and is"
+                    f" declared gone (plan {shard.gone}); it comes back with its next reading",
                 )
             case _:
                 return "gone", f"shard {shard.name} was delisted by plan {shard.gone}"
@@ -175,6 +181,17 @@ def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
     if not view.seen.obeys(shard.name, view.plan.version):
         return "behind", f"shard {shard.name} does not obey plan {view.plan.version} yet"
     return "active", ""
+
+
+def _unused(view: View, shard: Shard) -> bool:
+    """True if the edge of a silent shard is there, the shard never had a reading, and another shard of its
+    stream is listed. The source for HTTP of an edge without a configuration is such a shard of each stream.
+    """
+    ack = view.seen.acks.get(shard.name)
+    if ack is None or ack.tuples is None or any(ack.tuples.values()):
+        return False
+    others = view.shards.get(shard.stream, ())
+    return not view.seen.away(shard.name, view.now) and any(other.since is not None for other in others)
 
 
 def alert_status(view: View, alert: Stored) -> AlertStatus:

@@ -292,7 +292,7 @@ def shard_document(view: View, shard: Shard) -> Document:
         "activation": obeys.activation if obeys else None,
         "watermark": ack.watermark if ack else None,
         "tuples": ack.tuples if ack else None,
-        "rates": None if state in ("away", "gone", "ended") else view.seen.rates.of(shard.name),
+        "rates": None if state in ("away", "gone", "unused", "ended") else view.seen.rates.of(shard.name),
     }
 
 
@@ -308,7 +308,7 @@ def edge_documents(view: View) -> list[Document]:
 def _edge(view: View, name: str, shards: list[Shard], failing: dict[str, str]) -> Document:
     parts = [shard_document(view, shard) for shard in shards]
     # The worst word first: one shard that is away is what the reader looks for.
-    order = ("away", "gone", "behind", "waiting", "active", "ended")
+    order = ("away", "gone", "behind", "waiting", "active", "unused", "ended")
     worst = min((part["state"] for part in parts), key=order.index)
     why = [part["why"] for part in parts if part["why"]]
     why += [f"source {source} fails: {reason}" for source, reason in failing.items()]

@@ -12,7 +12,7 @@ _PLAN_OF = Field(description="The plan version that made the present definition"
 _SQL = Field(description="The statement in force")
 
 AlertState = Literal["starting", "running", "degraded", "paused", "refused"]
-ShardState = Literal["waiting", "active", "behind", "away", "gone", "ended"]
+ShardState = Literal["waiting", "active", "behind", "away", "gone", "unused", "ended"]
 
 
 _TUPLES = Field(
