@@ -13,12 +13,13 @@ import time
 from pathlib import Path
 
 import orjson
+import psutil
 import pytest
 from tests.faults.load import SECOND
 from tests.faults.loaded_fleet import MARGIN, LoadedFleet, loaded_fleet
 
-from tamis.messaging.topic_reader import TopicReader
-from tamis.messaging.topics import DEAD_LETTERS
+from tamis.messaging.topic_reader import Record, TopicReader
+from tamis.messaging.topics import ALARMS, DEAD_LETTERS, EPISODES
 
 SOURCE = Path(__file__).with_name("stepped_clock.c")
 STEPS = (3 * 3_600, -3 * 3_600, 0)  # seconds from the true time
@@ -43,6 +44,7 @@ def test_wrong_clocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with loaded_fleet(tmp_path, seed=7, start=start) as fed:
         wrong: list[bytes] = []
         fed.begin()
+        _shifted(fed, library)
         for step in STEPS:
             _step(clock, step)
             for _ in range(15):
@@ -50,12 +52,29 @@ def test_wrong_clocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 fed.load.until(fed.load.second + 2, pause=0.2)
             fed.wait(f"the joiner after a step to {step} s", lambda: fed.passed(fed.load.second - MARGIN))
         found = fed.check()
-        with TopicReader(fed.fleet.kafka_settings().client_config(), [DEAD_LETTERS]) as reader:
-            letters = [record.value or b"" for record in reader.snapshot()]
+        letters = [record.value or b"" for record in _records(fed, DEAD_LETTERS)]
         assert sorted(letters) == sorted(wrong), "exactly the readings from the future are dead letters"
+        # Written by the joiner, by the alerts service and by the edge.
+        for topic in (ALARMS, EPISODES, DEAD_LETTERS):
+            times = [record.timestamp // 1000 for record in _records(fed, topic)]
+            assert max(times) - min(times) > max(STEPS) - min(STEPS) - 60, f"no step in {topic}"
         fed.said(
             f"clock steps {STEPS} s, {len(wrong)} readings from the future, as many from the past", found
         )
+
+
+def _shifted(fed: LoadedFleet, library: Path) -> None:
+    """All processes of the fleet have the library that shifts their clock."""
+    pids = [fed.fleet.broker.pid, *(process.pid for process in fed.fleet.processes.values())]
+    for process in map(psutil.Process, pids):
+        for one in (process, *process.children(recursive=True)):
+            if one.status() != psutil.STATUS_ZOMBIE:
+                assert str(library) in Path(f"/proc/{one.pid}/maps").read_text(), one
+
+
+def _records(fed: LoadedFleet, topic: str) -> list[Record]:
+    with TopicReader(fed.fleet.kafka_settings().client_config(), [topic]) as reader:
+        return list(reader.snapshot())
 
 
 def _step(clock: Path, seconds: int) -> None:

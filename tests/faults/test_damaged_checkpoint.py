@@ -6,10 +6,12 @@ It never begins without its state in silence. In the end one message is followed
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from tests.faults.load import SECOND
@@ -40,7 +42,7 @@ def kinds(query: Path) -> dict[str, Path]:
         "offsets, one before": query / f"offsets/{batch - 1}",
         "commits, newest": query / f"commits/{done}",
         "snapshot": snapshot,
-        "table of a snapshot": next((state / "0/SSTs").glob("*.sst")),
+        "table of a snapshot": _table(snapshot),
         "operator": max((state / "_metadata/v2").glob("[0-9]*"), key=lambda file: int(file.name)),
         "schema of the state": next((state / "_stateSchema").glob("*/[0-9]*")),
         "partition count": query.parent / "tamis-joiner.json",
@@ -53,6 +55,13 @@ def kinds(query: Path) -> dict[str, Path]:
     }
     changelog = state / f"0/{version}.changelog"
     return found | ({"changelog": changelog} if changelog.exists() else {})
+
+
+def _table(snapshot: Path) -> Path:
+    """A file of RocksDB that a snapshot names."""
+    with ZipFile(snapshot) as archive:
+        _, _, document = archive.read("metadata").decode().partition("\n")
+    return snapshot.parent / "SSTs" / str(json.loads(document)["sstFiles"][0]["dfsSstFileName"])
 
 
 def damages(file: Path) -> Iterator[tuple[str, Callable[[], object]]]:
@@ -102,13 +111,16 @@ def _what_it_does(fed: LoadedFleet, query: Path, file: Path) -> str:
         if joiner.exit_code() is not None:
             said = joiner.last_error() or ""
             assert joiner.exit_code() == 2, said
-            # Without its snapshot the directory of a partition is named.
-            named = str(file) in said or str(file.parent) in said
+            # Without its snapshot the directory of a partition is named. Other messages name the file.
+            in_state = (query / "state") in file.parents
+            named = str(file) in said or (in_state and str(file.parent) in said)
             assert named and any(advice in said for advice in ADVICE), said
             return said
         time.sleep(0.3)
     assert joiner.stop() == 0
-    if _early_alarms(fed) < 2 * before:
+    first = query / "offsets/0"  # removed after a hundred batches
+    anew = first.exists() and first.stat().st_mtime > began
+    if not anew and _early_alarms(fed) < 2 * before:
         return "goes on"
     assert ANEW in joiner.log.read_text()[read:], "it began without its state, and said nothing"
     return "begins anew"

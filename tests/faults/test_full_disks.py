@@ -14,6 +14,7 @@ import pytest
 from tests.faults.loaded_fleet import LoadedFleet, loaded_fleet
 from tests.fixtures.small_disk import fill, small_disk
 
+from tamis.local.fleet import TRY_AGAIN
 from tamis_edge.storage.reserve import RESERVE
 
 EDGE_DISK = RESERVE + 18 * 2**20
@@ -65,9 +66,9 @@ def _fill_joiner(fed: LoadedFleet, disk: Path) -> str:
     fill(disk)
     with fed.load.running(pause=0.3):
         fed.wait("the joiner ends", lambda: joiner.exit_code() is not None)
-    assert joiner.exit_code() == 2
+    assert joiner.exit_code() == TRY_AGAIN
     said = joiner.last_error() or ""
-    assert "No space left on device" in said or "disk" in said, said
+    assert "No space left on device" in said and f"{disk} has " in said, said
     (disk / "ballast").unlink()
     joiner.start()
     return said

@@ -80,8 +80,12 @@ def served(*errors: str | None) -> int:
     return len(started)
 
 
-def runner(stopping: threading.Event, recreated: Callable[[], list[str]] = list) -> QueryRunner:
-    cluster, location = Cluster("127.0.0.1:9092"), Location.of(Path("/nonexistent"))
+def runner(
+    stopping: threading.Event,
+    recreated: Callable[[], list[str]] = list,
+    directory: Path = Path("/nonexistent"),
+) -> QueryRunner:
+    cluster, location = Cluster("127.0.0.1:9092"), Location.of(directory)
     return QueryRunner(location, cluster, Metrics("joiner"), Health(), stopping, recreated=recreated)
 
 
@@ -112,6 +116,16 @@ def test_other_ends_are_told(errors: list[str]) -> None:
         served(*errors)
     why = "the query ended: SparkException: no such topic"
     assert str(raised.value) == f"{why}; start the joiner again: its checkpoint has no batch yet"
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system without any room")
+def test_a_full_disk_is_named() -> None:
+    stopping = threading.Event()
+    query = Query(stopping, "No space left on device")
+    with pytest.raises(UnavailableError) as raised:
+        runner(stopping, directory=Path("/proc")).run(cast(Any, lambda: query))
+    full = "/proc has 0 bytes left; make room on the disk"
+    assert f"No space left on device; {full}; start the joiner again" in str(raised.value)
 
 
 class Running:

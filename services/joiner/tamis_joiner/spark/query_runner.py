@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -34,6 +36,9 @@ LONGEST_PAUSE_SECONDS = 30.0
 # An error in a Python worker comes back as the last line of its trace.
 _REFUSED = f"{RefusedError.__module__}.{RefusedError.__qualname__}: "
 _DENIED = f"{NotAuthorizedError.__module__}.{NotAuthorizedError.__qualname__}: "
+
+# The system's message of a full disk (ENOSPC). Spark adds no path to it.
+_NO_SPACE = os.strerror(errno.ENOSPC)
 
 # The joiner checks only files of its own machine for damage.
 _REMOTE_HINT = "remove the cause and start the joiner again: it continues where it ended"
@@ -153,7 +158,10 @@ class QueryRunner:
         checkpoint = Checkpoint(self._location.path / "query")
         if damages := checkpoint.damage():
             return checkpoint.refusal(damages)
-        return UnavailableError(f"{what}: {reason}", hint=checkpoint.hint_without_damage())
+        hint = checkpoint.hint_without_damage()
+        if _NO_SPACE in reason and (full := disk_trouble(self._location.path)):
+            hint = f"{full}; {hint}"
+        return UnavailableError(f"{what}: {reason}", hint=hint)
 
 
 def _reports(query: StreamingQuery, after: int) -> list[dict[str, Any]]:
