@@ -28,7 +28,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from tamis.messaging.connection import NOT_AUTHORIZED, Connection
 from tamis.messaging.rights import EPISODES_CHANGELOG
-from tamis.messaging.topics import EPISODES, MAX_RECORD_BYTES
+from tamis.messaging.topics import COMMON_CONFIG, EPISODES, MAX_RECORD_BYTES
 from tamis_alerts.core.episodes import Episode, KeyState
 from tamis_alerts.kafka_reads import read_to_end
 
@@ -82,12 +82,8 @@ class StateStore:
 
     def create(self, partitions: int) -> None:
         """Create the changelog if it doesn't exist. Raises UnavailableError."""
-        topic = NewTopic(
-            CHANGELOG,
-            partitions,
-            -1,
-            config={"cleanup.policy": "compact", "max.message.bytes": str(MAX_RECORD_BYTES)},
-        )
+        config = {"cleanup.policy": "compact", **COMMON_CONFIG}
+        topic = NewTopic(CHANGELOG, partitions, -1, config=config)
         admin = AdminClient(dict(self._config))
         try:
             admin.create_topics([topic])[CHANGELOG].result(REQUEST_SECONDS)

@@ -32,6 +32,15 @@ DAY_MS = 24 * 3600 * 1000
 # is too large must still fit into a dead letter.
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 
+# Settings of every topic. By default a broker refuses records whose timestamp is more than an hour ahead of
+# its clock (since Kafka 4), because programs that take another unit of time would disturb the retention. The
+# timestamps here are those of machines' clocks. One that is ahead, or was set back since the record was made,
+# must not lose the record. The topic keeps it longer by as much.
+COMMON_CONFIG = {
+    "max.message.bytes": str(MAX_RECORD_BYTES),
+    "message.timestamp.after.max.ms": str(2**63 - 1),
+}
+
 
 @dataclass(frozen=True)
 class TopicSpec:

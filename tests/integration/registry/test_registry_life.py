@@ -17,7 +17,8 @@ from tamis.errors import InputError
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.ports import free_ports
 from tamis.messaging.topics import ACKS, FRONTIERS, PLANS, STATEMENTS
-from tamis_registry.kafka.store import FencedError
+from tamis.settings import KafkaSettings
+from tamis_registry.kafka.store import FencedError, Store
 
 SHARDS = ("e1/air", "e1/surface")
 TOPICS = ("tamis.stream.air.1", "tamis.stream.surface.1")
@@ -202,6 +203,19 @@ def test_a_second_registry_takes_over_and_the_first_stops(fresh: str, start: Any
     assert answer.headers["retry-after"]
     assert first.call("GET", "/readyz").status_code == httpx.codes.SERVICE_UNAVAILABLE
     assert second.sql("DROP ALERT hot;")[0]["result"] == "dropped"
+
+
+def test_a_registry_that_plans_for_long_is_not_fenced_by_the_first(fresh: str, start: Any, sql: Any) -> None:
+    first = start(fresh).ready()
+    first.sql(sql())
+    second = Store(KafkaSettings(bootstrap=fresh), "second")
+    second.take_over(mine=False)
+    # It has no plan yet.
+    assert first.call("POST", "/v1/statements", "DROP ALERT hot;").status_code != httpx.codes.OK
+    assert first.ended(30)
+    assert isinstance(first.error, FencedError)
+    second.write_statements({b"alert/none": None})
+    second.close()
 
 
 def test_the_partition_count_is_for_ever(fresh: str, start: Any) -> None:

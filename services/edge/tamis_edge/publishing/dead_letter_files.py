@@ -23,8 +23,8 @@ RETRY = 1.0  # seconds after the disk refused a file before the next attempt
 
 
 class DeadLetterFiles:
-    """A folder of dead letters that are too large for Kafka. A file begins with a line of JSON, the headers,
-    followed by the bytes.
+    """A folder of dead letters that Kafka refuses, such as those that are too large. A file begins with a
+    line of JSON, the headers, followed by the bytes.
 
     A file is named by the hash of its content, so a dead letter that is made again after a crash is kept only
     once.
@@ -125,9 +125,7 @@ class WaitingLetters:
                 self._retry_at = self._clock() + RETRY
                 return
             self._letters.popleft()
-            _log.error(
-                "a dead letter is too large for Kafka and was kept in a file", path=str(path), reason=reason
-            )
+            _log.error("Kafka refuses a dead letter, which was kept in a file", path=str(path), reason=reason)
             sender.safe(letter.token)
             # Counted after it is written: a reader of the metric may look for the file.
             self._kept()

@@ -29,7 +29,7 @@ from tamis.plan.document import LARGEST, PlanDocument
 from tamis.settings import KafkaSettings
 from tamis_registry.core.plan.change import Final
 from tamis_registry.core.silences import Kept
-from tamis_registry.core.state.records import FLEET, owner
+from tamis_registry.core.state.records import FLEET, owned_by, owner
 from tamis_registry.kafka.topic_admin import TopicAdmin
 from tamis_registry.plans.history import History, claimed, whole_version
 
@@ -124,12 +124,19 @@ class Store:
         writer meanwhile, that one remains the writer (FencedError).
         """
         if mine:
-            found = self._snapshot()
-            if self._is_foreign(found.statements.get(FLEET)):
-                raise FencedError
+            self._check_owner(self._snapshot())
         self._call(self._producer.init_transactions, TRANSACTION_SECONDS)
         # Read only now: whatever the one before was writing is either there or aborted.
-        return self._snapshot()
+        found = self._snapshot()
+        if mine:
+            self._check_owner(found)
+        fleet = found.statements.get(FLEET)
+        if fleet is not None and self._is_foreign(fleet):
+            # At once, since planning may take long: the one before looks after some seconds whether it was
+            # another process that fenced it.
+            found.statements[FLEET] = owned_by(fleet, self._owner)
+            self.write_statements({FLEET: found.statements[FLEET]})
+        return found
 
     def read_plans(self, into: Recovered) -> None:
         """The newest plan versions in any partition, including aborted ones, because a service may have read
@@ -213,6 +220,10 @@ class Store:
     def close(self) -> None:
         """Close the connections."""
         self._reader.close()
+
+    def _check_owner(self, found: Recovered) -> None:
+        if self._is_foreign(found.statements.get(FLEET)):
+            raise FencedError
 
     def _is_foreign(self, fleet: bytes | None) -> bool:
         return fleet is not None and owner(fleet) != self._owner

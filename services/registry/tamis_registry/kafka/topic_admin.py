@@ -14,7 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from tamis.errors import InputError, UnavailableError
 from tamis.messaging.connection import NOT_AUTHORIZED, Connection
-from tamis.messaging.topics import MAX_RECORD_BYTES, SPECS, STREAM_PREFIX, TopicSpec
+from tamis.messaging.topics import COMMON_CONFIG, SPECS, STREAM_PREFIX, TopicSpec
 
 REQUEST_SECONDS = 10.0
 
@@ -127,10 +127,7 @@ def _existing_is_fine(future: Future[None]) -> None:
 
 def topic_config(spec: TopicSpec) -> dict[str, str]:
     """The settings of a topic that the broker gets when the topic is created."""
-    config = {
-        "cleanup.policy": "compact" if spec.compacted else "delete",
-        "max.message.bytes": str(MAX_RECORD_BYTES),
-    }
+    config = {"cleanup.policy": "compact" if spec.compacted else "delete", **COMMON_CONFIG}
     if spec.compacted:
         config["segment.ms"] = str(_SEGMENT_MS)
         if spec.retention_ms is not None:

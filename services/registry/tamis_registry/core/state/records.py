@@ -145,6 +145,11 @@ def owner(fleet: bytes) -> str:
     return _read(_Fleet, FLEET, fleet).owner
 
 
+def owned_by(fleet: bytes, owner: str) -> bytes:
+    """The record of the fleet as this process writes it. Raises InputError if it can't be read."""
+    return _encode(msgspec.structs.replace(_read(_Fleet, FLEET, fleet), owner=owner))
+
+
 def recover(found: Mapping[bytes, bytes]) -> State | None:
     """The state of the records of `tamis.statements`; None if there was none yet.
 
