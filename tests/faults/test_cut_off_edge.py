@@ -57,6 +57,9 @@ def test_an_edge_is_cut_off(far: Bench, ports: tuple[int, int]) -> None:
         accepted += AT_ONCE * (status == 202)
         return status == 202
 
+    def spools() -> bool:
+        return post() and edge.metric("tamis_edge_spool_records") > 0
+
     far.publish(everything("air:far/http"))
     reader = far.reader(TOPIC)
     with SlowLink(front, behind, 1e9):
@@ -65,7 +68,8 @@ def test_an_edge_is_cut_off(far: Bench, ports: tuple[int, int]) -> None:
         edge.start()
         assert post()
         wait_for("the first tuples", lambda: len(_first(reader.of("tuple"))) == accepted * STATIONS)
-    # No byte passes the link any more.
+    # No byte passes the link any more. Until the edge notices, records are in flight, and not in the spool.
+    wait_for("a spool", spools)
     before = accepted
     while accepted < before + SECONDS:
         assert post(), "ten minutes of readings fit into the spool"
@@ -73,7 +77,7 @@ def test_an_edge_is_cut_off(far: Bench, ports: tuple[int, int]) -> None:
             edge.kill()
             edge.process.start()
             wait_for("it listens", lambda: answers(edge.http))
-    wait_for("a spool", lambda: edge.metric("tamis_edge_spool_records") > 0)
+    wait_for("a spool after the kill", spools)
     while post():
         assert accepted < 100 * SECONDS, "the limit of the spool holds"
     stored = edge.metric("tamis_edge_spool_bytes")
