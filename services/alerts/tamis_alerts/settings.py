@@ -9,6 +9,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl, model_validator
 
+from tamis.query.names import suggest
 from tamis.settings.yaml_file import read_yaml
 from tamis.web.tls import client_context
 from tamis_alerts.core.routes import Route
@@ -77,8 +78,8 @@ class AlertsConfig(BaseModel):
         known = {sink.name for sink in self.sinks}
         named = {name for route in self.routes for name in route.sinks}
         if unknown := sorted(named - known):
-            there = ", ".join(sorted(known))
-            raise ValueError(f"routes: no sink is called {unknown[0]!r}; there are: {there}")
+            hint = suggest(unknown[0], known, f"there are: {', '.join(sorted(known))}")
+            raise ValueError(f"routes: no sink is called {unknown[0]!r}; {hint}")
         if idle := sorted(known - named):
             raise ValueError(
                 f"routes: none names the sink {idle[0]!r}, which would never be notified: add a route"

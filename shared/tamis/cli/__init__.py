@@ -67,6 +67,16 @@ class _Subcommands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not ctx.resilient_parsing and not name.startswith("-") and name not in modules():
+            from tamis.query.names import suggest
+
+            ctx.fail(f"there is no command '{name}'; {suggest(name, modules(), '`tamis --help` lists them')}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary(path)) for name, path in sorted(modules().items())])

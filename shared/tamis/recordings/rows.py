@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tamis.errors import InputError
+from tamis.query.names import suggest
 
 
 class Rows(Protocol):
@@ -135,7 +136,7 @@ def check_column(rows: Rows, name: str) -> None:
         raise InputError(
             f"no column {name}",
             where=rows.where,
-            hint=f"it has {', '.join(rows.names)}" if rows.names else "it has no columns",
+            hint=suggest(name, rows.names, f"it has {', '.join(rows.names) or 'no columns'}"),
         )
     if list(rows.names).count(name) > 1:
         raise InputError(f"two columns {name}", where=rows.where, hint="rename one of them")

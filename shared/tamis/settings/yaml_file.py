@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, SecretStr, ValidationError
 from tamis.errors import InputError
 from tamis.settings.limited_read import PIPE_HINT, read_limited
 from tamis.settings.secret_files import SUFFIX, environment_secret
+from tamis.settings.similar_fields import mistake
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -131,19 +132,19 @@ def read_yaml(path: Path, model: type[M], example: str) -> M:
     except ValidationError as error:
         tree = yaml.compose(text, _LOADER)
         faults = error.errors(include_url=False, include_input=False)
-        messages = [_message(tree, fault["loc"], fault["msg"]) for fault in faults]
+        messages = [_message(tree, fault["loc"], mistake(fault, model)) for fault in faults]
         raise InputError("\n".join(messages), where=str(path), hint=f"{example} shows every field") from None
 
 
 def _message(tree: yaml.Node | None, place: tuple[Any, ...], text: str) -> str:
     """The text of a mistake, behind its line and its field. A mistake of several fields has no line.
 
-    >>> _message(yaml.compose("name: a/b"), ("name",), "Value error, use letters")
+    >>> _message(yaml.compose("name: a/b"), ("name",), "use letters")
     'line 1: name: use letters'
     """
-    # The prefix that pydantic sets before the message of a validator.
-    message = text.removeprefix("Value error, ")
-    return f"line {_line(tree, place)}: {'.'.join(map(str, place))}: {message}" if place else message
+    # Pydantic names the validator of a form of a union, which isn't in the file.
+    fields = ".".join(str(step) for step in place if "[" not in str(step))
+    return f"line {_line(tree, place)}: {fields}: {text}" if place else text
 
 
 def _line(node: yaml.Node | None, place: tuple[Any, ...]) -> int:

@@ -63,6 +63,11 @@ def test_without_routes_every_sink_is_notified_and_its_own_alerts_count_with_the
     ("routes", "words"),
     [
         ("routes: [{sinks: [nobody]}]", "no sink is called 'nobody'; there are: chat, mail, pager"),
+        ("routes: [{sinks: [pagr]}]", r"no sink is called 'pagr'; did you mean 'pager'\?"),
+        (
+            "routes: [{snks: [pager]}]",
+            r"line 5: routes\.0\.snks: there is no such field; did you mean 'sinks'\?",
+        ),
         ("routes: [{sinks: [pager, mail]}]", "none names the sink 'chat'"),
         ("routes:\n- {sinks: [pager]}\n- {sinks: [mail], severities: [a]}", "line 7: routes.1.severities"),
         ("routes: [{alerts: [hot]}]", "routes.0.sinks"),

@@ -117,7 +117,20 @@ MISTAKES = [
     ),
     ("name: [", "not YAML"),
     ("name: a/b\n", "line 1: name: use letters"),
-    ("\nnane: x\n", "line 2: nane: Extra inputs are not permitted"),
+    ("\nnane: x\n", "line 2: nane: there is no such field; did you mean 'name'?"),
+    ("http:\n  prot: 1\n", r"line 2: http\.prot: there is no such field; did you mean 'port'\?"),
+    (
+        "sources:\n  - {kind: mqtt, name: m, host: h, topic: t, stream: s,\n     usrname: u}\n",
+        r"line 3: sources\.0\.mqtt\.usrname: there is no such field; did you mean 'username'\?",
+    ),
+    (
+        "sources:\n  - {kind: mqtt, name: m, host: h, topic: t, stream: s, tls: {autority: a.pem}}\n",
+        "tls.autority: there is no such field; the fields are: ca, certificate, key, key_password",
+    ),
+    (
+        "sources:\n  - {kind: mqt, name: m}\n",
+        "line 2: sources.0: there is no kind 'mqt'; did you mean 'mqtt'?",
+    ),
     ("http:\n  port: 99999\n", "line 2: http.port: Input should be less than or equal to 65535"),
     ("http:\n  port: '80'\n", "line 2: http.port"),
     (

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
+from tamis.cli.common.choices import Choice
 from tamis.cli.common.sql_file import STANDARD_INPUT, say
 from tamis.errors import InputError
 from tamis.offline.recordings import read_recordings as _read_recordings
@@ -26,13 +27,13 @@ def recording_options(command: _Command) -> _Command:
         click.option(
             "--format",
             "form",
-            type=click.Choice(["csv", "ndjson", "parquet"]),
+            type=Choice(["csv", "ndjson", "parquet"]),
             help="Format of standard input and output, and of files without a known extension.",
         ),
         click.option(
             "--time-unit",
             "unit",
-            type=click.Choice(get_args(TimeUnit)),
+            type=Choice(get_args(TimeUnit)),
             help="The unit of times that are numbers; they count from 1970. By default the time_unit of the "
             "stream, or us.",
         ),

@@ -8,6 +8,7 @@ import click
 import orjson
 from click.core import ParameterSource
 
+from tamis.cli.common.choices import Choice
 from tamis.cli.common.registry_option import registry_option
 from tamis.web.registry_client import RegistryClient
 
@@ -27,7 +28,7 @@ Examples:
     help="The address of Kafka; by default TAMIS_KAFKA_BOOTSTRAP or 127.0.0.1:9092.",
 )
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output."
+    "--format", "form", type=Choice(["text", "json"]), default="text", show_default=True, help="Output."
 )
 @registry_option
 @click.pass_context

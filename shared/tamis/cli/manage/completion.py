@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
+from tamis.cli.common.choices import Choice
+
 _SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 _VARIABLE = "_TAMIS_COMPLETE"  # by which click recognises a call of the script
 
@@ -16,7 +18,7 @@ Examples:
   tamis completion zsh
 """
 )
-@click.argument("shell", type=click.Choice(list(_SHELLS)))
+@click.argument("shell", type=Choice(list(_SHELLS)))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:
     """Print the script that completes commands, options and names in bash, zsh or fish.

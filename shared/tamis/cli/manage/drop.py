@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import click
 
+from tamis.cli.common.choices import Choice
 from tamis.cli.common.names import names_by
 from tamis.cli.common.registry_option import registry_option
 from tamis.web.registry_client import RegistryClient
@@ -18,7 +19,7 @@ Examples:
   tamis drop stream air
 """
 )
-@click.argument("kind", type=click.Choice(["alert", "stream", "function", "table", "pattern"]))
+@click.argument("kind", type=Choice(["alert", "stream", "function", "table", "pattern"]))
 @click.argument("name", shell_complete=names_by("kind"))
 @registry_option
 def command(kind: str, name: str, registry: RegistryClient) -> None:

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import click
 import orjson
 
+from tamis.cli.common.choices import Choice
 from tamis.cli.common.names import names_by
 from tamis.cli.common.registry_option import registry_option
 from tamis.cli.common.sql_file import say
@@ -24,7 +25,7 @@ Examples:
   tamis get edges
 """
 )
-@click.argument("what", type=click.Choice(list(HEADINGS)), default="alerts")
+@click.argument("what", type=Choice(list(HEADINGS)), default="alerts")
 @click.argument("name", required=False, shell_complete=names_by("what"))
 @click.option("--json", "as_json", is_flag=True, help="Print the answer of the registry as JSON.")
 @registry_option

@@ -8,6 +8,7 @@ import click
 import orjson
 import yaml
 
+from tamis.cli.common.choices import Choice
 from tamis.errors import InputError
 from tamis.query.units import parse_duration
 from tamis.settings.token_file import token_entry
@@ -25,7 +26,7 @@ Examples:
 @click.option("--name", default="default", show_default=True, help="Name of the token's user, for logs.")
 @click.option(
     "--role",
-    type=click.Choice(ROLES),
+    type=Choice(ROLES),
     default="reader",
     show_default=True,
     help="A reader looks and explains; a writer also changes definitions, or sends readings to edges.",

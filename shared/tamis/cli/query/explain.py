@@ -8,6 +8,7 @@ from typing import get_args
 import click
 import orjson
 
+from tamis.cli.common.choices import Choice
 from tamis.cli.common.recordings import files_of, read_recordings
 from tamis.cli.common.sql_file import statements_of
 from tamis.offline.explain import asked_queries, explained
@@ -40,7 +41,7 @@ Examples:
 @click.option(
     "--time-unit",
     "unit",
-    type=click.Choice(get_args(TimeUnit)),
+    type=Choice(get_args(TimeUnit)),
     help="The unit of times in recordings that are numbers. By default the time_unit of the stream, or us.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print only one JSON document.")

@@ -7,6 +7,7 @@ import sys
 import click
 import orjson
 
+from tamis.cli.common.choices import Choice
 from tamis.cli.common.sql_file import statements_of
 from tamis.errors import InputError, RefusedError
 from tamis.expressions.nodes import Type
@@ -34,7 +35,7 @@ Examples:
 )
 @click.option(
     "--method",
-    type=click.Choice(["exact", "hsr", "hcr"]),
+    type=Choice(["exact", "hsr", "hcr"]),
     default="exact",
     show_default=True,
     help="The exact decision, or a heuristic of kuntschke-2006 that compares single boxes.",

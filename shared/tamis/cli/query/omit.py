@@ -6,6 +6,7 @@ from typing import Literal
 
 import click
 
+from tamis.cli.common.choices import Choice
 from tamis.cli.common.sql_file import say
 from tamis.offline.omit import Rule, retained_rows
 from tamis.offline.wording import COMMAND
@@ -31,7 +32,7 @@ Examples:
 )
 @click.option(
     "--sides",
-    type=click.Choice(["both", "above", "below"]),
+    type=Choice(["both", "above", "below"]),
     default="both",
     show_default=True,
     help="above keeps maxima, for alarms on high values; below keeps minima.",
@@ -51,7 +52,7 @@ Examples:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["csv", "ndjson", "parquet"]),
+    type=Choice(["csv", "ndjson", "parquet"]),
     help="Format of standard input and output, and of files without a known extension.",
 )
 def command(

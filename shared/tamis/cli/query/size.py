@@ -8,6 +8,7 @@ from typing import TypeVar, get_args
 import click
 import orjson
 
+from tamis.cli.common.choices import Choice
 from tamis.cli.common.recordings import files_of
 from tamis.cli.common.sql_file import say, statements_of
 from tamis.errors import InputError
@@ -61,14 +62,14 @@ Examples:
 @click.option(
     "--time-unit",
     "unit",
-    type=click.Choice(get_args(TimeUnit)),
+    type=Choice(get_args(TimeUnit)),
     help="The unit of times that are numbers in recordings; they count from 1970. By default the time_unit "
     "of the stream, or us.",
 )
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["csv", "ndjson", "parquet"]),
+    type=Choice(["csv", "ndjson", "parquet"]),
     help="Format of recordings without a known extension.",
 )
 @click.option("--alarms", metavar="N/s", help="Alarms of all alerts.")
