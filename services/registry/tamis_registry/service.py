@@ -22,6 +22,7 @@ from tamis_registry.http.api import application
 from tamis_registry.planning import PLANNER
 from tamis_registry.proving.pool import provers_of
 from tamis_registry.settings import RegistryHttpSettings, RegistrySettings
+from tamis_registry.stop_deadline import end_after
 from tamis_registry.worker import Worker
 
 
@@ -39,7 +40,9 @@ def run(
     stopping = threading.Event()
 
     def stop(signum: int, frame: FrameType | None) -> None:
-        stopping.set()
+        if not stopping.is_set():
+            stopping.set()
+            end_after()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)

@@ -7,6 +7,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import httpx
@@ -254,9 +258,11 @@ def test_a_broker_that_goes_away_and_comes_back(
     assert registry.sql("DROP ALERT hot;")[0]["result"] == "dropped"
 
 
-def test_sigterm_ends_the_process_with_0(fresh: str, hand: Any) -> None:
+@contextmanager
+def registry_process(bootstrap: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A registry as a process of its own, ready, and its port."""
     (port,) = free_ports(1)
-    environment = {**os.environ, "TAMIS_KAFKA_BOOTSTRAP": fresh, "TAMIS_PARTITIONS": "2"}
+    environment = {**os.environ, "TAMIS_KAFKA_BOOTSTRAP": bootstrap, "TAMIS_PARTITIONS": "2"}
     process = subprocess.Popen(
         [sys.executable, "-m", "tamis.cli", "registry", "--port", str(port)],
         env=environment,
@@ -268,13 +274,35 @@ def test_sigterm_ends_the_process_with_0(fresh: str, hand: Any) -> None:
         while not _ready(port):
             assert process.poll() is None and time.monotonic() < deadline
             time.sleep(0.1)
-        process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=10)
+        yield process, port
     finally:
         process.kill()
         process.wait()
+
+
+def test_sigterm_ends_the_process_with_0(fresh: str, hand: Any) -> None:
+    with registry_process(fresh) as (process, _):
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=10)
     assert process.returncode == 0, said
     assert [doc["partitions"] for _, doc in hand(fresh).read(STATEMENTS)] == [2]
+
+
+def test_sigterm_ends_a_registry_that_waits_for_a_broker_that_is_gone(broker: EmbeddedKafka) -> None:
+    with registry_process(broker.bootstrap) as (process, port), ThreadPoolExecutor(1) as other:
+        broker.kill()
+        stream = b"CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, v DOUBLE, WATERMARK FOR ts AS ts);"
+        answer = other.submit(
+            httpx.post, f"http://127.0.0.1:{port}/v1/statements", content=stream, timeout=60
+        )
+        # The text is planned, and its transaction waits for Kafka, for up to ten seconds.
+        with suppress(FutureTimeout):
+            assert answer.result(timeout=1.5).status_code == httpx.codes.SERVICE_UNAVAILABLE
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=10)
+        with suppress(httpx.TransportError):
+            assert answer.result().status_code == httpx.codes.SERVICE_UNAVAILABLE
+    assert process.returncode == 0, said
 
 
 def _ready(port: int) -> bool:
