@@ -166,6 +166,11 @@ class RegistryInMemory:
         ack = Ack(shard, stream, edge, plan, activation, state, now, failing=failing, **told)  # type: ignore[arg-type]
         self._report(ACKS, shard.encode(), ack.to_bytes())
 
+    def live(self, edge: str, failing: dict[str, str]) -> None:
+        """An edge that has no shards reports its failing sources."""
+        told = Ack.of_edge(edge, time.time_ns() // 1000, failing)
+        self._report(ACKS, edge.encode(), told.to_bytes())
+
     def frontiers(self, plan: int, live: Mapping[str, int], since: int = 0) -> None:
         """The joiner reports that it obeys a plan, and its live tuples by `alert@version`. Partition 0 has
         come as far as `since`, and each further one a second farther.

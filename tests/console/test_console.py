@@ -53,6 +53,19 @@ def test_a_source_that_fails_needs_attention(fleet: RegistryInMemory, page: Page
     expect(findings).to_contain_text("edge kitchen")
 
 
+def test_an_edge_without_shards_is_listed_with_its_failing_source(
+    empty: RegistryInMemory, page: Page
+) -> None:
+    empty.live("roof", {"plant": "connection refused"})
+    page.goto(empty.url)
+    row = page.get_by_role("table", name="Edges").get_by_role("row").filter(has_text="roof")
+    expect(row).to_contain_text("waiting")
+    expect(row).to_contain_text("has no shard: none of its sources has had a reading yet")
+    findings = page.get_by_role("region", name="Needs attention")
+    expect(findings).to_contain_text("source plant fails: connection refused")
+    expect(findings).to_contain_text("edge roof")
+
+
 def test_a_stream_shows_shards_topics_and_readers(fleet: RegistryInMemory, page: Page) -> None:
     page.goto(fleet.url)
     page.get_by_role("table", name="Streams").get_by_role("link", name="air").click()
@@ -126,6 +139,8 @@ def test_an_alert_is_written_corrected_and_applied(fleet: RegistryInMemory, page
     page.keyboard.type("temp")
     explanation = page.get_by_role("region", name="Explanation")
     expect(explanation).to_contain_text("alert hot accepted")
+    topic = explanation.locator("dl div").filter(has=page.get_by_text("Topic", exact=True))
+    expect(topic).to_contain_text(re.compile(r"^Topictamis\.stream\.air\.\d+: "))
     page.get_by_role("button", name="Apply").click()
     page.get_by_role("link", name="alert hot").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Alert hot")

@@ -126,7 +126,14 @@ class Reader:
         return [m for m in self.read() if m.topic not in (ACKS, DEAD_LETTERS) and m.kind == kind]
 
     def acks(self) -> list[Ack]:
-        """All acknowledgements so far."""
+        """All acknowledgements of shards so far."""
+        return [ack for ack in self._reports() if not ack.is_of_edge]
+
+    def lives(self, edge: str) -> list[Ack]:
+        """The signs of life that an edge has sent while it had no shards."""
+        return [ack for ack in self._reports() if ack.is_of_edge and ack.edge == edge]
+
+    def _reports(self) -> list[Ack]:
         return [Ack.from_bytes(m.value) for m in self.read() if m.topic == ACKS]
 
     def close(self) -> None:

@@ -26,10 +26,11 @@ from tamis_edge.publishing.dead_letter_files import DeadLetterFiles
 from tamis_edge.publishing.publisher import Publisher
 from tamis_edge.settings import EdgeConfig
 from tamis_edge.shards.alignment import too_far_ahead
+from tamis_edge.shards.reports import Reports
 from tamis_edge.shards.worker import Worker
 from tamis_edge.sources.backfill import BackfillSources
 from tamis_edge.sources.base import Source, SourceShard
-from tamis_edge.sources.journal_shard import JournalShard
+from tamis_edge.sources.journal_shard import STRAY, JournalShard
 from tamis_edge.sources.opening import HttpAccess, KafkaAccess, open_again, open_sources
 from tamis_edge.storage.disk_errors import DiskError
 from tamis_edge.storage.journal import Journal
@@ -80,6 +81,7 @@ class Edge:
         file = PlanFile(data, config.streams)
         self.plans = PlanReader(kafka, file, self.publisher.partition_counts, self._wake.set, config.name)
         self.workers: dict[str, Worker] = {}
+        self._reports = Reports(config.name, "", self.publisher)
         access = KafkaAccess(kafka, self._last_commit, self._count_lost)
         again = partial(open_again, edge=config.name, journal=self.journal, wake=self._wake.set, kafka=access)
         self._backfills = BackfillSources(config.sources, again)
@@ -186,6 +188,8 @@ class Edge:
         for worker in self.workers.values():
             worker.commit(now)
             worker.report(now, failing)
+        if all(worker.source.stream == STRAY for worker in self.workers.values()):
+            self._reports.live(now, failing)
         if now >= self._show_at:
             self._show_at = now + SHOW_EVERY
             if not self.reserve.held:

@@ -25,7 +25,8 @@ def plan(places: Places) -> Finding:
     newest = max((one["version"] for one in plans), default=0)
     edges = places.registry.request("GET", "/v1/edges")
     shards = [shard for edge in edges for shard in edge["shards"]]
-    late = [shard["why"] for shard in shards if shard["state"] in ("waiting", "behind", "away", "gone")]
+    late = [edge["why"][0] for edge in edges if not edge["shards"]]
+    late += [shard["why"] for shard in shards if shard["state"] in ("waiting", "behind", "away", "gone")]
     late += [
         f"{edge['name']}: source {source} fails: {why}"
         for edge in edges
@@ -35,6 +36,6 @@ def plan(places: Places) -> Finding:
         more = f"; and {len(late) - _MOST} more" if len(late) > _MOST else ""
         todo = "`tamis get edges` shows every shard; docs/troubleshoot.md says what to look at next"
         return Finding("warning", f"plan {newest}: {'; '.join(late[:_MOST])}{more}", todo)
-    if not shards:
+    if not edges:
         return Finding("unchecked", f"plan {newest}: no edge has reported")
     return Finding("ok", f"all {len(shards)} shards use plan {newest}, or have ended")

@@ -122,7 +122,8 @@ def _known(kind: type[Ack | Frontier | StreamState], raw: Any) -> dict[str, Any]
 
 @dataclass(frozen=True)
 class Ack:
-    """State of a shard on `tamis.acks` (key: the shard), sent at every change and at every heartbeat.
+    """State of a shard on `tamis.acks` (key: the shard), sent at every change and at every heartbeat. An edge
+    without shards sends a record of its own (`of_edge`).
 
     A shard that obeys no plan yet has `plan` 0. `state` is waiting (not listed yet), active, or final (its
     source has ended, or its edge leaves on purpose; sent after the final records are safe).
@@ -161,6 +162,18 @@ class Ack:
     def from_bytes(value: bytes) -> Ack:
         """The record of a value written by `to_bytes`, of this release or a newer one."""
         return Ack(**_known(Ack, orjson.loads(value)))
+
+    @staticmethod
+    def of_edge(edge: str, time: int, failing: dict[str, str] | None) -> Ack:
+        """The sign of life of an edge that has no shards, with its failing sources. `stream` is empty, and
+        `shard` is the name of the edge: names of shards have a colon.
+        """
+        return Ack(edge, "", edge, 0, 0, "waiting", time, failing=failing)
+
+    @property
+    def is_of_edge(self) -> bool:
+        """True for the sign of life of an edge that has no shards."""
+        return not self.stream
 
 
 @dataclass(frozen=True)

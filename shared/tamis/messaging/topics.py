@@ -74,7 +74,8 @@ SPECS: tuple[TopicSpec, ...] = (
         None,
         "shard",
         "the plan version that the shard obeys, its activation, its state, for how long its source has been "
-        "silent, its readings by decision and its watermark, and which sources of its edge fail",
+        "silent, its readings by decision and its watermark, and which sources of its edge fail; an edge "
+        "without shards has a record of its own",
     ),
     TopicSpec(
         SKETCHES,

@@ -18,6 +18,7 @@ from confluent_kafka import Producer
 from tests.integration.edges import PARTITIONS, Bench, Message, Reader, everything, wait_for
 from tests.unit.edge.plans import TOPIC, air, entry, plan, topic
 
+from tamis.local.ports import free_ports
 from tamis.messaging.records import END_OF_TIME, Ack
 from tamis.messaging.topics import ACKS, DEAD_LETTERS
 from tamis.plan.model import Entry, Plan
@@ -58,6 +59,23 @@ def first_come_in_order(reader: Reader) -> bool:
 def timed(reader: Reader) -> list[Message]:
     """Progress that says a time; some only says up to which place all tuples were published."""
     return [m for m in reader.of("progress") if "event_time" in m.envelope]
+
+
+# ---- signs of life
+
+
+def test_an_edge_without_shards_reports_its_failing_source_until_it_has_a_shard(bench: Bench) -> None:
+    (nobody,) = free_ports(1)
+    bench.publish(everything("air:lone/http"))
+    reader = bench.reader(TOPIC, ACKS)
+    source = f"{{kind: mqtt, name: plant, host: 127.0.0.1, port: {nobody}, topic: 'plant/{{stream}}'}}"
+    edge = bench.edge("lone", f"sources: [{{kind: http, name: http}}, {source}]").start()
+    told = wait_for("a failing source", lambda: [one for one in reader.lives("lone") if one.failing])
+    assert told[0].failing and "refused" in told[0].failing["plant"]
+    edge.post("air", reading(0))
+    acks = wait_for("a shard", lambda: [one for one in reader.acks() if one.shard == "air:lone/http"])
+    assert acks[-1].failing == told[-1].failing
+    edge.stop()
 
 
 # ---- HTTP

@@ -92,7 +92,7 @@ def test_statements_change_definitions_one_by_one(running: Any) -> None:
     text = """CREATE FUNCTION twice(x DOUBLE) RETURNS DOUBLE AS x * 2;
 CREATE ALERT warm AS SELECT k, v FROM air WHERE v > 30;
 SELECT twice(v) AS w FROM air LIMIT 1;
-EXPLAIN SELECT k FROM air WHERE v > 40; SHOW ALERTS;
+EXPLAIN SELECT k FROM air WHERE v > 40; SHOW ALERTS; EXPLAIN warm;
 PAUSE ALERT warm;
 DROP ALERT cold;
 DROP ALERT warm"""
@@ -104,6 +104,7 @@ DROP ALERT warm"""
     assert lines[1].startswith("alert warm created (plan ") and "memory bounded" in lines[1]
     assert lines[2:4] == ["w", "180.0"]
     assert lines[4].endswith(": accepted") and any("of tuples with v > 40" in line for line in lines)
+    assert any(line.startswith("    topic tamis.stream.air.") for line in lines)
     assert [line.split()[:2] for line in lines if line.startswith(("ALERT", "hot", "warm"))] == [
         ["ALERT", "STATE"],
         ["hot", "starting"],

@@ -33,5 +33,13 @@ def test_failing_sources_of_an_edge_have_lines_with_the_reason() -> None:
     assert source.endswith("broker:1883: connection refused")
 
 
+def test_an_edge_without_shards_has_a_line_of_its_own() -> None:
+    why = ["edge roof has no shard: none of its sources has had a reading yet", "source mqtt fails: refused"]
+    edge = {"name": "roof", "state": "waiting", "why": why, "failing": {"mqtt": "refused"}, "shards": []}
+    itself, source = get(edge)
+    assert itself.split(maxsplit=2) == ["roof", "waiting", why[0]]
+    assert source.split() == ["roof", "source", "mqtt", "failing", "refused"]
+
+
 def test_a_registry_of_an_older_release_names_no_failing_sources() -> None:
     assert len(get(EDGE)) == 1

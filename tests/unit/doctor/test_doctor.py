@@ -74,7 +74,8 @@ def test_a_data_directory_that_is_missing_fails(monkeypatch: pytest.MonkeyPatch)
     ("shards", "failing", "state", "said"),
     [
         ([SHARD], {}, "ok", "all 1 shards use plan 4"),
-        ([], {}, "unchecked", "no edge has reported"),
+        ([], {}, "warning", "roof has no shard"),
+        ([], {"mqtt": "refused"}, "warning", "roof has no shard; roof: source mqtt fails: refused"),
         ([SHARD, LATE], {}, "warning", "does not obey plan 4"),
         ([SHARD], {"mqtt": "refused"}, "warning", "roof: source mqtt fails: refused"),
         ([LATE] * 7, {}, "warning", "and 2 more"),
@@ -83,7 +84,13 @@ def test_a_data_directory_that_is_missing_fails(monkeypatch: pytest.MonkeyPatch)
 def test_the_plan_and_the_shards(
     shards: list[dict[str, Any]], failing: dict[str, str], state: str, said: str
 ) -> None:
-    edges = [{"name": "roof", "shards": shards, "failing": failing}]
+    edges = [{"name": "roof", "why": ["roof has no shard"], "shards": shards, "failing": failing}]
     with answering({"/v1/plans": PLANS, "/v1/edges": edges}) as url:
         found = registry.plan(places(url))
     assert found.state == state and said in found.found
+
+
+def test_no_plan_is_checked_before_an_edge_has_reported() -> None:
+    with answering({"/v1/plans": PLANS, "/v1/edges": []}) as url:
+        found = registry.plan(places(url))
+    assert (found.state, found.found) == ("unchecked", "plan 4: no edge has reported")

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from tamis.errors import InputError
+from tamis.messaging.records import Ack
 from tamis.plan.model import Definition, Input, TimeBound
 from tamis_registry.core.plan.retirement import span
 from tamis_registry.core.state.records import recover
@@ -165,6 +166,36 @@ def test_failing_sources_of_an_edge_until_it_names_none_or_is_away(running: Any)
     heard({"mqtt": "refused"})
     running.now += 20 * SECOND
     assert shown()[0] == {}  # nobody knows how its sources are now
+
+
+def test_an_edge_without_shards_is_known_by_its_own_sign_of_life(running: Any) -> None:
+    def shown() -> Any:
+        return next(
+            (e for e in edge_documents(running.registry.view(running.now)) if e["name"] == "roof"), None
+        )
+
+    told = Ack.of_edge("roof", running.now, {"mqtt": "refused"})
+    assert read_ack(told.to_bytes()) == told
+    running.registry.hear(told, None)
+    assert (
+        shown() is None
+    )  # it was sent before this registry started, and nobody knows if the edge still runs
+    running.registry.hear(told, running.now)
+    waits = "edge roof has no shard: none of its sources has had a reading yet"
+    assert shown() == {
+        "name": "roof",
+        "state": "waiting",
+        "why": [waits, "source mqtt fails: refused"],
+        "failing": {"mqtt": "refused"},
+        "shards": [],
+    }
+    assert running.registry.tick(running.now) is None  # the plan has nothing to do with it
+    running.now += 20 * SECOND
+    assert (shown()["state"], shown()["why"]) == ("away", ["edge roof has said nothing for 20 s"])
+    running.join("air", edge="roof")
+    found = shown()
+    assert (found["state"], found["failing"]) == ("active", {})
+    assert [shard["shard"] for shard in found["shards"]] == ["roof/air"]
 
 
 @pytest.mark.parametrize("failing", [{"mqtt": 3}, ["mqtt"], "mqtt"])

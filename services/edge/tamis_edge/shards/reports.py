@@ -1,4 +1,7 @@
-"""Reports of one shard to the registry: acknowledgements of plans, signs of life, and samples of readings."""
+"""Reports of one shard to the registry: acknowledgements of plans, signs of life, and samples of readings.
+
+An edge that has no shards yet sends signs of life of its own, since it may have sources that fail.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,10 @@ class Reports:
         if sampler.due and self._publisher.ready:
             found = Observation(self._shard, self._stream, sampler.report())
             self._publisher.report(SKETCHES, self._shard.encode(), found.to_bytes())
+
+    def live(self, now: int, failing: dict[str, str] | None) -> None:
+        """Send the sign of life of an edge without shards when it is due; `shard` is the edge's name."""
+        self.acknowledge(Ack.of_edge(self._shard, now, failing), now)
 
     def acknowledge(self, ack: Ack, now: int) -> None:
         """Send an acknowledgement if it has changed, or if it is time for a sign of life."""

@@ -139,6 +139,20 @@ describe("what needs attention", () => {
       { state: "failing", reason: why[0], about: [{ kind: "edge", name: "e" }] },
     ]);
   });
+  it("names an edge without shards if it is away or has a source that fails", () => {
+    const edge = { name: "e", shards: [] };
+    const waits = "edge e has no shard: none of its sources has had a reading yet";
+    expect(attention([], [], [{ ...edge, state: "waiting", why: [waits], failing: {} }])).toEqual([]);
+    const failing = { mqtt: "refused" };
+    const reason = "source mqtt fails: refused";
+    expect(attention([], [], [{ ...edge, state: "waiting", why: [waits, reason], failing }])).toEqual([
+      { state: "failing", reason, about: [{ kind: "edge", name: "e" }] },
+    ]);
+    const away = "edge e has said nothing for 20 s";
+    expect(attention([], [], [{ ...edge, state: "away", why: [away], failing: {} }])).toEqual([
+      { state: "away", reason: away, about: [{ kind: "edge", name: "e" }] },
+    ]);
+  });
   it("is nothing in a fleet that runs", () => {
     const edges = [{ name: "e", state: "active", why: [], failing: {}, shards: [{ ...shard, state: "active", why: "" }] }];
     expect(attention([{ ...alert, name: "hot", state: "running", why: [] }], [], edges)).toEqual([]);

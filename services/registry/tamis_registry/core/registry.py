@@ -83,10 +83,13 @@ class Registry:
     # ---- what the fleet says
 
     def hear(self, ack: Ack, now: int | None) -> None:
-        """Take a shard's acknowledgement. `now` is None for an acknowledgement from before this process
-        started.
+        """Take the acknowledgement of a shard, or the sign of life of an edge without shards. `now` is None
+        for one from before this process started.
         """
-        self.seen.hear(ack)
+        if not ack.is_of_edge:
+            self.seen.hear(ack)
+        elif now is not None:
+            self.seen.edges[ack.edge] = ack
         if now is not None:
             self.seen.heard[ack.shard] = now
 

@@ -194,6 +194,13 @@ def _unused(view: View, shard: Shard) -> bool:
     return not view.seen.away(shard.name, view.now) and any(other.since is not None for other in others)
 
 
+def edge_state(view: View, edge: str) -> tuple[ShardState, str]:
+    """State of an edge that has no shards, with the reason."""
+    if view.seen.away(edge, view.now):
+        return "away", f"edge {edge} has said nothing for {view.seen.unheard(edge, view.now) // 1_000_000} s"
+    return "waiting", f"edge {edge} has no shard: none of its sources has had a reading yet"
+
+
 def alert_status(view: View, alert: Stored) -> AlertStatus:
     """State of an alert."""
     state, why = alert_state(view, alert)

@@ -23,7 +23,7 @@ from tamis.messaging.topics import ALARMS, EPISODES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import get_logger
 from tamis_registry.core.state.model import Stored
-from tamis_registry.core.status import View, alert_status, shard_state
+from tamis_registry.core.status import View, alert_status, edge_state, shard_state
 from tamis_registry.http import documents
 from tamis_registry.worker import Worker
 
@@ -294,6 +294,9 @@ def _seen(view: View) -> _Seen:
         state = shard.name, found, view.seen.used(shard.name)
         streams.setdefault(shard.stream, []).append(state)
         edges.setdefault(shard.edge, []).append(state)
+    for edge in view.seen.edges:
+        if edge not in edges:
+            edges[edge] = [edge_state(view, edge)[0]]
     for edge, sources in documents.failing_sources(view).items():
         # Their reasons may have numbers that change all the time.
         edges.setdefault(edge, []).append(sorted(sources))

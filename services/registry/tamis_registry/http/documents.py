@@ -17,7 +17,7 @@ from tamis_registry.core.shards.history import history
 from tamis_registry.core.shards.rates import retained_share, total
 from tamis_registry.core.state.model import Lease, Shard, State, Stored
 from tamis_registry.core.statements.outcomes import Outcome
-from tamis_registry.core.status import View, alert_status, shard_state
+from tamis_registry.core.status import View, alert_status, edge_state, shard_state
 
 Document = dict[str, Any]
 
@@ -301,6 +301,8 @@ def edge_documents(view: View) -> list[Document]:
     edges: dict[str, list[Shard]] = {}
     for shard in every_shard(view):
         edges.setdefault(shard.edge, []).append(shard)
+    for edge in view.seen.edges:
+        edges.setdefault(edge, [])
     failing = failing_sources(view)
     return [_edge(view, name, shards, failing.get(name, {})) for name, shards in sorted(edges.items())]
 
@@ -309,8 +311,9 @@ def _edge(view: View, name: str, shards: list[Shard], failing: dict[str, str]) -
     parts = [shard_document(view, shard) for shard in shards]
     # The worst word first: one shard that is away is what the reader looks for.
     order = ("away", "gone", "behind", "waiting", "active", "unused", "ended")
-    worst = min((part["state"] for part in parts), key=order.index)
-    why = [part["why"] for part in parts if part["why"]]
+    states = [(part["state"], part["why"]) for part in parts] or [edge_state(view, name)]
+    worst = min((state for state, _ in states), key=order.index)
+    why = [reason for _, reason in states if reason]
     why += [f"source {source} fails: {reason}" for source, reason in failing.items()]
     return {"name": name, "state": worst, "why": why, "failing": failing, "shards": parts}
 
@@ -320,9 +323,9 @@ def failing_sources(view: View) -> dict[str, dict[str, str]]:
     that is away has none.
     """
     newest: dict[str, Ack] = {}
-    for shard, ack in view.seen.acks.items():
+    for name, ack in (*view.seen.acks.items(), *view.seen.edges.items()):
         known = newest.get(ack.edge)
-        if (known is None or known.time < ack.time) and not view.seen.away(shard, view.now):
+        if (known is None or known.time < ack.time) and not view.seen.away(name, view.now):
             newest[ack.edge] = ack
     return {edge: ack.failing for edge, ack in newest.items() if ack.failing}
 

@@ -54,6 +54,8 @@ def _explanation(query: dict[str, Any]) -> Iterator[str]:
                 yield f"    for each {', '.join(source['key'])}"
             if source["predicate"] is not None:
                 yield f"    of tuples with {source['predicate']}"
+            if "sharing" in source:
+                yield f"    topic {source['sharing']['topic']}: {source['sharing']['reason']}"
     memory = query["memory"]
     most = "" if memory["bound"] is None else f", at most {memory['bound']} tuples"
     yield f"  memory {memory['verdict']}{most}"

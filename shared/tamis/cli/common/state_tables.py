@@ -59,7 +59,7 @@ def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
                     shard["why"],
                 )
                 for shard in entry["shards"]
-            ]
+            ] or [(name, "", entry["state"], "", "", entry["why"][0])]
             # A registry of an older release doesn't know which sources fail.
             failing = entry.get("failing", {}).items()
             return [*lines, *((name, f"source {source}", "failing", "", "", why) for source, why in failing)]

@@ -164,6 +164,7 @@ export interface ExplainedSource {
   most_omitted?: number;
   selectivity?: { share: number; estimated_from: string };
   advice?: string[];
+  sharing?: { topic: string; reason: string };
 }
 
 export interface Memory {

@@ -79,6 +79,11 @@ function Source({ source }: { source: ExplainedSource }) {
           </Fact>
         )}
         {omission.certificate && <Fact name="Proof">{omission.certificate}</Fact>}
+        {source.sharing && (
+          <Fact name="Topic">
+            <code>{source.sharing.topic}</code>: {source.sharing.reason}
+          </Fact>
+        )}
       </dl>
       {source.advice?.map((change) => (
         <p key={change}>To omit more: {change}</p>

@@ -191,12 +191,25 @@ function activeShards({ kind, shards }: StreamDocument) {
   return `${shards.filter(({ state }) => state === "active").length} of ${shards.length}`;
 }
 
+interface EdgeRow {
+  edge: string;
+  state: string;
+  why: string[];
+  shard?: ShardDocument;
+}
+
+/** A row for each shard of an edge; an edge without any has one of its own. */
+function edgeRows({ name, state, why, shards }: EdgeDocument): EdgeRow[] {
+  if (shards.length === 0) return [{ edge: name, state, why }];
+  return shards.map((shard) => ({ edge: name, state: shard.state, why: shard.why ? [shard.why] : [], shard }));
+}
+
 function Edges({ rows }: { rows: EdgeDocument[] | undefined }) {
   return (
-    <Table<ShardDocument>
+    <Table<EdgeRow>
       caption="Edges and their shards"
-      rows={rows?.flatMap((edge) => edge.shards)}
-      rowKey={({ shard }) => shard}
+      rows={rows?.flatMap(edgeRows)}
+      rowKey={({ edge, shard }) => shard?.shard ?? edge}
       empty={
         <>
           No edge has reported yet. Start one with <code>tamis edge</code>; <code>tamis edge --help</code> has examples.
@@ -204,12 +217,12 @@ function Edges({ rows }: { rows: EdgeDocument[] | undefined }) {
       }
       columns={[
         { heading: "Edge", head: true, cell: ({ edge }) => edge },
-        { heading: "Shard", cell: ({ shard }) => shard },
+        { heading: "Shard", cell: ({ shard }) => shard?.shard ?? "–" },
         { heading: "State", cell: ({ state }) => <State state={state} /> },
-        { heading: "Stream", cell: ({ stream }) => <a href={links.stream(stream)}>{stream}</a> },
-        { heading: "Plan", number: true, cell: ({ plan }) => plan ?? "–" },
-        { heading: "Active since (event time)", cell: ({ activation }) => <Since at={activation} /> },
-        { heading: "Why", wide: true, cell: ({ why }) => <Reasons why={why ? [why] : []} /> },
+        { heading: "Stream", cell: ({ shard }) => (shard ? <a href={links.stream(shard.stream)}>{shard.stream}</a> : "–") },
+        { heading: "Plan", number: true, cell: ({ shard }) => shard?.plan ?? "–" },
+        { heading: "Active since (event time)", cell: ({ shard }) => <Since at={shard?.activation ?? null} /> },
+        { heading: "Why", wide: true, cell: ({ why }) => <Reasons why={why} /> },
       ]}
     />
   );

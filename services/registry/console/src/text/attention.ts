@@ -27,11 +27,14 @@ export function attention(
       found.set(reason, finding);
     }
   };
-  for (const { name, state, failing, shards } of edges) {
+  for (const { name, state, why, failing, shards } of edges) {
     // The shards of a source that fails still obey their plan.
     const failures = Object.entries(failing).map(([source, reason]) => `source ${source} fails: ${reason}`);
     if (failures.length > 0) note("failing", failures, "edge", name);
     if (CALM.has(state)) continue;
+    // Without a shard, the edge itself has a reason. It is news only if the edge is away: one that has just
+    // started waits for its first reading.
+    if (shards.length === 0 && state === "away") note(state, why.slice(0, 1), "edge", name);
     for (const shard of shards) {
       if (!CALM.has(shard.state)) note(shard.state, shard.why ? [shard.why] : [], "edge", name);
     }

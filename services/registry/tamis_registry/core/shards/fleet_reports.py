@@ -19,15 +19,17 @@ GREATEST_PLAN = 2**52
 
 @dataclass
 class FleetReports:
-    """The newest acknowledgement of each shard and the newest frontier of each output partition.
+    """The newest acknowledgement of each shard, the newest sign of life of each edge that has no shards, and
+    the newest frontier of each output partition.
 
     Times are microseconds. `floor`: the time at which the registry last began to listen. Silence of a shard
-    before that proves nothing, because no shard could be heard. `heard`, `asked` and `activations` have only
-    reports since the process started, but `activations` always has the newest of each shard.
+    before that proves nothing, because no shard could be heard. `heard`, `edges`, `asked` and `activations`
+    have only reports since the process started, but `activations` always has the newest of each shard.
     """
 
     floor: int = 0
     acks: dict[str, Ack] = field(default_factory=dict)
+    edges: dict[str, Ack] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
     asked: dict[str, int] = field(default_factory=dict)  # lease -> when somebody last asked for it
     activations: dict[str, dict[int, int]] = field(default_factory=dict)  # shard -> plan -> activation

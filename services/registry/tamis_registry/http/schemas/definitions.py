@@ -113,10 +113,12 @@ class Stream(TypedDict):
 
 
 class Edge(TypedDict):
-    """An edge that has reported, with its shards."""
+    """An edge that has reported, with its shards. It has none before the first reading of its sources."""
 
     name: str
-    state: Annotated[ShardState, Field(description="The worst state of its shards")]
+    state: Annotated[
+        ShardState, Field(description="The worst state of its shards; without any, `waiting` or `away`")
+    ]
     why: Annotated[list[str], _WHY]
     failing: Annotated[dict[str, str], Field(description="The failing sources, with the reasons")]
     shards: list[Shard]
