@@ -25,8 +25,8 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 GLOSSARY = "glossary.md"
-# Parts of the navigation whose own pages link the terms of the glossary.
-_EXPLAINING = {"Tutorial", "Explanation"}
+# Parts of the navigation whose pages have no links to the glossary: they are for readers who know the terms.
+_WITHOUT_LINKS = {"Code", "Decisions", "Measurements"}
 _ENTRY = re.compile(r"- \[(?P<title>.*?)\]\((?P<file>[^)]+)\)")
 # Attributes from which a browser loads something when it shows a page. A link in `a` loads nothing by itself.
 _LOADED = {
@@ -71,28 +71,27 @@ def navigation(index: str) -> list[dict[str, Any]]:
     return parts
 
 
-def explaining(parts: list[dict[str, Any]]) -> set[str]:
-    """The pages of the tutorial and of the explanations, without those of their subdivisions.
+def linking(parts: list[dict[str, Any]]) -> set[str]:
+    """The pages that link the first use of each term to the glossary.
 
-    >>> explaining([{"Home": "c.md"}, {"Explanation": [{"A": "a.md"}, {"Decisions": [{"B": "b.md"}]}]}])
-    {'a.md'}
+    >>> linking([{"How-to": [{"A": "a.md"}, {"Operate": [{"B": "b.md"}]}, {"Decisions": [{"C": "c.md"}]}]}])
+    {'a.md', 'b.md'}
     """
-    return {
-        page
-        for part in parts
-        for name, entries in part.items()
-        if name in _EXPLAINING
-        for entry in entries
-        for page in entry.values()
-        if isinstance(page, str)
-    }
+    found: set[str] = set()
+    for part in parts:
+        for name, content in part.items():
+            if isinstance(content, str):
+                found.add(content)
+            elif name not in _WITHOUT_LINKS:
+                found |= linking(content)
+    return found - {GLOSSARY}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Take the navigation from docs/index.md, which lists every page."""
     index = (Path(config.docs_dir) / "index.md").read_text()
     config.nav = [{"Home": "index.md"}, *navigation(index)]
-    config.extra["explaining"] = explaining(config.nav)
+    config.extra["linking"] = linking(config.nav[1:])
     return config
 
 
@@ -121,9 +120,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     glossary = (Path(config.docs_dir) / GLOSSARY).read_text()
     if place == GLOSSARY:
         return with_anchors(text)
-    if place in config.extra["explaining"]:
-        names = terms(glossary)
-        return outside_fences(text, lambda run: link_first_uses(run, names, GLOSSARY))
+    if place in config.extra["linking"]:
+        names, there = terms(glossary), posixpath.relpath(GLOSSARY, posixpath.dirname(place))
+        return outside_fences(text, lambda run: link_first_uses(run, names, there))
     return text
 
 
