@@ -1,4 +1,4 @@
-"""Pages for operators and the systemd units: their commands exist, and systemd takes the units."""
+"""The systemd units: their commands exist, and systemd takes them. Checks of the commands of pages."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ import pytest
 from tamis.cli import main
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-PAGES = [REPOSITORY / "docs" / f"{name}.md" for name in
-         ("install", "size", "upgrade", "backup", "recover", "troubleshoot", "notify", "replay")]  # fmt: skip
 UNITS = sorted((REPOSITORY / "deploy" / "systemd").glob("*.service"))
 SYSTEMD = shutil.which("systemd-analyze")
 # Points of exposure of `systemd-analyze security`, from 0 to 10; less is better.
@@ -48,15 +46,6 @@ def check(words: list[str]) -> None:
             break
         if word.startswith("--"):
             assert word.partition("=")[0] in {*known, "--help"}, f"tamis {name} has no {word}"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_commands_of_a_page_exist(page: Path) -> None:
-    blocks = re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL)
-    blocks += re.findall(r"`(tamis [a-z]+ [^`]*)`", page.read_text())
-    for block in blocks:
-        for words in commands(block):
-            check(words)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
