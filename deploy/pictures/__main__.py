@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from deploy.pictures import bound, brackets, sharing
+from deploy.pictures import bound, brackets, repeats, sharing
 
-for picture in (brackets, sharing, bound):
+for picture in (brackets, sharing, bound, repeats):
     sys.stdout.write(f"{picture.draw()}\n")

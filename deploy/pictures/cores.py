@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import orjson
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
@@ -38,14 +39,17 @@ def _shard(stream: str) -> str:
 
 
 class Edge:
-    """The edge's part for one stream."""
+    """The edge's part for one stream. It begins at a commit, as after a restart."""
 
-    def __init__(self, plan: Plan, stream: str) -> None:
-        self._run = ShardRun(_shard(stream), stream, Commit(), plan)
+    def __init__(self, plan: Plan, stream: str, commit: Commit | None = None) -> None:
+        self.committed = commit or Commit()
+        self._run = ShardRun(_shard(stream), stream, self.committed, plan)
         self.published = 0
 
-    def take(self, columns: Columns, now: int) -> list[bytes]:
-        """Decide readings, and return the records for Kafka. `now` is the clock, in microseconds."""
+    def take(self, columns: Columns, now: int, *, commits: bool = True) -> list[bytes]:
+        """Decide readings, commit unless the edge is killed before (`commits`), and return the records for
+        Kafka. `now` is the clock, in microseconds.
+        """
         vectors = {
             name: Vector.from_list(list(column), _TYPES.get(name, Type.DOUBLE))
             for name, column in columns.items()
@@ -55,7 +59,8 @@ class Edge:
         first = run.next_offset
         run.take(Batch(vectors, times, np.arange(first, first + len(times)), times), now)
         self._confirm()
-        if run.commit() is not None:
+        if commits and (commit := run.commit()) is not None:
+            self.committed = commit
             run.committed(0)
         values = [record.value for record in run.out]
         self._confirm()
@@ -78,6 +83,7 @@ class Joiner:
         self._state = DictState()
         self._group = Group.load(0, 1, self._state)
         self._first = [_records(PLANS, [encode_plan(self.plan)], 0)]
+        self.alarms: list[Any] = []  # the documents of all alarms so far
 
     def take(self, sent: Mapping[str, list[bytes]], now: int, number: int) -> int:
         """Join the records of one batch, by stream; the number of tuples that are then in memory.
@@ -92,6 +98,7 @@ class Joiner:
         )
         self._first = []
         assert not out.dead_letters
+        self.alarms += [orjson.loads(value) for _, value in out.alarms]
         assert out.frontier is not None
         frontier = Frontier.from_bytes(out.frontier)
         return sum(frontier.topics[topic].tuples for topic in topics.values() if topic in frontier.topics)

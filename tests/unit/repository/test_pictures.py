@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from deploy.pictures import bound, brackets, look, sharing
+from deploy.pictures import bound, brackets, look, repeats, sharing
 
 
 def words(name: str) -> list[str]:
@@ -57,7 +57,16 @@ def test_the_memory_stays_below_the_bound() -> None:
     assert "proved before the alert runs: at most 80,600 tuples" in words("bound.svg")
 
 
-@pytest.mark.parametrize("name", ["brackets.svg", "sharing.svg", "bound.svg"])
+def test_each_reading_counts_once_though_an_edge_sends_it_again() -> None:
+    found = repeats.computed()
+    assert found.counted == repeats.ALL == len(set(found.places))
+    assert found.before == repeats.SENT
+    assert sum(found.again) == repeats.SENT - repeats.COMMITTED
+    texts = words("repeats.svg")
+    assert {"count(*) of this minute: 14", "counted (14)", "sent again, dropped (4)"} <= set(texts)
+
+
+@pytest.mark.parametrize("name", ["brackets.svg", "sharing.svg", "bound.svg", "repeats.svg"])
 def test_pictures_are_small_and_have_colours_for_dark_pages(name: str) -> None:
     text = (look.IMAGES / name).read_text()
     assert len(text) < 150_000
