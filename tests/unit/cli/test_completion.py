@@ -35,6 +35,7 @@ def test_names_of_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
         assert completed(["get", "alerts"], "h") == ["hot", "humid"]
         assert completed(["drop", "alert"], "c") == ["cold"]
         assert completed(["watch"], "ho") == ["hot"]
+        assert completed(["silence", "cold"], "hu") == ["humid"]
         assert completed(["get", "edges"], "") == ["roof"]
         assert completed(["drop", "function"], "") == []
 

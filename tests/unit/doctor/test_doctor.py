@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 from tests.unit.cli.answering import answering
 
 from tamis.cli import main
-from tamis.doctor import machine, registry
+from tamis.doctor import broker, machine, registry
 from tamis.doctor.places import Places
 from tamis.doctor.table import CHECKS
 from tamis.local.ports import free_ports
@@ -62,6 +63,36 @@ def test_a_taken_port_is_a_warning_unless_a_fleet_runs(monkeypatch: pytest.Monke
         assert machine.ports(places(away)).state == "warning"
         assert f"{port} (Kafka)" in machine.ports(places(away)).found
         assert machine.ports(places(url)).state == "ok"
+
+
+@pytest.mark.parametrize(
+    ("settings", "state", "said"),
+    [
+        (
+            {"socket.request.max.bytes": "104857600", "min.insync.replicas": "2"},
+            "ok",
+            "min.insync.replicas=2",
+        ),
+        (
+            {"socket.request.max.bytes": "1048576"},
+            "failed",
+            "broker 1: socket.request.max.bytes=1048576, below",
+        ),
+        ({"auto.create.topics.enable": "true"}, "warning", "broker 1: auto.create.topics.enable=true"),
+        ({"min.insync.replicas": "1"}, "warning", "broker 3: min.insync.replicas=1"),
+    ],
+)
+def test_settings_of_brokers(settings: dict[str, str], state: str, said: str) -> None:
+    class Told(Places):
+        """Three brokers that have these settings."""
+
+        cluster = SimpleNamespace(brokers={1: None, 2: None, 3: None})  # type: ignore[assignment]
+
+        def settings(self, kind: object, names: list[str]) -> dict[str, dict[str, str]]:
+            return dict.fromkeys(names, settings)
+
+    found = broker.brokers(Told(KafkaSettings(), RegistryClient("http://127.0.0.1:1")))
+    assert found.state == state and said in found.found
 
 
 def test_a_data_directory_that_is_missing_fails(monkeypatch: pytest.MonkeyPatch) -> None:

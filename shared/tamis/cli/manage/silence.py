@@ -8,6 +8,7 @@ from typing import Any
 import click
 import orjson
 
+from tamis.cli.common.names import names_of
 from tamis.cli.common.registry_option import registry_option
 from tamis.cli.common.state_tables import covered
 from tamis.cli.common.times import iso_text
@@ -24,7 +25,7 @@ Examples:
   tamis silence --label team=ops --severity info --for 1d
 """
 )
-@click.argument("alerts", nargs=-1, metavar="[ALERT]...")
+@click.argument("alerts", nargs=-1, metavar="[ALERT]...", shell_complete=names_of("alert"))
 @click.option(
     "--for", "duration", metavar="DURATION", required=True, help="How long, such as 30min, 2h or 1d."
 )
