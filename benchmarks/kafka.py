@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Collection, Iterable
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -27,11 +28,20 @@ class Topics:
         self._admin = AdminClient(self.config)
         self._reader = Consumer({**self.config, "group.id": "benchmark"})
 
-    def create(self, names: Iterable[str], partitions: int | None = None) -> None:
-        """Create topics."""
+    def create(self, names: Collection[str], partitions: int | None = None) -> None:
+        """Create topics, and wait until clients see them."""
         count = self._partitions if partitions is None else partitions
         for made in self._admin.create_topics([NewTopic(name, count, 1) for name in names]).values():
             made.result(_SECONDS)
+        # Right after that a broker may still answer clients that it doesn't know a topic.
+        deadline = time.monotonic() + _SECONDS
+        while any(self._missing(name) for name in names):
+            if time.monotonic() > deadline:
+                raise UnavailableError(f"the topics don't exist {_SECONDS:.0f} s after their creation")
+            time.sleep(0.1)
+
+    def _missing(self, name: str) -> bool:
+        return self._reader.list_topics(name, timeout=_SECONDS).topics[name].error is not None
 
     def fill(self, records: Iterable[tuple[str, bytes | None, bytes, int]]) -> None:
         """Write records (topic, key, value, partition; -1: by key), and wait until the broker has all."""

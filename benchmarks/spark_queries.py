@@ -1,4 +1,4 @@
-"""The joiner and Spark's own join as processes of a benchmark, followed by their checkpoints."""
+"""Queries of Spark that a benchmark runs as processes: the joiner, and Spark's own join."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Input:
-    """What a query is to read: topics, their records in all, and how many of them in a batch."""
+    """Topics that a query is to read, their records in all, and how many of them in a batch."""
 
     topics: Sequence[str]
     records: int

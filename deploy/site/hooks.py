@@ -74,8 +74,9 @@ def navigation(index: str) -> list[dict[str, Any]]:
 def linking(parts: list[dict[str, Any]]) -> set[str]:
     """The pages that link the first use of each term to the glossary.
 
-    >>> linking([{"How-to": [{"A": "a.md"}, {"Operate": [{"B": "b.md"}]}, {"Decisions": [{"C": "c.md"}]}]}])
-    {'a.md', 'b.md'}
+    >>> pages = [{"A": "a.md"}, {"Operate": [{"B": "b.md"}]}, {"Decisions": [{"C": "c.md"}]}]
+    >>> sorted(linking([{"How-to": pages}]))
+    ['a.md', 'b.md']
     """
     found: set[str] = set()
     for part in parts:

@@ -260,7 +260,8 @@ CATALOGUE: tuple[Metric, ...] = (
         "gauge",
         "Shards by state: waiting (not listed by a plan, or has not taken up its first plan), active, behind "
         "(does not yet apply the newest plan), away (silent at the moment), gone (declared gone, or no "
-        "longer listed), ended",
+        "longer listed), unused (declared gone, never had a reading, and other shards have those of its "
+        "stream), ended",
         ("stream", "state"),
         "registry",
     ),
