@@ -193,6 +193,22 @@ def test_a_short_text_is_finished_after_its_client_has_gone(prover: Prover) -> N
     asyncio.run(check())
 
 
+def test_the_process_that_was_started_takes_the_first_text() -> None:
+    """Otherwise the first text would wait until a second process has imported its modules."""
+    provers = [Prover(Settings(UNRESTRICTED, 60, 2 << 30)) for _ in range(2)]
+
+    async def check() -> None:
+        pool = Provers(provers)
+        pool.start()
+        first = [prover.running for prover in provers]
+        assert len((await pool.read("SHOW ALERTS;", by)).statements) == 1
+        assert [prover.running for prover in provers] == first and first.count(None) == 1
+        pool.close()
+
+    by = started().state.catalog
+    asyncio.run(check())
+
+
 def test_a_process_that_ends_by_itself_is_told(prover: Prover) -> None:
     by = started().state.catalog
     prover.start()

@@ -56,8 +56,8 @@ class Provers:
         self._trials = asyncio.Semaphore(max(1, len(provers) - 1))
 
     def start(self) -> None:
-        """Start one process. Most registries never need a second one at the same time."""
-        self._all[0].start()
+        """Start the process that takes the first text. Most registries never need a second one at a time."""
+        self._idle[-1].start()
 
     def close(self) -> None:
         """End all processes. Requests in progress fail."""
