@@ -9,6 +9,7 @@ READY := .venv/.ready
 JARS := .venv/.jars
 KERNELS := .venv/.kernels
 EDGE_KERNELS := .venv/.edge-kernels
+CLASSES := .venv/.classes
 QUICK := .venv/.quick-tests
 FAULT_TOOLS := .venv/.faults
 KERNEL_SOURCES := $(shell grep -rlE "import .*\b(njit|numba)\b" shared/tamis --include=*.py)
@@ -23,8 +24,8 @@ help: ## list the targets
 # Independent steps run in parallel: fetching and compiling, types and tests.
 BESIDE := $(MAKE) --no-print-directory -j2
 
-setup: $(READY) ## make .venv, fetch the jars of Spark's connector and the broker, compile the kernels
-	@$(BESIDE) $(JARS) $(KERNELS) $(EDGE_KERNELS)
+setup: $(READY) ## make .venv, fetch the jars of Spark's connector and the broker, compile the kernels, archive Java's classes
+	@$(BESIDE) $(JARS) $(KERNELS) $(EDGE_KERNELS) $(CLASSES)
 
 # An interrupted run must not leave a venv that counts as complete: the stamp is written last.
 $(READY): requirements.lock pyproject.toml
@@ -47,6 +48,11 @@ $(KERNELS): $(READY) $(KERNEL_SOURCES)
 # Edges use these instead, and so do without numba in memory.
 $(EDGE_KERNELS): $(READY) $(KERNEL_SOURCES)
 	$(BIN)/python -m tamis.precompile_kernels
+	touch $@
+
+# Java starts the broker and Spark from these. They are of a run with the kernels, so that it isn't the first one.
+$(CLASSES): $(JARS) $(KERNELS)
+	$(BIN)/python -m tamis.archive_classes
 	touch $@
 
 check: setup ## format, lint, types, import contracts, documentation, doctests and quick tests

@@ -24,6 +24,7 @@ from tamis_joiner.monitoring.kafka_monitor import KafkaMonitor
 from tamis_joiner.monitoring.topic_ids import TopicIds
 from tamis_joiner.settings import JoinerSettings
 from tamis_joiner.spark import query
+from tamis_joiner.spark.first_worker import start_first_worker
 from tamis_joiner.spark.hadoop_files import HadoopFiles
 from tamis_joiner.spark.planning_processes import end_planning_processes
 from tamis_joiner.spark.query_runner import QueryRunner
@@ -75,6 +76,7 @@ class Joiner:
                         local_files=self._checkpoint.path is not None,
                         java_properties=self._kafka.java_properties(),
                     ) as spark:
+                        start_first_worker(spark)
                         self._work(spark, waiting.result())
                 finally:
                     self._stopping.set()

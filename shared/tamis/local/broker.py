@@ -19,6 +19,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tamis.errors import InputError, TamisError, UnavailableError
+from tamis.java import class_archives
 from tamis.java.jars import jars
 from tamis.java.runtime import find_java
 from tamis.local.broker_security import ADMIN, BrokerSecurity
@@ -39,7 +40,7 @@ class EmbeddedKafka:
     another instance left in the directory.
 
     `listeners` are further ports. With `security` all ports have TLS, and `bootstrap` takes only clients with
-    a certificate.
+    a certificate. `class_archive` are the options of Java for an archive of classes.
     """
 
     def __init__(
@@ -49,6 +50,8 @@ class EmbeddedKafka:
         heap: str = "512m",
         listeners: Sequence[Listener] = (),
         security: BrokerSecurity | None = None,
+        *,
+        class_archive: Sequence[str] | None = None,
     ) -> None:
         self.directory = directory.resolve()
         self.security = security
@@ -56,6 +59,7 @@ class EmbeddedKafka:
         self._port = port
         self._controller_port: int | None = None
         self._heap = heap
+        self._class_archive = class_archives.options("broker") if class_archive is None else class_archive
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -98,14 +102,24 @@ class EmbeddedKafka:
             return self.bootstrap
         deadline = time.monotonic() + timeout
         self.launch(timeout)
+        self.wait_ready(deadline - time.monotonic(), stopping)
         try:
-            self._wait_until_it_answers(deadline, timeout, stopping)
             if self.security and not (stopping and stopping.is_set()):
                 self.security.create_users(self.bootstrap)
         except BaseException:
             self.kill()
             raise
         return self.bootstrap
+
+    def wait_ready(self, timeout: float = 60.0, stopping: threading.Event | None = None) -> None:
+        """Wait until a broker that was launched answers, or until `stopping` is set. If it doesn't answer,
+        it is killed, and the error is that of `start`.
+        """
+        try:
+            self._wait_until_it_answers(time.monotonic() + timeout, timeout, stopping)
+        except BaseException:
+            self.kill()
+            raise
 
     def launch(self, timeout: float = 60.0) -> None:
         """Start the broker without waiting until it answers (`is_ready`). Raises as `start`. `timeout` limits
@@ -228,6 +242,7 @@ class EmbeddedKafka:
             # first minutes than it saves later.
             "-XX:TieredStopAtLevel=1",
             "-XX:+ExitOnOutOfMemoryError",
+            *self._class_archive,
             f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}",
             *(self.security.java_options() if self.security else ()),
             "-cp",

@@ -18,6 +18,8 @@ DEMO = Path(__file__).resolve().parents[3] / "demo"
 RECORDING = DEMO / "data" / "suthaharan-single-hop.csv"
 ALERTS = DEMO / "alerts.sql"
 STREAM = "readings"
+# Each partition adds work to a batch, and the demo has two keys.
+PARTITIONS = 2
 
 START = 1_272_672_000_000_000  # 2010-05-01T00:00:00Z, in microseconds
 SPACING = 5_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich import box
@@ -10,7 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from tamis.local.demo import Outcome
-from tamis.verification.compare import Verdict
+
+if TYPE_CHECKING:
+    from tamis.verification.compare import Verdict
 
 _DECISIONS = ("published", "omitted", "filtered", "late", "dead")
 

@@ -17,7 +17,6 @@ from tamis.local.ports import free_ports
 from tamis.local.service_process import STARTING, ServiceProcess
 from tamis.local.supervisor import Supervisor
 from tamis.messaging.rights import RIGHTS, Right
-from tamis.query.inline_patterns import inline_patterns
 from tamis.query.names import suggest
 from tamis.settings import KafkaSettings
 from tamis.settings.client import registry_client
@@ -123,40 +122,57 @@ class Fleet:
         self.bootstrap = ""
         self.registry_url = ""
 
-    def start(self, sql: Mapping[str, str], stopping: threading.Event | None = None) -> None:
+    def start(
+        self, sql: Mapping[str, str], stopping: threading.Event | None = None, *, edges_last: bool = False
+    ) -> None:
         """Start the broker, the joiner, the registry, apply `sql` (text by file name), start alerts and the
-        edges. The joiner starts early, since Spark takes longest; the edges start last, so that no reading
-        waits. Returns early if `stopping` is set.
+        edges. Returns once all are ready, or early if `stopping` is set.
+
+        A service starts as soon as it can, because each waits for what it needs: Spark takes longest, and
+        meanwhile edges already take readings. `edges_last`: the edges start once the joiner is ready, so that
+        no reading waits.
 
         If the directory has a registry's state from an earlier run and `sql` differs from it, the definitions
         in service stay, and a message shows the difference.
         """
         began = time.monotonic()
-        self._start_broker(stopping)
+        self._launch_broker(stopping)
         if stopping is not None and stopping.is_set():
             return
         checkpoint = str(self._directory("joiner"))
         self._add("joiner", ["joiner", "--checkpoint", checkpoint, "--master", f"local[{self.spec.cores}]"])
         self.processes["joiner"].start()
-        self.start_registry(stopping)
+        self._launch_registry()
+        # Meanwhile, since the modules of SQL take a second.
+        inlined = {file: self._inlined(text, file) for file, text in sql.items()}
+        self._wait_for_registry(stopping)
         if stopping is not None and stopping.is_set():
             return
-        self._apply_all(sql)
+        self._apply_all(inlined)
         self._add("alerts", ["alerts", *(["--config", str(self.spec.alerts)] if self.spec.alerts else [])])
         self.processes["alerts"].start()
-        self._wait_ready(["joiner", "alerts"], began, stopping)
-        edges = [edge.name for edge in self.spec.edges]
+        if edges_last:
+            self._wait_ready(["joiner", "alerts"], began, stopping)
+            self._wait_ready(self._start_edges(), began, stopping)
+        else:
+            self._wait_ready([*self._start_edges(), "alerts", "joiner"], began, stopping)
+
+    def _start_edges(self) -> list[str]:
+        """Start the edges; returns their names."""
         for edge in self.spec.edges:
             self._add_edge(edge)
-        for name in edges:
+        names = [edge.name for edge in self.spec.edges]
+        for name in names:
             self.processes[name].start()
-        self._wait_ready(edges, began, stopping)
+        return names
 
     def _apply_all(self, sql: Mapping[str, str]) -> None:
-        """Apply several texts by file name; what the registry has from an earlier run stays as it is."""
+        """Apply several texts without files of patterns, by file name; what the registry has from an earlier
+        run stays as it is.
+        """
         registry = registry_client(self.registry_url)
         earlier = any(registry.request("GET", f"/v1/{kind}") for kind in ("streams", "alerts"))
-        outcomes = [one for file, text in sql.items() for one in self.apply(text, file, keep=earlier)]
+        outcomes = [one for file, text in sql.items() for one in registry.apply_sql(text, file, keep=earlier)]
         # If several files define a name, the last one counts.
         for outcome in {(one["kind"], one["name"]): one for one in outcomes if "kind" in one}.values():
             if outcome["result"] == "kept":
@@ -185,26 +201,43 @@ class Fleet:
 
     def start_registry(self, stopping: threading.Event | None = None) -> None:
         """Start the broker and the registry, which creates the topics. Returns early if `stopping` is set."""
-        self._start_broker(stopping)
-        if stopping is not None and stopping.is_set():
+        self._launch_broker(stopping)
+        if stopping is None or not stopping.is_set():
+            self._launch_registry()
+            self._wait_for_registry(stopping)
+
+    def _launch_broker(self, stopping: threading.Event | None) -> None:
+        """Start the broker, unless it runs. Services may start after this: they wait until it answers. A
+        secure broker answers already, because services need their rights and passwords from the beginning.
+        """
+        self._show_waiting({"kafka": STARTING})
+        if self.logins is None:
+            if not self.broker.running:
+                self.broker.launch()
+            self.bootstrap = self.broker.bootstrap
             return
-        self._say(f"kafka ready at {self.bootstrap}")
+        own = self.broker.start(stopping=stopping)
+        self.bootstrap = self.logins.bootstrap
+        if not (stopping and stopping.is_set()):
+            more = [right for edge in self.spec.edges for right in edge.rights]
+            grant(self.broker, (*RIGHTS, *more, *self.spec.alerts_rights))
+            self.logins.write_environments(own)
+
+    def _launch_registry(self) -> None:
         port = self.spec.registry_port or free_ports(1)[0]
         self.registry_url = f"http://127.0.0.1:{port}"
         self._add("registry", ["registry", "--port", str(port)], telemetry=port)
         self.processes["registry"].start()
+
+    def _wait_for_registry(self, stopping: threading.Event | None) -> None:
+        """Wait for the broker and the registry."""
+        self.broker.wait_ready(stopping=stopping)
+        if stopping is not None and stopping.is_set():
+            return
+        self._say(f"kafka ready at {self.bootstrap}")
         self._show_waiting({"registry": STARTING})
         self.processes["registry"].wait_ready(READY_SECONDS, stopping)
         self._say(f"registry ready at {self.registry_url}")
-
-    def _start_broker(self, stopping: threading.Event | None) -> None:
-        self._show_waiting({"kafka": STARTING})
-        own = self.broker.start(stopping=stopping)
-        self.bootstrap = self.logins.bootstrap if self.logins else own
-        if self.logins and not (stopping and stopping.is_set()):
-            more = [right for edge in self.spec.edges for right in edge.rights]
-            grant(self.broker, (*RIGHTS, *more, *self.spec.alerts_rights))
-            self.logins.write_environments(own)
 
     def kafka_settings(self) -> KafkaSettings:
         """The settings of a client that may read all topics of the fleet."""
@@ -214,10 +247,16 @@ class Fleet:
         """Apply SQL at the registry. Raises TamisError; mistakes are at `file`:line:column. `keep`: a
         definition that is in service in another form stays as it is. Files of patterns are read here.
         """
+        return registry_client(self.registry_url).apply_sql(self._inlined(sql, file), file, keep=keep)
+
+    def _inlined(self, sql: str, file: str | None) -> str:
+        """SQL with the values of patterns instead of their files. Raises SqlErrors."""
+        from tamis.query.inline_patterns import inline_patterns
+
         inlined = inline_patterns(sql, file)
         for notice in inlined.notices:
             self._say(notice)
-        return registry_client(self.registry_url).apply_sql(inlined.text, file, keep=keep)
+        return inlined.text
 
     def ended(self) -> str | None:
         """The name of a service that has ended unasked; None while all run."""

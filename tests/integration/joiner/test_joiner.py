@@ -507,6 +507,9 @@ def until_planning_has_ended(bench: Bench) -> None:
         assert time.monotonic() < deadline, modules
         time.sleep(0.1)
     assert {"tamis_joiner.spark.daemon", "pyspark.sql.streaming.python_streaming_source_runner"} <= modules
+    workers = [one for one in members if "tamis_joiner.spark.daemon" in one.cmdline()]
+    for folder in (Path(name) for one in workers for name in one.environ()["PYTHONPATH"].split(os.pathsep)):
+        assert folder.name != "pyspark.zip" or not folder.exists(), "PySpark is compiled in no zip file"
 
 
 def _session_members(session: int) -> list[int]:

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tamis.errors import InputError
+from tamis.java import class_archives, jars
 from tamis.local.broker import EmbeddedKafka
 
 _SECONDS = 30
@@ -101,6 +102,33 @@ def test_data_and_port_outlast_the_process(
     assert broker.start() == bootstrap
     _produce(bootstrap, topic, [b"after"])
     assert _consume(bootstrap, topic, 2) == [b"before", b"after"]
+
+
+def test_classes_come_from_an_archive_that_fits(tmp_path: Path) -> None:
+    archive = tmp_path / "broker.jsa"
+    recorder = EmbeddedKafka(tmp_path / "first", class_archive=class_archives.recording(archive))
+    recorder.start()
+    archive.unlink(missing_ok=True)  # that of the process that formats the directory
+    recorder.stop(4 * _SECONDS)
+    assert archive.exists(), "Java writes the archive at the end of the process"
+    # With this option Java ends at once if it can't use the archive.
+    strictly = [f"-XX:SharedArchiveFile={archive}", "-Xshare:on"]
+    with EmbeddedKafka(tmp_path / "second", class_archive=strictly) as broker:
+        topic = _topic(broker.bootstrap)
+        _produce(broker.bootstrap, topic, [b"value"])
+        assert _consume(broker.bootstrap, topic, 1) == [b"value"]
+
+
+def test_a_damaged_archive_of_classes_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("broker", "spark"):
+        (tmp_path / name).symlink_to(jars.root() / name)
+    (tmp_path / "broker.jsa").write_bytes(b"no archive")
+    monkeypatch.setenv("TAMIS_JARS", str(tmp_path))
+    with EmbeddedKafka(tmp_path / "kafka") as broker:
+        topic = _topic(broker.bootstrap)
+        _produce(broker.bootstrap, topic, [b"value"])
+        assert _consume(broker.bootstrap, topic, 1) == [b"value"]
+    assert (tmp_path / "kafka" / "broker.out").read_text() == ""
 
 
 def test_directory_and_port_have_one_broker(broker: EmbeddedKafka, tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from io import StringIO
 from rich.console import Console
 
 from tamis.local.demo import Outcome
+from tamis.local.demo_check import PlainJoins
 from tamis.local.demo_report import show
 from tamis.verification.compare import Verdict
 
 OUTCOME = Outcome(
-    places=[],
     decisions={
         ("readings", "indoors"): {"published": 2_000, "omitted": 7_000, "filtered": 1_000},
         ("readings", "outside"): {"published": 4_000, "omitted": 6_000, "filtered": 0},
@@ -23,6 +23,7 @@ OUTCOME = Outcome(
     live_peak={"hot": 30},
     bounds={"hot": 1_000},
     latency={"hot": [1.0, 3.0]},
+    plain_joins=PlainJoins([]),
 )
 
 

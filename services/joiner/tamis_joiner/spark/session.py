@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,14 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from tamis.errors import TamisError, UnavailableError
+from tamis.java import class_archives
 from tamis.java.jars import jars
 from tamis.telemetry import get_logger
 from tamis_joiner.environment import unpacked
 from tamis_joiner.settings import JoinerSettings, bytes_of
 from tamis_joiner.spark.cluster import cluster_properties, fetches_jars, is_local, read_properties
 from tamis_joiner.spark.java_logs import CONFIGURATION, forwarded_logs
+from tamis_joiner.spark.unzipped_home import unzipped_home
 
 log = get_logger("joiner")
 
@@ -104,6 +106,8 @@ _JSON_LOGS = {
 }
 # Where PySpark takes further arguments of spark-submit from.
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+# The directory that has Spark. Without it PySpark takes its own package.
+_SPARK_HOME = "SPARK_HOME"
 # Spark starts its JVM by a launcher, a second JVM that runs for half a second.
 _LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -205,18 +209,30 @@ def collector(settings: JoinerSettings, environment: Mapping[str, str]) -> list[
 
 @contextmanager
 def running_spark(
-    settings: JoinerSettings, *, local_files: bool, java_properties: Mapping[str, str] | None = None
+    settings: JoinerSettings,
+    *,
+    local_files: bool,
+    java_properties: Mapping[str, str] | None = None,
+    class_archive: Sequence[str] | None = None,
+    jvm_seconds: float = JVM_SECONDS,
 ) -> Iterator[SparkSession]:
     """Spark, stopped together with its JVM at the end. The output of the JVM is forwarded to this process'
     log.
 
-    `java_properties` are system properties of all JVMs; everybody on the machine can see them. Raises
-    UnavailableError if Spark doesn't start.
+    `java_properties` are system properties of all JVMs; everybody on the machine can see them.
+    `class_archive`: options of Java for an archive of classes, by default those of the set-up's archive. The
+    JVM is killed if it takes longer than `jvm_seconds` to end.
+
+    Raises UnavailableError if Spark doesn't start.
     """
     log.info("starting Spark", master=settings.master)
     defined = [f"-D{name}={value}" for name, value in (java_properties or {}).items()]
-    options = " ".join([JAVA_OPTIONS, *collector(settings, os.environ), *defined])
-    with forwarded_logs() as stderr, _working_directory(settings) as directory:
+    if class_archive is None:
+        # Executors of a cluster have another class path than this JVM.
+        class_archive = class_archives.options("spark") if is_local(settings.master) else ()
+    archive = map(_quoted, class_archive)
+    options = " ".join([JAVA_OPTIONS, *collector(settings, os.environ), *archive, *defined])
+    with forwarded_logs() as stderr, _working_directory(settings) as directory, _home(settings):
         try:
             spark = session(settings, options, stderr, local_files=local_files, directory=directory)
         except TamisError:
@@ -229,11 +245,13 @@ def running_spark(
         try:
             yield spark
         finally:
-            stop(spark)
+            stop(spark, jvm_seconds)
 
 
-def stop(spark: SparkSession) -> None:
-    """Stop Spark together with its JVM. The process may start Spark again after that."""
+def stop(spark: SparkSession, seconds: float = JVM_SECONDS) -> None:
+    """Stop Spark together with its JVM, which is killed if it takes longer than some `seconds` to end. The
+    process may start Spark again after that.
+    """
     gateway: Any = spark.sparkContext._gateway
     process = gateway.proc
     spark.stop()
@@ -243,9 +261,32 @@ def stop(spark: SparkSession) -> None:
     # The JVM ends when its standard input is closed, and its Python workers end with it.
     process.stdin.close()
     try:
-        process.wait(JVM_SECONDS)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.kill()
+
+
+def _quoted(option: str) -> str:
+    """An option in quotes, if Spark would take it for several ones otherwise.
+
+    >>> _quoted("-Da=b"), _quoted("-Da=b c")
+    ('-Da=b', '"-Da=b c"')
+    """
+    return f'"{option}"' if " " in option else option
+
+
+@contextmanager
+def _home(settings: JoinerSettings) -> Iterator[None]:
+    """A home of Spark with unzipped modules of Python, if all of Spark is of this installation."""
+    if not is_local(settings.master) or _SPARK_HOME in os.environ:
+        yield
+        return
+    with unzipped_home() as home:
+        os.environ[_SPARK_HOME] = str(home)
+        try:
+            yield
+        finally:
+            del os.environ[_SPARK_HOME]
 
 
 @contextmanager

@@ -32,7 +32,7 @@ Examples:
     help="Run Kafka with TLS, a password for each service, and ACLs with exactly its rights.",
 )
 def command(directory: Path | None, secure: bool) -> None:
-    """Run the fleet on real readings for two minutes, compare its alarms with the plain join, and report."""
+    """Run the fleet on real readings for a minute, compare its alarms with the plain join, and report."""
     from tamis.local.demo import Progress as Seen
     from tamis.local.demo import check, run, total
     from tamis.local.demo_report import show
