@@ -31,6 +31,7 @@ NAMES = (
     "memory",
     "joining.growth",
     "latency",
+    "start",
     "alerts",
     "bounded.deciding",
     "bounded.evaluating",
@@ -60,7 +61,7 @@ NAMES = (
 # The part before the dot stands for all names that begin with it.
 GROUPS = dict.fromkeys(name.partition(".")[0] for name in NAMES)
 # Rates, latencies and memory of processes vary from run to run; the others repeat their work themselves.
-REPEATED = ("alerts", "edge", "joiner", "latency", "raw_join")
+REPEATED = ("alerts", "edge", "joiner", "latency", "raw_join", "start")
 ROUNDS = 5
 RESULTS = Path(__file__).parent / "results"
 
@@ -82,7 +83,7 @@ RESULTS = Path(__file__).parent / "results"
 def main(names: tuple[str, ...], quick: bool, rounds: int) -> None:
     """Run all benchmarks, or those named: omission (which is omission.stores, omission.retention and
     omission.growth), predicates, stall, edge, joiner, raw_join, partitions, memory, joining, latency,
-    alerts, bounded, constraints, sharing, similarity, windows, latest_values, absence, scale, sizing.
+    start, alerts, bounded, constraints, sharing, similarity, windows, latest_values, absence, scale, sizing.
     """
     # SIGTERM must also run each `finally`, which ends the processes of a benchmark.
     signal.signal(signal.SIGTERM, _interrupt)

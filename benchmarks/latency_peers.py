@@ -46,7 +46,7 @@ def waits(query: str, load: tuple[int, int], warm_up: float, seconds: float, say
         topics = Topics(broker.bootstrap)
         topics.create((AIR, SURFACE, OUT))
         try:
-            with _spark(query, broker.bootstrap, Path(directory)), _feeding(topics, *load):
+            with spark_query(query, broker.bootstrap, Path(directory)), _feeding(topics, *load):
                 _until(topics, 0.0)
                 time.sleep(warm_up)
                 say(f"{PEERS[query]}: measuring for {seconds:.0f} s")
@@ -105,7 +105,8 @@ def _feeding(topics: Topics, keys: int, rate: int) -> Iterator[None]:
 
 
 @contextmanager
-def _spark(query: str, bootstrap: str, directory: Path) -> Iterator[None]:
+def spark_query(query: str, bootstrap: str, directory: Path) -> Iterator[None]:
+    """Run a query of Spark in a process of its own; its checkpoint and its log are in a directory."""
     arguments = [sys.executable, "-m", "benchmarks.spark_latency", query, bootstrap]
     with (directory / "spark.log").open("wb") as log:
         process = subprocess.Popen(
