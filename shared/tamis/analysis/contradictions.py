@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from fractions import Fraction
+from functools import lru_cache
 
 from tamis.analysis.domains import declared_ends
 from tamis.analysis.linear_conditions import LinearSystem
@@ -38,8 +39,13 @@ def contradictory_filters(
     for alias, own in filters.items():
         if len(own) > _MOST_FILTERS:
             continue
-        parts = [part for part in own if _predicate([part]) is not None]
         stream = streams[alias]
+        named = {column.name for part in own for column in columns(part)}
+        checks = [check for c in stream.columns if c.name in named for check in _admitted(c)]
+        together = _predicate([*own, *checks])
+        if together is not None and not together.never:
+            continue  # nearly always, and then no part has to be looked at alone
+        parts = [part for part in own if _predicate([part]) is not None]
         named = {column.name for part in parts for column in columns(part)}
         checks = [check for c in stream.columns if c.name in named for check in _admitted(c)]
 
@@ -52,6 +58,7 @@ def contradictory_filters(
     return ()
 
 
+@lru_cache(maxsize=10_000)
 def _admitted(column: ColumnDef) -> list[Expr]:
     """The values of a column that edges accept, as conditions: a CHECK admits NULL in any of its columns."""
     null = call("is_null", Column("", column.name, column.type))

@@ -79,15 +79,18 @@ def implied_predicates(
             found[alias][predicate] = None
     if len(own) + len(joined) <= MOST_CONDITIONS:
         system = _system(streams, [*own, *joined])
-        rows = system.rows()
-        if rows is None:
+        sharpened = system.sharpened()
+        if sharpened is None:
             contradiction = fewest([*own, *joined], lambda some: _system(streams, some).rows() is None)
             return Implied(dict.fromkeys(streams, (_NOTHING,)), contradiction)
-        for alias, names in _compared_columns(system, joined).items():
+        compared = _compared_columns(system, joined)
+        rows = sharpened.rows
+        ranges = sharpened.ranges([name for names in compared.values() for name in names])
+        for alias, names in compared.items():
             alone = _system(streams, filters[alias])
             for column in names.values():
                 alone.variable(column)
-            for predicate in _projected(rows, alone.rows() or (), names):
+            for predicate in _projected(rows, ranges, alone.rows() or (), names):
                 found[alias][predicate] = None
     return Implied({alias: tuple(predicates) for alias, predicates in found.items() if predicates})
 
@@ -110,16 +113,19 @@ def _compared_columns(system: LinearSystem, joined: Iterable[Expr]) -> dict[str,
 
 
 def _projected(
-    rows: tuple[Linear, ...], own: tuple[Linear, ...], names: Mapping[str, Column]
+    rows: tuple[Linear, ...],
+    ranges: Mapping[str, Interval],
+    own: tuple[Linear, ...],
+    names: Mapping[str, Column],
 ) -> Iterator[Expr]:
     """The predicates of one stream that follow from `rows`, and not from its `own` constraints.
 
-    `names` has the stream's columns by variable.
+    `names` has the stream's columns by variable; `ranges` are those of their values under `rows`.
     """
     known = list(own)
-    ranges_before, ranges_after = ranges_of(own, names), ranges_of(rows, names)
+    ranges_before = ranges_of(own, names)
     for name, column in names.items():
-        before, after = ranges_before[name], ranges_after[name]
+        before, after = ranges_before[name], ranges[name]
         for sign in (1, -1):
             end, closed = (after.upper, after.upper_closed) if sign > 0 else (after.lower, after.lower_closed)
             if end is None:

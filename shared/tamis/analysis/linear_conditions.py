@@ -10,12 +10,13 @@ linear programs find, and what they find makes others sharper.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from tamis.constraints.atoms import Linear, linear
-from tamis.constraints.linear.conjunctions import range_of, ranges_of, satisfiable
+from tamis.constraints.linear.conjunctions import Projection, range_of, satisfiable
+from tamis.constraints.linear.rows import connected
 from tamis.constraints.theory import Interval
 from tamis.expressions.nodes import (
     FLIPPED,
@@ -62,6 +63,23 @@ class _Rounded:
     underflows: bool
 
 
+@dataclass(frozen=True)
+class Sharpened:
+    """Constraints on columns and results that some values meet.
+
+    `near` has those that are connected with results of rounded operations, and `far` has the others.
+    """
+
+    rows: tuple[Linear, ...]
+    near: Projection
+    far: Projection
+
+    def ranges(self, names: Collection[str]) -> dict[str, Interval]:
+        """The range of each of these variables."""
+        near, far = self.near.ranges(names) or {}, self.far.ranges(names) or {}
+        return {name: near[name] if name in self.near.variables else far[name] for name in names}
+
+
 class LinearSystem:
     """Linear constraints of conditions. `ends` has the least and the greatest value of a column, if known."""
 
@@ -98,17 +116,33 @@ class LinearSystem:
 
     def rows(self) -> tuple[Linear, ...] | None:
         """The constraints on columns and results; None if they contradict each other."""
+        found = self.sharpened()
+        return None if found is None else found.rows
+
+    def sharpened(self) -> Sharpened | None:
+        """The constraints with what linear programs find; None if they contradict each other."""
+        if self._false:
+            return None
+        names = [name for one in self._rounded for name in (one.exact, one.used)]
+        # Cuts are constraints on these variables, so they say nothing about rows that are not connected.
+        near = connected(self._rows, names)
+        reached = {name for row in near for name in row.names}
+        far = [row for row in self._rows if reached.isdisjoint(row.names)]
+        if not satisfiable(far):
+            return None
         cuts: tuple[Linear, ...] = ()
         for _ in range(_ROUNDS):
-            known = (*self._rows, *cuts)
-            if self._false or not satisfiable(known):
+            projection = Projection((*near, *cuts))
+            ranges = projection.ranges(names)
+            if ranges is None:
                 return None
-            ranges = ranges_of(known, [name for one in self._rounded for name in (one.exact, one.used)])
             before, cuts = cuts, tuple(cut for one in self._rounded for cut in _cuts(one, ranges))
             if cuts == before:
-                return known
-        known = (*self._rows, *cuts)
-        return known if satisfiable(known) else None
+                return Sharpened((*self._rows, *cuts), projection, Projection(far))
+        rows = (*near, *cuts)
+        return (
+            Sharpened((*self._rows, *cuts), Projection(rows), Projection(far)) if satisfiable(rows) else None
+        )
 
     def range(self, expr: Expr) -> Interval | None:
         """The range of a number under the constraints; None if the number isn't linear, or none is left."""
@@ -143,6 +177,16 @@ class LinearSystem:
         return True
 
     def _less(self, left: _Sum, op: str, right: _Sum) -> None:
+        if len(left.terms) + len(right.terms) == 1:
+            # Most conditions limit one column: the row in normal form, without arithmetic on sums.
+            ((name, factor),) = left.terms.items() or right.terms.items()
+            factor = factor if left.terms else -factor
+            sign = 1 if factor > 0 or op == "=" else -1
+            limit = (right.constant - left.constant) / (factor * sign)
+            self._rows.append(
+                Linear(((name, sign),), "<" if op == "<" else "<=" if op == "<=" else "=", limit)
+            )
+            return
         difference = left.plus(right, -1)
         row = linear(
             difference.terms.items(), "<" if op == "<" else "<=" if op == "<=" else "=", -difference.constant

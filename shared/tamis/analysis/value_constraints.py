@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from tamis.analysis.domains import ends
 from tamis.analysis.possible_values import ANYTHING, NEVER, TRUE, Known, Values, literal, possible
@@ -47,28 +48,60 @@ def narrowed(
         if stream and definition:
             known[column] = _declared(definition, column, stream)
             checks += _own(definition, column.alias)
+    checks = list(dict.fromkeys(checks))
+    read = [_read(condition) for condition in (*parts, *checks)]
+    seen: list[list[Values | None] | None] = [None] * len(read)  # what each condition was narrowed by
     for _ in range(_ROUNDS):
         before = dict(known)
-        if not all(_assume(part, known) for part in parts):
-            return None
-        # A CHECK holds, or is NULL. Without NULL in its columns, such a CHECK isn't NULL.
-        for check in dict.fromkeys(checks):
-            present = all(c in known and not known[c].null for c in columns(check))
-            if present and not _assume(check, known):
+        for at, condition in enumerate((*parts, *checks)):
+            # Values are only ever narrowed: a condition to which all are as before narrows nothing again.
+            now = [known.get(node) for node in read[at]]
+            if read[at] and now == seen[at]:
+                continue
+            # A CHECK holds, or is NULL. Without NULL in its columns, such a CHECK isn't NULL.
+            if at >= len(parts) and not all(c in known and not known[c].null for c in columns(condition)):
+                continue
+            if not _assume(condition, known):
                 return None
+            seen[at] = now
         if known == before:
             break
     return known
 
 
+def _read(condition: Expr) -> tuple[Expr, ...]:
+    """The expressions by whose values a condition is narrowed; none if it isn't known which these are."""
+    found: dict[Expr, None] = {}
+    waiting = [condition]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Call):
+            if one.op == "not":
+                return ()  # it is narrowed as another condition, which it doesn't contain
+            waiting += one.args
+        if not isinstance(one, Literal):
+            found[one] = None
+    return tuple(found)
+
+
 def _declared(definition: ColumnDef, column: Column, stream: StreamDef) -> Values:
     """The values of a column that edges accept."""
-    found = Values(null=not definition.not_null)
     if definition in stream.recorded_columns and definition.computed is None:
-        if column.type.numeric or column.type.integral:
-            found = Values(*ends(definition), null=found.null)
-    else:
-        found = _watched(stream, column)
+        return _in_domain(definition, column)
+    return _checked(definition, column, _watched(stream, column))
+
+
+@lru_cache(maxsize=10_000)
+def _in_domain(definition: ColumnDef, column: Column) -> Values:
+    """The values of a column that readings have."""
+    found = Values(null=not definition.not_null)
+    if column.type.numeric or column.type.integral:
+        found = Values(*ends(definition), null=found.null)
+    return _checked(definition, column, found)
+
+
+def _checked(definition: ColumnDef, column: Column, found: Values) -> Values:
+    """Those of the values of a column that its CHECK admits."""
     if definition.check is not None and _total(definition.check):
         own = Column("", column.name, column.type)
         if set(columns(definition.check)) == {own}:

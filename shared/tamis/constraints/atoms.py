@@ -103,6 +103,12 @@ def linear(
     left = sorted((name, value) for name, value in sums.items() if value)
     if not left:
         return compare(Fraction(0), op, Fraction(constant))
+    if len(left) == 1:
+        ((name, value),) = left
+        sign = 1 if value > 0 or op == "=" else -1
+        return Linear(
+            ((name, sign),), op, Fraction(constant) if value == sign else constant * (sign / Fraction(value))
+        )
     scale = Fraction(
         lcm(*(value.denominator for _, value in left)), gcd(*(value.numerator for _, value in left))
     )

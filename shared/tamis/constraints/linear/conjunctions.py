@@ -1,6 +1,8 @@
 """Conjunctions of rows: satisfiability with a proof, the range of a variable, implication and redundant rows.
 
-Strict rows get a common room that is maximised: the conjunction is satisfiable if the room can be positive.
+Rows that share no variables are separate conjunctions, and parallel rows count only as their tightest. What
+is left over a single variable is an interval. For more variables, strict rows get a common room that is
+maximised: the conjunction is satisfiable if the room can be positive.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ from flint import fmpq
 
 from tamis.constraints.atoms import Linear, linear
 from tamis.constraints.linear.linear_programs import LinearPrograms
-from tamis.constraints.linear.rows import combination, connected, variables
+from tamis.constraints.linear.rows import combination, components, tightest, variables
 from tamis.constraints.linear.simplex import Matrix, Solution, Vector
 from tamis.constraints.theory import Interval
 
 Point = dict[str, Fraction]
 
 _ZERO = fmpq(0)
+_EVERYTHING = Interval(None, False, None, False)
 
 
 @dataclass(frozen=True)
@@ -40,13 +43,25 @@ class Refutation:
 
 def solve(rows: Iterable[Linear]) -> Point | Refutation:
     """A point that meets all rows, or the proof that there is none."""
-    rows = tuple(rows)
-    system = _System(rows, variables(rows))
+    point: Point = {}
+    for part in components(rows):
+        found = _solved(tightest(part))
+        if isinstance(found, Refutation):
+            assert found.proves()
+            return found
+        point |= found
+    return point
+
+
+def _solved(rows: Sequence[Linear]) -> Point | Refutation:
+    """`solve` for rows that are connected by their variables."""
+    names = variables(rows)
+    if len(names) == 1:
+        return _Ends(rows).solved(names[0])
+    system = _System(rows, names)
     solution = system.roomiest()
     if solution.status == "infeasible" or (system.strict and solution.point[-1] <= 0):
-        refutation = Refutation(system.parts(solution.multipliers))
-        assert refutation.proves()
-        return refutation
+        return Refutation(system.parts(solution.multipliers))
     point = system.point(solution)
     assert all(row.holds(point) for row in rows)
     return point
@@ -72,22 +87,50 @@ def range_of(rows: Iterable[Linear], variable: str) -> Interval:
 
 
 def ranges_of(rows: Iterable[Linear], names: Collection[str]) -> dict[str, Interval]:
-    """The range of each of these variables (see `range_of`).
+    """The range of each of these variables (see `range_of`)."""
+    found = Projection(rows).ranges(names)
+    return dict.fromkeys(names, _EVERYTHING) if found is None else found
+
+
+class Projection:
+    """The projection of a conjunction on single variables.
 
     By linear programming: the closed conjunction has the same ends, and an end is a value if the conjunction
     can be met there. All programs have the same constraints, so each begins where another one ended.
     """
-    rows = connected(rows, names)
-    known = variables(rows)
-    system = _System(rows, known)
-    found = {}
-    for name in names:
-        if name in known:
-            (low, low_closed), (high, high_closed) = (system.end(name, sign) for sign in (-1, 1))
-            found[name] = Interval(low, low_closed, high, high_closed)
-        else:
-            found[name] = Interval(None, False, None, False)
-    return found
+
+    def __init__(self, rows: Iterable[Linear]) -> None:
+        self._parts = [(variables(part), tightest(part)) for part in components(rows)]
+        self._systems: dict[int, _System] = {}
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables of the rows."""
+        return frozenset(name for known, _ in self._parts for name in known)
+
+    def ranges(self, names: Collection[str]) -> dict[str, Interval] | None:
+        """The range of each of these variables (see `range_of`); None if no point meets all rows."""
+        found = dict.fromkeys(names, _EVERYTHING)
+        for at, (known, rows) in enumerate(self._parts):
+            wanted = [name for name in known if name in found]
+            if len(known) == 1 and wanted:
+                ends = _Ends(rows)
+                if isinstance(ends.solved(known[0]), Refutation):
+                    return None
+                found[known[0]] = ends.interval
+                continue
+            if wanted:
+                system = self._systems.get(at)
+                if system is None:
+                    system = self._systems[at] = _System(rows, known)
+                for name in wanted:
+                    (low, low_closed), (high, high_closed) = (system.end(name, sign) for sign in (-1, 1))
+                    found[name] = Interval(low, low_closed, high, high_closed)
+                if system.met:
+                    continue
+            if isinstance(_solved(rows), Refutation):
+                return None
+        return found
 
 
 def irredundant(rows: Iterable[Linear]) -> tuple[Linear, ...]:
@@ -107,14 +150,9 @@ def irredundant(rows: Iterable[Linear]) -> tuple[Linear, ...]:
 
 def _tightest(rows: Iterable[Linear]) -> Iterable[Linear]:
     """Of parallel inequalities the tightest; two opposite ones that leave a single value as one equation."""
-    found: dict[tuple[tuple[str, int], ...], Linear] = {}
-    equations: dict[Linear, None] = {}
-    for row in rows:
-        other = found.get(row.terms)
-        if row.op == "=":
-            equations[row] = None
-        elif other is None or (row.constant, row.op == "<=") < (other.constant, other.op == "<="):
-            found[row.terms] = row
+    kept = tightest(rows)
+    equations = {row: None for row in kept if row.op == "="}
+    found = {row.terms: row for row in kept if row.op != "="}
     for terms, row in tuple(found.items()):
         opposite = found.get(tuple((name, -value) for name, value in terms))
         closed = opposite is not None and row.op == opposite.op == "<="
@@ -124,6 +162,47 @@ def _tightest(rows: Iterable[Linear]) -> Iterable[Linear]:
             equations[equation] = None
             del found[terms], found[opposite.terms]
     return (*equations, *found.values())
+
+
+class _Ends:
+    """Rows over a single variable: the row that limits it most at each end, if there is one.
+
+    In normal form the coefficient of such a row is 1 or -1, and 1 in an equation.
+    """
+
+    def __init__(self, rows: Iterable[Linear]) -> None:
+        self._lower: tuple[Fraction, Linear] | None = None
+        self._upper: tuple[Fraction, Linear] | None = None
+        for row in rows:
+            ((_, coefficient),) = row.terms
+            value, strict = row.constant * coefficient, row.op == "<"
+            if row.op == "=" or coefficient > 0:
+                above: tuple[Fraction, Linear] | None = self._upper
+                if above is None or (value, not strict) < (above[0], above[1].op != "<"):
+                    self._upper = value, row
+            if row.op == "=" or coefficient < 0:
+                below: tuple[Fraction, Linear] | None = self._lower
+                if below is None or (value, strict) > (below[0], below[1].op == "<"):
+                    self._lower = value, row
+
+    @property
+    def interval(self) -> Interval:
+        """The values of the variable."""
+        (low, below), (high, above) = self._lower or (None, None), self._upper or (None, None)
+        return Interval(
+            low, below is not None and below.op != "<", high, above is not None and above.op != "<"
+        )
+
+    def solved(self, variable: str) -> Point | Refutation:
+        """A value of the variable, or the proof that there is none."""
+        if self._lower is None or self._upper is None:
+            only = self._lower or self._upper
+            assert only is not None
+            return {variable: only[0] + (1 if self._lower else -1)}
+        (low, below), (high, above) = self._lower, self._upper
+        if low < high or (low == high and "<" not in (below.op, above.op)):
+            return {variable: (low + high) / 2}
+        return Refutation(((above, Fraction(1)), (below, Fraction(-1 if below.op == "=" else 1))))
 
 
 class _System:
@@ -145,6 +224,8 @@ class _System:
                 self._matrix.append(line)
                 self._bounds.append(fmpq(row.constant.numerator, row.constant.denominator) * sign)
         self._programs = LinearPrograms(self._matrix, self._bounds, len(names))
+        self._points: list[Point] = []  # where ends of variables were found
+        self._met = False  # all rows, at one of these points
 
     def roomiest(self) -> Solution:
         """The point with the greatest room of the strict rows, at most 1. The room is the last variable."""
@@ -160,12 +241,16 @@ class _System:
     def end(self, variable: str, sign: int) -> tuple[Fraction | None, bool]:
         """The greatest value of `variable`, the least for sign -1, and if it is reached; None if infinite."""
         solution = self._programs.maximise([fmpq(sign * (name == variable)) for name in self._names])
-        if solution.status == "unbounded":
+        if solution.status == "infeasible":
             return None, False
         point = self.point(solution)
+        self._points.append(point)
+        if solution.status == "unbounded":
+            return None, False
         end = point[variable]
         strict = [row for row in self._rows if row.op == "<"]
         if all(row.holds(point) for row in strict):
+            self._met = True
             return end, True
         # A row with a multiplier holds with equality wherever the end is reached.
         multipliers = zip(self._origins, solution.multipliers, strict=True)
@@ -174,6 +259,20 @@ class _System:
         at = linear([(variable, 1)], "=", end)
         assert isinstance(at, Linear)
         return end, satisfiable((*self._rows, at))
+
+    @property
+    def met(self) -> bool:
+        """True if a point is known that meets all rows: where `end` found an end, or in the middle of all of
+        these. If not, another point may meet them.
+        """
+        if not self._met and self._points:
+            count = len(self._points)
+            middle = {
+                name: sum((point[name] for point in self._points), Fraction(0)) / count
+                for name in self._names
+            }
+            self._met = all(row.holds(middle) for row in self._rows)
+        return self._met
 
     def point(self, solution: Solution) -> Point:
         """The values of the variables in a solution."""

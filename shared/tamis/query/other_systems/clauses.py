@@ -10,6 +10,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from tamis.query.syntax.dialect import RESERVED, is_word
 
 _ENDS = frozenset({"WHERE", "GROUP", "GROUP BY", "HAVING", "EMIT", "UNION", "LIMIT", "ORDER BY"})
+_TWO_WORDS = (TokenType.GROUP_BY, TokenType.ORDER_BY)
 _JOINS = frozenset({"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS"})
 _AFTER_GROUPS = frozenset({"HAVING", "EMIT", "UNION", "LIMIT", "ORDER BY"})
 
@@ -26,8 +27,9 @@ class Item:
 
 def word(token: Token) -> str:
     """A token in capitals if it is a word or a keyword of two words such as GROUP BY, else an empty text."""
-    known = is_word(token) or token.token_type in (TokenType.GROUP_BY, TokenType.ORDER_BY)
-    return " ".join(token.text.upper().split()) if known else ""
+    if is_word(token):
+        return token.text.upper()
+    return " ".join(token.text.upper().split()) if token.token_type in _TWO_WORDS else ""
 
 
 def closing(tokens: Sequence[Token], opening: int) -> int | None:

@@ -88,9 +88,8 @@ def in_windows(text: Text, tokens: Sequence[Token], catalog: Catalog) -> str | N
 def _ksqldb(text: Text, tokens: Sequence[Token], catalog: Catalog) -> SqlError | None:
     edits = TokenEdits(tokens)
     what, place, complete = "", 0, True
-    for at in range(len(tokens) - 1):
-        following = word(tokens[at + 1])
-        match word(tokens[at]):
+    for at, (this, following) in enumerate(pairwise(map(word, tokens))):
+        match this:
             case "WINDOW" if following in ("TUMBLING", "HOPPING", "SESSION"):
                 what, place = f"WINDOW {following} (…) is the syntax of ksqlDB", at
                 complete &= _window_clause(edits, at, catalog)

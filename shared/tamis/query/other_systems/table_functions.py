@@ -43,6 +43,8 @@ def without_table_functions(tokens: Sequence[Token]) -> list[Token]:
 
 def _call(tokens: Sequence[Token], at: int) -> tuple[list[Token], int] | None:
     """The window function in the TABLE(…) at `at`, and the index after it; None for anything else."""
+    if word(tokens[at]) != "TABLE":
+        return None
     words = [word(token) if token.text != "(" else "(" for token in tokens[at : at + 4]]
     if len(words) < 4 or words[:2] != ["TABLE", "("] or words[2] not in _NAMES or words[3] != "(":
         return None
@@ -55,6 +57,8 @@ def _call(tokens: Sequence[Token], at: int) -> tuple[list[Token], int] | None:
 
 def _bare(tokens: Sequence[Token], at: int) -> tuple[list[Token], int] | None:
     """The window function at `at` if its first argument is `TABLE s`, and the index after it."""
+    if word(tokens[at]) not in _NAMES:
+        return None
     words = [word(token) for token in tokens[at : at + 3]]
     if len(words) < 3 or words[0] not in _NAMES or tokens[at + 1].text != "(" or words[2] != "TABLE":
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar, TypeVar
 
@@ -48,8 +49,15 @@ class NoReading(exp.Expression, exp.Condition):
 
 def is_word(token: Token) -> bool:
     """Tell if a token is a keyword or an unquoted name."""
-    plain = token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER, TokenType.NUMBER)
-    return plain and bool(_WORD.fullmatch(token.text))
+    return token.token_type not in _QUOTED and _like_word(token.text)
+
+
+_QUOTED = (TokenType.STRING, TokenType.IDENTIFIER, TokenType.NUMBER)
+
+
+@lru_cache(maxsize=10_000)  # each token is looked at some ten times, and texts have the same words
+def _like_word(text: str) -> bool:
+    return bool(_WORD.fullmatch(text))
 
 
 class SyntaxProblem(ParseError):
