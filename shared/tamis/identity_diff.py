@@ -1,7 +1,8 @@
 """Difference of two sequences of immutable objects, by identity, from their common prefix and suffix.
 
 A plan, a topic and the registry's state are sequences of thousands of objects of which a change replaces a
-few that are next to each other. The comparison runs in C and does not look into any object.
+few that are next to each other. The comparison runs in C and does not look into any object. Of persistent
+lists only the chunks are compared that the two don't share.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import operator
 from collections.abc import Sequence
 from itertools import compress, count
 from typing import NamedTuple, TypeVar
+
+from tamis.persistent.lists import PersistentList
 
 T = TypeVar("T")
 
@@ -33,8 +36,12 @@ class Splice(NamedTuple):
         """The items of the new sequence that replace them."""
         return new[self.start : self.new_stop]
 
-    def applied(self, old: Sequence[T], added: Sequence[T]) -> list[T]:
-        """A sequence parallel to the old one, with `added` in place of what was removed."""
+    def applied(self, old: Sequence[T], added: Sequence[T]) -> Sequence[T]:
+        """A sequence parallel to the old one, with `added` in place of what was removed. It is persistent if
+        the old one is.
+        """
+        if isinstance(old, PersistentList):
+            return old.spliced(self.start, self.old_stop, added)
         return [*old[: self.start], *added, *old[self.old_stop :]]
 
 
@@ -47,6 +54,9 @@ def identity_diff(old: Sequence[object], new: Sequence[object]) -> Splice:
     >>> bool(identity_diff([a], [a])), identity_diff([a, c], [a, b, c]).applied([1, 3], [2])
     (False, [1, 2, 3])
     """
+    if isinstance(old, PersistentList) and isinstance(new, PersistentList):
+        prefix, suffix = old.common_ends(new)
+        return Splice(prefix, len(old) - suffix, len(new) - suffix)
     shorter = min(len(old), len(new))
     prefix = next(compress(count(), map(operator.is_not, old, new)), shorter)
     suffix = next(compress(count(), map(operator.is_not, reversed(old), reversed(new))), shorter)

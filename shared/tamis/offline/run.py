@@ -15,6 +15,7 @@ from tamis.evaluation.standing.recording_runs import run_recordings
 from tamis.expressions.nodes import Column, Expr, Type, columns
 from tamis.offline.recordings import since_begin
 from tamis.offline.wording import Wording
+from tamis.persistent.dicts import PersistentDict
 from tamis.planning.backfill_streams import live
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
@@ -75,7 +76,9 @@ def rows_of(
     if is_standing(chosen, catalog):
         return _standing_rows(chosen, catalog, recordings, wording, notify)
     alert = live(chosen) if isinstance(chosen, AlertDef) else AlertDef(chosen.name, chosen.query)
-    alone = Catalog(catalog.streams, {}, catalog.functions, {alert.name: alert}, results=catalog.results)
+    alone = Catalog(
+        catalog.streams, {}, catalog.functions, PersistentDict({alert.name: alert}), results=catalog.results
+    )
     plan = first_plan(alone)
     found = replay(plan.definitions[0], plan.streams, recordings)
     if found.exact_only:

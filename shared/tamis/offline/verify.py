@@ -10,6 +10,7 @@ from tamis.bounded.application_time.static_relations import query_inputs
 from tamis.evaluation.replay import replay
 from tamis.evaluation.standing.recording_runs import run_recordings
 from tamis.offline.recordings import since_begin
+from tamis.persistent.dicts import PersistentDict
 from tamis.plan.model import Definition
 from tamis.planning.backfill_streams import live
 from tamis.planning.build import first_plan
@@ -40,7 +41,9 @@ def verify(
     standing = [name for name, alert in catalog.alerts.items() if is_standing(alert, catalog)]
     joins = {name: live(alert) for name, alert in catalog.alerts.items() if name not in standing}
     # Paused alerts are verified, too.
-    plan = first_plan(Catalog(catalog.streams, {}, catalog.functions, joins, results=catalog.results))
+    plan = first_plan(
+        Catalog(catalog.streams, {}, catalog.functions, PersistentDict(joins), results=catalog.results)
+    )
     definitions = {definition.alert: definition for definition in plan.definitions}
     for name in standing:
         judged(catalog.alerts[name], catalog)

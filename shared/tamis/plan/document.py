@@ -7,7 +7,7 @@ queries.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from tamis.errors import InputError
-from tamis.identity_diff import identity_diff
+from tamis.persistent.lists import PersistentList, mapped
 from tamis.plan.model import Definition, Entry, Plan, StandingQuery, StreamPlan, TopicPlan
 from tamis.plan.wire import MOST, Record, WireType, wire_type
 
@@ -99,23 +99,37 @@ class _Texts:
     """
 
     kind: WireType[Any]
-    records: Sequence[object] = ()
-    texts: Sequence[bytes] = ()
+    records: PersistentList[object] = field(default_factory=PersistentList)
+    texts: PersistentList[bytes] = field(default_factory=PersistentList)
     size: int = 0
     encoded: int = 0
 
     def updated(self, records: Sequence[object]) -> _Texts:
         """The texts of these records."""
-        change = identity_diff(self.records, records)
-        added = [_encode(self.kind.write(one)) for one in change.added(records)]
-        encoded, removed = sum(map(len, added)), sum(map(len, change.removed(self.texts)))
-        commas = max(len(records) - 1, 0) - max(len(self.records) - 1, 0)
-        size = self.size + encoded - removed + commas
-        return _Texts(self.kind, records, change.applied(self.texts, added), size, encoded)
+        given = PersistentList(records)
+        encoded = 0
+
+        def encode(one: object) -> bytes:
+            nonlocal encoded
+            text = _encode(self.kind.write(one))
+            encoded += len(text)
+            return text
+
+        texts = mapped(given, encode, self.records, self.texts)
+        commas = max(len(given) - 1, 0) - max(len(self.records) - 1, 0)
+        size = self.size + _more(self.texts, texts) + commas
+        return _Texts(self.kind, given, texts, size, encoded)
 
     def raw(self, *, whole: bool) -> tuple[Raw, ...]:
         """The texts for the encoder; none without `whole`."""
         return tuple(map(Raw, self.texts)) if whole else ()
+
+
+def _more(before: PersistentList[bytes], now: PersistentList[bytes]) -> int:
+    """The bytes by which the second texts are more than the first."""
+    old, new = ({id(chunk): chunk for chunk in texts.chunks} for texts in (before, now))
+    gone = sum(sum(map(len, old[one])) for one in old.keys() - new.keys())
+    return sum(sum(map(len, new[one])) for one in new.keys() - old.keys()) - gone
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -8,6 +8,7 @@ the names are the model's: a *definition* is an alert's query as of the plan ver
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -59,7 +60,7 @@ class TopicPlan:
     name: str
     partition_key: tuple[str, ...]
     columns: tuple[str, ...]  # the projection: what a message carries besides the key and time
-    entries: tuple[Entry, ...]
+    entries: Sequence[Entry]
     # Of a derived stream: the columns of its SELECT over Column("", …), which are then all that a message
     # carries. `columns` are then those that definitions read, under the names of the base stream.
     select: tuple[tuple[str, Expr], ...] = ()
@@ -274,12 +275,12 @@ class Plan:
     version: Positive
     partitions: Positive  # of every joined topic: edges and joiner refuse a fleet with a different count
     streams: tuple[StreamPlan, ...] = ()
-    definitions: tuple[Definition, ...] = ()
+    definitions: Sequence[Definition] = ()
     since: dict[str, Positive] = field(default_factory=dict)  # shard -> the version that lists it
     shard_streams: dict[str, str] = field(default_factory=dict)  # shard -> its raw stream
     # "alert@version" -> the version that replaced it
     retiring: dict[str, Positive] = field(default_factory=dict)
-    standing: tuple[StandingQuery, ...] = ()
+    standing: Sequence[StandingQuery] = ()
 
     @property
     def queries(self) -> tuple[Definition | StandingQuery, ...]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import GenericAlias, NoneType, UnionType
 from typing import Annotated, Any, Generic, Optional, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -230,6 +230,8 @@ def _converter(hint: Any) -> _Converter:
         return _Converter(Annotated[dict[inner[0], inner[1]], Meta(max_length=MOST)])  # type: ignore[valid-type]
     if origin is tuple:
         return _items(args)
+    if origin is Sequence:
+        return _items((*args, Ellipsis))
     return _Converter(hint)
 
 

@@ -13,8 +13,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 from tamis.identity_diff import Splice, identity_diff
+from tamis.persistent.dicts import PersistentDict
+from tamis.persistent.lists import PersistentList, not_none
 from tamis.plan.model import Definition, Plan, StandingQuery
 from tamis.planning.backfill_streams import with_backfills
 from tamis.planning.derived_topics import DerivedNumber, DerivedTopic, derived_sources, derived_topics
@@ -34,6 +37,8 @@ from tamis.sharing.topic_assignment import Topic, TopicAssignment
 from tamis.sharing.topic_choice import Choice
 from tamis.sharing.topic_load import ReadRequest, TopicId, TopicKey
 from tamis.sharing.topic_plans import SharedTopic
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,9 @@ class Built:
 
     def with_sources(self, sources: Sequence[ReaderSource]) -> Built:
         """A copy for `sources`, in the same order, whose readers now have the topics that were assigned."""
-        return replace(self, parts=replace(self.parts, sources=tuple(sources))) if self.parts else self
+        return (
+            replace(self, parts=replace(self.parts, sources=PersistentList(sources))) if self.parts else self
+        )
 
     def topic_choices(self, reader: str) -> Mapping[str, Choice]:
         """The topic of each source of a reader with the reason, by alias; empty for an unknown reader."""
@@ -64,6 +71,21 @@ class Built:
             return self.choices.get(reader, {})
         known, assignment = parts.readers[reader], parts.assignment
         return {one.alias: assignment.kept(one, known.numbers[one.alias]) for one in known.requests}
+
+
+@dataclass(frozen=True)
+class PerSource(Generic[T]):
+    """The objects of one kind that sources have, or None, in the order of the sources; `present` leaves out
+    None.
+    """
+
+    of_sources: PersistentList[T | None] = field(default_factory=PersistentList)
+    present: PersistentList[T] = field(default_factory=PersistentList)
+
+    def changed(self, change: Splice, added: Sequence[T | None]) -> PerSource[T]:
+        """The column after a change of the sources, which has `added` for the new ones."""
+        items = self.of_sources.spliced(change.start, change.old_stop, added)
+        return PerSource(items, not_none(items, self.of_sources, self.present))
 
 
 @dataclass(frozen=True)
@@ -78,12 +100,12 @@ class Parts:
     streams: Mapping[str, StreamDef] = field(default_factory=dict)
     derived: Mapping[str, DerivedTopic] = field(default_factory=dict)
     estimators: Mapping[str, SelectivityEstimator] = field(default_factory=dict)
-    sources: Sequence[ReaderSource] = ()
-    backfills: Sequence[tuple[AlertDef, int] | None] = ()
-    definitions: Sequence[Definition | None] = ()
-    standing: Sequence[StandingQuery | None] = ()
-    former: Sequence[Sequence[Former] | None] = ()
-    readers: Mapping[str, AssignedReader] = field(default_factory=dict)
+    sources: PersistentList[ReaderSource] = field(default_factory=PersistentList)
+    backfills: PerSource[tuple[AlertDef, int]] = field(default_factory=PerSource)
+    definitions: PerSource[Definition] = field(default_factory=PerSource)
+    standing: PerSource[StandingQuery] = field(default_factory=PerSource)
+    former: PerSource[Sequence[Former]] = field(default_factory=PerSource)
+    readers: PersistentDict[str, AssignedReader] = field(default_factory=PersistentDict)
     assignment: TopicAssignment | None = None
     topics: Mapping[Topic, SharedTopic] = field(default_factory=dict)
 
@@ -111,9 +133,10 @@ def plan_for(
     accepted.
     """
     parts = before.parts if before and before.parts else Parts()
+    sources = PersistentList(sources)
     changes = identity_diff(parts.sources, sources)
-    backfills = changes.applied(parts.backfills, [_with_history(one) for one in changes.added(sources)])
-    catalog = with_backfills(catalog, list(filter(None, backfills)), parts.streams)
+    backfills = parts.backfills.changed(changes, [_with_history(one) for one in changes.added(sources)])
+    catalog = with_backfills(catalog, backfills.present, parts.streams)
     estimators = _estimators(catalog, statistics or {}, parts)
     derived = derived_topics(catalog, derived_numbers or {}, parts.derived)
     assignment = TopicAssignment(
@@ -126,11 +149,11 @@ def plan_for(
     removed = [one.id for source in diff.removed(parts.sources) if (one := source.as_reader) is not None]
     readers = _assign(current, removed, parts, assignment, catalog=catalog, changed=changed)
     made = [None if one is None else readers[one.id].definition for one in current]
-    definitions = diff.applied(
-        parts.definitions, [one if isinstance(one, Definition) else None for one in made]
+    definitions = parts.definitions.changed(
+        diff, [one if isinstance(one, Definition) else None for one in made]
     )
-    standing = diff.applied(parts.standing, [one if isinstance(one, StandingQuery) else None for one in made])
-    former = diff.applied(parts.former, [(one and one.former) or None for one in current])
+    standing = parts.standing.changed(diff, [one if isinstance(one, StandingQuery) else None for one in made])
+    former = parts.former.changed(diff, [(one and one.former) or None for one in current])
     topics = _topics(catalog, readers, assignment, parts.topics)
     plan = Plan(
         version=version,
@@ -139,19 +162,19 @@ def plan_for(
             catalog,
             {topic: shared.plan for topic, shared in topics.items()},
             derived,
-            former_columns(catalog, filter(None, former)),
+            former_columns(catalog, former.present),
         ),
-        definitions=tuple(filter(None, definitions)),
+        definitions=definitions.present,
         since=dict(since),
         shard_streams=dict(shard_streams),
         retiring=dict(retiring),
-        standing=tuple(filter(None, standing)),
+        standing=standing.present,
     )
     parts = Parts(
         streams=dict(catalog.streams),
         derived=derived,
         estimators=estimators,
-        sources=tuple(sources),
+        sources=sources,
         backfills=backfills,
         definitions=definitions,
         standing=standing,
@@ -171,9 +194,9 @@ def _assign(
     *,
     catalog: Catalog,
     changed: set[str],
-) -> dict[str, AssignedReader]:
+) -> PersistentDict[str, AssignedReader]:
     """Assign topics to new and changed readers, and free the topics of removed ones; returns all readers."""
-    readers = dict(parts.readers)
+    readers = parts.readers.copy()
     wanted = {one.id: one for one in current if one is not None}
     fresh = [
         one
@@ -242,7 +265,7 @@ def _topics(
     """The shared topics with the entries that their readers need."""
     topics = {topic: known for topic, known in before.items() if topic not in assignment.touched}
     for key, number in assignment.touched:
-        requests = tuple(assignment.requests[key].get(number, {}).values())
+        requests = assignment.requests_of(key, number)
         if requests:
             known = before.get((key, number)) or SharedTopic.empty(key)
             topics[key, number] = known.updated(

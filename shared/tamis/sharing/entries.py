@@ -23,6 +23,8 @@ import numpy as np
 
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr, conjuncts
+from tamis.persistent.dicts import PersistentDict
+from tamis.persistent.lists import PersistentList
 from tamis.plan.model import Entry, Input
 from tamis.plan.omission import Omission, bare
 from tamis.predicates.boxes import inside
@@ -58,7 +60,7 @@ class ReaderInput:
 
 def entries(inputs: Iterable[ReaderInput]) -> tuple[Entry, ...]:
     """The entries for these inputs, in their order."""
-    return Entries().changed((), [((at, "", ""), one) for at, one in enumerate(inputs)]).kept
+    return tuple(Entries().changed((), [((at, "", ""), one) for at, one in enumerate(inputs)]).kept)
 
 
 @dataclass(frozen=True)
@@ -110,26 +112,26 @@ class Entries:
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[_Same, int] = {}
-        self._groups: dict[int, _Group] = {}
+        self._numbers: PersistentDict[_Same, int] = PersistentDict()
+        self._groups: PersistentDict[int, _Group] = PersistentDict()
         self._next = 0
         # Complete groups with which all groups are compared, and all groups that were among them at some
         # time while the inputs were compared in order.
         self._widest: list[int] = []
         self._ever_widest: set[int] = set()
         # The group that serves each group, and the other groups that a group serves.
-        self._server: dict[int, int] = {}
-        self._served: dict[int, set[int]] = {}
+        self._server: PersistentDict[int, int] = PersistentDict()
+        self._served: PersistentDict[int, PersistentDict[int, None]] = PersistentDict()
         # The greatest sort key of a complete group.
         self._last_complete: SortKey = _FIRST
-        self._sort_keys: list[SortKey] = []
-        self._kept: list[Entry] = []
+        self._sort_keys: PersistentList[SortKey] = PersistentList()
+        self._kept: PersistentList[Entry] = PersistentList()
         self._stale = False
 
     @property
-    def kept(self) -> tuple[Entry, ...]:
+    def kept(self) -> PersistentList[Entry]:
         """The entries, in the order of the first input of each."""
-        return tuple(self._kept)
+        return self._kept
 
     def changed(
         self, removed: Sequence[tuple[SortKey, ReaderInput]], added: Sequence[tuple[SortKey, ReaderInput]]
@@ -147,11 +149,11 @@ class Entries:
 
     def _copy(self) -> Entries:
         new = Entries()
-        new._numbers, new._groups, new._next = dict(self._numbers), dict(self._groups), self._next
-        new._widest, new._ever_widest = list(self._widest), set(self._ever_widest)
-        new._server, new._served = dict(self._server), dict(self._served)
+        new._numbers, new._groups, new._next = self._numbers.copy(), self._groups.copy(), self._next
+        new._widest, new._ever_widest = self._widest, self._ever_widest  # replaced as a whole
+        new._server, new._served = self._server.copy(), self._served.copy()
         new._last_complete = self._last_complete
-        new._sort_keys, new._kept = list(self._sort_keys), list(self._kept)
+        new._sort_keys, new._kept = self._sort_keys, self._kept
         return new
 
     def _add(self, sort_key: SortKey, entry: Entry) -> None:
@@ -193,7 +195,8 @@ class Entries:
         if server == number:
             self._set(before.sort_key, None)
         else:
-            self._served[server] = self._served[server] - {number}
+            self._served[server] = self._served[server].copy()
+            del self._served[server][number]
             self._refresh(server)
 
     def _replace(self, number: int, group: _Group) -> None:
@@ -214,9 +217,18 @@ class Entries:
     def _serve(self, number: int, server: int) -> None:
         """Let a new group be served by the group `server`."""
         self._server[number] = server
-        if server != number:
-            self._served[server] = self._served.get(server, set()) | {number}
-        self._refresh(server)
+        if server == number:
+            self._refresh(number)
+            return
+        known = self._served.get(server)
+        self._served[server] = PersistentDict() if known is None else known.copy()
+        self._served[server][number] = None
+        # The others that the server serves are in what is kept for it.
+        group, serves = self._groups[server], self._groups[number].entry.serves
+        at = self._place(group.sort_key)
+        if at is not None:
+            serves = max(serves, self._kept[at].serves)
+        self._set(group.sort_key, _serving(group.entry, serves))
 
     def _refresh(self, number: int) -> None:
         """Set the entry of a group, which may serve other groups, or remove it if the group serves nobody."""
@@ -228,20 +240,26 @@ class Entries:
         if most is None:
             self._set(group.sort_key, None)
         else:
-            same = most == group.entry.serves
-            self._set(group.sort_key, group.entry if same else replace(group.entry, serves=most))
+            self._set(group.sort_key, _serving(group.entry, most))
 
     def _set(self, sort_key: SortKey, entry: Entry | None) -> None:
         """Set the kept entry with this sort key; None removes it."""
-        at = bisect_left(self._sort_keys, sort_key)
-        there = at < len(self._sort_keys) and self._sort_keys[at] == sort_key
-        if there and entry is not None:
-            self._kept[at] = entry
-        elif entry is not None:
-            self._sort_keys.insert(at, sort_key)
-            self._kept.insert(at, entry)
-        elif there:
-            del self._sort_keys[at], self._kept[at]
+        at = self._place(sort_key)
+        if at is None and entry is None:
+            return
+        start = bisect_left(self._sort_keys, sort_key) if at is None else at
+        stop = start if at is None else at + 1
+        self._kept = self._kept.spliced(start, stop, () if entry is None else (entry,))
+        if at is None or entry is None:
+            self._sort_keys = self._sort_keys.spliced(start, stop, () if entry is None else (sort_key,))
+
+    def _place(self, sort_key: SortKey) -> int | None:
+        """The place of the kept entry with this sort key; None if there is none."""
+        keys = self._sort_keys
+        if not keys or sort_key > keys[-1]:
+            return None
+        at = bisect_left(keys, sort_key)
+        return at if keys[at] == sort_key else None
 
     def _compare_all(self) -> None:
         """Compare all groups with the widest complete groups, from the beginning."""
@@ -257,7 +275,8 @@ class Entries:
                 self._ever_widest.add(number)
                 still = [wide for wide in self._widest if not _implies(found[wide], found[number])]
                 self._widest = [*still, number]
-        self._server, self._served = {}, {}
+        server_of: dict[int, int] = {}
+        served: dict[int, dict[int, None]] = {}
         widest = self._widest
         candidates = may_imply(
             [group.boxes for group in found.values()], [found[wide].boxes for wide in widest]
@@ -265,12 +284,14 @@ class Entries:
         for number, row in zip(ordered, candidates, strict=True):
             possible = (widest[at] for at in np.flatnonzero(row))
             server = next((wide for wide in possible if _implies(found[number], found[wide])), number)
-            self._server[number] = server
+            server_of[number] = server
             if server != number:
-                self._served.setdefault(server, set()).add(number)
-        self._sort_keys, self._kept = [], []
+                served.setdefault(server, {})[number] = None
+        self._server = PersistentDict(server_of)
+        self._served = PersistentDict({server: PersistentDict(some) for server, some in served.items()})
+        self._sort_keys, self._kept = PersistentList(), PersistentList()
         for number in ordered:
-            if self._server[number] == number or number in self._served:
+            if server_of[number] == number or number in served:
                 self._refresh(number)
         self._stale = False
 
@@ -281,6 +302,11 @@ _Same = tuple[Expr | None, tuple[str, ...], Expr | None, Window | None, bool]
 
 def _same(entry: Entry) -> _Same:
     return entry.filter, entry.omission_key, entry.value, entry.window, entry.exact
+
+
+def _serving(entry: Entry, version: int) -> Entry:
+    """The entry with the newest version that it serves."""
+    return entry if entry.serves == version else replace(entry, serves=version)
 
 
 def _entry(one: ReaderInput) -> Entry:

@@ -84,6 +84,15 @@ class BoxUnion:
         count_hits(lower[first:come], upper[first:come], at, 1, hits)
         return BoxUnion(lower, upper, float((hits > 0).mean()), hits)
 
+    def growth(self, need: BoxUnion) -> float:
+        """The share of `need` outside of this union, which has `hits`: the share of the union grows by it if
+        the boxes of `need` are added. The cost doesn't depend on the number of boxes.
+        """
+        assert self.hits is not None
+        hits = self.hits.copy()
+        count_hits(need.lower, need.upper, points(need.lower.shape[1]), 1, hits)
+        return float((hits > 0).mean()) - self.share
+
 
 @dataclass(frozen=True)
 class StreamStatistics:

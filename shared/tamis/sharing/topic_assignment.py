@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from tamis.messaging.topics import outside_topic, stream_topic
+from tamis.persistent.dicts import PersistentDict
+from tamis.persistent.lists import PersistentList
 from tamis.sharing.derived_sources import DerivedSource, implies_filter
 from tamis.sharing.selectivity import BoxUnion, SelectivityEstimator
 from tamis.sharing.topic_choice import CandidateTopics, Choice, How
@@ -12,6 +14,7 @@ from tamis.sharing.topic_load import ReadRequest, TopicId, TopicKey, TopicLoad
 
 Source = tuple[str, str]  # (reader, alias)
 Topic = tuple[TopicKey, TopicId]
+Requests = PersistentDict[Source, ReadRequest]
 
 # Costs that differ by less are equal: shares are sums of rounded numbers.
 _TIE = 1e-9
@@ -54,7 +57,7 @@ class TopicAssignment:
         self.choices: dict[str, dict[str, Choice]] = {}
         self.touched: set[Topic] = set()
         known = before.requests if before else {}
-        self.requests: dict[TopicKey, dict[TopicId, dict[Source, ReadRequest]]] = {
+        self.requests: dict[TopicKey, dict[TopicId, Requests]] = {
             key: dict(numbered) for key, numbered in known.items()
         }
         self._loads: dict[Topic, TopicLoad] = {}
@@ -65,6 +68,11 @@ class TopicAssignment:
             same = {name for name, estimator in estimators.items() if old.get(name) is estimator}
             self._loads = {topic: load for topic, load in before._loads.items() if topic[0][0] in same}
             self._outdated = {topic for topic in before._outdated if topic in self._loads}
+
+    def requests_of(self, key: TopicKey, number: TopicId) -> PersistentList[ReadRequest]:
+        """The requests of a topic, in order."""
+        found = self.requests[key].get(number)
+        return PersistentList() if found is None else found.value_list
 
     def name(self, key: TopicKey, number: TopicId) -> str:
         """The name of a topic."""
@@ -113,26 +121,25 @@ class TopicAssignment:
                 self._loads.pop((key, number), None)
         for key, number in self._unsorted:
             ordered = sorted(self.requests[key][number].items(), key=lambda pair: pair[1].sort_key)
-            self.requests[key][number] = dict(ordered)
+            self.requests[key][number] = PersistentDict(ordered)
         self._unsorted = set()
 
     def _add(self, request: ReadRequest, number: TopicId) -> None:
         self.assigned.setdefault(request.reader, {})[request.alias] = number
         requests = self._writable((request.key, number))
-        last = next(reversed(requests.values()), request)
-        if request.sort_key < last.sort_key:
+        if requests and request.sort_key < requests.value_list[-1].sort_key:
             self._unsorted.add((request.key, number))
         requests[request.reader, request.alias] = request
 
-    def _writable(self, topic: Topic) -> dict[Source, ReadRequest]:
+    def _writable(self, topic: Topic) -> Requests:
         """The requests of a topic, to be changed; the assignment before has its own copy."""
         key, number = topic
         numbered = self.requests.setdefault(key, {})
         if topic not in self.touched:
             self.touched.add(topic)
-            numbered[number] = dict(numbered.get(number, ()))
+            numbered[number] = numbered[number].copy() if number in numbered else PersistentDict()
         self._outdated.add(topic)
-        return numbered.setdefault(number, {})
+        return numbered.setdefault(number, PersistentDict())
 
     def _choose(self, request: ReadRequest) -> Choice:
         need, basis = self._need(request), self._estimators[request.key[0]].basis(request.filter)
@@ -206,7 +213,7 @@ class TopicAssignment:
             return known
         estimator = self._estimators[key[0]]
         before = known or TopicLoad.empty(number, estimator.dimensions)
-        requests = tuple(self.requests[key][number].values())
+        requests = self.requests_of(key, number)
         load = self._loads[topic] = before.updated(requests, estimator.passed)
         self._outdated.discard(topic)
         return load

@@ -140,6 +140,9 @@ class CandidateTopics:
 
     def _added(self, need: BoxUnion, at: int) -> float:
         """The share of the need that is not yet in a topic."""
+        passed = self.candidates[at].passed
+        if passed.hits is not None:
+            return passed.growth(need)
         first, behind = self._begins[at], self._begins[at + 1]
         topic_lower, topic_upper = self._lower[first:behind], self._upper[first:behind]
         lower = [np.maximum(topic_lower, box) for box in need.lower]

@@ -16,6 +16,8 @@ import numpy.typing as npt
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr
 from tamis.identity_diff import identity_diff
+from tamis.persistent.dicts import PersistentDict
+from tamis.persistent.lists import PersistentList
 from tamis.predicates import Predicate
 from tamis.predicates.boxes import EVERYTHING
 from tamis.predicates.matching import implies
@@ -73,7 +75,7 @@ class TopicLoad:
     requests: Sequence[ReadRequest]
     box_counts: npt.NDArray[np.int64]
     candidate: Candidate
-    complete: dict[Expr | None, int]
+    complete: PersistentDict[Expr | None, int]
     clauses: int
 
     @staticmethod
@@ -81,7 +83,7 @@ class TopicLoad:
         """The load of a topic without requests."""
         none = np.empty((0, dimensions))
         candidate = Candidate(number, BoxUnion(none, none, 0.0), joiner=False, subscribers=0)
-        return TopicLoad((), np.empty(0, np.int64), candidate, {}, 0)
+        return TopicLoad(PersistentList(), np.empty(0, np.int64), candidate, PersistentDict(), 0)
 
     def updated(
         self, requests: Sequence[ReadRequest], passed: Callable[[Expr | None], BoxUnion]
@@ -93,7 +95,7 @@ class TopicLoad:
         removed, added = diff.removed(self.requests), diff.added(requests)
         parts = [passed(request.filter) for request in added]
         counts = np.array([len(part.lower) for part in parts], np.int64)
-        complete, clauses = dict(self.complete), self.clauses
+        complete, clauses = self.complete.copy(), self.clauses
         for change, some in ((-1, removed), (1, added)):
             for request in some:
                 if request.complete:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tamis.identity_diff import identity_diff
+from tamis.persistent.lists import PersistentList
 from tamis.plan.model import TopicPlan
 from tamis.query.model import StreamDef
 from tamis.sharing.entries import Entries, ReaderInput
@@ -35,7 +37,8 @@ class SharedTopic:
     @staticmethod
     def empty(key: TopicKey) -> SharedTopic:
         """A topic without readers and without a name."""
-        return SharedTopic(TopicPlan("", key[1], (), ()), (), (), Entries(), Counter(), 0)
+        none: PersistentList[Any] = PersistentList()
+        return SharedTopic(TopicPlan("", key[1], (), ()), none, none, Entries(), Counter(), 0)
 
     def updated(
         self,

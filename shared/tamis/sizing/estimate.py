@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tamis.messaging.topics import ALARMS
+from tamis.persistent.dicts import PersistentDict
 from tamis.planning.backfill_streams import live
 from tamis.planning.build import first_plan
 from tamis.query.model import Catalog
@@ -37,7 +38,7 @@ def estimate(
     """
     known = declared(catalog, loads)
     # Of an alert with `from`, the topics are counted as if the stream's other alerts shared them.
-    known.alerts = {name: live(alert) for name, alert in known.alerts.items()}
+    known.alerts = PersistentDict((name, live(alert)) for name, alert in known.alerts.items())
     plan = first_plan(known)
     # The same queries where no reading is ahead of the clock, and where also no source is ever silent.
     # For how long a tuple is kept doesn't depend on the number of keys, but has no number without one.

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.registry.conftest import Fleet
 
 from tamis.errors import InputError
+from tamis.persistent.dicts import PersistentDict
 from tamis.predicates.selectivity import Observed
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.state.model import (
@@ -26,12 +27,14 @@ STATE = State(
     owner="abc",
     version=9,
     order=2,
-    statements={
-        "stream/air": Stored("stream", "air", "CREATE STREAM air (k INT)", 1, 3),
-        "alert/q": Stored("alert", "q", "CREATE ALERT q …", 2, 5, paused=True, topics={"a": 2}),
-    },
-    retiring={"q@3": Retiring("q", 3, "CREATE ALERT q …", 2, 5, {"a": 1})},
-    leases={"ab12": Lease("ab12", "air", "x > 3", "", 60, 4, {"": 2})},
+    statements=PersistentDict(
+        {
+            "stream/air": Stored("stream", "air", "CREATE STREAM air (k INT)", 1, 3),
+            "alert/q": Stored("alert", "q", "CREATE ALERT q …", 2, 5, paused=True, topics={"a": 2}),
+        }
+    ),
+    retiring=PersistentDict({"q@3": Retiring("q", 3, "CREATE ALERT q …", 2, 5, {"a": 1})}),
+    leases=PersistentDict({"ab12": Lease("ab12", "air", "x > 3", "", 60, 4, {"": 2})}),
     shards={
         "air:e/0": Shard("air:e/0", "air", "e", 4),
         "air:e/1": Shard("air:e/1", "air", "e", None, 8, "silent"),

@@ -81,7 +81,7 @@ class Group:
         return self._compiled.partners if self._compiled else {}
 
     @property
-    def _definitions(self) -> tuple[Definition, ...]:
+    def _definitions(self) -> Sequence[Definition]:
         return self._compiled.plan.definitions if self._compiled else ()
 
     # ---- state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from tamis.errors import UnavailableError
@@ -272,7 +273,7 @@ class Registry:
         if change.built is not None:
             self._built, self._written = change.built, change.written
             self.plan, self.published = change.built.plan, now
-            self._unproven.retain(self.plan.queries)
+            self._unproven.retain(chain(self.plan.definitions, self.plan.standing))
         self.state.catalog.results.retain(definitions(self.state))
 
     def view(self, now: int) -> View:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass
 
+from tamis.persistent.dicts import changed_keys
 from tamis.query.model import Catalog
 from tamis_registry.core.statements.reading import Definitions, kinds
 
@@ -35,12 +36,17 @@ class Sent:
     """The definitions that were sent to one replica."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], object] = {}
+        self._known = Catalog()
 
     def difference(self, catalog: Catalog) -> Difference:
         """The message that makes the replica equal to `catalog`; it counts as sent."""
-        now = {(kind, name): one for kind, some in kinds(catalog) for name, one in some.items()}
-        gone = tuple(key for key in self._known if key not in now)
-        new = tuple((*key, pickle.dumps(one)) for key, one in now.items() if self._known.get(key) is not one)
+        # A copy: the catalogue of a draft may still change.
+        before, now = self._known, catalog.copy()
+        gone: list[tuple[str, str]] = []
+        new: list[tuple[str, str, bytes]] = []
+        for (kind, known), (_, found) in zip(kinds(before), kinds(now), strict=True):
+            removed, added = changed_keys(known, found)
+            gone += ((kind, name) for name in removed)
+            new += ((kind, name, pickle.dumps(found[name])) for name in added)
         self._known = now
-        return Difference(gone, new, frozenset(catalog.paused))
+        return Difference(tuple(gone), tuple(new), frozenset(catalog.paused))

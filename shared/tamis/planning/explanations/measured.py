@@ -11,6 +11,7 @@ from tamis.evaluation.replay import retained_rows
 from tamis.expressions.nodes import Expr
 from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Mask
+from tamis.persistent.dicts import PersistentDict
 from tamis.plan.late_calls import filters_before_calls
 from tamis.plan.model import Plan, StreamPlan
 from tamis.planning.backfill_streams import live
@@ -64,7 +65,13 @@ def plan_alone(alert: AlertDef, catalog: Catalog) -> Plan:
         # `results` keeps it: the catalogue of the plan has neither tables nor derived streams.
         judged(alert, catalog)
     return first_plan(
-        Catalog(catalog.streams, {}, catalog.functions, {alert.name: alert}, results=catalog.results)
+        Catalog(
+            catalog.streams,
+            {},
+            catalog.functions,
+            PersistentDict({alert.name: alert}),
+            results=catalog.results,
+        )
     )
 
 

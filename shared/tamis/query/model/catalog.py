@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tamis.identity_cache import IdentityCache
+from tamis.persistent.dicts import PersistentDict
 from tamis.query.file_access import UNRESTRICTED, FileAccess
 from tamis.query.model.statements import AlertDef, DerivedDef
 from tamis.query.model.streams import FunctionDef, PatternDef, StreamDef, TableDef
@@ -21,7 +22,7 @@ class Catalog:
     streams: dict[str, StreamDef] = field(default_factory=dict)
     derived: dict[str, DerivedDef] = field(default_factory=dict)
     functions: dict[str, FunctionDef] = field(default_factory=dict)
-    alerts: dict[str, AlertDef] = field(default_factory=dict)
+    alerts: PersistentDict[str, AlertDef] = field(default_factory=PersistentDict)
     paused: set[str] = field(default_factory=set)
     tables: dict[str, TableDef] = field(default_factory=dict)
     patterns: dict[str, PatternDef] = field(default_factory=dict)
@@ -35,7 +36,7 @@ class Catalog:
             dict(self.streams),
             dict(self.derived),
             dict(self.functions),
-            dict(self.alerts),
+            self.alerts.copy(),
             set(self.paused),
             dict(self.tables),
             dict(self.patterns),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tamis.persistent.lists import PersistentList
 from tamis.planning.incremental import Built
 from tamis.planning.topic_readers import ReaderSource
 from tamis_registry.core.plan import shared_topics
@@ -15,8 +16,9 @@ def plan_draft(planner: Planner, draft: State, n: int, before: Built | None) -> 
     """The plan `n` of a draft; the draft gets the new topics and their readers."""
     listed = {name: shard for name, shard in draft.shards.items() if shard.since is not None}
 
-    def sources() -> list[ReaderSource]:
-        return [*draft.retiring.values(), *draft.statements.values(), *draft.leases.values()]
+    def sources() -> PersistentList[ReaderSource]:
+        found: PersistentList[ReaderSource] = PersistentList(draft.retiring.value_list)
+        return found.followed_by(draft.statements.value_list, draft.leases.value_list)
 
     # An old definition reads the watched streams that it was made with.
     old = [retiring.definition for retiring in draft.retiring.values() if retiring.definition]

@@ -100,7 +100,8 @@ def derived_numbers(state: State) -> dict[str, DerivedNumber]:
     it that is ahead of the tuples.
     """
     found = {}
-    for one in state.of_kind("derived"):
+    for name in state.catalog.derived:
+        one = state.statements[f"derived/{name}"]
         number = one.topics.get("")
         if isinstance(number, int) and isinstance(one.definition, DerivedDef):
             base = state.topics.get(one.definition.query.sources[0].stream, _NONE)

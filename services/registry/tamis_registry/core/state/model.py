@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from tamis.messaging.schemas.tuple_schema import ValueSchema
 from tamis.messaging.topics import outside_topic, stream_topic
+from tamis.persistent.dicts import PersistentDict
 from tamis.planning.queries.definitions import definition_id
 from tamis.planning.queries.former_definitions import Former
 from tamis.planning.topic_readers import Reader
@@ -188,9 +189,9 @@ class State:
     owner: str = ""
     version: int = 0
     order: int = 0
-    statements: dict[str, Stored] = field(default_factory=dict)  # "kind/name"
-    retiring: dict[str, Retiring] = field(default_factory=dict)  # "alert@version"
-    leases: dict[str, Lease] = field(default_factory=dict)  # by id
+    statements: PersistentDict[str, Stored] = field(default_factory=PersistentDict)  # "kind/name"
+    retiring: PersistentDict[str, Retiring] = field(default_factory=PersistentDict)  # "alert@version"
+    leases: PersistentDict[str, Lease] = field(default_factory=PersistentDict)  # by id
     shards: dict[str, Shard] = field(default_factory=dict)
     topics: dict[str, StreamTopics] = field(default_factory=dict)  # by stream, dropped ones too
     statistics: dict[str, StreamStatistics] = field(default_factory=dict)  # by stream
@@ -202,9 +203,9 @@ class State:
         """A copy that can be changed independently."""
         return replace(
             self,
-            statements=dict(self.statements),
-            retiring=dict(self.retiring),
-            leases=dict(self.leases),
+            statements=self.statements.copy(),
+            retiring=self.retiring.copy(),
+            leases=self.leases.copy(),
             shards=dict(self.shards),
             topics=dict(self.topics),
             statistics=dict(self.statistics),

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tamis.errors import InputError
-from tamis.identity_diff import identity_diff
 from tamis.messaging.schemas.tuple_schema import ValueSchema
+from tamis.persistent.dicts import PersistentDict, changed_keys
 from tamis.predicates.selectivity import Observed
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.state.model import (
@@ -128,14 +128,11 @@ def difference(old: State | None, new: State) -> dict[bytes, bytes | None]:
     before = _tables(old or State(new.partitions))
     for prefix, parts in _tables(new).items():
         known = before[prefix]
-        change = identity_diff(list(known.values()), list(parts.values()))
-        for key in change.added(list(parts)):
-            if known.get(key) is parts[key]:
-                continue
+        gone, added = changed_keys(known, parts)
+        for key in added:
             value = _part(parts[key])
             if key not in known or _part(known[key]) != value:
                 changed[(prefix + key).encode()] = value
-        gone = [key for key in change.removed(list(known)) if key not in parts]
         changed.update({(prefix + key).encode(): None for key in gone})
     return changed
 
@@ -171,8 +168,8 @@ def recover(found: Mapping[bytes, bytes]) -> State | None:
         if key != FLEET:
             _recover_part(state, key, value)
     # Kafka has them in the order of their last change.
-    state.statements = dict(sorted(state.statements.items(), key=lambda pair: pair[1].order))
-    state.leases = dict(sorted(state.leases.items(), key=lambda pair: (pair[1].version, pair[0])))
+    state.statements = PersistentDict(sorted(state.statements.items(), key=lambda pair: pair[1].order))
+    state.leases = PersistentDict(sorted(state.leases.items(), key=lambda pair: (pair[1].version, pair[0])))
     return state
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tamis.persistent.dicts import PersistentDict
 from tamis.query.catalog import dependents
 from tamis.query.model import (
     AlertDef,
@@ -188,7 +189,7 @@ class TextApplication:
         dropped = {drop.name: current} if isinstance(current, PatternDef) else {}
         for old in self.state.retiring.values():
             alone = Catalog(
-                alerts={old.alert: old.definition} if old.definition else {},
+                alerts=PersistentDict({old.alert: old.definition} if old.definition else {}),
                 patterns=self.state.catalog.patterns | dropped,
             )
             if list(dependents(alone, drop.kind, drop.name)):

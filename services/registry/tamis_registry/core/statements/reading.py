@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 
 from tamis.errors import UnavailableError
+from tamis.persistent.dicts import PersistentDict
 from tamis.planning.proof_results import WorkedOut, work_out
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Redefine, Statement
 from tamis.query.parse import parse
 from tamis_registry.core.statements.catalog_changes import carry_out, stays
 
-Definitions = dict[str, object]
+Definitions = MutableMapping[str, object]
 
 
 class OutdatedError(UnavailableError):
@@ -85,10 +86,14 @@ def parsed(text: str, catalog: Catalog, file: str | None = None, *, keep: bool =
 def same_definitions(one: Catalog, other: Catalog) -> bool:
     """True if two catalogues have the same objects as definitions."""
     pairs = zip(kinds(one), kinds(other), strict=True)
-    return one.paused == other.paused and all(
-        list(mine) == list(theirs)
-        and all(a is b for a, b in zip(mine.values(), theirs.values(), strict=True))
-        for (_, mine), (_, theirs) in pairs
+    return one.paused == other.paused and all(_same(mine, theirs) for (_, mine), (_, theirs) in pairs)
+
+
+def _same(mine: Definitions, theirs: Definitions) -> bool:
+    if isinstance(mine, PersistentDict) and isinstance(theirs, PersistentDict):
+        return mine.same_objects(theirs)
+    return list(mine) == list(theirs) and all(
+        a is b for a, b in zip(mine.values(), theirs.values(), strict=True)
     )
 
 

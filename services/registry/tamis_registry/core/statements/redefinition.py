@@ -13,6 +13,7 @@ from typing import Any
 
 from tamis.analysis.domains import domain_check
 from tamis.errors import SqlErrors, TamisError
+from tamis.persistent.dicts import PersistentDict
 from tamis.planning.queries.former_definitions import Former, stream_columns
 from tamis.planning.queries.standing_queries import is_standing
 from tamis.query.catalog import dependents
@@ -173,7 +174,7 @@ def _replaced(work: _Work) -> Iterator[StreamDef | TableDef | FunctionDef | Deri
 
 
 def _with_former(retiring: Retiring, alert: AlertDef, old: Sequence[Any], work: _Work) -> Retiring:
-    alone = Catalog(alerts={alert.name: alert})
+    alone = Catalog(alerts=PersistentDict({alert.name: alert}))
     if not any(
         list(dependents(alone, KINDS[type(one)].replace("derived", "stream"), one.name)) for one in old
     ):
