@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.harness import Cell, Result, Say
+from benchmarks.harness import Cell, Goal, Result, Say
 from benchmarks.sharing.filters import box_sql, corner, filter_sql, stream, width
 from tamis.compile_kernels import warm
 from tamis.garbage_collection import collect_seldom
@@ -32,6 +32,10 @@ STEPS = {
 }
 DIMENSIONS, SHARE = 3, 0.001
 WINDOW = 100  # the last queries of a step, over which the median is taken
+# The alerts for which the goals are: milliseconds for one more among the most, and how many times as long as
+# among the fewer it may take.
+GOAL_KIND, FEWER, MOST = "joins", 1_000, 10_000
+MOST_MS, MOST_GROWTH = 10.0, 1.5
 DROPPED = 20
 COLUMNS = (
     "kind",
@@ -67,7 +71,29 @@ def run(quick: bool, say: Say) -> Result:
             f"dropping one: CPU time, median of {DROPPED} queries that are spread evenly over all",
             "memory per query: growth of the process, caches included, divided by the number of queries",
         ),
+        () if quick else _goals(rows),
     )
+
+
+def _goals(rows: Sequence[dict[str, Cell]]) -> tuple[Goal, ...]:
+    fewer, most = (_adding(rows, queries) for queries in (FEWER, MOST))
+    return (
+        Goal(f"a new alert among {MOST:,}, ms of CPU", most, "no peer", most=MOST_MS),
+        Goal(
+            f"a new alert among {MOST:,}, by one among {FEWER:,}",
+            most / fewer,
+            f"{fewer:.3g} ms",
+            most=MOST_GROWTH,
+        ),
+    )
+
+
+def _adding(rows: Sequence[dict[str, Cell]], queries: int) -> float:
+    """The milliseconds of adding one alert among so many."""
+    row = next(row for row in rows if row["kind"] == GOAL_KIND and row["queries"] == queries)
+    found = row["adding one, ms"]
+    assert isinstance(found, float)
+    return found
 
 
 def grown(kind: str, steps: tuple[int, ...]) -> Iterator[tuple[Registry, Change, list[float]]]:
