@@ -10,13 +10,14 @@ import orjson
 
 
 class Receiver:
-    """A web server that remembers what was posted; it fails the first `failures` times, and answers nobody
-    while `open` isn't set.
+    """A web server that remembers what was posted; it fails the first `failures` times, always for the keys
+    in `refused`, and answers nobody while `open` isn't set.
     """
 
     def __init__(self, failures: int = 0) -> None:
         self.posted: list[tuple[str, dict[str, str], Any]] = []
         self.failures = failures
+        self.refused: set[str] = set()
         self.open = threading.Event()
         self.open.set()
         outer = self
@@ -26,8 +27,9 @@ class Receiver:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 if not outer.open.wait(60):
                     return
-                failing = outer.failures > 0
-                outer.failures -= failing
+                refused = bool(outer.refused) and orjson.loads(body)["key"][0] in outer.refused
+                failing = refused or outer.failures > 0
+                outer.failures -= failing and not refused
                 if not failing:
                     headers = {k.lower(): v for k, v in self.headers.items()}
                     outer.posted.append((self.path, headers, orjson.loads(body)))

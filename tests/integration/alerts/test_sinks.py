@@ -152,6 +152,22 @@ def test_sinks_continue_where_a_service_of_the_first_version_stopped(bench: Benc
     assert bench.told() == ["a-0:closed", "a-1:opened"]
 
 
+def test_keys_that_fail_hold_up_no_other_key(bench: Bench) -> None:
+    bench.receiver.refused = failing = {f"bad{number}" for number in range(6)}
+    sinks = bench.sinks(parallel=2)
+    for key in sorted(failing):
+        bench.tell(key, "opened")
+    until(lambda: bench.waiting() == 6)
+    for number in range(20):
+        bench.tell(f"good{number}", "opened")
+    # Attempts of a key that fails are up to 30 s apart.
+    until(lambda: len(bench.told()) == 20, 15)
+    assert sorted(bench.told()) == sorted(f"good{number}-0:opened" for number in range(20))
+    bench.receiver.refused = set()
+    until(lambda: len(bench.told()) == 26, 60)
+    sinks.check()
+
+
 def test_what_is_given_up_is_a_dead_letter_that_can_be_sent_again(bench: Bench) -> None:
     bench.receiver.failures = 1_000
     bench.sinks(attempts=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -31,6 +31,10 @@ log = get_logger("alerts.sinks")
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 30.0
 
 
+# Waits for so many seconds.
+Sleep = Callable[[float], Coroutine[Any, Any, None]]
+
+
 class DeliveryError(TamisError):
     """A sink has not accepted a notification. The message has the sink's name and never its address, which
     may be a secret.
@@ -48,9 +52,15 @@ class Delivery(Protocol):
     def accepts(self, episode: dict[str, Any]) -> bool:
         """True if the sink is notified of an event."""
 
-    async def deliver(self, episode: dict[str, Any], written: float, columns: Sequence[str] = ()) -> None:
+    async def deliver(
+        self,
+        episode: dict[str, Any],
+        written: float,
+        columns: Sequence[str] = (),
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         """Return when the sink has accepted the event, which was `written` in seconds since 1970. `columns`
-        has the names of the key's values, if they are known.
+        has the names of the key's values, if they are known. `sleep` waits between two attempts.
 
         Raises DeliveryError when it gives up.
         """
@@ -81,7 +91,13 @@ class LogDelivery:
         """True for the opening and the close of an episode."""
         return bool(episode["event"] != "open")
 
-    async def deliver(self, episode: dict[str, Any], written: float, columns: Sequence[str] = ()) -> None:
+    async def deliver(
+        self,
+        episode: dict[str, Any],
+        written: float,
+        columns: Sequence[str] = (),
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         """Log the event."""
         facts = {k: episode[k] for k in ("alert", "key", "episode", "start", "end", "alarms")}
         log.info(f"episode {episode['event']}", **facts)
@@ -103,10 +119,17 @@ class SinkDelivery:
         """True if the sink is notified of an event."""
         return accepts(self._sink, episode, self._shared.routes)
 
-    async def deliver(self, episode: dict[str, Any], written: float, columns: Sequence[str] = ()) -> None:
+    async def deliver(
+        self,
+        episode: dict[str, Any],
+        written: float,
+        columns: Sequence[str] = (),
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         """Send the event; repeat it with growing waits after errors that may pass."""
         until = written + self._sink.give_up_after
         attempts = AsyncRetrying(
+            sleep=sleep,
             stop=lambda state: state.attempt_number >= self._sink.attempts or time.time() > until,
             wait=wait_random_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT),
             retry=retry_if_exception(lambda error: isinstance(error, SendError) and error.passing),

@@ -18,26 +18,24 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from tamis.messaging.connection import Connection
-from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.messaging.records import canonical_key
-from tamis.messaging.silences import Held
 from tamis.messaging.topics import EPISODES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics, get_logger
 from tamis.telemetry.essential_threads import WorkerThread
-from tamis_alerts.core.episodes import COLUMNS, columns_of
+from tamis_alerts.core.episodes import columns_of
 from tamis_alerts.core.event_facts import event_id
 from tamis_alerts.core.offset_tracker import OffsetTracker
-from tamis_alerts.core.silences import Decision
-from tamis_alerts.sinks.dead_letter_writer import write_dead_letter
-from tamis_alerts.sinks.delivery import Delivery, DeliveryError
+from tamis_alerts.sinks.backlog import Backlog
+from tamis_alerts.sinks.delivery import Delivery
+from tamis_alerts.sinks.event_delivery import EventDelivery, QueuedEvent
 from tamis_alerts.sinks.group_offsets import (
     GROUP_PREFIX,
     REQUEST_SECONDS,
@@ -59,8 +57,6 @@ POLL_SECONDS = 0.05
 # Notifications that are being sent when the service stops get this long.
 GRACE_SECONDS = 2.0
 MEASURE_SECONDS = 2.0
-# /readyz names a sink whose notifications have waited for longer.
-TROUBLE_SECONDS = 15.0
 
 log = get_logger("alerts.sinks")
 
@@ -100,6 +96,7 @@ class SinkQueue:
         self._thread = WorkerThread(f"sink-{name}", lambda: asyncio.run(self._work()))
         self._stopping = threading.Event()
         self._offsets = GroupOffsets(name, self._consumer, self._connection, self._stopping)
+        self._backlog = Backlog(name, self._offsets, metrics, silencing)
         self._trackers: dict[int, OffsetTracker] = {}  # by partition
         self._tasks: dict[asyncio.Task[None], int] = {}  # with their partitions
         self._bytes = 0  # of the records of these tasks
@@ -107,7 +104,6 @@ class SinkQueue:
         self._uncommitted: list[asyncio.Future[None]] = []  # done when the next commit is done
         # Whether the partitions are paused; None after a rebalance, when some may be and others not.
         self._paused: bool | None = None
-        self._trouble = ""
 
     def register(self, starts: Mapping[int, int]) -> None:
         """Let a new sink get the events from the offsets in `starts` on, by partition, and without an offset
@@ -141,13 +137,13 @@ class SinkQueue:
     @property
     def trouble(self) -> str:
         """The number of notifications that wait, and for how long; empty if none has waited for long."""
-        return self._trouble
+        return self._backlog.trouble
 
     # ---- the thread's event loop
 
     async def _work(self) -> None:
-        self._delivery = self._make()
-        self._slots = asyncio.Semaphore(self._delivery.parallel)
+        delivery = self._make()
+        self._events = EventDelivery(delivery, self._kafka, self._metrics, self._silencing, self._stopping)
         self._wake = asyncio.Event()
         self._consumer.subscribe([EPISODES], on_assign=self._on_assign, on_revoke=self._on_revoke)
         measured = 0.0
@@ -159,7 +155,7 @@ class SinkQueue:
                     self._take_held(group)
                     await self._commit()
                     if time.monotonic() - measured > MEASURE_SECONDS:
-                        await self._measure()
+                        await self._backlog.measure(self._trackers)
                         measured = time.monotonic()
                     await self._pause()
                 until = time.monotonic() + GRACE_SECONDS
@@ -168,7 +164,7 @@ class SinkQueue:
                     await self._pause()
                 self._cancel(set(self._trackers))
         finally:
-            await self._delivery.close()
+            await self._events.close()
             self._commit_blocking()
 
     async def _pause(self) -> None:
@@ -212,49 +208,45 @@ class SinkQueue:
         written = message.timestamp()[1] / 1000
         if not tracker.add(offset, written):
             return
-        if episode is None or not is_new or not self._concerns(episode):
+        if episode is None or not is_new or not self._events.concerns(episode):
             tracker.done(offset)
             return
-        key = message.key() or b""
-        letter = self._letter(value, partition, offset, columns_of(message.headers()))
-        work = self._deliver(tracker, letter, episode, written, self._last.get(key))
-        self._start(group, work, key, partition, len(value))
+        columns = columns_of(message.headers())
+        place = partition, offset
+        event = QueuedEvent.of(self.name, episode, value, place=place, written=written, columns=columns)
+        work = partial(self._events.deliver, event, lambda: self._done(tracker, offset))
+        self._start(group, work, message.key() or b"", partition, len(value))
 
     def _take_held(self, group: asyncio.TaskGroup) -> None:
         """Begin to deliver the openings that no silence covers any more."""
         for held in [] if self._silencing is None else self._silencing.due():
-            event = held.event
-            key, value = canonical_key((event["alert"], *event["key"])), orjson.dumps(event)
-            letter = self._letter(value, held.partition, held.offset, held.columns)
-            work = self._deliver_held(held, letter, self._last.get(key))
+            episode = held.event
+            key, value = canonical_key((episode["alert"], *episode["key"])), orjson.dumps(episode)
+            event = QueuedEvent.of(
+                self.name,
+                episode,
+                value,
+                place=(held.partition, held.offset),
+                written=time.time(),
+                columns=held.columns,
+            )
+            work = partial(self._events.deliver_held, held, event)
             self._start(group, work, key, held.partition, len(value))
 
     def _start(
         self,
         group: asyncio.TaskGroup,
-        work: Coroutine[Any, Any, None],
+        work: Callable[[], Coroutine[Any, Any, None]],
         key: bytes,
         partition: int,
         size: int,
     ) -> None:
         """Start the delivery of an event of `size` bytes. It waits for the one before of its key."""
-        task = group.create_task(work)
+        task = group.create_task(_after(self._last.get(key), work))
         self._tasks[task] = partition
         self._last[key] = task
         self._bytes += size
         task.add_done_callback(lambda task: self._ended(key, size, task))
-
-    def _concerns(self, episode: dict[str, Any]) -> bool:
-        """True if the sink is notified of an event, or holds the opening of its episode."""
-        closes_held = (
-            episode["event"] == "closed" and self._silencing is not None and self._silencing.holds(episode)
-        )
-        return self._delivery.accepts(episode) or closes_held
-
-    def _letter(self, value: bytes, partition: int, offset: int, columns: tuple[str, ...]) -> DeadLetter:
-        names = orjson.dumps(columns) if columns else b""
-        reason = Reason.UNDELIVERED
-        return DeadLetter(value, "alerts", EPISODES, partition, offset, reason, "", self.name, names)
 
     def _ended(self, key: bytes, size: int, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
@@ -263,89 +255,15 @@ class SinkQueue:
             del self._last[key]
         self._wake.set()
 
-    async def _deliver(
-        self,
-        tracker: OffsetTracker,
-        letter: DeadLetter,
-        episode: dict[str, Any],
-        written: float,
-        before: asyncio.Task[None] | None,
-    ) -> None:
-        if before is not None:
-            await asyncio.wait([before])
-        async with self._slots:
-            decision = await self._decide(letter, episode)
-            if decision == "tell":
-                if not await self._send(letter, episode, written):
-                    return
-            else:
-                self._metrics.inc("tamis_notifications_total", sink=self.name, outcome="silenced")
-            tracker.done(letter.offset)
-            # The slot is free after the commit: a crash repeats at most `parallel` notifications.
-            committed = asyncio.get_running_loop().create_future()
-            self._uncommitted.append(committed)
-            self._wake.set()
-            await committed
-            if decision == "skip" and self._silencing is not None:
-                await self._silencing.remove(episode["episode"])
-
-    async def _decide(self, letter: DeadLetter, episode: dict[str, Any]) -> Decision:
-        """Decide if an event is sent now. If it isn't, Kafka has a record of that."""
-        silencing = self._silencing
-        if silencing is None:
-            return "tell"
-        decision = silencing.decide(episode)
-        if decision == "skip":
-            await silencing.close(episode, letter.offset)
-        elif decision == "hold" and not await silencing.hold(
-            episode, letter.partition, letter.offset, _columns(letter)
-        ):
-            return "tell"
-        return decision
-
-    async def _deliver_held(self, held: Held, letter: DeadLetter, before: asyncio.Task[None] | None) -> None:
-        """Deliver an opening that was held, unless its episode has closed or is silenced again."""
-        if before is not None:
-            await asyncio.wait([before])
-        silencing = self._silencing
-        assert silencing is not None
-        async with self._slots:
-            if not silencing.is_due(held):
-                return
-            if self._delivery.accepts(held.event):
-                await self._send(letter, held.event, time.time())
-            else:
-                await silencing.remove(held.episode)  # the routes have changed
-
-    async def _send(self, letter: DeadLetter, episode: dict[str, Any], written: float) -> bool:
-        """Deliver an event, or make a dead letter of it; False if the service stops before that."""
-        try:
-            await self._delivery.deliver(episode, written, _columns(letter))
-            outcome = "delivered"
-        except DeliveryError as error:
-            outcome = "given_up"
-            if not await self._give_up(letter, error):
-                return False
-        self._metrics.inc("tamis_notifications_total", sink=self.name, outcome=outcome)
-        if self._silencing is not None and episode["event"] == "opened":
-            await self._silencing.remove(episode["episode"])
-        return True
-
-    async def _give_up(self, letter: DeadLetter, error: DeliveryError) -> bool:
-        """Make a dead letter of a notification; False if the service stops before Kafka has it."""
-        log.error(
-            "notification given up: `tamis redeliver` sends it again",
-            sink=self.name,
-            offset=letter.offset,
-            error=str(error),
-        )
-        complete = replace(letter, error=str(error))
-        written = await asyncio.to_thread(write_dead_letter, self._kafka, complete, self._stopping)
-        if written:
-            self._metrics.inc("tamis_dead_letters_total", service="alerts", reason=Reason.UNDELIVERED)
-        return written
-
     # ---- offsets
+
+    async def _done(self, tracker: OffsetTracker, offset: int) -> None:
+        """Mark a record as done, and return when the next commit is done."""
+        tracker.done(offset)
+        committed = asyncio.get_running_loop().create_future()
+        self._uncommitted.append(committed)
+        self._wake.set()
+        await committed
 
     def _committable(self) -> dict[int, Position]:
         """The positions that have changed since the last commit, by partition."""
@@ -403,27 +321,9 @@ class SinkQueue:
             if number in numbers:
                 task.cancel()
 
-    # ---- metrics
 
-    async def _measure(self) -> None:
-        """Show how many events wait, and for how long."""
-        waiting = 0
-        for number, tracker in list(self._trackers.items()):
-            try:
-                waiting += await asyncio.to_thread(self._offsets.end, number) - tracker.committable
-            except KafkaException as error:
-                log.debug("can't ask how many events wait", sink=self.name, error=str(error))
-                waiting += len(tracker)
-        oldest = min((t.oldest for t in self._trackers.values() if t.oldest is not None), default=None)
-        age = 0.0 if oldest is None else max(0.0, time.time() - oldest)
-        self._metrics.set("tamis_notifications_waiting", waiting, sink=self.name)
-        self._metrics.set("tamis_notifications_oldest_seconds", age, sink=self.name)
-        if self._silencing is not None:
-            self._metrics.set("tamis_notifications_held", self._silencing.held, sink=self.name)
-        late = age > TROUBLE_SECONDS
-        self._trouble = f"sink {self.name!r}: {waiting} wait, the oldest for {age:.0f} s" if late else ""
-
-
-def _columns(letter: DeadLetter) -> tuple[str, ...]:
-    """The names of the values of the key, from the header of the event."""
-    return columns_of([(COLUMNS, letter.columns)]) if letter.columns else ()
+async def _after(before: asyncio.Task[None] | None, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Do the work when the task before it has ended."""
+    if before is not None:
+        await asyncio.wait([before])
+    await work()
