@@ -15,6 +15,7 @@ import pytest
 SECONDS = {
     "tests/e2e/test_changes.py": 110,
     "tests/e2e/test_demo.py": 110,
+    "tests/e2e/test_hung_services.py": 150,
     "tests/e2e/test_patterns.py": 75,
     "tests/e2e/test_planted_secrets.py": 70,
     "tests/e2e/test_readers_of_derived_streams.py": 55,

@@ -37,6 +37,7 @@ acl --allow-principal "$REGISTRY" --operation Read --topic tamis.alarms --resour
 acl --allow-principal "$REGISTRY" --operation Read --topic tamis.dead-letters --resource-pattern-type literal
 acl --allow-principal "$REGISTRY" --operation Read --topic tamis.episodes --resource-pattern-type literal
 acl --allow-principal "$REGISTRY" --operation Read --topic tamis.frontiers --resource-pattern-type literal
+acl --allow-principal "$REGISTRY" --operation Read --topic tamis.heartbeats --resource-pattern-type literal
 acl --allow-principal "$REGISTRY" --operation Read --operation Write --topic tamis.plans --resource-pattern-type literal
 acl --allow-principal "$REGISTRY" --operation Read --operation Write --topic tamis.silences --resource-pattern-type literal
 acl --allow-principal "$REGISTRY" --operation Read --topic tamis.sketches --resource-pattern-type literal
@@ -49,6 +50,7 @@ acl --allow-principal "$JOINER" --operation Describe --group tamis-reader --reso
 acl --allow-principal "$JOINER" --operation Write --topic tamis.alarms --resource-pattern-type literal
 acl --allow-principal "$JOINER" --operation Write --topic tamis.dead-letters --resource-pattern-type literal
 acl --allow-principal "$JOINER" --operation Read --operation Write --topic tamis.frontiers --resource-pattern-type literal
+acl --allow-principal "$JOINER" --operation Write --topic tamis.heartbeats --resource-pattern-type literal
 acl --allow-principal "$JOINER" --operation Read --topic tamis.plans --resource-pattern-type literal
 acl --allow-principal "$JOINER" --operation Read --topic tamis.stream. --resource-pattern-type prefixed
 
@@ -60,6 +62,7 @@ acl --allow-principal "$ALERTS" --operation Read --topic tamis.alarms --resource
 acl --allow-principal "$ALERTS" --operation Write --topic tamis.dead-letters --resource-pattern-type literal
 acl --allow-principal "$ALERTS" --operation Read --operation Write --topic tamis.episodes --resource-pattern-type literal
 acl --allow-principal "$ALERTS" --operation Read --topic tamis.frontiers --resource-pattern-type literal
+acl --allow-principal "$ALERTS" --operation Write --topic tamis.heartbeats --resource-pattern-type literal
 acl --allow-principal "$ALERTS" --operation Read --topic tamis.plans --resource-pattern-type literal
 acl --allow-principal "$ALERTS" --operation Read --operation Write --topic tamis.silences --resource-pattern-type literal
 

@@ -11,9 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
+from tamis.messaging.heartbeats import JOINER, Heartbeat, SinkState
 from tamis.messaging.records import Ack, Frontier, StreamState
 from tamis.messaging.topic_reader import Record
-from tamis.messaging.topics import ACKS, FRONTIERS
+from tamis.messaging.topics import ACKS, FRONTIERS, HEARTBEATS
 from tamis.plan.document import PlanDocument
 from tamis.query.file_access import NO_ACCESS
 from tamis.settings import KafkaSettings
@@ -122,6 +123,10 @@ class RegistryInMemory:
         self._began = time.monotonic()
         # Sources of the edge that fail, with the reasons.
         self.failing: dict[str, str] = {}
+        # Set, the joiner sends neither frontiers nor heartbeats.
+        self.joiner_hangs = threading.Event()
+        # Sinks of a worker of the alerts service.
+        self.sinks: dict[str, SinkState] = {"log": SinkState()}
         self._thread = threading.Thread(target=self._worker.run, args=(self._stopping,))
         self._server.start()
         self._thread.start()
@@ -214,7 +219,11 @@ class RegistryInMemory:
                 f"{alert['name']}@{alert['plan']}": min(live, alert["bound"] or 0)
                 for alert in self.get("alerts")
             }
-            self.frontiers(version, alerts, activation)
+            now = time.time_ns() // 1000
+            self._report(HEARTBEATS, b"alerts/a", Heartbeat(time=now, sinks=self.sinks).to_bytes())
+            if not self.joiner_hangs.is_set():
+                self._report(HEARTBEATS, JOINER.encode(), Heartbeat(time=now).to_bytes())
+                self.frontiers(version, alerts, activation)
 
     def _report(self, topic: str, key: bytes, value: bytes) -> None:
         self.store.reports.put(Record(topic, 0, 0, key, value))

@@ -9,6 +9,8 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.console.registry_in_memory import RegistryInMemory
 
+from tamis.messaging.heartbeats import SinkState
+
 pytestmark = pytest.mark.console
 
 
@@ -64,6 +66,31 @@ def test_an_edge_without_shards_is_listed_with_its_failing_source(
     findings = page.get_by_role("region", name="Needs attention")
     expect(findings).to_contain_text("source plant fails: connection refused")
     expect(findings).to_contain_text("edge roof")
+
+
+def test_a_joiner_that_hangs_is_above_everything_else(fleet: RegistryInMemory, page: Page) -> None:
+    fleet.failing = {"motes": "connection refused"}
+    page.goto(fleet.url)
+    findings = page.get_by_role("region", name="Needs attention").get_by_role("listitem")
+    expect(findings.first).to_contain_text("source motes fails")
+    fleet.joiner_hangs.set()
+    expect(findings.first).to_contain_text("the joiner has reported nothing for", timeout=40_000)
+    expect(findings.first).to_contain_text("silent")
+    expect(findings.first.get_by_role("link", name="alert condensation")).to_be_visible()
+    joiner = page.get_by_role("region", name="Joiner")
+    expect(joiner.get_by_role("group", name="What holds the joiner back")).to_have_count(0)
+    fleet.joiner_hangs.clear()
+    expect(findings.first).to_contain_text("source motes fails", timeout=20_000)
+
+
+def test_a_sink_that_takes_nothing_needs_attention(fleet: RegistryInMemory, page: Page) -> None:
+    fleet.sinks = {"log": SinkState(), "pager": SinkState(waiting=3, error="HTTP status 503")}
+    page.goto(fleet.url)
+    told = "sink pager: 3 notifications wait: HTTP status 503"
+    expect(page.get_by_role("region", name="Needs attention")).to_contain_text(told, timeout=20_000)
+    sinks = page.get_by_role("table", name="Sinks of notifications")
+    expect(sinks.get_by_role("row", name="pager")).to_contain_text("failing")
+    expect(sinks.get_by_role("row", name="log")).to_contain_text("delivering")
 
 
 def test_a_stream_shows_shards_topics_and_readers(fleet: RegistryInMemory, page: Page) -> None:

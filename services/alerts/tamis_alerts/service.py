@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+import time
 from dataclasses import dataclass
+from socket import gethostname
 
 import faust
 
 from tamis.garbage_collection import collect_seldom
 from tamis.messaging.authorization import missing_rights
+from tamis.messaging.heartbeat_sender import LOOP_SECONDS, HeartbeatSender
+from tamis.messaging.heartbeats import ALERTS, Heartbeat
 from tamis.messaging.probe import KafkaProbe
 from tamis.messaging.rights import ALERTS_GROUP
 from tamis.messaging.topic_wait import wait_for_topics
@@ -98,21 +102,37 @@ async def run(setup: Setup, health: Health, partitions: int, stopping: threading
     app.finalize()
     sinks.start()
     await app.start()
+    heartbeats = HeartbeatSender(kafka, _heartbeat_key(setup.settings), lambda: _heartbeat(sinks, health))
     try:
-        while not stopping.is_set():
-            await asyncio.sleep(LOOK_SECONDS)
-            if app.crashed:
-                raise RuntimeError("the Faust application ended by itself") from app.crash_reason
-            view.check()
-            silences.check()
-            sinks.check()
-            _report(app, store, sinks, health)
+        with heartbeats:
+            while not stopping.is_set():
+                await asyncio.sleep(LOOK_SECONDS)
+                if app.crashed:
+                    raise RuntimeError("the Faust application ended by itself") from app.crash_reason
+                view.check()
+                silences.check()
+                sinks.check()
+                _report(app, store, sinks, health)
     finally:
         health.not_ready("stopping")
         await app.stop()
         await asyncio.to_thread(sinks.stop)
         await asyncio.to_thread(silences.stop)
         await asyncio.to_thread(view.stop)
+
+
+def _heartbeat_key(settings: ServiceSettings) -> str:
+    """The key of a worker's heartbeats: two workers on one host have different directories. It is the same
+    after a restart, so that the topic doesn't grow.
+    """
+    return f"{ALERTS}{gethostname()}{settings.data.resolve()}"
+
+
+def _heartbeat(sinks: Sinks, health: Health) -> Heartbeat | None:
+    """A sign of life with the states of the sinks, unless the service's loop hangs."""
+    if not health.loop_runs(LOOP_SECONDS):
+        return None
+    return Heartbeat(time=time.time_ns() // 1000, sinks=sinks.states)
 
 
 def _application(setup: Setup) -> faust.App:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
@@ -10,6 +11,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tamis.messaging import topics
 from tamis.messaging.connection import Cluster
+from tamis.messaging.heartbeat_sender import LOOP_SECONDS, HeartbeatSender
+from tamis.messaging.heartbeats import JOINER, Heartbeat
 from tamis.messaging.probe import KafkaProbe
 from tamis.messaging.topic_wait import wait_for_topics
 from tamis.settings import KafkaSettings, ServiceSettings, TableSettings
@@ -125,7 +128,10 @@ class Joiner:
             partitions=partitions,
             read_from=lambda: runner.read_from,
         )
-        probe = KafkaProbe(self._kafka, self._health, service="joiner", planned=lambda: monitor.topics)
+        probe = KafkaProbe(
+            self._kafka, self._health, service="joiner", planned=lambda: monitor.topics, optional=True
+        )
+        heartbeats = HeartbeatSender(self._kafka, JOINER, self._heartbeat)
 
         def start() -> StreamingQuery:
             if recreated := known.forget_recreated(ids.ask()):
@@ -139,5 +145,11 @@ class Joiner:
                 file_access=self._tables.joiner,
             )
 
-        with monitor, probe, ids:
+        with monitor, probe, ids, heartbeats:
             runner.run(start)
+
+    def _heartbeat(self) -> Heartbeat | None:
+        """A sign of life, unless the loop hangs that looks after the query: it waits for Spark's JVM."""
+        if not self._health.loop_runs(LOOP_SECONDS):
+            return None
+        return Heartbeat(time=time.time_ns() // 1000)

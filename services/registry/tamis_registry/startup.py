@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tamis.errors import InputError
+from tamis.messaging.heartbeats import Heartbeat
 from tamis.messaging.silences import Held, decode
 from tamis.messaging.topic_reader import Record
-from tamis.messaging.topics import ACKS, FRONTIERS, SKETCHES
+from tamis.messaging.topics import ACKS, FRONTIERS, HEARTBEATS, SKETCHES
 from tamis.plan.json_form import decode_plan
 from tamis.telemetry import Metrics, get_logger
 from tamis_registry.core.registry import Registry
@@ -85,6 +86,10 @@ def recover_reports(registry: Registry, found: Recovered, metrics: Metrics) -> N
             continue
         if not isinstance(kept, Held):
             registry.silences.take({key: kept})
+    for key, value in found.heartbeats.items():
+        heartbeat = read(Record(HEARTBEATS, 0, 0, key, value), Heartbeat.from_bytes, metrics)
+        if heartbeat:
+            registry.take_heartbeat(key.decode(errors="replace"), heartbeat, None)
     for value in found.sketches.values():
         observed = read(Record(SKETCHES, 0, 0, None, value), read_observation, metrics)
         if observed:

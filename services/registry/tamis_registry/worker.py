@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from tamis.errors import InputError, TamisError, UnavailableError
+from tamis.messaging.heartbeats import Heartbeat
 from tamis.messaging.topic_reader import Record
-from tamis.messaging.topics import ACKS, FRONTIERS, SKETCHES
+from tamis.messaging.topics import ACKS, FRONTIERS, HEARTBEATS, SKETCHES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics, get_logger
 from tamis_registry.core.plan.change import Change
@@ -215,7 +216,9 @@ class Worker:
                 if record.topic == ACKS and (ack := read(record, read_ack, self._metrics)):
                     registry.hear(ack, now)
                 elif record.topic == FRONTIERS and (frontier := read(record, read_frontier, self._metrics)):
-                    registry.follow(frontier)
+                    registry.follow(frontier, now)
+                elif record.topic == HEARTBEATS and (beat := read(record, Heartbeat.from_bytes, self._metrics)):
+                    registry.take_heartbeat((record.key or b"").decode(errors="replace"), beat, now)
                 elif record.topic == SKETCHES and (told := read(record, read_observation, self._metrics)):
                     registry.observe(told)
 

@@ -1,4 +1,4 @@
-"""Checks of the registry, and of how far the fleet uses the newest plan."""
+"""Checks of the registry, of how far the fleet uses the newest plan, of the joiner, and of sinks."""
 
 from __future__ import annotations
 
@@ -39,3 +39,37 @@ def plan(places: Places) -> Finding:
     if not edges:
         return Finding("unchecked", f"plan {newest}: no edge has reported")
     return Finding("ok", f"all {len(shards)} shards use plan {newest}, or have ended")
+
+
+def joiner(places: Places) -> Finding:
+    """The joiner: how long ago it reported, and if it keeps up."""
+    found = places.registry.request("GET", "/v1/joiner")
+    state, why, ago = found["state"], "; ".join(found["why"][:_MOST]), found.get("reported_ago")
+    if state == "unknown":
+        return Finding("unchecked", why or "the joiner has reported nothing yet")
+    if state == "silent":
+        todo = "no alert is evaluated: look at the joiner's process and log, and start it again if it hangs"
+        return Finding("failed", why, todo)
+    if state == "behind":
+        todo = "`tamis get joiner` shows every partition; docs/troubleshoot.md says what to look at next"
+        return Finding("warning", why, todo)
+    return Finding("ok", f"the joiner reported {ago} s ago, and uses plan {found['plan']}")
+
+
+def sinks(places: Places) -> Finding:
+    """The sinks of notifications: what waits for them."""
+    found = places.registry.request("GET", "/v1/sinks")
+    if not found:
+        return Finding("unchecked", "the alerts service has reported nothing yet")
+    # A service that is silent has the same reason for each sink.
+    reasons = list(dict.fromkeys(why for one in found for why in one["why"]))
+    if not reasons:
+        return Finding("ok", f"{len(found)} sinks ({', '.join(one['name'] for one in found)}) take notifications")
+    more = f"; and {len(reasons) - _MOST} more" if len(reasons) > _MOST else ""
+    silent = any(one["state"] == "silent" for one in found)
+    todo = (
+        "nobody is notified: look at the process and the log of the alerts service"
+        if silent
+        else "look at the receiver of the sink, and at the `sinks` of the alerts service's configuration"
+    )
+    return Finding("failed" if silent else "warning", "; ".join(reasons[:_MOST]) + more, todo)

@@ -20,6 +20,8 @@ CHECKS: dict[str, Callable[[Places], Finding]] = {
     "clock": machine.clock,
     "registry": registry.reachable,
     "plan": registry.plan,
+    "joiner": registry.joiner,
+    "sinks": registry.sinks,
 }
 
 

@@ -15,6 +15,7 @@ from tamis.messaging.topics import (
     DEAD_LETTERS,
     EPISODES,
     FRONTIERS,
+    HEARTBEATS,
     PLANS,
     SILENCES,
     SKETCHES,
@@ -64,6 +65,7 @@ class Right:
 
 _NOT_IN_FLEET = "Kafka sources"
 _READINGS = "the console and the operations of the HTTP API that show readings"
+_HEARTBEATS = "heartbeats: without it, nobody is told that the service hangs"
 _SILENCES = "silences: without it, no episode is silenced"
 
 RIGHTS: tuple[Right, ...] = (
@@ -92,6 +94,7 @@ RIGHTS: tuple[Right, ...] = (
     Right("registry", "topic", SKETCHES, "Read", "samples of readings"),
     Right("registry", "topic", SILENCES, "Read", "silences and acknowledgements"),
     Right("registry", "topic", SILENCES, "Write", "silences and acknowledgements"),
+    Right("registry", "topic", HEARTBEATS, "Read", "signs of life of joiner and alerts, and its sinks"),
     Right("registry", "topic", ALARMS, "Read", "newest alarms", only_for=_READINGS),
     Right("registry", "topic", EPISODES, "Read", "newest episodes", only_for=_READINGS),
     Right("registry", "topic", DEAD_LETTERS, "Read", "newest dead letters", only_for=_READINGS),
@@ -107,6 +110,7 @@ RIGHTS: tuple[Right, ...] = (
     Right("joiner", "topic", ALARMS, "Write", "alarms"),
     Right("joiner", "topic", FRONTIERS, "Read", "its metrics"),
     Right("joiner", "topic", FRONTIERS, "Write", "how far it is"),
+    Right("joiner", "topic", HEARTBEATS, "Write", "that it is alive", only_for=_HEARTBEATS),
     Right("joiner", "topic", DEAD_LETTERS, "Write", "records that can't be used"),
     Right("joiner", "group", READERS, "Describe", "reading stream topics, plans and frontiers"),
     Right("alerts", "topic", ALARMS, "Read", "alarms"),
@@ -116,6 +120,10 @@ RIGHTS: tuple[Right, ...] = (
     Right("alerts", "topic", EPISODES, "Write", "episodes"),
     Right("alerts", "topic", SILENCES, "Read", "which episodes are silenced", only_for=_SILENCES),
     Right("alerts", "topic", SILENCES, "Write", "openings that are held", only_for=_SILENCES),
+    Right(
+        *("alerts", "topic", HEARTBEATS, "Write", "that it is alive, and what waits for its sinks"),
+        only_for=_HEARTBEATS,
+    ),
     Right("alerts", "topic", DEAD_LETTERS, "Write", "notifications that a sink did not take"),
     Right("alerts", "topic", EPISODES_CHANGELOG, "Create", "the changelog of its state, which it creates"),
     Right("alerts", "topic", EPISODES_CHANGELOG, "Read", "its state after a restart"),

@@ -14,6 +14,7 @@ ALARMS = "tamis.alarms"
 FRONTIERS = "tamis.frontiers"
 EPISODES = "tamis.episodes"
 SILENCES = "tamis.silences"
+HEARTBEATS = "tamis.heartbeats"
 DEAD_LETTERS = "tamis.dead-letters"
 
 # The joiner's subscription: it finds new stream topics by the pattern, and reads plans in the same way as
@@ -98,6 +99,15 @@ SPECS: tuple[TopicSpec, ...] = (
         None,
         "kind and identity",
         "a silence, an acknowledgement of an episode, or an opening that is held back from a sink",
+    ),
+    TopicSpec(
+        HEARTBEATS,
+        1,
+        True,
+        None,
+        "service",
+        "a sign of life of the joiner or of a worker of the alerts service, with the notifications that wait "
+        "for each sink of the worker",
     ),
     TopicSpec(DEAD_LETTERS, 1, False, 7 * DAY_MS, "none", "the original bytes; the reason is in the headers"),
 )

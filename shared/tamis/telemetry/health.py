@@ -26,6 +26,11 @@ class Health:
         with self._lock:
             self._beat = self._clock()
 
+    def loop_runs(self, within: float) -> bool:
+        """True if the main loop has run in the last `within` seconds."""
+        with self._lock:
+            return self._clock() - self._beat <= within
+
     def ready(self, detail: str = "") -> None:
         """The service does its work; `detail` is a remark for the operator."""
         with self._lock:

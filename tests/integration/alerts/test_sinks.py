@@ -18,6 +18,7 @@ from tests.integration.alerts.receiver import Receiver
 
 from tamis.cli import main
 from tamis.local.broker import EmbeddedKafka
+from tamis.messaging.heartbeats import SinkState
 from tamis.messaging.rights import ALERTS_GROUP
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import DEAD_LETTERS, EPISODES, PLANS
@@ -131,6 +132,19 @@ def test_what_waits_is_sent_after_a_restart_in_the_order_of_each_key(bench: Benc
     told = [mark for mark in bench.told() if mark.startswith("a")]
     assert sorted(bench.told()) == ["a-0:closed", "a-0:opened", "b-0:closed", "b-0:opened"]
     assert told == ["a-0:opened", "a-0:closed"]
+
+
+def test_a_sink_that_takes_nothing_says_why_until_it_takes_one_again(bench: Bench) -> None:
+    bench.receiver.failures = 10**6
+    sinks = bench.sinks()
+    bench.tell("a", "opened")
+    until(lambda: sinks.states["pager"].waiting == 1 and sinks.states["pager"].error is not None)
+    state = sinks.states["pager"]
+    assert state.error == "HTTP status 503"
+    assert state.oldest is not None and abs(state.oldest / 1e6 - time.time()) < 60
+    assert sinks.states["log"].error is None
+    bench.receiver.failures = 0
+    until(lambda: sinks.states["pager"] == SinkState())
 
 
 def test_sinks_continue_where_a_service_of_the_first_version_stopped(bench: Bench) -> None:

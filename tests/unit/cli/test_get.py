@@ -43,3 +43,49 @@ def test_an_edge_without_shards_has_a_line_of_its_own() -> None:
 
 def test_a_registry_of_an_older_release_names_no_failing_sources() -> None:
     assert len(get(EDGE)) == 1
+
+
+def shown(what: str, answer: object, *more: str) -> tuple[int, str]:
+    with answering({f"/v1/{what}": answer}) as url:
+        result = CliRunner().invoke(
+            main, ["get", what, *more, "--registry", url], env={"COLUMNS": "200"}
+        )
+    return result.exit_code, result.output
+
+
+PARTITION = {"partition": 0, "plan": 3, "frontier": 1_700_000_000_000_000, "tuples": 5}
+JOINER = {
+    "state": "silent",
+    "why": ["the joiner has reported nothing for 40 s"],
+    "reported_ago": 40,
+    "plan": 3,
+    "partitions": [PARTITION, {**PARTITION, "partition": 1, "tuples": 7, "frontier": 1_700_000_001_000_000}],
+}
+
+
+def test_the_joiner_is_a_row_with_one_more_for_each_partition() -> None:
+    code, output = shown("joiner", JOINER)
+    _, whole, first, second = output.splitlines()
+    assert code == 0
+    assert whole.split(maxsplit=7) == [
+        *("all", "silent", "40", "s", "ago", "3", "2023-11-14T22:13:20Z"),
+        f"12      {JOINER['why'][0]}",  # type: ignore[index]
+    ]
+    assert first.split() == ["partition", "0", "3", "2023-11-14T22:13:20Z", "5"]
+    assert second.split() == ["partition", "1", "3", "2023-11-14T22:13:21Z", "7"]
+    code, output = shown("joiner", JOINER, "x")
+    assert code == 1 and "takes no name" in output
+
+
+def test_a_joiner_that_has_joined_nothing_has_no_event_time() -> None:
+    fresh = {**JOINER, "state": "unknown", "reported_ago": None, "partitions": []}
+    assert shown("joiner", fresh)[1].splitlines()[1].split()[:3] == ["all", "unknown", "3"]
+
+
+def test_sinks_have_what_waits_and_why() -> None:
+    sink = {"name": "pager", "state": "failing", "waiting": 2, "oldest": 1_700_000_000_000_000}
+    code, output = shown("sinks", [{**sink, "why": ["sink pager: 2 wait: HTTP status 503"]}])
+    assert code == 0 and output.splitlines()[1].split(maxsplit=4) == [
+        *("pager", "failing", "2", "2023-11-14T22:13:20Z"),
+        "sink pager: 2 wait: HTTP status 503",
+    ]

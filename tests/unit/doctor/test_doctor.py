@@ -125,3 +125,37 @@ def test_no_plan_is_checked_before_an_edge_has_reported() -> None:
     with answering({"/v1/plans": PLANS, "/v1/edges": []}) as url:
         found = registry.plan(places(url))
     assert (found.state, found.found) == ("unchecked", "plan 4: no edge has reported")
+
+
+@pytest.mark.parametrize(
+    ("joiner", "state", "said"),
+    [
+        ({"state": "running", "why": []}, "ok", "reported 2 s ago, and uses plan 4"),
+        ({"state": "silent", "why": ["the joiner has reported nothing for 40 s"]}, "failed", "nothing for 40 s"),
+        ({"state": "behind", "why": ["partition 1 uses plan 3"]}, "warning", "partition 1 uses plan 3"),
+        ({"state": "unknown", "why": ["the joiner has reported nothing yet"]}, "unchecked", "nothing yet"),
+    ],
+)
+def test_the_joiner(joiner: dict[str, Any], state: str, said: str) -> None:
+    with answering({"/v1/joiner": {**joiner, "plan": 4, "reported_ago": 2}}) as url:
+        found = registry.joiner(places(url))
+    assert found.state == state and said in found.found
+
+
+def sink(name: str, state: str = "delivering", *why: str) -> dict[str, Any]:
+    return {"name": name, "state": state, "why": list(why)}
+
+
+@pytest.mark.parametrize(
+    ("sinks", "state", "said"),
+    [
+        ([], "unchecked", "the alerts service has reported nothing yet"),
+        ([sink("log"), sink("pager")], "ok", "2 sinks (log, pager) take notifications"),
+        ([sink("log"), sink("pager", "failing", "sink pager: 3 wait")], "warning", "sink pager: 3 wait"),
+        ([sink(n, "silent", "nothing for 20 s") for n in ("log", "pager")], "failed", "nothing for 20 s"),
+    ],
+)
+def test_the_sinks(sinks: list[dict[str, Any]], state: str, said: str) -> None:
+    with answering({"/v1/sinks": sinks}) as url:
+        found = registry.sinks(places(url))
+    assert found.state == state and said in found.found and found.found.count(said) == 1

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.registry.test_openapi import Made, made
 
+from tamis.messaging.heartbeats import JOINER, Heartbeat
 from tamis.messaging.records import Ack, Frontier, StreamState
 from tamis_registry.core.shards.rates import LEAST_SPAN, SPAN, Rates
 from tamis_registry.http import broadcast, documents
@@ -141,8 +142,47 @@ def test_the_joiner_says_how_far_it_is_and_why(made: Made) -> None:
     assert joiner_document(registry.view(now))["why"] == []
     registry.hear(replace(ACK, plan=registry.plan.version), now)
     assert joiner_document(registry.view(now))["why"] == [
-        "the joiner has reported nothing for 61 s, though shards are active"
+        "the joiner has ended no batch for 61 s, though shards are active"
     ]
+
+
+def test_a_silent_joiner_is_told_first_and_no_shard_is_blamed(made: Made) -> None:
+    registry = made.registry
+    topics = [topic.name for stream in registry.plan.streams for topic in stream.topics]
+    now = registry.published + 20 * SECOND
+    for shard in [shard.name for shard in registry.state.listed(["air", "surface"])]:
+        stream, edge = shard.partition(":")[0], shard.partition(":")[2].partition("/")[0]
+        told = replace(ACK, shard=shard, stream=stream, edge=edge, plan=registry.plan.version, watermark=9)
+        registry.hear(told, now)
+    for partition in range(2):
+        registry.follow(frontier(made, partition, dict.fromkeys(topics, 5), time=now), now)
+    # Without heartbeats it is of an earlier release, which reports only with batches.
+    assert joiner_document(registry.view(now + 40 * SECOND))["state"] == "running"
+    registry.take_heartbeat(JOINER, Heartbeat(time=now), now + SECOND)
+    fresh = joiner_document(registry.view(now + 15 * SECOND))
+    assert (fresh["state"], fresh["reported_ago"]) == ("running", 14)
+    assert next(topic for topic in fresh["topics"] if topic["stream"] == "air")["slowest"] is not None
+    view = registry.view(now + 18 * SECOND)
+    silent, why = joiner_document(view), "the joiner has reported nothing for 17 s"
+    made.check("/v1/joiner", silent)
+    assert (silent["state"], silent["why"], silent["reported_ago"]) == ("silent", [why], 17)
+    assert all(topic["slowest"] is None and topic["why"] == [] for topic in silent["topics"])
+    assert all(alert["why"][0] == why for alert in documents.alert_documents(view))
+    assert {alert["state"] for alert in documents.alert_documents(view)} <= {"degraded", "starting"}
+    # Kafka was away meanwhile, so nobody could be heard.
+    registry.listen_anew(now + 18 * SECOND)
+    assert joiner_document(registry.view(now + 30 * SECOND))["state"] == "running"
+
+
+def test_a_registry_that_starts_beside_a_dead_joiner_says_so_after_some_heartbeats(made: Made) -> None:
+    registry = made.registry
+    registry.seen.floor = now = 100 * SECOND
+    registry.seen.frontiers.clear()
+    registry.seen.services_heard.clear()
+    registry.take_heartbeat(JOINER, Heartbeat(time=40 * SECOND), None)
+    assert joiner_document(registry.view(now + 14 * SECOND))["state"] == "unknown"
+    silent = joiner_document(registry.view(now + 16 * SECOND))
+    assert (silent["state"], silent["why"]) == ("silent", ["the joiner has reported nothing for 76 s"])
 
 
 def test_a_look_finds_the_same_changes_as_documents_have(made: Made) -> None:

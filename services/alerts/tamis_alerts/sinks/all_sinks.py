@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from tamis.messaging.heartbeats import SinkState
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics
 from tamis_alerts.silence_view import SilenceView
@@ -61,6 +62,11 @@ class Sinks:
             queue.ask_to_stop()
         for queue in self._queues:
             queue.stop()
+
+    @property
+    def states(self) -> dict[str, SinkState]:
+        """The notifications that wait for each sink, in the partitions of this worker."""
+        return {queue.name: queue.state for queue in self._queues}
 
     @property
     def trouble(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import KafkaException
 
+from tamis.messaging.heartbeats import SinkState
 from tamis.telemetry import Metrics, get_logger
 from tamis_alerts.core.offset_tracker import OffsetTracker
 from tamis_alerts.sinks.group_offsets import GroupOffsets
@@ -27,14 +28,18 @@ class Backlog:
     ) -> None:
         self._sink, self._offsets, self._metrics, self._silencing = sink, offsets, metrics, silencing
         self._trouble = ""
+        # Replaced as a whole, since other threads read it.
+        self.state = SinkState()
 
     @property
     def trouble(self) -> str:
         """The number of notifications that wait, and for how long; empty if none has waited for long."""
         return self._trouble
 
-    async def measure(self, trackers: Mapping[int, OffsetTracker]) -> None:
-        """Show how many events wait, and for how long. `trackers` are by partition."""
+    async def measure(self, trackers: Mapping[int, OffsetTracker], failing: str | None) -> None:
+        """Show how many events wait, and for how long. `trackers` are by partition; `failing`: the reason why
+        the sink accepts nothing at present.
+        """
         waiting = 0
         for number, tracker in list(trackers.items()):
             try:
@@ -48,5 +53,7 @@ class Backlog:
         self._metrics.set("tamis_notifications_oldest_seconds", age, sink=self._sink)
         if self._silencing is not None:
             self._metrics.set("tamis_notifications_held", self._silencing.held, sink=self._sink)
+        since = None if oldest is None else int(oldest * 1_000_000)
+        self.state = SinkState(waiting=waiting, oldest=since, error=failing)
         late = age > TROUBLE_SECONDS
         self._trouble = f"sink {self._sink!r}: {waiting} wait, the oldest for {age:.0f} s" if late else ""

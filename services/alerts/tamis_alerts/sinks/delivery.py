@@ -48,6 +48,8 @@ class Delivery(Protocol):
 
     name: str
     parallel: int
+    error: str | None
+    """The reason why the sink accepts nothing at present, without its address; None if it does."""
 
     def accepts(self, episode: dict[str, Any]) -> bool:
         """True if the sink is notified of an event."""
@@ -84,6 +86,7 @@ class LogDelivery:
     """Delivery to the log."""
 
     name = LOG
+    error: str | None = None
     # A line's slot is free after the next commit: with one slot the log would commit after each line.
     parallel = 100
 
@@ -113,7 +116,7 @@ class SinkDelivery:
         self.name, self.parallel = sink.name, sink.parallel
         self._sink, self._shared = sink, shared
         self._transport = transport_of(sink, kafka)
-        self._failing = False
+        self.error: str | None = None
 
     def accepts(self, episode: dict[str, Any]) -> bool:
         """True if the sink is notified of an event."""
@@ -141,8 +144,8 @@ class SinkDelivery:
         except SendError as error:
             tried = attempts.statistics["attempt_number"]
             raise DeliveryError(f"{error}; attempts made: {tried}", where=f"sink {self.name!r}") from None
-        if self._failing:
-            self._failing = False
+        if self.error is not None:
+            self.error = None
             log.info("the sink accepts notifications again", sink=self.name)
 
     async def close(self) -> None:
@@ -164,10 +167,10 @@ class SinkDelivery:
             raise SendError(f"unexpected {type(error).__name__}", passing=False) from None
 
     def _before_sleep(self, state: RetryCallState) -> None:
-        if not self._failing and state.outcome is not None:
-            self._failing = True
+        if state.outcome is None:
+            return
+        before, self.error = self.error, str(state.outcome.exception())
+        if before is None:
             log.warning(
-                "the sink doesn't accept notifications; they wait in Kafka",
-                sink=self.name,
-                error=str(state.outcome.exception()),
+                "the sink doesn't accept notifications; they wait in Kafka", sink=self.name, error=self.error
             )

@@ -25,6 +25,7 @@ import orjson
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from tamis.messaging.connection import Connection
+from tamis.messaging.heartbeats import SinkState
 from tamis.messaging.records import canonical_key
 from tamis.messaging.topics import EPISODES
 from tamis.settings import KafkaSettings
@@ -139,6 +140,11 @@ class SinkQueue:
         """The number of notifications that wait, and for how long; empty if none has waited for long."""
         return self._backlog.trouble
 
+    @property
+    def state(self) -> SinkState:
+        """The notifications that wait, in the partitions of this worker."""
+        return self._backlog.state
+
     # ---- the thread's event loop
 
     async def _work(self) -> None:
@@ -155,7 +161,7 @@ class SinkQueue:
                     self._take_held(group)
                     await self._commit()
                     if time.monotonic() - measured > MEASURE_SECONDS:
-                        await self._backlog.measure(self._trackers)
+                        await self._backlog.measure(self._trackers, delivery.error)
                         measured = time.monotonic()
                     await self._pause()
                 until = time.monotonic() + GRACE_SECONDS

@@ -228,7 +228,7 @@ describe("topics", () => {
 describe("the joiner", () => {
   const partition = { plan: 3, time: 0, tuples: 0, bytes: 0, parked: 0 };
   const topic = { stream: "air", tuples: 0, bytes: 0, slowest: null, why: [] };
-  const empty = { state: "running", why: [], plan: 3, partitions: [], topics: [], definitions: [], late: 0, parked: 0, dead: {} };
+  const empty = { state: "running", why: [], reported_ago: 1, plan: 3, partitions: [], topics: [], definitions: [], late: 0, parked: 0, dead: {} };
   it("has come as far as its slowest partition", () => {
     const partitions = [5_000_000, 2_000_000, 9_000_000].map((frontier, n) => ({ ...partition, partition: n, frontier }));
     const joiner = { ...empty, partitions };
@@ -258,6 +258,44 @@ describe("the joiner", () => {
     const found = attention([], [], [], { ...empty, state: "behind", why: ["partition 1 uses plan 2"] });
     expect(found).toEqual([{ state: "behind", reason: "partition 1 uses plan 2", about: [{ kind: "joiner", name: "joiner" }] }]);
     expect(attention([], [], [], { ...empty, state: "unknown", why: ["nothing yet"] })).toEqual([]);
+  });
+});
+
+describe("what is silent", () => {
+  const told = { activation: null, watermark: null, tuples: null, rates: null };
+  const gone = { shard: "air:e/s", stream: "air", edge: "e", plan: 1, state: "gone", why: "shard air:e/s is gone", ...told };
+  const edges = [{ name: "e", state: "gone", why: [gone.why], failing: {}, shards: [gone] }];
+  const why = "the joiner has reported nothing for 20 s";
+  const topic = { topic: "a", stream: "air", frontier: 5, tuples: 0, bytes: 0, slowest: null, why: [] };
+  const joiner = {
+    state: "silent", why: [why], reported_ago: 20, plan: 3, partitions: [], topics: [topic], definitions: [], late: 0,
+    parked: 0, dead: {},
+  };
+  const alert = {
+    name: "hot", plan: 1, streams: ["air"], bound: null, live: 0, unproven: false, activations: {}, retiring: {}, sql: "",
+    state: "degraded", why: [why, gone.why],
+  };
+  it("is above shards that are gone, once for the joiner and its alerts", () => {
+    const found = attention([alert], [], edges, joiner);
+    expect(found.map(({ state, reason }) => [state, reason])).toEqual([["silent", why], ["gone", gone.why]]);
+    expect(found[0]?.about).toEqual([{ kind: "joiner", name: "joiner" }, { kind: "alert", name: "hot" }]);
+  });
+  it("is held back by nothing else", () => {
+    expect(heldBack(joiner)).toEqual([]);
+  });
+  it("may be the alerts service, once for all its sinks", () => {
+    const sink = { waiting: 0, oldest: null, error: null };
+    const silent = "the alerts service has reported nothing for 16 s";
+    const found = attention([], [], edges, undefined, [
+      { ...sink, name: "log", state: "silent", why: [silent] },
+      { ...sink, name: "pager", state: "silent", why: [silent] },
+    ]);
+    expect(found[0]).toEqual({
+      state: "silent", reason: silent, about: [{ kind: "sink", name: "log" }, { kind: "sink", name: "pager" }],
+    });
+    expect(attention([], [], [], undefined, [{ ...sink, name: "log", state: "delivering", why: [] }])).toEqual([]);
+    const failing = { ...sink, name: "pager", state: "failing", why: ["sink pager: 3 notifications wait"] };
+    expect(attention([], [], [], undefined, [failing])[0]?.state).toBe("failing");
   });
 });
 

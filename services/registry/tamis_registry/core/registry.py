@@ -9,6 +9,7 @@ from typing import Any
 
 from tamis.errors import UnavailableError
 from tamis.identity_cache import IdentityCache
+from tamis.messaging.heartbeats import Heartbeat
 from tamis.messaging.records import Ack, Frontier, Observation
 from tamis.plan.document import PlanDocument
 from tamis.plan.model import Plan
@@ -94,16 +95,22 @@ class Registry:
         if now is not None:
             self.seen.heard[ack.shard] = now
 
-    def follow(self, frontier: Frontier) -> None:
-        """Take the joiner's frontiers of one output partition."""
-        self.seen.frontiers[frontier.partition] = frontier
+    def follow(self, frontier: Frontier, now: int | None = None) -> None:
+        """Take the joiner's frontiers of one output partition. `now` is None for a record from before this
+        process started.
+        """
+        self.seen.follow(frontier, now)
+
+    def take_heartbeat(self, key: str, heartbeat: Heartbeat, now: int | None) -> None:
+        """Take the heartbeat of the joiner or of a worker of the alerts service. `now` as in `follow`."""
+        self.seen.take_heartbeat(key, heartbeat, now)
 
     def observe(self, told: Observation) -> None:
         """Take the sample of a shard's readings."""
         self.seen.observe(told)
 
     def listen_anew(self, now: int) -> None:
-        """Count the silence of shards from now on, because no shard could be heard until now."""
+        """Count silence from now on, because nobody could be heard until now."""
         self.seen.floor = now
 
     # ---- decisions

@@ -11,6 +11,7 @@ from typing import Literal
 from tamis.identity_cache import IdentityCache
 from tamis.plan.model import Definition, Plan, StandingQuery
 from tamis.planning.queries.definitions import definition_id
+from tamis_registry.core.heartbeats import joiner_silent
 from tamis_registry.core.plan.retirement import still_needed, unproven
 from tamis_registry.core.shards.fleet_reports import FleetReports
 from tamis_registry.core.shards.history import lacks, waits_for
@@ -124,6 +125,12 @@ class View:
         """By alert, the reasons why the joiner can't evaluate it."""
         reasons: dict[str, set[str]] = {}
         for frontier in self.seen.frontiers.values():
+    @cached_property
+    def joiner_silent(self) -> tuple[str, ...]:
+        """The reason why the joiner counts as silent; empty if it doesn't."""
+        reason = joiner_silent(self.seen, self.now)
+        return () if reason is None else (reason,)
+
             for alert, reason in frontier.unable.items():
                 reasons.setdefault(alert, set()).add(reason)
         return {alert: tuple(sorted(found)) for alert, found in reasons.items()}
@@ -236,8 +243,8 @@ def alert_state(view: View, alert: Stored) -> tuple[AlertState, tuple[str, ...]]
     streams = sorted({view.state.base(source.stream) for source in definition.inputs})
     starting = list(waits_for(alert, view.state, view.seen, view.now)) or _starting(view, alert, streams)
     if starting:
-        return "starting", tuple(starting)
-    degraded = [*_degraded(view, streams), *lacks(alert, view.state, view.seen)]
+        return "starting", (*view.joiner_silent, *starting)
+    degraded = [*view.joiner_silent, *_degraded(view, streams), *lacks(alert, view.state, view.seen)]
     return "degraded" if degraded else "running", tuple(degraded)
 
 

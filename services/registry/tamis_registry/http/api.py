@@ -38,6 +38,7 @@ from tamis_registry.http.rights import require_tokens
 from tamis_registry.http.schemas import definitions as types
 from tamis_registry.http.silences import silence_routes
 from tamis_registry.http.statements import Statements, statement_routes
+from tamis_registry.http.sinks import sink_routes
 from tamis_registry.http.topics import topic_routes
 from tamis_registry.http.trials import Trials, trial_routes
 from tamis_registry.kafka.newest import NewestReader
@@ -99,6 +100,7 @@ def application(
     joiner_routes(app, worker)
     reader = NewestReader(worker.kafka)
     turns = ReadingTurns()
+    sink_routes(app, worker)
     reading_routes(app, worker, reader, turns)
     trial_routes(app, Trials(worker, provers, reader, turns))
     silence_routes(app, worker)

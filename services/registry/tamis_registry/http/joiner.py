@@ -12,13 +12,14 @@ from starlette.responses import Response
 from tamis.messaging.records import Frontier, StreamState
 from tamis.plan.model import Definition, StandingQuery, StreamPlan
 from tamis.planning.queries.definitions import definition_id
+from tamis_registry.core.heartbeats import SECOND, joiner_reported_ago
 from tamis_registry.core.status import View, named
 from tamis_registry.http.parts import as_json
 from tamis_registry.http.schemas.joiner import Joiner
 from tamis_registry.worker import Worker
 
-# The joiner writes a record with each batch, and there are batches as long as any shard is active.
-SILENT_AFTER = 60_000_000  # microseconds
+# The joiner writes frontiers with each batch, and there are batches as long as any shard is active.
+STALLED_AFTER = 60_000_000  # microseconds
 
 
 def joiner_routes(app: FastAPI, worker: Worker) -> None:
@@ -27,7 +28,8 @@ def joiner_routes(app: FastAPI, worker: Worker) -> None:
     @app.get(
         "/v1/joiner",
         summary="The joiner: how far it has come, and what it keeps",
-        description="From its newest record of each output partition, which the topic `tamis.frontiers` has.",
+        description="From its newest record of each output partition, which the topic `tamis.frontiers` has, and "
+        "from its heartbeats.",
         tags=["Joiner"],
         response_model=Joiner,
     )
@@ -41,13 +43,19 @@ def joiner_document(view: View) -> dict[str, Any]:
     frontiers = [view.seen.frontiers.get(number) for number in range(view.state.partitions)]
     known = [one for one in frontiers if one is not None]
     why = _why(view, frontiers)
+    # No shard holds back a joiner that doesn't work.
+    works = not view.joiner_silent and _stalled(view, known) is None
+    ago = joiner_reported_ago(view.seen, view.now)
     return {
-        "state": "unknown" if not known else "behind" if why else "running",
+        "state": _state(view, known, why),
         "why": why,
+        "reported_ago": None if ago is None else ago // SECOND,
         "plan": view.joined,
         "partitions": [_partition(one) for one in known],
         "topics": [
-            _topic(view, stream, topic.name, known) for stream in view.plan.streams for topic in stream.topics
+            _topic(view, stream, topic.name, known, works)
+            for stream in view.plan.streams
+            for topic in stream.topics
         ],
         "definitions": [_definition(query, known) for query in view.plan.queries],
         "late": sum(one.late for one in known),
@@ -56,17 +64,32 @@ def joiner_document(view: View) -> dict[str, Any]:
     }
 
 
+def _state(view: View, known: list[Frontier], why: list[str]) -> str:
+    if view.joiner_silent:
+        return "silent"
+    return "unknown" if not known else "behind" if why else "running"
+
+
+def _stalled(view: View, known: list[Frontier]) -> str | None:
+    """The reason why the joiner, which is alive, seems to hang in a batch; None if it doesn't."""
+    active = any(state == "active" for states in view.shard_states.values() for state, _ in states)
+    silence = view.now - max((one.time for one in known), default=view.now)
+    if not active or silence <= STALLED_AFTER:
+        return None
+    return f"the joiner has ended no batch for {silence // SECOND} s, though shards are active"
+
+
 def _why(view: View, frontiers: list[Frontier | None]) -> list[str]:
-    """The reasons why the joiner is behind."""
+    """The reasons why the joiner is silent or behind."""
+    if view.joiner_silent:
+        return list(view.joiner_silent)
     missing = [number for number, one in enumerate(frontiers) if one is None]
     if len(missing) == len(frontiers):
         return ["the joiner has reported nothing yet"]
     why = [f"the joiner has reported nothing yet about partition {number}" for number in missing]
     known = [one for one in frontiers if one is not None]
-    active = any(state == "active" for states in view.shard_states.values() for state, _ in states)
-    silence = view.now - max(one.time for one in known)
-    if active and silence > SILENT_AFTER:
-        why.append(f"the joiner has reported nothing for {silence // 1_000_000} s, though shards are active")
+    if (stalled := _stalled(view, known)) is not None:
+        why.append(stalled)
     if view.settled:
         why += [
             f"partition {one.partition} uses plan {one.plan}, and the newest is plan {view.plan.version}"
@@ -91,8 +114,12 @@ def _partition(one: Frontier) -> dict[str, Any]:
     }
 
 
-def _topic(view: View, stream: StreamPlan, topic: str, known: list[Frontier]) -> dict[str, Any]:
-    """A topic over all partitions. Its frontier is the least one, which every partition has reached."""
+def _topic(
+    view: View, stream: StreamPlan, topic: str, known: list[Frontier], works: bool
+) -> dict[str, Any]:
+    """A topic over all partitions. Its frontier is the least one, which every partition has reached. Shards
+    hold it back only if the joiner `works`.
+    """
     states = [one.topics[topic] for one in known if topic in one.topics]
     reached = [state.frontier for state in states if state.frontier is not None]
     whole = len(reached) == len(states) == view.state.partitions
@@ -102,8 +129,8 @@ def _topic(view: View, stream: StreamPlan, topic: str, known: list[Frontier]) ->
         "frontier": min(reached) if whole else None,
         "tuples": sum(state.tuples for state in states),
         "bytes": sum(state.bytes for state in states),
-        "slowest": _slowest(view, stream),
-        "why": _waits_for(view, stream, states),
+        "slowest": _slowest(view, stream) if works else None,
+        "why": _waits_for(view, stream, states) if works else [],
     }
 
 

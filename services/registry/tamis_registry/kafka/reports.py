@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from tamis.errors import InputError
+from tamis.messaging.heartbeats import Heartbeat
 from tamis.messaging.records import Ack, Frontier, Observation, StreamState
 from tamis.messaging.topic_reader import Record
 from tamis.predicates.selectivity import Sketch
 from tamis.telemetry import Metrics, get_logger
 
-T = TypeVar("T", Ack, Frontier, Observation)
+T = TypeVar("T", Ack, Frontier, Heartbeat, Observation)
 
 _log = get_logger("tamis.registry")
 

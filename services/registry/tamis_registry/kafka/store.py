@@ -19,6 +19,7 @@ from tamis.messaging.topic_reader import Record, TopicReader
 from tamis.messaging.topics import (
     ACKS,
     FRONTIERS,
+    HEARTBEATS,
     MAX_RECORD_BYTES,
     PLANS,
     SILENCES,
@@ -88,6 +89,7 @@ class Recovered:
     frontiers: dict[bytes, bytes] = field(default_factory=dict)
     sketches: dict[bytes, bytes] = field(default_factory=dict)
     silences: dict[bytes, bytes] = field(default_factory=dict)
+    heartbeats: dict[bytes, bytes] = field(default_factory=dict)
     plans: History = field(default_factory=History)
     unreadable: list[Unreadable] = field(default_factory=list)
 
@@ -105,7 +107,7 @@ class Store:
         config = kafka.client_config()
         self.topics = TopicAdmin(config)
         self.topics.ensure_single()
-        self._reader = TopicReader(config, (STATEMENTS, ACKS, FRONTIERS, SKETCHES, SILENCES))
+        self._reader = TopicReader(config, (STATEMENTS, ACKS, FRONTIERS, SKETCHES, SILENCES, HEARTBEATS))
         self._connection = Connection.of(kafka.client_config())
         producer = kafka.client_config(
             transactional_id=TRANSACTIONAL_ID,
@@ -201,7 +203,7 @@ class Store:
                 )
 
     def poll(self) -> list[Record]:
-        """New acknowledgements, frontiers and samples. Raises FencedError if another registry has begun."""
+        """New acknowledgements, frontiers, heartbeats and samples. Raises FencedError if another registry has begun."""
         records = self._reader.poll()
         for record in records:
             if record.topic == STATEMENTS and record.key == FLEET and self._is_foreign(record.value):
@@ -236,6 +238,7 @@ class Store:
             FRONTIERS: found.frontiers,
             SKETCHES: found.sketches,
             SILENCES: found.silences,
+            HEARTBEATS: found.heartbeats,
         }
         for record in self._reader.snapshot():
             if record.key is None or record.key.startswith(_HELD):

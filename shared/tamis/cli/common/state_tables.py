@@ -16,7 +16,11 @@ HEADINGS = {
     "silences": ("SILENCE", "STATE", "FROM", "UNTIL", "COVERS", "BY", "COMMENT"),
     "acknowledgements": ("EPISODE", "SINCE", "BY", "COMMENT"),
     "edges": ("EDGE", "SHARD", "STATE", "PLAN", "SINCE", "WHY"),
+    "joiner": ("JOINER", "STATE", "REPORTED", "PLAN", "COMPLETE UP TO", "TUPLES", "WHY"),
+    "sinks": ("SINK", "STATE", "WAITING", "SINCE", "WHY"),
 }
+# One document each, or documents without names in paths.
+NAMELESS = ("silences", "acknowledgements", "joiner", "sinks")
 
 
 def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -43,6 +47,11 @@ def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
             return [(entry["id"], entry["state"], _time(entry["from"]), _time(entry["until"]), *facts)]
         case "acknowledgements":
             return [(entry["episode"], _time(entry["made"]), entry["by"], entry["comment"])]
+        case "joiner":
+            return _joiner_rows(entry)
+        case "sinks":
+            waiting = str(entry["waiting"])
+            return [(entry["name"], entry["state"], waiting, _time(entry["oldest"]), _why(entry))]
         case "plans":
             definitions, topics = ", ".join(entry["definitions"]), ", ".join(entry["topics"])
             newest = "yes" if entry["newest"] else ""
@@ -63,6 +72,21 @@ def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
             # A registry of an older release doesn't know which sources fail.
             failing = entry.get("failing", {}).items()
             return [*lines, *((name, f"source {source}", "failing", "", "", why) for source, why in failing)]
+
+
+def _joiner_rows(joiner: dict[str, Any]) -> list[tuple[str, ...]]:
+    """A row for the whole joiner, and one for each output partition."""
+    partitions = joiner["partitions"]
+    frontiers = [one["frontier"] for one in partitions]
+    least = None if None in frontiers else min(frontiers, default=None)
+    tuples = sum(one["tuples"] for one in partitions)
+    ago = joiner.get("reported_ago")
+    facts = ("" if ago is None else f"{ago} s ago", str(joiner["plan"]), _time(least), str(tuples))
+    rows = [("all", joiner["state"], *facts, _why(joiner))]
+    for one in partitions:
+        facts = ("", str(one["plan"]), _time(one["frontier"]), str(one["tuples"]))
+        rows.append((f"partition {one['partition']}", "", *facts, ""))
+    return rows
 
 
 def covered(silence: dict[str, Any]) -> str:

@@ -1,4 +1,6 @@
-"""`tamis get`: the state of alerts, streams, patterns, plans and edges, silences and acknowledgements."""
+"""`tamis get`: the state of alerts, streams, patterns, plans, edges, joiner and sinks, silences and
+acknowledgements.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from tamis.cli.common.choices import Choice
 from tamis.cli.common.names import names_by
 from tamis.cli.common.registry_option import registry_option
 from tamis.cli.common.sql_file import say
-from tamis.cli.common.state_tables import HEADINGS, state_rows
+from tamis.cli.common.state_tables import HEADINGS, NAMELESS, state_rows
 from tamis.cli.common.tables import show_table
 from tamis.errors import InputError
 from tamis.web.registry_client import RegistryClient
@@ -23,6 +25,7 @@ Examples:
   tamis get
   tamis get alerts condensation --json
   tamis get edges
+  tamis get joiner
 """
 )
 @click.argument("what", type=Choice(list(HEADINGS)), default="alerts")
@@ -30,15 +33,18 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print the answer of the registry as JSON.")
 @registry_option
 def command(what: str, name: str | None, as_json: bool, registry: RegistryClient) -> None:
-    """Show alerts (the default), streams, patterns, plans, edges, silences or acknowledgements."""
-    if name is not None and what in ("silences", "acknowledgements"):
-        raise InputError(f"{what} have no names", where=name, hint=f"run: tamis get {what}")
+    """Show alerts (the default), streams, patterns, plans, edges, the joiner, sinks, silences or
+    acknowledgements.
+    """
+    if name is not None and what in NAMELESS:
+        raise InputError(f"`tamis get {what}` takes no name", where=name, hint=f"run: tamis get {what}")
     path = f"/v1/{what}" if name is None else f"/v1/{what}/{quote(name, safe='')}"
     answer = registry.request("GET", path)
     if as_json or (what == "plans" and name is not None):
         click.echo(orjson.dumps(answer, option=orjson.OPT_INDENT_2))
         return
-    rows = [row for entry in ([answer] if name is not None else answer) for row in state_rows(what, entry)]
+    entries = answer if isinstance(answer, list) else [answer]
+    rows = [row for entry in entries for row in state_rows(what, entry)]
     show_table(HEADINGS[what], rows)
     if not rows:
         say(f"there are no {what}")

@@ -127,6 +127,8 @@ export interface JoinerDefinition {
 export interface JoinerDocument {
   state: string;
   why: string[];
+  /** Seconds since its newest report. */
+  reported_ago: number | null;
   plan: number;
   partitions: JoinerPartition[];
   topics: JoinerTopic[];
@@ -134,6 +136,16 @@ export interface JoinerDocument {
   late: Whole;
   parked: Whole;
   dead: Record<string, Whole>;
+}
+
+/** A sink of notifications; `oldest`: when the oldest notification that waits was written. */
+export interface SinkDocument {
+  name: string;
+  state: string;
+  why: string[];
+  waiting: number;
+  oldest: Whole | null;
+  error: string | null;
 }
 
 export interface EdgeDocument {

@@ -30,6 +30,7 @@ function Facts({ joiner }: { joiner: JoinerDocument }) {
         <Figure name="State">
           <State state={joiner.state} />
         </Figure>
+        <Figure name="Reported">{joiner.reported_ago === null ? "–" : `${joiner.reported_ago} s ago`}</Figure>
         <Figure name="Complete up to (event time)">
           <Time at={reached(joiner)} />
         </Figure>
@@ -45,7 +46,7 @@ function Facts({ joiner }: { joiner: JoinerDocument }) {
           <strong>Why {joiner.state}:</strong> <Reasons why={joiner.why} />
         </div>
       )}
-      {joiner.partitions.length > 0 && (
+      {joiner.partitions.length > 0 && joiner.state !== "silent" && (
         <div class="panel why" role="group" aria-label="What holds the joiner back">
           <Reasons why={heldBack(joiner)} />
         </div>

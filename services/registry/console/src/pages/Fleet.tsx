@@ -1,5 +1,13 @@
-/** The fleet: what needs attention and why, then alerts, streams, edges, joiner and plans. */
-import type { AlertDocument, EdgeDocument, JoinerDocument, PlanDocument, ShardDocument, StreamDocument } from "../api/documents";
+/** The fleet: what needs attention and why, then alerts, streams, edges, joiner, sinks and plans. */
+import type {
+  AlertDocument,
+  EdgeDocument,
+  JoinerDocument,
+  PlanDocument,
+  ShardDocument,
+  SinkDocument,
+  StreamDocument,
+} from "../api/documents";
 import { useLive } from "../api/live";
 import { Joiner } from "../components/Joiner";
 import { LiveState } from "../components/LiveState";
@@ -7,6 +15,7 @@ import { Links } from "../components/Links";
 import { ProblemMessage } from "../components/ProblemMessage";
 import { Reasons } from "../components/Reasons";
 import { Section } from "../components/Section";
+import { Sinks } from "../components/Sinks";
 import { Since } from "../components/Since";
 import { State } from "../components/State";
 import { Table } from "../components/Table";
@@ -20,11 +29,15 @@ export function Fleet() {
   const streams = useLive<StreamDocument[]>("/v1/streams", ["streams", "plan"]);
   const edges = useLive<EdgeDocument[]>("/v1/edges", ["edges", "plan"]);
   const joiner = useLive<JoinerDocument>("/v1/joiner", ["plan", "alerts"]);
+  const sinks = useLive<SinkDocument[]>("/v1/sinks");
   const plans = useLive<PlanDocument[]>("/v1/plans", ["plan"]);
   const newest = plans.data?.find((plan) => plan.newest);
-  const problem = alerts.problem ?? streams.problem ?? edges.problem ?? joiner.problem ?? plans.problem;
+  const problem =
+    alerts.problem ?? streams.problem ?? edges.problem ?? joiner.problem ?? sinks.problem ?? plans.problem;
   const findings =
-    alerts.data && streams.data && edges.data ? attention(alerts.data, streams.data, edges.data, joiner.data) : undefined;
+    alerts.data && streams.data && edges.data
+      ? attention(alerts.data, streams.data, edges.data, joiner.data, sinks.data)
+      : undefined;
   return (
     <>
       <div class="title">
@@ -46,6 +59,7 @@ export function Fleet() {
           streams={streams.data}
           edges={edges.data}
           joiner={joiner.data}
+          sinks={sinks.data}
           plans={plans.data}
           findings={findings}
         />
@@ -59,11 +73,12 @@ interface Documents {
   streams: StreamDocument[] | undefined;
   edges: EdgeDocument[] | undefined;
   joiner: JoinerDocument | undefined;
+  sinks: SinkDocument[] | undefined;
   plans: PlanDocument[] | undefined;
   findings: Finding[] | undefined;
 }
 
-function Tables({ alerts, streams, edges, joiner, plans, findings }: Documents) {
+function Tables({ alerts, streams, edges, joiner, sinks, plans, findings }: Documents) {
   return (
     <>
       <Attention findings={findings} alerts={alerts} />
@@ -77,6 +92,7 @@ function Tables({ alerts, streams, edges, joiner, plans, findings }: Documents) 
         <Edges rows={edges} />
       </Section>
       <Joiner joiner={joiner} />
+      <Sinks rows={sinks} />
       <Section title="Plans" note="The newest versions. Every service moves to the newest plan by itself.">
         <Plans rows={plans} />
       </Section>
@@ -121,7 +137,7 @@ function Attention({ findings, alerts }: { findings: Finding[] | undefined; aler
 
 function About({ kind, name }: Finding["about"][number]) {
   if (kind === "joiner") return <>the joiner</>;
-  if (kind === "edge") return <>edge {name}</>;
+  if (kind === "edge" || kind === "sink") return <>{`${kind} ${name}`}</>;
   return <a href={links[kind](name)}>{`${kind} ${name}`}</a>;
 }
 

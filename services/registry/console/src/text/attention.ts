@@ -1,22 +1,23 @@
 /** What needs attention in a fleet: each reason once, with everything that it concerns. */
-import type { AlertDocument, EdgeDocument, JoinerDocument, StreamDocument } from "../api/documents";
+import type { AlertDocument, EdgeDocument, JoinerDocument, SinkDocument, StreamDocument } from "../api/documents";
 
 export interface Finding {
   state: string;
   reason: string;
-  about: { kind: "alert" | "stream" | "edge" | "joiner"; name: string }[];
+  about: { kind: "alert" | "stream" | "edge" | "joiner" | "sink"; name: string }[];
 }
 
 /** States that nobody has to do anything about. A paused alert was paused by somebody. */
-const CALM = new Set(["running", "active", "paused", "ended"]);
-/** The worst first. */
-const ORDER = ["refused", "gone", "away", "degraded", "failing", "behind", "waiting", "starting"];
+const CALM = new Set(["running", "active", "unused", "paused", "ended", "delivering"]);
+/** The worst first: without the joiner there is no alarm, and of a source or sink that fails the cause is known. */
+const ORDER = ["silent", "refused", "failing", "gone", "away", "degraded", "behind", "waiting", "starting"];
 
 export function attention(
   alerts: AlertDocument[],
   streams: StreamDocument[],
   edges: EdgeDocument[],
   joiner?: JoinerDocument,
+  sinks: SinkDocument[] = [],
 ): Finding[] {
   const found = new Map<string, Finding>();
   const note = (state: string, reasons: string[], kind: Finding["about"][number]["kind"], name: string): void => {
@@ -27,6 +28,11 @@ export function attention(
       found.set(reason, finding);
     }
   };
+  // Where it has reported nothing yet, each alert that waits for it says so.
+  if (joiner?.state === "behind" || joiner?.state === "silent") note(joiner.state, joiner.why, "joiner", "joiner");
+  for (const { name, state, why } of sinks) {
+    if (!CALM.has(state)) note(state, why, "sink", name);
+  }
   for (const { name, state, why, failing, shards } of edges) {
     // The shards of a source that fails still obey their plan.
     const failures = Object.entries(failing).map(([source, reason]) => `source ${source} fails: ${reason}`);
@@ -45,8 +51,6 @@ export function attention(
   for (const { name, state, why } of alerts) {
     if (!CALM.has(state)) note(state, why, "alert", name);
   }
-  // Where it has reported nothing, each alert that waits for it says so.
-  if (joiner?.state === "behind") note("behind", joiner.why, "joiner", "joiner");
   return [...found.values()].sort((a, b) => rank(a.state) - rank(b.state));
 }
 

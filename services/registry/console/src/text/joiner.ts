@@ -16,8 +16,11 @@ export function slowestFirst<T extends { frontier: Whole | null }>(all: T[]): T[
   });
 }
 
-/** The partition and the topic that hold the joiner back, with the reasons, as sentences. */
+/** The partition and the topic that hold the joiner back, with the reasons, as sentences. Nothing but itself holds back
+ * a joiner that is silent.
+ */
 export function heldBack(joiner: JoinerDocument): string[] {
+  if (joiner.state === "silent") return [];
   return [...behindOthers(joiner.partitions), ...waiting(joiner.topics)];
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tamis.messaging.heartbeats import JOINER, Heartbeat
 from tamis.messaging.records import Ack, Frontier, Observation
 from tamis.predicates.selectivity import Sketch, merge
 from tamis.sharing.selectivity import StreamStatistics
@@ -19,12 +20,14 @@ GREATEST_PLAN = 2**52
 
 @dataclass
 class FleetReports:
-    """The newest acknowledgement of each shard, the newest sign of life of each edge that has no shards, and
-    the newest frontier of each output partition.
+    """The newest acknowledgement of each shard, the newest sign of life of each edge that has no shards, the
+    newest frontier of each output partition, and the newest heartbeat of the joiner and of each worker of the
+    alerts service.
 
     Times are microseconds. `floor`: the time at which the registry last began to listen. Silence of a shard
-    before that proves nothing, because no shard could be heard. `heard`, `edges`, `asked` and `activations`
-    have only reports since the process started, but `activations` always has the newest of each shard.
+    before that proves nothing, because no shard could be heard. `heard`, `services_heard`, `edges`, `asked`
+    and `activations` have only reports since the process started, but `activations` always has the newest of
+    each shard.
     """
 
     floor: int = 0
@@ -34,6 +37,8 @@ class FleetReports:
     asked: dict[str, int] = field(default_factory=dict)  # lease -> when somebody last asked for it
     activations: dict[str, dict[int, int]] = field(default_factory=dict)  # shard -> plan -> activation
     frontiers: dict[int, Frontier] = field(default_factory=dict)
+    heartbeats: dict[str, Heartbeat] = field(default_factory=dict)  # by the keys of their records
+    services_heard: dict[str, int] = field(default_factory=dict)  # by the same keys
     sketches: dict[str, dict[str, bytes]] = field(default_factory=dict)  # stream -> shard -> sketch
     rates: Rates = field(default_factory=Rates)
     _statistics: dict[str, StreamStatistics] = field(default_factory=dict)
@@ -77,6 +82,18 @@ class FleetReports:
             and (topic not in frontier.topics or shard not in frontier.topics[topic].shards)
             for frontier in found
         )
+
+    def follow(self, frontier: Frontier, now: int | None) -> None:
+        """Take the joiner's frontiers of one output partition, which are a sign of life, too."""
+        self.frontiers[frontier.partition] = frontier
+        if now is not None:
+            self.services_heard[JOINER] = now
+
+    def take_heartbeat(self, key: str, heartbeat: Heartbeat, now: int | None) -> None:
+        """Take the heartbeat of a service."""
+        self.heartbeats[key] = heartbeat
+        if now is not None:
+            self.services_heard[key] = now
 
     def hear(self, ack: Ack) -> None:
         """Take a shard's acknowledgement."""

@@ -40,7 +40,8 @@ class JoinerTopic(TypedDict):
     tuples: Annotated[int, _TUPLES]
     bytes: int
     slowest: Annotated[
-        SlowestShard | None, Field(description="The shard that holds the frontier back, if edges tell")
+        SlowestShard | None,
+        Field(description="The shard that holds the frontier back, if edges tell; null if the joiner hangs"),
     ]
     why: Annotated[list[str], Field(description="Reasons why its frontier may not move on")]
 
@@ -58,10 +59,16 @@ class JoinerDefinition(TypedDict):
 
 
 class Joiner(TypedDict):
-    """The joiner, from its newest report of each output partition."""
+    """The joiner, from its newest report of each output partition and its heartbeats."""
 
-    state: Literal["running", "behind", "unknown"]
-    why: Annotated[list[str], Field(description="Why it is behind; empty if it isn't")]
+    state: Annotated[
+        Literal["running", "behind", "silent", "unknown"],
+        Field(description="`silent`: it has reported nothing for longer than its heartbeats explain"),
+    ]
+    why: Annotated[list[str], Field(description="Why it is silent or behind; empty if it isn't")]
+    reported_ago: Annotated[
+        int | None, Field(description="Seconds since its newest report; null if there is none")
+    ]
     plan: Annotated[int, Field(description="The plan version that all partitions use; 0 if not known")]
     partitions: list[JoinerPartition]
     topics: list[JoinerTopic]

@@ -1,0 +1,48 @@
+"""Records of `tamis.heartbeats`: signs of life of the joiner and of the workers of the alerts service.
+
+The joiner writes frontiers only with batches, and it has none in a quiet fleet. So it also sends heartbeats.
+Those of a worker of the alerts service say what waits for its sinks.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+# The key of the joiner's record. A worker of the alerts service has a key of its own.
+JOINER = "joiner"
+ALERTS = "alerts/"
+
+
+class SinkState(Struct, frozen=True, kw_only=True):
+    """Notifications that wait for one sink, in the partitions of one worker.
+
+    `oldest`: when the oldest of them was written, in microseconds since 1970. `error`: the reason why the
+    sink took none at the last attempt; it never has an address or a secret of the sink.
+    """
+
+    waiting: int = 0
+    oldest: int | None = None
+    error: str | None = None
+
+
+class Heartbeat(Struct, frozen=True, kw_only=True):
+    """A sign of life. `time` is the wall clock in microseconds; `sinks` has the sinks of a worker by name."""
+
+    time: int
+    sinks: dict[str, SinkState] = {}
+
+    def to_bytes(self) -> bytes:
+        """The record's value."""
+        return msgspec.json.encode(self)
+
+    @staticmethod
+    def from_bytes(value: bytes) -> Heartbeat:
+        """The record of a value; members that this version doesn't know are ignored. Raises ValueError."""
+        try:
+            return _decoder.decode(value)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise ValueError(str(error)) from None
+
+
+_decoder = msgspec.json.Decoder(Heartbeat)
