@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import httpx
+from click.testing import CliRunner
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tamis.cli import main
 from tamis.errors import InputError
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.ports import free_ports
@@ -44,6 +47,17 @@ def settle(registry: Any, hand: Any, activation: int) -> int:
     for partition in (0, 1):
         hand.frontier(partition, version, dict.fromkeys(TOPICS, activation))
     return version
+
+
+def tamis(registry: Any, *arguments: str) -> tuple[int, str]:
+    """The exit code of a command, and its output."""
+    done = CliRunner().invoke(main, [*arguments, "--registry", registry.server.url])
+    return done.exit_code, done.output
+
+
+def names(registry: Any) -> set[str]:
+    """The shards that the registry shows."""
+    return {shard["shard"] for edge in registry.get("edges") for shard in edge["shards"]}
 
 
 def test_an_alert_runs_when_all_obey_and_its_old_definition_ends_when_nothing_waits_for_it(
@@ -93,11 +107,22 @@ def test_a_silent_shard_is_declared_gone_in_band_and_comes_back(
             assert (envelope["kind"], envelope["shard"]) == ("final", shard) and envelope["plan"] > listed
     assert 'tamis_registry_shards{state="gone",stream="air"} 1.0' in registry.call("GET", "/metrics").text
     assert "declared gone" in str(registry.get("alerts/hot")["why"])
-    fleet.ack("e1/air", listed)
+    for shard in SHARDS:
+        fleet.ack(shard, listed)
     time.sleep(1)
     assert registry.plan()["since"] == {}
     fleet.ack("e1/air", registry.plan()["version"])
     registry.until(lambda: "e1/air" in registry.plan()["since"])
+    # The other one doesn't come back, and somebody says so.
+    drop = partial(tamis, registry, "drop", "shard", "e1/surface")
+    code, output = drop()
+    assert code == 2 and "has reported it in the last 15 s" in output
+    registry.until(lambda: drop() == (0, "shard e1/surface dropped\n"), 30)
+    assert drop()[0] == 2
+    registry.until(lambda: 'state="gone",stream="surface"' not in registry.call("GET", "/metrics").text)
+    assert names(registry) == {"e1/air"}
+    registry.stop()
+    assert names(start(fresh, None).ready()) == {"e1/air"}
 
 
 def test_everything_is_recovered_from_kafka(fresh: str, start: Any, hand: Any, sql: Any) -> None:

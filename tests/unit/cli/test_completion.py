@@ -14,7 +14,7 @@ from tamis.local.ports import free_ports
 
 ANSWERS = {
     "/v1/alerts": [{"name": "hot"}, {"name": "humid"}, {"name": "cold"}],
-    "/v1/edges": [{"name": "roof"}],
+    "/v1/edges": [{"name": "roof", "shards": [{"shard": "air:roof/mqtt"}]}],
 }
 
 
@@ -38,6 +38,7 @@ def test_names_of_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
         assert completed(["silence", "cold"], "hu") == ["humid"]
         assert completed(["get", "edges"], "") == ["roof"]
         assert completed(["drop", "function"], "") == []
+        assert completed(["drop", "shard"], "ai") == ["air:roof/mqtt"]
 
 
 def test_no_names_and_no_message_without_a_registry(

@@ -7,9 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from tamis.errors import InputError
+from tamis.errors import InputError, RefusedError
 from tamis.messaging.records import Ack
 from tamis.plan.model import Definition, Input, TimeBound
+from tamis_registry.core.errors import MissingError
 from tamis_registry.core.plan.retirement import span
 from tamis_registry.core.state.records import recover
 from tamis_registry.core.status import alert_status
@@ -89,6 +90,48 @@ def test_degraded_while_a_shard_is_gone_but_not_when_it_has_ended(running: Any) 
     obey(running, "air")
     running.frontier(200)
     assert status(running).state == "running"
+
+
+def test_a_shard_whose_source_was_removed_is_forgotten_when_somebody_says_so(running: Any) -> None:
+    """The edge goes on with its other source; the registry waits for the shard until it is declared gone."""
+    forget = running.registry.forget_shard
+    with pytest.raises(MissingError, match="there is no shard 'e9/air'"):
+        forget("e9/air", running.now)
+    with pytest.raises(RefusedError, match="has reported it in the last 15 s"):
+        forget("e1/surface", running.now)
+    running.now += 16 * SECOND
+    running.ack("air", running.version, 100, "active")
+    with pytest.raises(RefusedError, match="joins wait for it"):
+        running.registry.forget_shard("e1/surface", running.now)
+    running.ack("surface", running.version, 100, "active", edge="e2")  # another edge has its readings
+    running.now += 3601 * SECOND
+    running.ack("surface", edge="e2")
+    running.ack("air", running.version, 100, "active")
+    running.tick()
+    obey(running, "air")
+    running.ack("surface", running.version, 100, "active", edge="e2")
+    running.frontier(200)
+    assert status(running).state == "degraded" and "tamis drop shard e1/surface" in status(running).why[0]
+    _, change = running.registry.forget_shard("e1/surface", running.now)
+    assert change.plan is None
+    running.perform(change)
+    assert (status(running).state, status(running).why) == ("running", ())
+    names = [one["name"] for one in edge_documents(running.registry.view(running.now))]
+    shards = [s["shard"] for one in edge_documents(running.registry.view(running.now)) for s in one["shards"]]
+    assert names == ["e1", "e2"] and "e1/surface" not in shards
+    with pytest.raises(MissingError, match="there is no shard 'e1/surface'"):
+        running.registry.forget_shard("e1/surface", running.now)
+    # Another process knows it, too.
+    running.start()
+    obey(running, "air")
+    running.ack("surface", running.version, 100, "active", edge="e2")
+    running.frontier(200)
+    assert status(running).state == "running"
+    # Its source is back: it waits for a plan that lists it, as any shard that was gone.
+    running.ack("surface", running.version)
+    assert running.tick() is not None and running.registry.state.shards["e1/surface"].since == running.version
+    shards = [s["shard"] for one in edge_documents(running.registry.view(running.now)) for s in one["shards"]]
+    assert "e1/surface" in shards
 
 
 def test_a_shard_that_never_had_a_reading_beside_others_degrades_nothing(running: Any) -> None:

@@ -207,6 +207,12 @@ class Registry:
         """Remove a silence or an acknowledgement. Raises MissingError."""
         return None, Change(self.state, {}, silences=self.silences.removed(key))
 
+    def forget_shard(self, name: str, now: int) -> tuple[str, Change]:
+        """Forget a shard that is gone for good. Raises MissingError, or RefusedError if it may be in use."""
+        draft = self.state.draft()
+        shard = membership.forget(draft, self.seen, name, now)
+        return shard.name, Change(draft, difference(self._found, draft))
+
     def snapshot(self) -> Snapshot:
         """A copy of the state, for questions that change nothing. The registry can continue meanwhile."""
         draft = self.state.draft()

@@ -74,8 +74,13 @@ class View:
         """The shards that are or were listed, by stream, in the order of their names."""
         found: dict[str, list[Shard]] = {}
         for _, shard in sorted(self.state.shards.items()):
-            found.setdefault(shard.stream, []).append(shard)
+            if not self.forgotten(shard):
+                found.setdefault(shard.stream, []).append(shard)
         return found
+
+    def forgotten(self, shard: Shard) -> bool:
+        """True for a shard that somebody dropped, or whose stream was dropped, and that no edge reports."""
+        return shard.reason == "dropped" and not self.seen.present(shard.name, self.now)
 
     @cached_property
     def shard_states(self) -> dict[str, list[tuple[ShardState, str]]]:
@@ -121,16 +126,16 @@ class View:
         return min((0 if one is None else one.plan for one in found), default=0)
 
     @cached_property
-    def unable(self) -> dict[str, tuple[str, ...]]:
-        """By alert, the reasons why the joiner can't evaluate it."""
-        reasons: dict[str, set[str]] = {}
-        for frontier in self.seen.frontiers.values():
-    @cached_property
     def joiner_silent(self) -> tuple[str, ...]:
         """The reason why the joiner counts as silent; empty if it doesn't."""
         reason = joiner_silent(self.seen, self.now)
         return () if reason is None else (reason,)
 
+    @cached_property
+    def unable(self) -> dict[str, tuple[str, ...]]:
+        """By alert, the reasons why the joiner can't evaluate it."""
+        reasons: dict[str, set[str]] = {}
+        for frontier in self.seen.frontiers.values():
             for alert, reason in frontier.unable.items():
                 reasons.setdefault(alert, set()).add(reason)
         return {alert: tuple(sorted(found)) for alert, found in reasons.items()}
@@ -176,7 +181,7 @@ def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
                 return (
                     "gone",
                     f"shard {shard.name} had nothing new for longer than max_stall of {shard.stream} and is"
-                    f" declared gone (plan {shard.gone}); it comes back with its next reading",
+                    f" declared gone (plan {shard.gone}); it comes back with its next reading{_forget(view, shard)}",
                 )
             case _:
                 return "gone", f"shard {shard.name} was delisted by plan {shard.gone}"
@@ -188,6 +193,12 @@ def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
     if not view.seen.obeys(shard.name, view.plan.version):
         return "behind", f"shard {shard.name} does not obey plan {view.plan.version} yet"
     return "active", ""
+
+
+def _forget(view: View, shard: Shard) -> str:
+    """The advice about a shard that is gone and that no edge reports."""
+    away = view.seen.away(shard.name, view.now)
+    return f"; if its source or its edge was removed for good: tamis drop shard {shard.name}" if away else ""
 
 
 def _unused(view: View, shard: Shard) -> bool:

@@ -36,9 +36,10 @@ from tamis_registry.http.reading_turns import ReadingTurns
 from tamis_registry.http.readings import reading_routes
 from tamis_registry.http.rights import require_tokens
 from tamis_registry.http.schemas import definitions as types
+from tamis_registry.http.shards import shard_routes
 from tamis_registry.http.silences import silence_routes
-from tamis_registry.http.statements import Statements, statement_routes
 from tamis_registry.http.sinks import sink_routes
+from tamis_registry.http.statements import Statements, statement_routes
 from tamis_registry.http.topics import topic_routes
 from tamis_registry.http.trials import Trials, trial_routes
 from tamis_registry.kafka.newest import NewestReader
@@ -97,10 +98,11 @@ def application(
     topic_routes(app, worker)
     lease_routes(app, worker)
     name_routes(app, worker)
+    shard_routes(app, worker)
     joiner_routes(app, worker)
+    sink_routes(app, worker)
     reader = NewestReader(worker.kafka)
     turns = ReadingTurns()
-    sink_routes(app, worker)
     reading_routes(app, worker, reader, turns)
     trial_routes(app, Trials(worker, provers, reader, turns))
     silence_routes(app, worker)

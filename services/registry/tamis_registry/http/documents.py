@@ -337,7 +337,8 @@ def every_shard(view: View) -> list[Shard]:
         for name, ack in view.seen.acks.items()
         if name not in view.state.shards and ack.state == "waiting"
     ]
-    return sorted([*view.state.shards.values(), *waiting], key=lambda s: (s.edge, s.name))
+    known = [shard for shard in view.state.shards.values() if not view.forgotten(shard)]
+    return sorted([*known, *waiting], key=lambda s: (s.edge, s.name))
 
 
 def plan_document(plan: Plan) -> Document:

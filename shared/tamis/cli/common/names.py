@@ -34,13 +34,18 @@ def _known(context: click.Context, kind: str, begun: str) -> list[str]:
     from tamis.web.registry_client import RegistryClient
 
     kind = kind.removesuffix("s")
-    if kind not in ("alert", "stream", "pattern", "edge"):
+    if kind not in ("alert", "stream", "pattern", "edge", "shard"):
         return []  # the registry lists no functions and tables
     try:
         given = context.params.get("registry")
         if not isinstance(given, RegistryClient):  # the command has no such option
             given = registry_client(os.environ.get("TAMIS_REGISTRY") or DEFAULT_URL)
-        rows: Iterable[dict[str, Any]] = given.request("GET", f"/v1/{quote(kind)}s", seconds=SECONDS)
+        listed = "edge" if kind == "shard" else kind
+        rows: Iterable[dict[str, Any]] = given.request("GET", f"/v1/{quote(listed)}s", seconds=SECONDS)
     except TamisError:
         return []  # a message would be printed into the line that the user is typing
-    return [row["name"] for row in rows if row["name"].startswith(begun)]
+    if kind == "shard":
+        names = [shard["shard"] for edge in rows for shard in edge["shards"]]
+    else:
+        names = [row["name"] for row in rows]
+    return [name for name in names if name.startswith(begun)]

@@ -1,4 +1,4 @@
-"""`tamis drop`: drop an alert, a stream, a function, a table or a pattern."""
+"""`tamis drop`: drop an alert, a stream, a function, a table or a pattern, or forget a shard."""
 
 from __future__ import annotations
 
@@ -17,12 +17,19 @@ from tamis.web.registry_client import RegistryClient
 Examples:
   tamis drop alert condensation
   tamis drop stream air
+  tamis drop shard tank:roof/post
 """
 )
-@click.argument("kind", type=Choice(["alert", "stream", "function", "table", "pattern"]))
+@click.argument("kind", type=Choice(["alert", "stream", "function", "table", "pattern", "shard"]))
 @click.argument("name", shell_complete=names_by("kind"))
 @registry_option
 def command(kind: str, name: str, registry: RegistryClient) -> None:
-    """Drop an alert, or a stream, function, table or pattern that no query reads."""
-    (outcome,) = registry.request("DELETE", f"/v1/{kind}s/{quote(name, safe='')}")
+    """Drop an alert, or a stream, function, table or pattern that no query reads. Or forget a shard that is gone
+    for good, because its source or its edge was removed: then it no longer makes alerts degraded.
+    """
+    answer = registry.request("DELETE", f"/v1/{kind}s/{quote(name, safe='')}")
+    if kind == "shard":
+        click.echo(f"shard {name} dropped")
+        return
+    (outcome,) = answer
     click.echo(f"{outcome['kind']} {outcome['name']} dropped (plan {outcome['plan']})")

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from tamis.errors import RefusedError
 from tamis.query.backfill import Backfill
+from tamis.query.names import suggest
+from tamis_registry.core.errors import MissingError
 from tamis_registry.core.shards.backfill import held_back, unread
-from tamis_registry.core.shards.fleet_reports import FleetReports
+from tamis_registry.core.shards.fleet_reports import AWAY_AFTER, FleetReports
 from tamis_registry.core.state.model import Shard, State
 
 
@@ -46,6 +49,35 @@ def delist_dropped(draft: State, streams: Iterable[str], n: int) -> None:
     """Delist the shards of streams that are dropped."""
     for shard in draft.listed(streams):
         draft.shards[shard.name] = replace(shard, since=None, gone=n, reason="dropped")
+
+
+def forget(draft: State, seen: FleetReports, name: str, now: int) -> Shard:
+    """Forget a shard that is gone for good, because somebody says so: nothing shows it any more. It comes back
+    with a report of its edge.
+
+    Its record stays, for the reasons above. Raises MissingError, or RefusedError if the shard may be in use.
+    """
+    ack, known = seen.acks.get(name), draft.shards.get(name)
+    if (known is None and (ack is None or ack.state != "waiting")) or (known and known.reason == "dropped"):
+        names = {name for name, shard in draft.shards.items() if shard.reason != "dropped"}
+        hint = suggest(name, names, "`tamis get edges` lists what there is")
+        raise MissingError(f"there is no shard '{name}'", hint=hint)
+    if not seen.away(name, now):
+        seconds = AWAY_AFTER // 1_000_000
+        raise RefusedError(
+            f"the edge of shard {name} has reported it in the last {seconds} s, or the registry has just started",
+            hint=f"take the source out of the edge's configuration, or stop the edge, and wait for {seconds} s",
+        )
+    if known is not None and known.since is not None:
+        raise RefusedError(
+            f"shard {name} is listed in plan {draft.version}: joins wait for it",
+            hint="wait until max_stall of its stream has passed and it is declared gone",
+        )
+    if known is None:
+        assert ack is not None
+        known = Shard(name, ack.stream, ack.edge, since=None, gone=draft.version)
+    draft.shards[name] = replace(known, reason="dropped")
+    return draft.shards[name]
 
 
 def list_waiting(draft: State, seen: FleetReports, now: int, n: int) -> bool:
