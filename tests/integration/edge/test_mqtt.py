@@ -91,8 +91,8 @@ def test_a_broker_that_nobody_vouches_for_is_not_trusted(bench: Bench) -> None:
 
 
 def test_each_refusal_is_named_and_the_edge_goes_on_trying(bench: Bench) -> None:
-    """A broker with a certificate of another authority, for another name, and with another password; then the
-    right one.
+    """No broker, then one with a certificate of another authority, for another name, and with another password;
+    then the right one.
     """
     port = free_ports(1)[0]
     right = Authority(bench.directory)
@@ -102,7 +102,7 @@ def test_each_refusal_is_named_and_the_edge_goes_on_trying(bench: Bench) -> None
         (
             issue_server(wrong, "other"),
             "secret",
-            "the certificate of the MQTT broker is not trusted (certificate verify failed: ",
+            f"the certificate of the MQTT broker at 127.0.0.1:{port} is not trusted (certificate verify failed: ",
         ),
         (
             issue_server(right, "name", "DNS:elsewhere.example"),
@@ -115,15 +115,14 @@ def test_each_refusal_is_named_and_the_edge_goes_on_trying(bench: Bench) -> None
     reader = bench.reader(TOPIC, DEAD_LETTERS)
     edge = edge_of(bench, port, f"    tls: {{ca: {right.certificate.name}}}")
     make = Amqtt if MOSQUITTO is None else Mosquitto
-    started = False
+    edge.start()
+    away = f"can't reach the MQTT broker at 127.0.0.1:{port}: Connection refused"
+    wait_for(away, partial(_is_told, edge, away))
     for issued, password, said in steps:
         broker: MqttBroker = make(
             bench.directory, Certificate(issued.certificate, issued.key), port=port, password=password
         )
         try:
-            if not started:
-                edge.start()
-                started = True
             wait_for(said, partial(_is_told, edge, said))
             assert edge.metric("tamis_edge_source_up", source="q") == 0
         finally:

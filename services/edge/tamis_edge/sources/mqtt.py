@@ -76,7 +76,8 @@ class MqttShards:
         self._refusing = False
         self._held_back = False
         self._stopped = False
-        self._trouble: str | None = "not connected yet"
+        self._broker = f"the MQTT broker at {source.host}:{source.port}"  # in messages
+        self._trouble: str | None = f"not connected to {self._broker} yet"
         suffix = f":{edge}/{source.name}"
         known = [name.removesuffix(suffix) for name in journal.shards() if name.endswith(suffix)]
         for stream in known if source.stream is None else [source.stream]:
@@ -168,7 +169,7 @@ class MqttShards:
     ) -> None:
         if reason.is_failure:
             hint = f"; {_CREDENTIALS}" if str(reason) in _REFUSED else ""
-            self._refused(f"the MQTT broker refuses the connection: {reason}{hint}")
+            self._refused(f"{self._broker} refuses the connection: {reason}{hint}")
             return
         client.subscribe(self._filter, qos=1)
 
@@ -177,7 +178,7 @@ class MqttShards:
     ) -> None:
         failure = next((reason for reason in reasons if reason.is_failure), None)
         if failure is not None:
-            self._refused(f"the MQTT broker refuses to send {self._filter!r}: {failure}")
+            self._refused(f"{self._broker} refuses to send {self._filter!r}: {failure}")
             return
         self._trouble = None
         _log.info("subscribed", source=self._source.name, topic=self._filter)
@@ -189,12 +190,13 @@ class MqttShards:
     def _unreachable(self, _: paho.Client, __: Any) -> None:
         # Called where the client handles the error, which it doesn't hand over.
         error = sys.exception()
-        self._trouble = f"can't reach the MQTT broker: {error}"
+        why = (isinstance(error, OSError) and error.strerror) or str(error)
+        self._trouble = f"can't reach {self._broker}: {why}"
         if isinstance(error, ssl.SSLCertVerificationError):
             why = f"certificate verify failed: {error.verify_message}"
-            self._trouble = f"the certificate of the MQTT broker is not trusted ({why}); {_TRUST}"
+            self._trouble = f"the certificate of {self._broker} is not trusted ({why}); {_TRUST}"
         elif isinstance(error, ssl.SSLError):
-            self._trouble = f"no TLS with the MQTT broker: {error.reason or error}; check its port, and `tls`"
+            self._trouble = f"no TLS with {self._broker}: {error.reason or error}; check its port, and `tls`"
         _log.warning("can't reach the MQTT broker", source=self._source.name, error=self._trouble)
 
     def _disconnected(
@@ -202,8 +204,8 @@ class MqttShards:
     ) -> None:
         # A broker that has refused also closes the connection. The trouble is then its reason for that.
         if reason.is_failure and not self._stopped and self._trouble is None:
-            self._trouble = f"lost the MQTT broker: {reason}"
-            _log.warning("lost the MQTT broker", source=self._source.name, reason=str(reason))
+            self._trouble = f"lost {self._broker}: {reason}"
+            _log.warning("lost the MQTT broker", source=self._source.name, reason=self._trouble)
 
     def _message(self, client: paho.Client, _: Any, message: paho.MQTTMessage) -> None:
         if self._refusing:

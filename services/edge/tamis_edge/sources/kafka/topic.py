@@ -284,7 +284,7 @@ class KafkaTopic:
             return str(self._connection.not_authorized(f"no Read on group {self._group}"))
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             return str(self._connection.not_authorized(f"no Read on topic {self._source.topic}"))
-        return str(error)
+        return str(self._connection.error(error))
 
     def _reposition(self, shard: KafkaShard) -> None:
         reposition(self._consumer, shard, self._lost)
