@@ -21,7 +21,10 @@ from tamis.errors import (
 )
 from tamis.web.tls import client_context
 
+# The registry may plan for long before it answers to a statement. What it answers from memory comes at once,
+# or not at all.
 REQUEST_SECONDS = 40.0
+GET_SECONDS = 15.0
 # The registry's limit on the file name of a text.
 LONGEST_FILE = 255
 
@@ -66,12 +69,15 @@ class RegistryClient:
         content: bytes | None = None,
         query: dict[str, str] | None = None,
         *,
-        seconds: float = REQUEST_SECONDS,
+        seconds: float | None = None,
         media_type: str = "application/sql",
     ) -> Any:
-        """The JSON answer of the registry, which has `seconds` for it; None if the answer is empty.
-        `media_type` is that of `content`. Raises TamisError with the message of its problem document.
+        """The JSON answer of the registry; None if the answer is empty. The registry has `seconds` for it, by
+        default 15 for a GET and 40 for other requests. `media_type` is that of `content`. Raises TamisError
+        with the message of its problem document.
         """
+        if seconds is None:
+            seconds = GET_SECONDS if method == "GET" else REQUEST_SECONDS
         where = f"{self.url.rstrip('/')}{path}"
         headers = {"content-type": media_type} if content is not None else {}
         try:
@@ -88,6 +94,12 @@ class RegistryClient:
                 return answer.json() if answer.content else None
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise InputError(f"not the address of a registry: {error}", where=self.url) from None
+        except httpx.ReadTimeout:
+            raise UnavailableError(
+                f"the registry took the request and did not answer within {seconds:g} s",
+                where=self.url,
+                hint="it hangs or has too much to do: look at its process and its log",
+            ) from None
         except httpx.TransportError as error:
             raise _unreachable(error, self.url) from None
         except ValueError:
