@@ -74,7 +74,7 @@ def test_the_joiner_is_a_row_with_one_more_for_each_partition() -> None:
     assert first.split() == ["partition", "0", "3", "2023-11-14T22:13:20Z", "5"]
     assert second.split() == ["partition", "1", "3", "2023-11-14T22:13:21Z", "7"]
     code, output = shown("joiner", JOINER, "x")
-    assert code == 1 and "takes no name" in output
+    assert code == 2 and "takes no name" in output
 
 
 def test_a_joiner_that_has_joined_nothing_has_no_event_time() -> None:

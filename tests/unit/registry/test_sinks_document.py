@@ -20,6 +20,8 @@ __all__ = ["made"]
 def told(made: Made) -> Made:
     """A registry that has just begun to listen."""
     made.registry.seen.floor = BEGIN
+    made.registry.seen.heartbeats.clear()
+    made.registry.seen.services_heard.clear()
     return made
 
 
