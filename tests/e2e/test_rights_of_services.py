@@ -39,8 +39,8 @@ sources:
 SERVICES = ("edge", "registry", "joiner", "alerts")
 # A service notices within seconds; busy cores need more.
 SECONDS = 120.0
-# Services ask Kafka every five seconds. A round takes at most three rights of each.
-ROUNDS = 4
+# Services ask Kafka every five seconds. A round takes a few rights of each.
+ROUNDS = 5
 
 # Rights that a service notices only when it does something; the test makes it do that. Rights to read the
 # newest records have a test of their own (tests/integration/security/test_rights.py).

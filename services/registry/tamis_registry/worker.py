@@ -217,7 +217,9 @@ class Worker:
                     registry.hear(ack, now)
                 elif record.topic == FRONTIERS and (frontier := read(record, read_frontier, self._metrics)):
                     registry.follow(frontier, now)
-                elif record.topic == HEARTBEATS and (beat := read(record, Heartbeat.from_bytes, self._metrics)):
+                elif record.topic == HEARTBEATS and (
+                    beat := read(record, Heartbeat.from_bytes, self._metrics)
+                ):
                     registry.take_heartbeat((record.key or b"").decode(errors="replace"), beat, now)
                 elif record.topic == SKETCHES and (told := read(record, read_observation, self._metrics)):
                     registry.observe(told)

@@ -64,7 +64,9 @@ def sinks(places: Places) -> Finding:
     # A service that is silent has the same reason for each sink.
     reasons = list(dict.fromkeys(why for one in found for why in one["why"]))
     if not reasons:
-        return Finding("ok", f"{len(found)} sinks ({', '.join(one['name'] for one in found)}) take notifications")
+        return Finding(
+            "ok", f"{len(found)} sinks ({', '.join(one['name'] for one in found)}) take notifications"
+        )
     more = f"; and {len(reasons) - _MOST} more" if len(reasons) > _MOST else ""
     silent = any(one["state"] == "silent" for one in found)
     todo = (

@@ -91,10 +91,11 @@ def test_a_broker_that_nobody_vouches_for_is_not_trusted(bench: Bench) -> None:
 
 
 def test_each_refusal_is_named_and_the_edge_goes_on_trying(bench: Bench) -> None:
-    """No broker, then one with a certificate of another authority, for another name, and with another password;
-    then the right one.
+    """No broker, then one with a certificate of another authority, for another name, and with another
+    password; then the right one.
     """
     port = free_ports(1)[0]
+    at = f"the MQTT broker at 127.0.0.1:{port}"
     right = Authority(bench.directory)
     wrong = Authority(bench.directory / "wrong")
     good = issue_server(right, "good")
@@ -102,7 +103,7 @@ def test_each_refusal_is_named_and_the_edge_goes_on_trying(bench: Bench) -> None
         (
             issue_server(wrong, "other"),
             "secret",
-            f"the certificate of the MQTT broker at 127.0.0.1:{port} is not trusted (certificate verify failed: ",
+            f"the certificate of {at} is not trusted (certificate verify failed: ",
         ),
         (
             issue_server(right, "name", "DNS:elsewhere.example"),
@@ -116,7 +117,7 @@ def test_each_refusal_is_named_and_the_edge_goes_on_trying(bench: Bench) -> None
     edge = edge_of(bench, port, f"    tls: {{ca: {right.certificate.name}}}")
     make = Amqtt if MOSQUITTO is None else Mosquitto
     edge.start()
-    away = f"can't reach the MQTT broker at 127.0.0.1:{port}: Connection refused"
+    away = f"can't reach {at}: Connection refused"
     wait_for(away, partial(_is_told, edge, away))
     for issued, password, said in steps:
         broker: MqttBroker = make(

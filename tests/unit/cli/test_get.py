@@ -47,9 +47,7 @@ def test_a_registry_of_an_older_release_names_no_failing_sources() -> None:
 
 def shown(what: str, answer: object, *more: str) -> tuple[int, str]:
     with answering({f"/v1/{what}": answer}) as url:
-        result = CliRunner().invoke(
-            main, ["get", what, *more, "--registry", url], env={"COLUMNS": "200"}
-        )
+        result = CliRunner().invoke(main, ["get", what, *more, "--registry", url], env={"COLUMNS": "200"})
     return result.exit_code, result.output
 
 

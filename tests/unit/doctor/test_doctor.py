@@ -131,7 +131,11 @@ def test_no_plan_is_checked_before_an_edge_has_reported() -> None:
     ("joiner", "state", "said"),
     [
         ({"state": "running", "why": []}, "ok", "reported 2 s ago, and uses plan 4"),
-        ({"state": "silent", "why": ["the joiner has reported nothing for 40 s"]}, "failed", "nothing for 40 s"),
+        (
+            {"state": "silent", "why": ["the joiner has reported nothing for 40 s"]},
+            "failed",
+            "nothing for 40 s",
+        ),
         ({"state": "behind", "why": ["partition 1 uses plan 3"]}, "warning", "partition 1 uses plan 3"),
         ({"state": "unknown", "why": ["the joiner has reported nothing yet"]}, "unchecked", "nothing yet"),
     ],

@@ -1,4 +1,4 @@
-"""`GET /v1/sinks`: what the heartbeats of the alerts service say about sinks, and what their silence means."""
+"""`GET /v1/sinks`: what the heartbeats of the alerts service say about sinks, and what silence means."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ __all__ = ["made"]
 @pytest.fixture
 def told(made: Made) -> Made:
     """A registry that has just begun to listen."""
-    made.registry.seen.floor = BEGIN
-    made.registry.seen.heartbeats.clear()
-    made.registry.seen.services_heard.clear()
+    seen = made.registry.seen
+    seen.floor = BEGIN
+    seen.heartbeats.clear()
+    seen.services_heard.clear()
     return made
 
 

@@ -66,9 +66,7 @@ def sink_reports(seen: FleetReports, now: int) -> list[SinkReport]:
     newest = max(workers, key=lambda key: seen.services_heard.get(key, workers[key].time))
     ago = now - seen.services_heard.get(newest, workers[newest].time)
     why = f"the alerts service has reported nothing for {max(0, ago) // SECOND} s"
-    return [
-        _silent_report(name, states, why) for name, states in _by_sink({newest: workers[newest]}).items()
-    ]
+    return [_silent_report(name, states, why) for name, states in _by_sink({newest: workers[newest]}).items()]
 
 
 def _silent(seen: FleetReports, key: str, now: int) -> bool:

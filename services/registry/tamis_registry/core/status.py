@@ -181,7 +181,8 @@ def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
                 return (
                     "gone",
                     f"shard {shard.name} had nothing new for longer than max_stall of {shard.stream} and is"
-                    f" declared gone (plan {shard.gone}); it comes back with its next reading{_forget(view, shard)}",
+                    f" declared gone (plan {shard.gone}); it comes back with its next reading"
+                    f"{_advice(view, shard)}",
                 )
             case _:
                 return "gone", f"shard {shard.name} was delisted by plan {shard.gone}"
@@ -195,7 +196,7 @@ def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
     return "active", ""
 
 
-def _forget(view: View, shard: Shard) -> str:
+def _advice(view: View, shard: Shard) -> str:
     """The advice about a shard that is gone and that no edge reports."""
     away = view.seen.away(shard.name, view.now)
     return f"; if its source or its edge was removed for good: tamis drop shard {shard.name}" if away else ""

@@ -28,8 +28,8 @@ def joiner_routes(app: FastAPI, worker: Worker) -> None:
     @app.get(
         "/v1/joiner",
         summary="The joiner: how far it has come, and what it keeps",
-        description="From its newest record of each output partition, which the topic `tamis.frontiers` has, and "
-        "from its heartbeats.",
+        description="From its newest record of each output partition, which the topic `tamis.frontiers` has, "
+        "and from its heartbeats.",
         tags=["Joiner"],
         response_model=Joiner,
     )
@@ -114,9 +114,7 @@ def _partition(one: Frontier) -> dict[str, Any]:
     }
 
 
-def _topic(
-    view: View, stream: StreamPlan, topic: str, known: list[Frontier], works: bool
-) -> dict[str, Any]:
+def _topic(view: View, stream: StreamPlan, topic: str, known: list[Frontier], works: bool) -> dict[str, Any]:
     """A topic over all partitions. Its frontier is the least one, which every partition has reached. Shards
     hold it back only if the joiner `works`.
     """

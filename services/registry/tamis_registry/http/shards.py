@@ -20,8 +20,8 @@ def shard_routes(app: FastAPI, worker: Worker) -> None:
         "/v1/shards/{name:path}",
         status_code=HTTPStatus.NO_CONTENT,
         summary="Forget a shard that is gone for good",
-        description="It no longer makes alerts degraded, and no list has it. Refused while a plan lists the shard, and "
-        "while its edge reports it. If the edge reports it again, it comes back.",
+        description="It no longer makes alerts degraded, and no list has it. Refused while a plan lists the "
+        "shard, and while its edge reports it. If the edge reports it again, it comes back.",
         tags=["Edges"],
     )
     def forget(name: ShardName) -> None:

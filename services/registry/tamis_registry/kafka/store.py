@@ -203,7 +203,9 @@ class Store:
                 )
 
     def poll(self) -> list[Record]:
-        """New acknowledgements, frontiers, heartbeats and samples. Raises FencedError if another registry has begun."""
+        """New acknowledgements, frontiers, heartbeats and samples. Raises FencedError if another registry has
+        begun.
+        """
         records = self._reader.poll()
         for record in records:
             if record.topic == STATEMENTS and record.key == FLEET and self._is_foreign(record.value):

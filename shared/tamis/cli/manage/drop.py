@@ -24,8 +24,8 @@ Examples:
 @click.argument("name", shell_complete=names_by("kind"))
 @registry_option
 def command(kind: str, name: str, registry: RegistryClient) -> None:
-    """Drop an alert, or a stream, function, table or pattern that no query reads. Or forget a shard that is gone
-    for good, because its source or its edge was removed: then it no longer makes alerts degraded.
+    """Drop an alert, or a stream, function, table or pattern that no query reads. Or forget a shard that is
+    gone for good, because its source or its edge was removed: it no longer makes alerts degraded.
     """
     answer = registry.request("DELETE", f"/v1/{kind}s/{quote(name, safe='')}")
     if kind == "shard":

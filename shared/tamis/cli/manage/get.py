@@ -1,6 +1,4 @@
-"""`tamis get`: the state of alerts, streams, patterns, plans, edges, joiner and sinks, silences and
-acknowledgements.
-"""
+"""`tamis get`: the state of definitions, plans, edges, joiner and sinks, silences and acknowledgements."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ def delist_dropped(draft: State, streams: Iterable[str], n: int) -> None:
 
 
 def forget(draft: State, seen: FleetReports, name: str, now: int) -> Shard:
-    """Forget a shard that is gone for good, because somebody says so: nothing shows it any more. It comes back
-    with a report of its edge.
+    """Forget a shard that is gone for good, because somebody says so: nothing shows it any more. It comes
+    back with a report of its edge.
 
     Its record stays, for the reasons above. Raises MissingError, or RefusedError if the shard may be in use.
     """
@@ -65,8 +65,9 @@ def forget(draft: State, seen: FleetReports, name: str, now: int) -> Shard:
     if not seen.away(name, now):
         seconds = AWAY_AFTER // 1_000_000
         raise RefusedError(
-            f"the edge of shard {name} has reported it in the last {seconds} s, or the registry has just started",
-            hint=f"take the source out of the edge's configuration, or stop the edge, and wait for {seconds} s",
+            f"the edge of shard {name} has reported it in the last {seconds} s, or the registry has just"
+            " begun to listen",
+            hint=f"remove the source from the edge's configuration, or stop the edge; then wait {seconds} s",
         )
     if known is not None and known.since is not None:
         raise RefusedError(

@@ -15,8 +15,8 @@ class Sink(TypedDict):
     state: Annotated[
         Literal["delivering", "behind", "failing", "silent"],
         Field(
-            description="`failing`: it took none at the last attempt. `behind`: one has waited for more than 15 "
-            "seconds. `silent`: the alerts service reports nothing"
+            description="`failing`: it took none at the last attempt. `behind`: one has waited for more than "
+            "15 s. `silent`: the alerts service reports nothing"
         ),
     ]
     why: list[str]
