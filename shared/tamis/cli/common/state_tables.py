@@ -82,7 +82,7 @@ def _joiner_rows(joiner: dict[str, Any]) -> list[tuple[str, ...]]:
     tuples = sum(one["tuples"] for one in partitions)
     ago = joiner.get("reported_ago")
     facts = ("" if ago is None else f"{ago} s ago", str(joiner["plan"]), _time(least), str(tuples))
-    rows = [("all", joiner["state"], *facts, _why(joiner))]
+    rows: list[tuple[str, ...]] = [("all", joiner["state"], *facts, _why(joiner))]
     for one in partitions:
         facts = ("", str(one["plan"]), _time(one["frontier"]), str(one["tuples"]))
         rows.append((f"partition {one['partition']}", "", *facts, ""))
