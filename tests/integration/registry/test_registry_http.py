@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 import signal
 import socket
+import time
 from typing import Any
 
 import httpx
 import pytest
 from click.testing import CliRunner
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions
 
 from tamis.cli import main
 from tamis.doctor.places import Places
 from tamis.doctor.table import CHECKS, findings
-from tamis.messaging.topics import PLANS
+from tamis.messaging.records import Ack
+from tamis.messaging.topics import ACKS, DEAD_LETTERS, PLANS
 from tamis.settings import KafkaSettings
 from tamis.web.registry_client import RegistryClient
 
@@ -178,6 +182,20 @@ def test_doctor_checks_kafka_its_topics_and_the_registry(fresh: str, start: Any,
     )
     found = CHECKS["topics"](Places(places.kafka, places.registry))
     assert found.state == "failed" and "tamis.alarms has 5 partitions instead of 2" in found.found
+    short = ConfigEntry("retention.ms", "60000", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, DEAD_LETTERS, incremental_configs=[short])
+    (changed,) = admin.incremental_alter_configs([resource]).values()
+    changed.result(10)
+
+    def topics() -> str:
+        return CHECKS["topics"](Places(places.kafka, places.registry)).found
+
+    registry.until(lambda: "tamis.dead-letters: retention.ms=60000, less than 604800000" in topics())
+    assert states()["clock"] == "ok"
+    ahead = Ack("air:fast/http", "air", "fast", 0, 0, "waiting", time.time_ns() // 1000 + 60_000_000)
+    hand(fresh).garbage(ACKS, ahead.to_bytes(), b"air:fast/http")
+    clock = registry.until(lambda: (one := CHECKS["clock"](places)).state == "failed" and one)
+    assert "ahead of the clock of this machine" in clock.found
 
 
 @pytest.mark.parametrize("source", ["file", "standard input"])
