@@ -61,7 +61,7 @@ class Clock:
         self._began, self._cpu = time.time(), _cpu_of_children()
 
     def start(self, timestamp: int) -> Start:
-        """What it took until a record with this timestamp of Kafka, in milliseconds, was written."""
+        """Time and CPU time until a record with this timestamp of Kafka, in milliseconds, was written."""
         return Start(timestamp / 1e3 - self._began, _cpu_of_children() - self._cpu)
 
 

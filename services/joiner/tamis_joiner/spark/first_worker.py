@@ -30,4 +30,4 @@ def _run(spark: SparkSession) -> None:
 
 
 def _nothing(_: int) -> None:
-    """What the worker does."""
+    """Work of the first worker: none."""
