@@ -153,6 +153,8 @@ class Ack:
     tuples: dict[str, int] | None = None
     # Event time before which the shard's readings are late, in microseconds; None without event time.
     watermark: int | None = None
+    # What is doubtful about the shard's newest readings, for people; None if nothing is.
+    doubts: list[str] | None = None
 
     def to_bytes(self) -> bytes:
         """The record's value."""

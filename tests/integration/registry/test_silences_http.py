@@ -12,9 +12,10 @@ from tests.unit.registry.test_openapi import Made
 
 from tamis.cli import main
 from tamis.messaging.silences import Held, Silence, decode, encode
-from tamis.messaging.topics import SILENCES
+from tamis.messaging.topics import EPISODES, SILENCES
 
 EPISODE = "0123456789abcdef0123456789abcdef"
+CLOSED = "0123ffff89abcdef0123456789abcdef"
 
 
 def test_silences_and_acknowledgements(fresh: str, start: Any, sql: Any, hand: Any) -> None:
@@ -37,6 +38,7 @@ def test_silences_and_acknowledgements(fresh: str, start: Any, sql: Any, hand: A
         (post("silences", {"alerts": ["hot"], "seconds": 9, "comment": "c" * 1001}), 400, "comment"),
         (post("silences", []), 400, "body"),
         (post("episodes/nobody/acknowledgement", {}), 400, "episode"),
+        (post(f"episodes/{EPISODE}/acknowledgement", {}), 404, "no open episode has the identity"),
         (registry.call("DELETE", f"/v1/silences/{EPISODE}"), 404, "no silence"),
         (registry.call("DELETE", f"/v1/episodes/{EPISODE}/acknowledgement"), 404, "no acknowledgement"),
     ):
@@ -51,7 +53,21 @@ def test_silences_and_acknowledgements(fresh: str, start: Any, sql: Any, hand: A
     assert code == 0 and "team=ops|dev; key 1" in said
     assert tamis("silence", "hot", "--for", "0s")[0] == 2
     assert tamis("silence", "--label", "ops", "--for", "1h")[0] == 2
-    assert tamis("acknowledge", EPISODE, "--comment", "on my way")[0] == 0
+
+    def happened(episode: str, event: str) -> None:
+        document = {"alert": "hot", "key": ["k1"], "episode": episode, "event": event}
+        hand(fresh).garbage(EPISODES, orjson.dumps(document), b'["hot","k1"]')
+
+    # Only an open episode can be acknowledged; the beginning of its identity is enough.
+    happened(CLOSED, "opened")
+    happened(CLOSED, "closed")
+    happened(EPISODE, "opened")
+    code, said = tamis("acknowledge", CLOSED)
+    assert code != 0 and f"no open episode has the identity '{CLOSED}'; the episode has closed" in said
+    code, said = tamis("acknowledge", "abcd")
+    assert code != 0 and "no open episode has the identity 'abcd'" in said and "tamis watch" in said
+    code, said = tamis("acknowledge", EPISODE[:6], "--comment", "on my way")
+    assert (code, said.startswith(f"episode {EPISODE} acknowledged")) == (0, True)
 
     # The alerts service holds an opening, and writes so into the same topic.
     held = Held(sink="pager", partition=0, offset=1, event={"episode": EPISODE})
@@ -74,7 +90,7 @@ def test_silences_and_acknowledgements(fresh: str, start: Any, sql: Any, hand: A
     assert tamis("get", "silences", "hot")[0] == 2
     assert tamis("unsilence", "x")[0] == 2
     assert tamis("unsilence", first["id"][:8])[0] == 0
-    assert tamis("acknowledge", EPISODE, "--undo")[0] == 0
+    assert tamis("acknowledge", EPISODE[:4], "--undo")[0] == 0
     assert [one["id"] for one in registry.get("silences")] == [second["id"]]
     assert registry.get("acknowledgements") == []
     records = {r.key: r.value for r in hand(fresh).records(SILENCES) if r.key != b"silence/garbage"}

@@ -95,7 +95,7 @@ class Fleet(InProcessFleet):
         intake = self.intakes.setdefault(stream, Intake(Source(stream), "e", Metrics("edge")))  # type: ignore[arg-type]
         of = self.plan.stream(stream)
         assert of is not None
-        intake.decode_for(of, self.plan.version)
+        intake.decode_for(self.plan, of, self.plan.version)
         payloads = [orjson.dumps(dict(zip(("k", "ts", "v"), row, strict=True))) for row in rows]
         offsets = np.arange(first, first + len(rows))
         intake.take(run, Payloads(offsets, np.full(len(rows), now), payloads), stream, now)

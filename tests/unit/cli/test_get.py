@@ -87,3 +87,16 @@ def test_sinks_have_what_waits_and_why() -> None:
         *("pager", "failing", "2", "2023-11-14T22:13:20Z"),
         "sink pager: 2 wait: HTTP status 503",
     ]
+
+
+def test_doubts_about_the_readings_of_a_shard_stand_behind_the_reason_of_its_state() -> None:
+    doubt = "none of the last 100 readings has a value for temp (field v.tmep): compare `map` with them"
+    (line,) = get({**EDGE, "shards": [{**SHARD, "doubts": [doubt]}]})
+    assert line.endswith(f"2023-11-14T22:13:20Z  {doubt}")
+    (line,) = get({**EDGE, "shards": [{**SHARD, "why": "behind", "doubts": [doubt]}]})
+    assert line.endswith(f"  behind; {doubt}")
+
+
+def test_a_shard_without_earlier_readings_serves_from_its_first_reading_and_not_from_1970() -> None:
+    (line,) = get({**EDGE, "shards": [{**SHARD, "activation": 0}]})
+    assert line.endswith("  3     its first reading")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.unit.edge.plans import AIR, TEMP, air, domain
+from tests.unit.edge.plans import AIR, TEMP, air, domain, plan
 
 from tamis.plan.model import FormerColumns, StreamPlan
 from tamis.telemetry.metrics import Metrics
@@ -63,7 +63,7 @@ def altered() -> StreamPlan:
 )
 def test_readings_are_checked_by_the_columns_of_their_plan(version: int, accepted: list[float]) -> None:
     intake = Intake(Source(), "e1", Metrics("edge"))  # type: ignore[arg-type]
-    intake.decode_for(altered(), version)
+    intake.decode_for(plan(altered(), ["air:e1/s"], version), altered(), version)
     run = Run()
     rows = [b'{"station":"a","ts":%d,"temp":%d,"n":7}' % (t, temp) for t, temp in enumerate((10, 25, 50))]
     delivery = Payloads(np.arange(3), np.zeros(3, np.int64), rows)

@@ -172,10 +172,12 @@ class Fleet:
         quiet: int = 0,
         failing: dict[str, str] | None = None,
         tuples: dict[str, int] | None = None,
+        doubts: list[str] | None = None,
     ) -> None:
         """A shard says something."""
         shard, now = f"{edge}/{stream}", self.now
-        ack = Ack(shard, stream, edge, plan, activation, state, now, quiet, failing=failing, tuples=tuples)
+        known = {"failing": failing, "tuples": tuples, "doubts": doubts}
+        ack = Ack(shard, stream, edge, plan, activation, state, now, quiet, **known)
         self.registry.hear(ack, self.now)
 
     def join(self, stream: str, edge: str = "e1") -> None:

@@ -12,6 +12,7 @@ from tamis_registry.core import silences as core
 from tamis_registry.core.errors import MissingError
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.silences import DAY, SECOND, Kept, Silences, Wanted, acknowledgement
+from tamis_registry.http.open_episodes import Event, chosen
 
 NOW = 100 * DAY
 
@@ -117,3 +118,27 @@ def test_there_are_not_too_many_of_a_kind(monkeypatch: pytest.MonkeyPatch) -> No
         kept.added(one[2])
     assert kept.added(one[1]) == {b"silence/1": one[1]}
     assert kept.added(acknowledgement("e", "", "", 0))
+
+
+@pytest.mark.parametrize(
+    ("beginning", "events", "complete", "found"),
+    [
+        ("ab", [("ab1", "open"), ("ab1", "opened"), ("ab2", "closed"), ("ab2", "opened")], True, "ab1"),
+        ("ab", [("ab1", "opened")], False, "ab1"),
+        ("ab", [("ab1", "opened"), ("ab2", "open")], True, "several open episodes begin with 'ab'"),
+        ("ab", [("ab1", "closed"), ("ab1", "opened")], True, "'ab'; the episode has closed"),
+        ("ab", [], True, "no open episode has the identity 'ab'"),
+        ("ab", [], False, "no open episode has the identity 'ab'"),
+        # It may be older than the events that were read.
+        ("a" * 32, [], False, "a" * 32),
+        ("a" * 32, [], True, "no open episode"),
+    ],
+)
+def test_the_beginning_of_an_identity_stands_for_the_only_open_episode(
+    beginning: str, events: list[Event], complete: bool, found: str
+) -> None:
+    if " " not in found:
+        assert chosen(beginning, events, complete=complete) == found
+    else:
+        with pytest.raises((InputError, MissingError), match=found):
+            chosen(beginning, events, complete=complete)

@@ -128,6 +128,7 @@ def test_unbounded_needs_permission(fleet: Any) -> None:
     with pytest.raises(UnboundedError, match="unbounded: its name") as error:
         fleet.sql(alert("unbounded"))
     assert error.value.document["memory"]["repairs"] == ["another name"]
+    assert error.value.hint == "it would be bounded with: another name"
     fleet.sql(alert("unbounded", options="WITH (allow_unbounded = true)"))
     assert [d.alert for d in fleet.plan.definitions] == ["unbounded"]
 

@@ -211,6 +211,22 @@ def test_failing_sources_of_an_edge_until_it_names_none_or_is_away(running: Any)
     assert shown()[0] == {}  # nobody knows how its sources are now
 
 
+def test_doubts_about_readings_are_shown_until_the_edge_has_none_or_is_away(running: Any) -> None:
+    def shown() -> tuple[Any, Any]:
+        (edge,) = edge_documents(running.registry.view(running.now))
+        return edge["shards"][0]["doubts"], edge["why"]
+
+    assert shown() == ([], [])
+    running.ack("air", running.version, 100, "active", doubts=["no value for temp"])
+    assert shown() == (["no value for temp"], ["shard e1/air: no value for temp"])
+    # They say nothing about the edge, which works.
+    assert status(running).state == "running"
+    running.now += 20 * SECOND
+    assert shown()[0] == []
+    running.ack("air", running.version, 100, "active")
+    assert shown()[0] == []
+
+
 def test_an_edge_without_shards_is_known_by_its_own_sign_of_life(running: Any) -> None:
     def shown() -> Any:
         return next(

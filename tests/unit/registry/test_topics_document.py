@@ -6,6 +6,9 @@ from typing import Any
 
 from tests.unit.registry.test_openapi import Made, made
 
+from tamis.cli.common.outcomes import _lines
+from tamis_registry.core import leases
+
 __all__ = ["made"]
 
 
@@ -46,6 +49,7 @@ def test_readers_have_their_filters_and_edges_the_rule_that_serves_them(made: Ma
             "value": "v",
             "sides": "above",
             "interval": 20_000_000,
+            "max_delay": None,
         }
     ]
     # The aggregate needs every tuple of air, so omission would be of no use to the join.
@@ -85,6 +89,70 @@ def test_a_replaced_definition_reads_until_it_ends() -> None:
     one.sql("PAUSE ALERT hot;")
     found = [reader for topic in topics(one, "air").values() for reader in topic["readers"]]
     assert all(reader["retiring"] for reader in found)
+
+
+FAST = """
+CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, v DOUBLE CHECK (v BETWEEN 0 AND 99), WATERMARK FOR ts AS ts);
+CREATE STREAM surface (k VARCHAR KEY, ts TIMESTAMP, v DOUBLE CHECK (v BETWEEN 0 AND 99),
+  WATERMARK FOR ts AS ts);
+CREATE ALERT wet AS SELECT a.k FROM air a JOIN surface s ON a.k = s.k
+  AND s.ts BETWEEN a.ts - INTERVAL '10' SECOND AND a.ts + INTERVAL '10' SECOND WHERE a.v > s.v;
+CREATE ALERT fast WITH (max_delay = '0') AS SELECT a.k FROM air a JOIN surface s ON a.k = s.k
+  AND s.ts BETWEEN a.ts - INTERVAL '10' SECOND AND a.ts + INTERVAL '10' SECOND WHERE a.v > s.v + 5;
+"""
+
+
+def test_an_alert_names_the_other_readers_of_its_topics_and_those_that_need_every_tuple() -> None:
+    """A user asks why edges retain all readings, although this alert has omission."""
+    one = Made()
+    one.sql(FAST)
+    wet = one.client.get("/v1/alerts/wet").json()
+    one.check("/v1/alerts/{name}", wet)
+    assert [(each["source"], each["stream"], each["topic"]) for each in wet["sharing"]] == [
+        ("a", "air", "tamis.stream.air.1"),
+        ("s", "surface", "tamis.stream.surface.1"),
+    ]
+    for each in wet["sharing"]:
+        assert [(r["name"], r["max_delay"], r["needs_all"]) for r in each["readers"]] == [
+            ("wet", None, None),
+            ("fast", 0, "max_delay = 0"),
+        ]
+    assert "sharing" not in one.client.get("/v1/alerts").json()[0]
+    # The same at the stream, where the rule of the edges says it, too.
+    (air,) = topics(one, "air").values()
+    assert air["readers"] == wet["sharing"][0]["readers"]
+    assert [entry["max_delay"] for entry in air["entries"]] == [0]
+    lease = leases.new_lease("air", "", "mine", 600, one.registry.state.catalog)
+    _, change = one.registry.subscribe(lease, one.now)
+    one.registry.done(change, one.now)
+    readers_of_air = one.client.get("/v1/alerts/wet").json()["sharing"][0]["readers"]
+    assert readers_of_air[-1]["needs_all"] == "subscribers get every tuple"
+
+
+def test_explain_names_the_readers_that_need_every_tuple() -> None:
+    one = Made()
+    one.sql(FAST)
+    (query,) = one.client.post("/v1/explain", content="EXPLAIN wet;").json()["queries"]
+    needy = {"kind": "alert", "name": "fast", "filter": None, "why": "max_delay = 0"}
+    assert [source["sharing"]["needs_all"] for source in query["streams"]] == [[needy], [needy]]
+    shown = list(_lines({"result": "explained", "explain": {"queries": [query]}}))
+    line = "    alert fast reads the topic, too, and needs every tuple: max_delay = 0"
+    assert shown.count(line) == 2
+    (query,) = one.client.post("/v1/explain", content="EXPLAIN fast;").json()["queries"]
+    assert [source["sharing"]["needs_all"] for source in query["streams"]] == [[], []]
+    # As `tamis sql` asks.
+    (outcome,) = one.sql("EXPLAIN ALERT wet;")
+    assert outcome["explain"]["queries"][0]["streams"][0]["sharing"]["needs_all"] == [needy]
+
+
+def test_an_alert_is_explained_against_the_fleet_without_being_created() -> None:
+    one = Made()
+    one.sql(FAST)
+    plan = one.registry.plan.version
+    (outcome,) = one.sql("EXPLAIN CREATE ALERT hot AS SELECT k FROM air WHERE v > 5;")
+    (query,) = outcome["explain"]["queries"]
+    assert (outcome["result"], query["name"], query["accepted"]) == ("explained", "hot", True)
+    assert (list(one.registry.state.catalog.alerts), one.registry.plan.version) == (["wet", "fast"], plan)
 
 
 def test_an_unknown_stream_is_not_found(made: Made) -> None:

@@ -9,17 +9,16 @@ import numpy as np
 
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import DeadLetter, Reason
-from tamis.plan.model import StreamColumn, StreamPlan
+from tamis.plan.model import Plan, StreamColumn, StreamPlan
 from tamis.query.backfill import Backfill
-from tamis.recordings.implausible_times import implausibility
 from tamis.recordings.time_units import Y2000, Y2100
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.metrics import Metrics
-from tamis_edge.core.messages.keys import Int64s
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.sampling import Sampler
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.decode.decoder import Decoded, Decoder
+from tamis_edge.shards.doubts import TIME_HINT, Doubts, read_columns
 from tamis_edge.sources.base import Delivery, Payloads, SourceShard
 
 _log = get_logger("edge.shard")
@@ -35,16 +34,20 @@ class Intake:
         self.decoder: Decoder | None = None
         self.sampler: Sampler | None = None
         self._new: tuple[StreamColumn, ...] = ()
-        self._implausible_logged = False
+        self._doubts = Doubts()
+        self._read: frozenset[str] = frozenset()  # the columns that should have values
+        self._empty: list[str] = []  # those without a value that were logged
         self._ahead_logged_at = -LOG_AGAIN
 
-    def decode_for(self, stream: StreamPlan, version: int) -> Decoder:
-        """The decoder of a stream as it was under a plan version; the same one as before if that is the same.
+    def decode_for(self, plan: Plan, stream: StreamPlan, version: int) -> Decoder:
+        """The decoder of a stream of the plan as it was under a plan version; the same one as before if that
+        is the same.
 
         Columns that the stream didn't have yet are NULL.
         """
         then = stream.columns_under(version)
         known = {column.name for column in then}
+        self._read = read_columns(plan, stream, self._source.fields)
         self._new = tuple(column for column in stream.columns if column.name not in known)
         stream = stream if then == stream.columns else replace(stream, columns=then)
         if self.decoder is None or self.decoder.stream != stream:
@@ -64,7 +67,7 @@ class Intake:
             decoded = self._history(run, delivery, decoded)
         rows = decoded.rows
         if len(rows):
-            self._check_plausible(decoded.times, label)
+            self._doubt(decoded, label, now)
             self.sampler.take(decoded.columns, len(rows))
             offsets, arrivals = delivery.offsets[rows], delivery.arrivals[rows]
             columns = decoded.columns | {c.name: Vector.nulls(c.type, len(rows)) for c in self._new}
@@ -116,24 +119,36 @@ class Intake:
             readings=f"{len(found)} of {count}",
             first=found[0].error,
             clock=datetime.fromtimestamp(now / 1e6, UTC).isoformat(),
-            hint="correct this machine's clock" if len(found) == count else "correct their sender's clock",
+            hint="compare the clocks of this machine and of the sender"
+            if len(found) == count
+            else "correct their sender's clock",
         )
 
-    def _check_plausible(self, times: Int64s, label: str) -> None:
-        """Count event times before 2000 or after 2100, and log the first: the source's time unit may be
-        wrong.
-        """
-        if self.decoder is None or self.decoder.stream.time is None:
-            return
-        if times.min() >= Y2000 and times.max() < Y2100:
-            return
-        count = int(np.count_nonzero((times < Y2000) | (times >= Y2100)))
-        self._metrics.inc("tamis_edge_doubtful_times_total", count, edge=self._edge, stream=label)
-        if not self._implausible_logged:
-            self._implausible_logged = True
+    def doubts(self, now: int) -> list[str]:
+        """What is doubtful about the newest readings, for people."""
+        if self.decoder is None:
+            return []
+        paths = {name: ".".join(self.decoder.path(name)) for name in self._doubts.empty}
+        return self._doubts.told(paths, now)
+
+    def _doubt(self, decoded: Decoded, label: str, now: int) -> None:
+        """Count event times before 2000 or after 2100, and log doubts about the readings when they begin."""
+        assert self.decoder is not None
+        times = decoded.times if self.decoder.stream.time is not None else decoded.times[:0]
+        if len(times) and (times.min() < Y2000 or times.max() >= Y2100):
+            count = int(np.count_nonzero((times < Y2000) | (times >= Y2100)))
+            self._metrics.inc("tamis_edge_doubtful_times_total", count, edge=self._edge, stream=label)
+        reason = self._doubts.take(decoded.columns, self._read, times, self.decoder.unit, now)
+        if reason is not None:
             _log.warning(
-                "event times are implausible",
+                "event times are implausible", shard=self._source.name, reason=reason, hint=TIME_HINT
+            )
+        before, self._empty = self._empty, self._doubts.empty
+        if set(self._empty) - set(before):
+            _log.warning(
+                "columns have no value in any of the last readings",
                 shard=self._source.name,
-                reason=implausibility(times, self.decoder.unit),
-                hint="set time_unit of the source or of CREATE STREAM, if times come as numbers",
+                columns=", ".join(self._empty),
+                fields=", ".join(".".join(self.decoder.path(name)) for name in self._empty),
+                hint="compare `map` of the source with the fields of the readings",
             )

@@ -176,7 +176,7 @@ class Worker:
         stream = plan.stream(self.source.stream)
         assert stream is not None
         version = self.run.version if self.run is not None and self.run.rereading else plan.version
-        return self._intake.decode_for(stream, version)
+        return self._intake.decode_for(plan, stream, version)
 
     # ---- tuples
 
@@ -317,4 +317,5 @@ class Worker:
             failing=failing,
             tuples=tuples if self.run is None else self.run.totals,
             watermark=None if watermark == START_OF_TIME else watermark,
+            doubts=self._intake.doubts(now) or None,
         )

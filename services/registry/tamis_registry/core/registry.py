@@ -48,6 +48,7 @@ from tamis_registry.core.statements.reading import (
 )
 from tamis_registry.core.statements.recovery import parse_all
 from tamis_registry.core.status import View
+from tamis_registry.core.topic_readers import tell_needs
 
 
 class Registry:
@@ -172,6 +173,8 @@ class Registry:
             for query in (*queries, *(one.query for one in outcome.replanned)):
                 if change.considered is not None:
                     tell(query, change.state, change.considered)
+            if outcome.result == "explained" and change.considered is not None:
+                tell_needs(queries, change.state, change.considered.plan)
         return outcomes, change
 
     def subscribe(self, wanted: Lease, now: int) -> tuple[Lease, Change]:

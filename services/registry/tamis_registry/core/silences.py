@@ -120,6 +120,17 @@ class Silences:
         found = [kept for kept in self._records.values() if isinstance(kept, Acknowledgement)]
         return sorted(found, key=lambda one: (-one.made, one.episode))
 
+    def acknowledged(self, beginning: str) -> str:
+        """The identity of the only acknowledged episode that begins so; `beginning` if there is none.
+
+        Raises InputError if there are several.
+        """
+        found = [one.episode for one in self.acknowledgements if one.episode.startswith(beginning)]
+        if len(found) > 1:
+            hint = "GET /v1/acknowledgements lists what there is"
+            raise InputError(f"several acknowledged episodes begin with '{beginning}'", hint=hint)
+        return found[0] if found else beginning
+
     def added(self, kept: Kept) -> dict[bytes, Kept | None]:
         """The change that adds a record. Raises RefusedError if there are too many of its kind."""
         if kept.record_key not in self._records:

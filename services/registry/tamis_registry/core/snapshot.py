@@ -24,6 +24,7 @@ from tamis_registry.core.statements.reading import (
     parsed,
     same_definitions,
 )
+from tamis_registry.core.topic_readers import tell_needs
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Snapshot:
         built = plan_draft(self.planner, draft, n, self.before)
         for query in queries:
             tell(query, draft, built)
+        tell_needs(queries, draft, built.plan)
         return queries
 
     def look(self, wanted: Lease) -> tuple[State, Lease]:

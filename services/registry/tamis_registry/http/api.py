@@ -51,11 +51,14 @@ _log = get_logger("tamis.registry")
 
 @dataclass(frozen=True)
 class Kind:
-    """Documents of one kind, and their type in the OpenAPI description."""
+    """Documents of one kind, and their type in the OpenAPI description. `complete` adds to a single document
+    what would be too much in a list.
+    """
 
     word: str
     documents: Callable[[View], list[documents.Document]]
     model: type
+    complete: Callable[[View, documents.Document], documents.Document] = lambda _, document: document
 
     @property
     def order(self) -> str:
@@ -105,7 +108,7 @@ def application(
     turns = ReadingTurns()
     reading_routes(app, worker, reader, turns)
     trial_routes(app, Trials(worker, provers, reader, turns))
-    silence_routes(app, worker)
+    silence_routes(app, worker, reader, turns)
     app.state.broadcast = Broadcast(worker, worker.kafka)
     event_routes(app, worker, app.state.broadcast, tokens)
     return app
@@ -129,18 +132,20 @@ def _errors(app: FastAPI) -> None:
 def _reading(app: FastAPI, worker: Worker) -> None:
     def show(kind: Kind, name: str | None) -> Response:
         with worker.reading() as (registry, now):
-            rows = kind.documents(registry.view(now))
-        if name is None:
-            return as_json(rows)
-        wanted = name if kind.word == "edge" else normalized_name(name, {row["name"] for row in rows})
-        found = next((row for row in rows if row["name"] == wanted), None)
+            view = registry.view(now)
+            rows = kind.documents(view)
+            if name is None:
+                return as_json(rows)
+            wanted = name if kind.word == "edge" else normalized_name(name, {row["name"] for row in rows})
+            found = next((kind.complete(view, row) for row in rows if row["name"] == wanted), None)
         if found is None:
             known = [str(row["name"]) for row in rows]
             hint = suggest(wanted, known, f"GET /v1/{kind.word}s lists what there is")
             raise MissingError(f"there is no {kind.word} '{name}'", hint=hint)
         return as_json(found)
 
-    _routes(app, Kind("alert", documents.alert_documents, types.Alert), show)
+    alert = Kind("alert", documents.alert_documents, types.WholeAlert, documents.with_sharing)
+    _routes(app, Kind("alert", documents.alert_documents, types.Alert), show, alert)
     _routes(app, Kind("stream", documents.stream_documents, types.Stream), show)
     patterns = Kind("pattern", documents.pattern_documents, types.Pattern)
     _routes(app, patterns, show, Kind("pattern", documents.whole_pattern_documents, types.WholePattern))

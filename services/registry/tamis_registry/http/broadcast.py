@@ -291,7 +291,10 @@ def _seen(view: View) -> _Seen:
     }
     for shard in documents.every_shard(view):
         found = known.get(shard.name) or shard_state(view, shard)[0]
-        state = shard.name, found, view.seen.used(shard.name)
+        ack = view.seen.acks.get(shard.name)
+        # What is doubtful may have times that change with each batch.
+        doubtful = ack is not None and bool(ack.doubts)
+        state = shard.name, found, view.seen.used(shard.name), doubtful
         streams.setdefault(shard.stream, []).append(state)
         edges.setdefault(shard.edge, []).append(state)
     for edge in view.seen.edges:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from tamis.messaging.records import Ack
@@ -18,6 +18,7 @@ from tamis_registry.core.shards.rates import retained_share, total
 from tamis_registry.core.state.model import Lease, Shard, State, Stored
 from tamis_registry.core.statements.outcomes import Outcome
 from tamis_registry.core.status import View, alert_status, edge_state, shard_state
+from tamis_registry.core.topic_readers import TopicReader, lease_topic, topic_readers
 
 Document = dict[str, Any]
 
@@ -88,6 +89,28 @@ def alert_document(view: View, stored: Stored) -> Document:
         **_history(view, stored),
         "sql": stored.sql,
     }
+
+
+def with_sharing(view: View, alert: Document) -> Document:
+    """The document of an alert with the topics that serve its sources, and all readers of these topics."""
+    definition = view.definition(alert["name"], alert["plan"])
+    inputs = definition.inputs if definition else ()
+    readers = topic_readers(view.state, view.plan, {source.topic for source in inputs})
+    sharing = [
+        {
+            "source": source.alias or None,
+            "stream": raw_name(view.state.base(source.stream)),
+            "topic": source.topic,
+            "readers": [reader_document(reader) for reader in readers[source.topic]],
+        }
+        for source in inputs
+    ]
+    return {**alert, "sharing": sharing}
+
+
+def reader_document(reader: TopicReader) -> Document:
+    """A reader of a topic."""
+    return asdict(reader)
 
 
 def _history(view: View, stored: Stored) -> Document:
@@ -199,7 +222,7 @@ def subscriber_document(view: View, lease: Lease) -> Document:
     return {
         "id": lease.id,
         "consumer": lease.consumer,
-        "topic": lease_topic(view, lease),
+        "topic": lease_topic(view.state, lease),
         "filter": lease.predicate or None,
         "plan": lease.version,
         "seconds": lease.seconds,
@@ -218,7 +241,7 @@ def lease_document(view: View, lease: Lease) -> Document:
     found = {shard.name: view.seen.activation(shard.name, max(version, shard.since or 0)) for shard in shards}
     return {
         "stream": lease.stream,
-        "topic": lease_topic(view, lease),
+        "topic": lease_topic(view.state, lease),
         "partitions": view.state.partitions,
         "filter": lease.predicate or None,
         "plan": version,
@@ -263,13 +286,6 @@ def look_document(view: View, state: State, lease: Lease) -> Document:
     }
 
 
-def lease_topic(view: View, lease: Lease) -> str:
-    """The topic that serves a lease. A derived stream has its own topic."""
-    if lease.subscription is None:
-        return derived_topic(view.state, lease.stream)
-    return view.state.topics[lease.stream].name(lease.stream, lease.topics[""])
-
-
 def _raw(view: View, stream: str) -> str:
     """The raw stream below a stream."""
     while (derived := view.state.catalog.derived.get(stream)) is not None:
@@ -291,6 +307,7 @@ def shard_document(view: View, shard: Shard) -> Document:
         "plan": obeys.plan if obeys else None,
         "activation": obeys.activation if obeys else None,
         "watermark": ack.watermark if ack else None,
+        "doubts": list(ack.doubts or ()) if ack and state != "away" else [],
         "tuples": ack.tuples if ack else None,
         "rates": None if state in ("away", "gone", "unused", "ended") else view.seen.rates.of(shard.name),
     }
@@ -314,6 +331,7 @@ def _edge(view: View, name: str, shards: list[Shard], failing: dict[str, str]) -
     states = [(part["state"], part["why"]) for part in parts] or [edge_state(view, name)]
     worst = min((state for state, _ in states), key=order.index)
     why = [reason for _, reason in states if reason]
+    why += [f"shard {part['shard']}: {doubt}" for part in parts for doubt in part["doubts"]]
     why += [f"source {source} fails: {reason}" for source, reason in failing.items()]
     return {"name": name, "state": worst, "why": why, "failing": failing, "shards": parts}
 

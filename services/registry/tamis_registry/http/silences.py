@@ -14,15 +14,21 @@ from starlette.responses import Response
 from tamis.messaging.silences import ACKNOWLEDGEMENT, SILENCE, Acknowledgement, Silence
 from tamis.web.authentication import TOKEN
 from tamis_registry.core.silences import Wanted, acknowledgement
+from tamis_registry.http.open_episodes import open_episode
 from tamis_registry.http.parts import as_json
+from tamis_registry.http.reading_turns import ReadingTurns
 from tamis_registry.http.schemas import silences as types
+from tamis_registry.kafka.newest import NewestReader
 from tamis_registry.worker import Worker
 
 Id = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")]
+Beginning = Annotated[
+    str, Path(pattern=r"^[0-9a-f]{4,32}$", description="The identity of the episode, or its beginning")
+]
 
 
-def silence_routes(app: FastAPI, worker: Worker) -> None:
-    """Add the routes."""
+def silence_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: ReadingTurns) -> None:
+    """Add the routes. `reader` and `turns`: for the look at the topic of episodes."""
 
     @app.get(
         "/v1/silences",
@@ -88,17 +94,25 @@ def silence_routes(app: FastAPI, worker: Worker) -> None:
         "/v1/episodes/{episode}/acknowledgement",
         status_code=HTTPStatus.CREATED,
         summary="Tell others that you look after an episode",
-        description="An earlier acknowledgement is replaced. Needs a writer, or `operate: true`.",
+        description="The episode must be open. An earlier acknowledgement is replaced. Needs a writer, or "
+        "`operate: true`.",
         tags=["Silences"],
         response_model=types.Acknowledgement,
     )
-    def acknowledge(episode: Id, wanted: types.AcknowledgementRequest, request: Request) -> Response:
+    async def acknowledge(
+        episode: Beginning, wanted: types.AcknowledgementRequest, request: Request
+    ) -> Response:
         by = _caller(request, wanted.by)
-        made = worker.submit(
-            lambda registry, now: registry.keep(acknowledgement(episode, by, wanted.comment, now))
-        )
-        assert isinstance(made, Acknowledgement)
-        return _created(_acknowledged(made))
+
+        def work() -> Response:
+            identity = open_episode(reader, episode)
+            made = worker.submit(
+                lambda registry, now: registry.keep(acknowledgement(identity, by, wanted.comment, now))
+            )
+            assert isinstance(made, Acknowledgement)
+            return _created(_acknowledged(made))
+
+        return await turns.run(work)
 
     @app.delete(
         "/v1/episodes/{episode}/acknowledgement",
@@ -106,8 +120,12 @@ def silence_routes(app: FastAPI, worker: Worker) -> None:
         summary="Take an acknowledgement back",
         tags=["Silences"],
     )
-    def take_back(episode: Id) -> None:
-        worker.submit(lambda registry, _: registry.forget(f"{ACKNOWLEDGEMENT}/{episode}".encode()))
+    def take_back(episode: Beginning) -> None:
+        worker.submit(
+            lambda registry, _: registry.forget(
+                f"{ACKNOWLEDGEMENT}/{registry.silences.acknowledged(episode)}".encode()
+            )
+        )
 
 
 def _caller(request: Request, given: str) -> str:

@@ -7,15 +7,14 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.responses import Response
 
-from tamis.expressions.nodes import Expr
-from tamis.expressions.sql_text import to_sql
-from tamis.plan.model import Entry, TopicPlan
+from tamis.plan.model import Entry
 from tamis.query.names import normalized_name, suggest
 from tamis_registry.core.errors import MissingError
 from tamis_registry.core.plan.shared_topics import derived_topic
 from tamis_registry.core.state.model import Stored
 from tamis_registry.core.status import View
-from tamis_registry.http.documents import lease_topic, topics_of
+from tamis_registry.core.topic_readers import filter_sql, topic_readers
+from tamis_registry.http.documents import reader_document, topics_of
 from tamis_registry.http.parts import Name, as_json
 from tamis_registry.http.schemas.topics import SharedTopic
 from tamis_registry.worker import Worker
@@ -46,6 +45,8 @@ def topic_routes(app: FastAPI, worker: Worker) -> None:
 def topic_documents(view: View, stored: Stored) -> list[dict[str, Any]]:
     """The topics of a stream in the order of the plan."""
     derived = {derived_topic(view.state, one.name): one.name for one in view.state.of_kind("derived")}
+    topics = topics_of(view, stored)
+    readers = topic_readers(view.state, view.plan, {topic.name for topic in topics})
     return [
         {
             "topic": topic.name,
@@ -53,53 +54,18 @@ def topic_documents(view: View, stored: Stored) -> list[dict[str, Any]]:
             "key": list(topic.partition_key),
             "columns": [name for name, _ in topic.select] or list(topic.columns),
             "entries": [_entry(entry) for entry in topic.entries],
-            "readers": _readers(view, topic),
+            "readers": [reader_document(reader) for reader in readers[topic.name]],
         }
-        for topic in topics_of(view, stored)
+        for topic in topics
     ]
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
     return {
-        "filter": _sql(entry.filter),
+        "filter": filter_sql(entry.filter),
         "key": list(entry.omission_key),
-        "value": _sql(entry.value) if entry.interval else None,
+        "value": filter_sql(entry.value) if entry.interval else None,
         "sides": entry.sides if entry.interval else None,
         "interval": entry.interval,
+        "max_delay": entry.max_delay if entry.interval else None,
     }
-
-
-def _readers(view: View, topic: TopicPlan) -> list[dict[str, Any]]:
-    """The alerts in the order of the plan, and then the subscribers."""
-    alerts = [
-        {
-            "kind": "alert",
-            "name": query.alert,
-            "plan": query.version,
-            "retiring": f"{query.alert}@{query.version}" in view.plan.retiring,
-            "source": source.alias or None,
-            "filter": _sql(source.filter),
-            "interval": source.interval,
-        }
-        for query in view.plan.queries
-        for source in query.inputs
-        if source.topic == topic.name
-    ]
-    subscribers = [
-        {
-            "kind": "subscriber",
-            "name": lease.consumer,
-            "plan": lease.version,
-            "retiring": False,
-            "source": None,
-            "filter": lease.predicate or None,
-            "interval": 0,
-        }
-        for lease in view.state.leases.values()
-        if lease_topic(view, lease) == topic.name
-    ]
-    return alerts + subscribers
-
-
-def _sql(condition: Expr | None) -> str | None:
-    return None if condition is None else to_sql(condition, qualify=False)

@@ -42,6 +42,12 @@ def _replanned(query: dict[str, Any]) -> Iterator[str]:
     yield from (f"    {change}" for change in query["changes"])
 
 
+def _needy(reader: dict[str, Any]) -> str:
+    """A line about another reader of the topic for which edges publish every tuple of its filter."""
+    of = "every tuple" if reader["filter"] is None else f"every tuple with {reader['filter']}"
+    return f"    {reader['kind']} {reader['name']} reads the topic, too, and needs {of}: {reader['why']}"
+
+
 def _explanation(query: dict[str, Any]) -> Iterator[str]:
     """The verdict on a query: what edges omit, and how much memory it needs, as `tamis explain` words it."""
     yield f"{query['kind']} {query['name']}: {'accepted' if query['accepted'] else 'REFUSED'}"
@@ -56,6 +62,7 @@ def _explanation(query: dict[str, Any]) -> Iterator[str]:
                 yield f"    of tuples with {source['predicate']}"
             if "sharing" in source:
                 yield f"    topic {source['sharing']['topic']}: {source['sharing']['reason']}"
+                yield from map(_needy, source["sharing"].get("needs_all", ()))
     memory = query["memory"]
     most = "" if memory["bound"] is None else f", at most {memory['bound']} tuples"
     yield f"  memory {memory['verdict']}{most}"

@@ -36,7 +36,7 @@ def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
             if history := entry.get("history"):
                 since = history["event_time"]
             why = "; ".join((*entry["why"], *_deleted(history)))
-            return [(entry["name"], entry["state"], str(entry["plan"]), _time(since), why)]
+            return [(entry["name"], entry["state"], str(entry["plan"]), _since(since), why)]
         case "patterns":
             lengths = sorted({member["length"] for member in entry["members"]})
             values = " to ".join(map(str, dict.fromkeys((lengths[0], lengths[-1])))) if lengths else ""
@@ -64,8 +64,9 @@ def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
                     shard["shard"],
                     shard["state"],
                     "" if shard["plan"] is None else str(shard["plan"]),
-                    _time(shard["activation"]),
-                    shard["why"],
+                    _since(shard["activation"]),
+                    # A registry of an older release doesn't know what is doubtful.
+                    "; ".join([*([shard["why"]] if shard["why"] else []), *shard.get("doubts", ())]),
                 )
                 for shard in entry["shards"]
             ] or [(name, "", entry["state"], "", "", entry["why"][0])]
@@ -117,6 +118,11 @@ def _deleted(history: dict[str, Any] | None) -> Iterator[str]:
 
 def _why(entry: dict[str, Any]) -> str:
     return "; ".join(entry["why"])
+
+
+def _since(event_time: int | None) -> str:
+    """The event time from which a shard serves a definition; 0 if the shard had no earlier reading."""
+    return "its first reading" if event_time == 0 else _time(event_time)
 
 
 def _time(microseconds: int | None) -> str:

@@ -15,7 +15,7 @@ from tamis.web.registry_client import RegistryClient
 @click.command(
     epilog="""\b
 Examples:
-  tamis acknowledge 5f0c92ab5f0c92ab5f0c92ab5f0c92ab --comment "on my way"
+  tamis acknowledge 5f0c92ab --comment "on my way"
 """
 )
 @click.argument("episode")
@@ -23,10 +23,10 @@ Examples:
 @click.option("--undo", is_flag=True, help="Take the acknowledgement back.")
 @registry_option
 def command(episode: str, comment: str, undo: bool, registry: RegistryClient) -> None:
-    """Tell others that you look after an episode. It changes no notification.
+    """Tell others that you look after an open episode. It changes no notification.
 
-    `tamis watch --json` shows the identity of each episode, and `tamis get acknowledgements` who looks after
-    which.
+    `tamis watch` shows the beginning of the identity of each episode, which is enough here, and `tamis get
+    acknowledgements` who looks after which.
     """
     path = f"/v1/episodes/{quote(episode, safe='')}/acknowledgement"
     if undo:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tamis.messaging.topic_reader import Record, TopicReader
 
 _WAIT_SECONDS = 0.5
+# The characters of an episode's identity that are shown; `tamis acknowledge` takes the beginning.
+SHORT = 8
 _ALERT = b"alert/"  # prefix of the keys of alerts in `tamis.statements`
 
 
@@ -197,10 +199,15 @@ def line(topic: str, record: Mapping[str, Any], times: Container[str] = ()) -> s
     >>> gone = {"alert": "many", "key": ["k"], "event_time": 0, "row": {"n": 3}, "withdrawn": True}
     >>> line("tamis.alarms", gone)
     '1970-01-01T00:00:00.000Z  alarm    many  k  n=3  (withdrawn: HAVING holds no more)'
+    >>> line("tamis.alarms", {"alert": "hot", "key": [None], "event_time": 0, "row": {"k": None, "on": True}})
+    '1970-01-01T00:00:00.000Z  alarm    hot  NULL  k=NULL  on=true'
+    >>> event = {"alert": "hot", "key": ["k"], "start": 0, "end": 0, "event": "opened", "row": {"t": 3.5}}
+    >>> line("tamis.episodes", {**event, "episode": "9d41e07a9d41e07a9d41e07a9d41e07a"})
+    '1970-01-01T00:00:00.000Z  opened   hot  k  t=3.5  episode 9d41e07a'
     """
-    key = ",".join(str(part) for part in record["key"]) or "-"
+    key = ",".join(map(_shown, record["key"])) or "-"
     row = "  ".join(
-        f"{name}={iso_text(value) if name in times and isinstance(value, int) else value}"
+        f"{name}={iso_text(value) if name in times and isinstance(value, int) else _shown(value)}"
         for name, value in record["row"].items()
     )
     if topic == ALARMS:
@@ -210,4 +217,12 @@ def line(topic: str, record: Mapping[str, Any], times: Container[str] = ()) -> s
         return f"{iso_text(record['event_time'])}  alarm    {record['alert']}  {key}  {row}{doubt}"
     lasted = (record["end"] - record["start"]) / 1e6
     facts = f"{record['alarms']} alarms over {lasted:g} s" if record["event"] != "opened" else row
-    return f"{iso_text(record['end'])}  {record['event']:<7}  {record['alert']}  {key}  {facts}"
+    identity = f"episode {record['episode'][:SHORT]}"
+    return f"{iso_text(record['end'])}  {record['event']:<7}  {record['alert']}  {key}  {facts}  {identity}"
+
+
+def _shown(value: Any) -> str:
+    """A value as SQL and JSON write it."""
+    if value is None:
+        return "NULL"
+    return value if isinstance(value, str) else orjson.dumps(value).decode()

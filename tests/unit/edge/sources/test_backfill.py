@@ -92,7 +92,7 @@ def test_history_is_noted_and_survives(tmp_path: Path, journal: Journal, since: 
     (shard,) = opened.sources[0].shards()
     run = ShardRun(shard.name, shard.stream, Commit(), plan, now=START)
     intake = Intake(shard, "e", Metrics("edge"))
-    shard.start(0, intake.decode_for(plan.streams[1], 1))
+    shard.start(0, intake.decode_for(plan, plan.streams[1], 1))
     delivery = shard.poll(100, START)
     assert delivery is not None  # at once, although the raw stream is replayed slowly
     intake.take(run, delivery, shard.stream, START)

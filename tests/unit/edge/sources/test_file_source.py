@@ -21,6 +21,7 @@ from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.edge import Edge
 from tamis_edge.settings import EdgeConfig, FileSource
 from tamis_edge.sources.base import RawColumns
+from tamis_edge.sources.file import replay
 from tamis_edge.sources.file.replay import RETRY, FileSources
 from tamis_edge.storage.journal import Journal
 
@@ -109,6 +110,25 @@ def test_a_damaged_file_is_read_on_where_that_began(tmp_path: Path, journal: Jou
     path.write_bytes(good)
     assert (taken(2 + RETRY), taken(3 + RETRY)) == ([], list(range(10_000, 12_000)))
     assert (shard.ended, sources.troubles()) == (True, {"rec": None})
+
+
+def test_the_end_of_a_file_is_logged_once(
+    tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines that are added later are not read, and nothing else says so."""
+    said: list[dict[str, object]] = []
+    monkeypatch.setattr(replay._log, "info", lambda what, **fields: said.append({"what": what, **fields}))
+    path = tmp_path / "air.csv"
+    path.write_text("station,ts,temp\na,1,1\na,2,1\n")
+    (shard,) = FileSources([source(path)], "e", journal).shards()
+    shard.start(0, Decoder(STREAM, FieldMap()))
+    first = shard.poll(100, 1)
+    assert first is not None and len(first.offsets) == 2
+    with path.open("a") as file:
+        file.write("a,3,1\n")
+    assert [shard.poll(100, now) for now in (2, 3)] == [None, None]
+    what = "the file has ended; what is added to it later is not read"
+    assert said == [{"what": what, "source": "rec", "path": str(path), "rows": 2}]
 
 
 @pytest.fixture

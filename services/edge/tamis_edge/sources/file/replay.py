@@ -149,6 +149,13 @@ class FileShard:
             return
         self._report(None)
         if self._block is None:
+            if not self.ended:
+                _log.info(
+                    "the file has ended; what is added to it later is not read",
+                    source=self.source.name,
+                    path=str(self.source.path),
+                    rows=self._next,
+                )
             self.ended = True
 
     def _pace(self, block: Delivery, now: int) -> None:

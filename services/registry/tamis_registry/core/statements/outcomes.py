@@ -94,7 +94,9 @@ def verdict(
         raise UnboundedError(
             f"the memory of {name} is {memory['verdict']}: {memory['reason']}",
             where=str(made.position),
-            hint="; or ".join(memory["repairs"]) or "WITH (allow_unbounded = true) accepts it as it is",
+            hint=f"it would be bounded with: {'; or with: '.join(memory['repairs'])}"
+            if memory["repairs"]
+            else "WITH (allow_unbounded = true) accepts it as it is",
             document=query,
         )
     raise NotAcceptedError(f"{name} is refused: {memory['reason']}", where=str(made.position))

@@ -7,6 +7,8 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from tamis_registry.http.schemas.topics import TopicReader
+
 _WHY = Field(description="Reasons, for people; empty if there is nothing to say")
 _PLAN_OF = Field(description="The plan version that made the present definition")
 _SQL = Field(description="The statement in force")
@@ -64,6 +66,23 @@ class Alert(TypedDict):
     sql: Annotated[str, _SQL]
 
 
+class SourceTopic(TypedDict):
+    """The topic that serves a source of an alert, with all of its readers. Edges publish to it what one of
+    them needs.
+    """
+
+    source: Annotated[str | None, Field(description="The alias in FROM; null if it has none")]
+    stream: Annotated[str, Field(description="The raw stream")]
+    topic: str
+    readers: list[TopicReader]
+
+
+class WholeAlert(Alert):
+    """An alert with the topics that serve its sources."""
+
+    sharing: list[SourceTopic]
+
+
 class Shard(TypedDict):
     """A source of an edge for one stream."""
 
@@ -72,6 +91,10 @@ class Shard(TypedDict):
     edge: str
     state: ShardState
     why: Annotated[str, Field(description="The reason for the state; may be empty")]
+    doubts: Annotated[
+        list[str],
+        Field(description="What is doubtful about its newest readings: columns without a value, wrong times"),
+    ]
     plan: Annotated[int | None, Field(description="The plan version that it obeys")]
     activation: Annotated[int | None, Field(description="The event time from which it obeys it")]
     watermark: Annotated[

@@ -24,6 +24,15 @@ class Omission(TypedDict):
     reason: str
 
 
+class Needy(TypedDict):
+    """Another reader of a topic that needs every tuple, so that edges publish all that pass its filter."""
+
+    kind: Literal["alert", "subscriber"]
+    name: str
+    filter: Annotated[str | None, Field(description="As SQL; null: every tuple")]
+    why: str
+
+
 class Sharing(TypedDict):
     """The topic from which a query reads a source."""
 
@@ -33,6 +42,7 @@ class Sharing(TypedDict):
     share: Annotated[float, Field(description="Estimated share of the stream that the topic has")]
     estimated_from: str
     reason: str
+    needs_all: NotRequired[Annotated[list[Needy], Field(description="Answers of POST /v1/explain only")]]
 
 
 class Measured(TypedDict):

@@ -9,6 +9,10 @@ from typing_extensions import TypedDict
 
 _FILTER = Field(description="A condition as SQL; null: every tuple")
 _INTERVAL = Field(description="The omission interval; 0 without omission")
+_MAX_DELAY = Field(
+    description="How long edges wait at most before they decide; null: as long as they need. 0: they decide "
+    "at once and omit nothing"
+)
 
 
 class TopicReader(TypedDict):
@@ -21,6 +25,11 @@ class TopicReader(TypedDict):
     source: Annotated[str | None, Field(description="The alias in FROM; null if it has none")]
     filter: Annotated[str | None, _FILTER]
     interval: Annotated[int, _INTERVAL]
+    max_delay: Annotated[int | None, _MAX_DELAY]
+    needs_all: Annotated[
+        str | None,
+        Field(description="Why it needs every tuple that passes its filter; null if some may be omitted"),
+    ]
 
 
 class TopicEntry(TypedDict):
@@ -37,6 +46,7 @@ class TopicEntry(TypedDict):
         ),
     ]
     interval: Annotated[int, _INTERVAL]
+    max_delay: Annotated[int | None, _MAX_DELAY]
 
 
 class SharedTopic(TypedDict):

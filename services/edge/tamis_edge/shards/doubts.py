@@ -1,0 +1,96 @@
+"""Doubts about the readings of a shard: columns without a value, and times in a wrong unit.
+
+Such readings are valid, so they are no dead letters. But a misspelt path in `map` makes a column NULL in all
+of them, and no alert holds for NULL; and a time that is read in a wrong unit is late or ahead of the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tamis.expressions.vectors import Vector
+from tamis.plan.model import Plan, StreamPlan
+from tamis.recordings.implausible_times import implausibility
+from tamis.recordings.time_units import TimeUnit
+from tamis_edge.core.messages.keys import Int64s
+from tamis_edge.decode.field_map import FieldMap
+
+# A column is doubted after so many readings in a row without a value. Fewer may come from one sensor.
+READINGS = 100
+# How long a time outside of 2000 to 2100 is told, in microseconds: somebody has to come and look.
+TOLD = 600_000_000
+# Columns that one report names: every report of the shard has them.
+MOST_NAMED = 5
+
+TIME_HINT = "set time_unit of the source or of CREATE STREAM, if times come as numbers"
+
+
+def read_columns(plan: Plan, stream: StreamPlan, mapping: FieldMap) -> frozenset[str]:
+    """The columns of a raw stream that should have values: those that `map` names, the keys of topics, and
+    those that queries read. NOT NULL columns and the time are left out, since without a value there the
+    reading is a dead letter.
+    """
+    wanted = set(mapping.fields)
+    for one in plan.streams:
+        if one.shards_of == stream.name:
+            wanted.update(one.series_key)
+            for topic in one.topics:
+                wanted.update(topic.partition_key, topic.columns)
+    checked = {column.name for column in stream.columns if column.not_null} | {stream.time}
+    return frozenset(column.name for column in stream.columns if column.name in wanted - checked)
+
+
+class Doubts:
+    """What is doubtful about the readings of one shard. `now` is wall clock in microseconds."""
+
+    def __init__(self) -> None:
+        self._without: dict[str, int] = {}  # readings in a row without a value, by column
+        self._times: tuple[str, int] | None = None  # what was said about times, and until when
+
+    def take(
+        self, columns: Mapping[str, Vector], read: frozenset[str], times: Int64s, unit: TimeUnit, now: int
+    ) -> str | None:
+        """Look at the usable readings of a batch, of which there is at least one. `read`: see `read_columns`;
+        `times` is empty without event time. Returns what is implausible about the times, if this begins now.
+        """
+        self._without = {
+            name: _without_value(columns[name], self._without.get(name, 0))
+            for name in read
+            if name in columns
+        }
+        found = implausibility(times, unit)
+        if found is None:
+            return None
+        begins = self._times is None or now >= self._times[1]
+        told = found if self._times is None or begins else self._times[0]
+        self._times = told, now + TOLD
+        return found if begins else None
+
+    @property
+    def empty(self) -> list[str]:
+        """The columns without a value in the last readings, in the order of their names."""
+        return sorted(name for name, count in self._without.items() if count >= READINGS)
+
+    def told(self, paths: Mapping[str, str], now: int) -> list[str]:
+        """Sentences for people, without full stops. `paths`: the field of each column."""
+        said = []
+        if names := self.empty:
+            named = ", ".join(f"{name} (field {paths[name]})" for name in names[:MOST_NAMED])
+            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+            said.append(
+                f"none of the last {READINGS} readings has a value for {named}{more}: compare `map` with them"
+            )
+        if self._times is not None and now < self._times[1]:
+            said.append(f"{self._times[0]}; {TIME_HINT}")
+        return said
+
+
+def _without_value(vector: Vector, before: int) -> int:
+    """The readings in a row without a value at the end of a batch, behind `before` earlier ones."""
+    if vector.null is None:
+        return 0
+    values = np.flatnonzero(~vector.null)
+    rows = len(vector.null)
+    return before + rows if len(values) == 0 else rows - 1 - int(values[-1])

@@ -1,0 +1,128 @@
+"""Readers of shared topics, and the reasons why some of them need every tuple that passes their filter.
+
+A topic has each tuple that one of its readers needs. A single reader without omission is therefore enough for
+edges to publish every reading that passes its filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tamis.expressions.nodes import Expr
+from tamis.expressions.sql_text import to_sql
+from tamis.plan.model import Definition, Plan, StandingQuery
+from tamis.planning.queries.definitions import definition_id
+from tamis_registry.core.plan.shared_topics import derived_topic
+from tamis_registry.core.state.model import Lease, State
+
+
+@dataclass(frozen=True)
+class TopicReader:
+    """One source of an alert that reads a topic, or a reader outside the fleet.
+
+    `interval`: microseconds; 0 without omission. `max_delay`: of the alert, microseconds. `needs_all`: the
+    reason why it needs every tuple that passes `filter`; None if some may be omitted.
+    """
+
+    kind: Literal["alert", "subscriber"]
+    name: str
+    plan: int
+    retiring: bool
+    source: str | None
+    filter: str | None
+    interval: int
+    max_delay: int | None
+    needs_all: str | None
+
+
+def topic_readers(state: State, plan: Plan, topics: set[str]) -> dict[str, list[TopicReader]]:
+    """The readers of each of these topics: the alerts in the order of the plan, and then the subscribers."""
+    found: dict[str, list[TopicReader]] = {topic: [] for topic in topics}
+    for query in plan.queries:
+        for topic, reader in _sources(state, plan, query, topics):
+            found[topic].append(reader)
+    for lease in state.leases.values():
+        topic = lease_topic(state, lease)
+        if topic in found:
+            found[topic].append(
+                TopicReader(
+                    "subscriber",
+                    lease.consumer,
+                    lease.version,
+                    retiring=False,
+                    source=None,
+                    filter=lease.predicate or None,
+                    interval=0,
+                    max_delay=None,
+                    needs_all="subscribers get every tuple",
+                )
+            )
+    return found
+
+
+def tell_needs(queries: Sequence[dict[str, Any]], state: State, plan: Plan) -> None:
+    """Add to EXPLAIN's documents of queries the other readers of their topics that need every tuple."""
+    shared = [
+        (query["name"], source["sharing"])
+        for query in queries
+        for source in query.get("streams", ())
+        if "sharing" in source
+    ]
+    readers = topic_readers(state, plan, {sharing["topic"] for _, sharing in shared})
+    for name, sharing in shared:
+        sharing["needs_all"] = [
+            {"kind": one.kind, "name": one.name, "filter": one.filter, "why": one.needs_all}
+            for one in readers[sharing["topic"]]
+            if one.needs_all is not None and (one.kind, one.name) != ("alert", name)
+        ]
+
+
+def lease_topic(state: State, lease: Lease) -> str:
+    """The topic that serves a lease. A derived stream has its own topic."""
+    if lease.subscription is None:
+        return derived_topic(state, lease.stream)
+    return state.topics[lease.stream].name(lease.stream, lease.topics[""])
+
+
+def _sources(
+    state: State, plan: Plan, query: Definition | StandingQuery, topics: set[str]
+) -> Iterator[tuple[str, TopicReader]]:
+    read = [source for source in query.inputs if source.topic in topics]
+    delay = _max_delay(state, query) if read else None
+    for source in read:
+        yield (
+            source.topic,
+            TopicReader(
+                "alert",
+                query.alert,
+                query.version,
+                retiring=definition_id(query.alert, query.version) in plan.retiring,
+                source=source.alias or None,
+                filter=filter_sql(source.filter),
+                interval=source.interval,
+                max_delay=delay,
+                needs_all=_needs_all(source.interval, delay),
+            ),
+        )
+
+
+def _max_delay(state: State, query: Definition | StandingQuery) -> int | None:
+    """The option of the alert that made a definition."""
+    old = state.retiring.get(definition_id(query.alert, query.version))
+    stored = state.alert(query.alert)
+    alert = old.definition if old is not None else stored.alert if stored is not None else None
+    return None if alert is None else alert.options.max_delay
+
+
+def _needs_all(interval: int, max_delay: int | None) -> str | None:
+    if interval == 0:
+        return "it has no omission"
+    # Edges decide at once, before they have seen the readings between which a tuple may be omitted.
+    return "max_delay = 0" if max_delay == 0 else None
+
+
+def filter_sql(condition: Expr | None) -> str | None:
+    """A filter as SQL, without the aliases of sources."""
+    return None if condition is None else to_sql(condition, qualify=False)

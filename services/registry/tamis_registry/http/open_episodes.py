@@ -1,0 +1,71 @@
+"""The open episode that the beginning of an identity stands for, looked up in the topic of episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import orjson
+from confluent_kafka import Message
+
+from tamis.errors import InputError, UnavailableError
+from tamis.messaging.topics import EPISODES
+from tamis_registry.core.errors import MissingError
+from tamis_registry.kafka.newest import NewestReader
+
+LENGTH = 32  # of an identity
+MOST = 500  # events that are looked at, of all episodes that begin so
+_HINT = "`tamis watch` shows the identity of each episode"
+
+Event = tuple[str, str]  # identity, and what happened: opened, open or closed
+
+
+def open_episode(reader: NewestReader, beginning: str) -> str:
+    """The identity of the only open episode that begins so.
+
+    Raises MissingError if there is none, InputError if there are several. A whole identity is taken as it is
+    if the topic can't be read, or is too long to be read to its beginning: the episode may be older than what
+    was read.
+    """
+    whole = len(beginning) == LENGTH
+    try:
+        found = reader.read([EPISODES], _beginning(beginning), 1 if whole else MOST)
+    except UnavailableError:
+        # A registry that doesn't show readings needs no right on this topic.
+        if whole:
+            return beginning
+        raise
+    events = [entry.value for entry in found.entries]
+    # One event is enough for a whole identity, so nothing was left out.
+    return chosen(beginning, events, complete=found.complete or bool(whole and events))
+
+
+def chosen(beginning: str, events: Sequence[Event], *, complete: bool) -> str:
+    """The same for events that begin so, the newest first. `complete`: there are no others."""
+    newest: dict[str, str] = {}
+    for identity, event in events:
+        newest.setdefault(identity, event)
+    running = [identity for identity, event in newest.items() if event != "closed"]
+    if len(running) == 1:
+        return running[0]
+    if running:
+        raise InputError(f"several open episodes begin with '{beginning}'", where="episode", hint=_HINT)
+    if not complete and len(beginning) == LENGTH:
+        return beginning
+    closed = "; the episode has closed" if newest else ""
+    raise MissingError(f"no open episode has the identity '{beginning}'{closed}", hint=_HINT)
+
+
+def _beginning(beginning: str) -> Callable[[Message], Event | None]:
+    start = orjson.dumps(beginning)[:-1]
+
+    def pick(message: Message) -> Event | None:
+        value = message.value() or b""
+        if start not in value:
+            return None
+        record = orjson.loads(value)
+        identity, event = record["episode"], record["event"]
+        if type(identity) is not str or type(event) is not str:
+            raise TypeError("no episode")
+        return (identity, event) if identity.startswith(beginning) else None
+
+    return pick
