@@ -74,3 +74,14 @@ def test_a_change_with_which_a_query_is_no_longer_accepted_is_named(
     refused = "CREATE ALERT never AS SELECT k FROM air WHERE temp > 200;" + wide.replace("100", "90")
     code, out = explained(STREAM + refused)
     assert code == 1 and "alert never: REFUSED" in out and "ALTER" not in out
+
+
+def test_a_file_that_reads_streams_of_the_fleet_is_told_whom_to_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out = explained("CREATE ALERT warm AS SELECT k FROM air WHERE temp > 20;")
+    assert code == 2 and "there is no stream 'air'" in out
+    assert "tamis sql -c 'EXPLAIN CREATE ALERT …'" in out
+    code, out = explained(STREAM + "CREATE ALERT cold AS SELECT k FROM air WHERE tmep < 0;")
+    assert code == 2 and "tamis sql" not in out

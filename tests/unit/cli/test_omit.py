@@ -146,6 +146,11 @@ def test_parquet_timestamps(tmp_path: Path) -> None:
         (["--interval", "3"], "ts,v\n1,2\n2,nan\n", "column v, row 2: 'nan' can't be compared"),
         (["--interval", "3"], "ts,v\n1,2\n,1\n", "column ts, row 2: a time is missing"),
         (["--interval", "3s"], "ts,v\n2024-01-01,2\nnoon,1\n", "column ts, row 2: 'noon' is not a time"),
+        (
+            ["--interval", "3"],
+            "at,v\n1,2\n",
+            "no column ts; name the column of the times with --time; it has at, v",
+        ),
         (["--interval", "3", "--value", "w"], "ts,v\n1,2\n", "no column w; it has ts, v"),
         (["--interval", "3", "--key", "k"], "ts,v\n1,2\n", "no column k; it has ts, v"),
     ],

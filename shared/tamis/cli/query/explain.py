@@ -11,8 +11,14 @@ import orjson
 from tamis.cli.common.choices import Choice
 from tamis.cli.common.recordings import files_of, read_recordings
 from tamis.cli.common.sql_file import statements_of
+from tamis.errors import InputError, SqlErrors
 from tamis.offline.explain import asked_queries, explained
 from tamis.recordings.time_units import TimeUnit
+
+FLEET_HINT = (
+    "A file is explained by its own statements alone. If the fleet has these streams, ask it: "
+    "tamis sql -c 'EXPLAIN CREATE ALERT …'"
+)
 
 
 @click.command(
@@ -66,7 +72,13 @@ def command(
     The exit code is 0 if every query is accepted, 1 if a query or a change is refused, and 2 if the file is
     wrong.
     """
-    catalog, statements = statements_of(source)
+    try:
+        catalog, statements = statements_of(source)
+    except SqlErrors as error:
+        if any("there is no stream" in str(one) for one in error.errors):
+            # A text for a fleet often reads streams that the fleet has.
+            raise InputError(f"{error}\n{FLEET_HINT}") from error
+        raise
     chosen = asked_queries(catalog, statements, query, source)
     files = files_of(inputs, source, catalog)
     recordings = read_recordings(catalog, chosen, files, None, unit, complete=False) if files else {}

@@ -119,7 +119,9 @@ class Show:
 
 @dataclass(frozen=True)
 class Explain:
-    """EXPLAIN q, or EXPLAIN SELECT … as an alert whose name is its place (`line 3`)."""
+    """EXPLAIN q, EXPLAIN CREATE ALERT …, or EXPLAIN SELECT … as an alert that is called by its place
+    (`line 3`).
+    """
 
     target: str | AlertDef
     position: Position = field(default=Position(1, 1), compare=False)

@@ -96,6 +96,8 @@ def parse_explain(given: StatementInput) -> Explain | None:
         name = context.anonymous_name(position)
         return Explain(AlertDef(name, query, functions=given.functions, sql=sql, position=position), position)
     example = "write EXPLAIN name, or EXPLAIN SELECT …"
+    if cursor.peek() in ("ALERT", "STREAM") and cursor.at + 1 < len(cursor.tokens):
+        cursor.take()  # the kind may stand before the name
     named = cursor.name("the name of a query, or SELECT", example)
     cursor.finish(example)
     if named.text in context.broken_alerts | context.broken_streams:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from tamis.query.context import Context
-from tamis.query.model import DerivedDef, FunctionDef, Statement, StreamDef
+from tamis.query.model import AlertDef, DerivedDef, Explain, FunctionDef, Statement, StreamDef
 from tamis.query.names import suggest
 from tamis.query.statements import commands
 from tamis.query.statements.alter_stream import parse_alter, replaced
@@ -62,6 +62,24 @@ def _create(given: StatementInput) -> Statement | None:
     return _DEFINITIONS[kind](given)
 
 
+def _explain(given: StatementInput) -> Statement | None:
+    """EXPLAIN from after that word to the end; None if a mistake was reported."""
+    cursor = given.cursor
+    if cursor.peek() != "CREATE":
+        return commands.parse_explain(given)
+    text, position = given.context.text.text, given.position()
+    inner = StatementInput(given.context, cursor, text[cursor.offset : cursor.end].rstrip())
+    created = cursor.offset
+    cursor.take()
+    made = _create(inner)
+    if isinstance(made, AlertDef):
+        return Explain(made, position)
+    if made is not None:
+        hint = "write EXPLAIN CREATE ALERT …, or EXPLAIN SELECT …"
+        given.context.error("EXPLAIN is for queries", created, hint)
+    return None
+
+
 def _replace(given: StatementInput, kind: str) -> Statement | None:
     """CREATE OR REPLACE of a stream or function. Its stored text has no OR REPLACE: it is applied again to
     an empty catalogue, and read by services that don't know OR REPLACE here.
@@ -92,5 +110,5 @@ _STATEMENTS: Mapping[str, Callable[[StatementInput], Statement | None]] = {
     "PAUSE": commands.parse_pause,
     "RESUME": commands.parse_resume,
     "SHOW": commands.parse_show,
-    "EXPLAIN": commands.parse_explain,
+    "EXPLAIN": _explain,
 }
