@@ -13,7 +13,7 @@ from tamis.planning.explanations.explanation import Explanation
 from tamis.recordings.time_units import TimeUnit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanations:
     """The explanations of queries, in the order of the SQL. As text it is what `tamis explain` prints."""
 
@@ -40,6 +40,10 @@ class Explanations:
 
     def __str__(self) -> str:
         return self.text()
+
+    def __repr__(self) -> str:
+        """The text, as a Python shell shows it."""
+        return str(self)
 
     def _repr_html_(self) -> str:
         """The explanations as notebooks show them."""

@@ -32,6 +32,9 @@ on the command line."""
 def statements_of(sql: Sql) -> tuple[Catalog, list[Statement]]:
     """The statements, and the catalogue after all of them. Raises SqlErrors with every mistake."""
     if isinstance(sql, str):
+        if _is_path(sql):
+            hint = f"give pathlib.Path({sql.strip()!r}) to read the statements of a file"
+            raise InputError("this text is the path of a file, and no statements", where="sql", hint=hint)
         return parsed(sql, None, warn)
     if not isinstance(sql, os.PathLike):
         raise InputError(f"{sql!r:.60} is no SQL", where="sql", hint="give text, or a pathlib.Path of a file")
@@ -42,6 +45,11 @@ def statements_of(sql: Sql) -> tuple[Catalog, list[Statement]]:
         raise InputError(f"can't be read: {error.strerror}", where=name) from error
     except UnicodeDecodeError as error:
         raise InputError(f"is not UTF-8 at byte {error.start}", where=name) from error
+
+
+def _is_path(text: str) -> bool:
+    """True for text that names a file of SQL. No statement is a single word that ends so."""
+    return text.strip().lower().endswith(".sql") and len(text.strip().splitlines()) == 1 and ";" not in text
 
 
 def check_query(query: object) -> None:

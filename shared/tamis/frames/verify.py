@@ -25,7 +25,7 @@ _TYPES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verification:
     """The verdicts on alerts, in the order of the SQL. As text it is what `tamis verify` prints."""
 
@@ -61,6 +61,10 @@ class Verification:
 
     def __str__(self) -> str:
         return verdict_text.text(self.verdicts)
+
+    def __repr__(self) -> str:
+        """The text, as a Python shell shows it."""
+        return str(self)
 
     def _repr_html_(self) -> str:
         """The verdicts as notebooks show them."""

@@ -21,6 +21,7 @@ class Wording:
     recording: str = "recording"  # that of a stream, in a sentence
     stream: str = "stream"
     value: str = "value"
+    time: str = "time="  # what names the column of the times
 
 
 COMMAND = Wording(
@@ -35,6 +36,7 @@ COMMAND = Wording(
     or_unit="",
     stream="--stream",
     value="--value",
+    time="--time",
 )
 
 REQUEST = Wording(

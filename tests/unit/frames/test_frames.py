@@ -273,6 +273,20 @@ def test_numbers_are_times_with_a_unit() -> None:
         tamis.run(SQL, {"air": air()}, time_unit="h")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("path", ["demo/first/alerts.sql", " ALERTS.SQL\n"])
+def test_text_that_is_a_path_is_told_apart_from_sql(path: str) -> None:
+    with pytest.raises(tamis.InputError, match=r"the path of a file, .*; give pathlib\.Path\('.*'\)"):
+        tamis.run(path, {})
+
+
+def test_a_shell_shows_explanations_and_verifications_as_text() -> None:
+    sql = SQL
+    explanations = tamis.explain(sql)
+    assert repr(explanations) == str(explanations) and ": accepted" in repr(explanations)
+    found = tamis.verify(sql, {"air": air()})
+    assert repr(found) == str(found) and "missed 0" in repr(found)
+
+
 def test_mistakes_in_sql_have_positions() -> None:
     with pytest.raises(tamis.SqlErrors, match=r"^line 4, column 61: .*tmep"):
         tamis.run(SQL.replace("WHERE temp", "WHERE tmep"), {"air": air()})
@@ -336,6 +350,11 @@ def test_omission_of_numbers_needs_their_unit_for_durations() -> None:
         ),
         ({"max_delay": None, "sides": "up"}, "sides: 'up' is unknown; give one of 'above', 'below', 'both'"),
         ({"ties": "few"}, "ties: 'few' is unknown; give one of 'fewest', 'strict'"),
+        (
+            {"time": "at"},
+            "frame: no column at; name the column of the times with time=; "
+            "it has station, ts, temp, place, day",
+        ),
         ({"value": "temperature"}, "frame: no column temperature; it has station, ts, temp, place, day"),
         (
             {"value": "station"},
