@@ -14,6 +14,17 @@ def event_id(episode: Mapping[str, Any]) -> str:
     return f"{episode['episode']}:{episode['event']}{end}"
 
 
+def shown(value: Any) -> str:
+    """A value in a text for people.
+
+    >>> shown("k1"), shown(3), shown(None), shown(True)
+    ('k1', '3', 'NULL', 'true')
+    """
+    if value is None:
+        return "NULL"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def iso_time(microseconds: int) -> str:
     """A time as people and other systems read it, in UTC.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from tamis_alerts.core.event_facts import event_id, iso_time
+from tamis_alerts.core.event_facts import event_id, iso_time, shown
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.sink_settings import Alertmanager, HttpSink, PagerDuty, Slack, Webhook
 from tamis_alerts.sinks.notification import body as content
@@ -119,7 +119,7 @@ def _pagerduty(sink: PagerDuty, notification: Notification) -> bytes:
     details = {name: episode[name] for name in ("alert", "key", "alarms")}
     payload = {
         "summary": one_line(worded(sink, sink.summary, notification, title(episode)), _PAGERDUTY_SUMMARY),
-        "source": ", ".join(map(str, episode["key"]))[:_PAGERDUTY_SUMMARY] or episode["alert"],
+        "source": ", ".join(map(shown, episode["key"]))[:_PAGERDUTY_SUMMARY] or episode["alert"],
         "severity": _severity(sink, episode["severity"]),
         "timestamp": iso_time(episode["start"]),
         "class": episode["alert"],

@@ -9,7 +9,7 @@ import orjson
 
 from tamis.telemetry import get_logger
 from tamis_alerts.core.episodes import MEMBERS
-from tamis_alerts.core.event_facts import iso_time
+from tamis_alerts.core.event_facts import iso_time, shown
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.core.routes import Route, is_routed
 from tamis_alerts.sink_settings import Alertmanager, Sink
@@ -50,9 +50,11 @@ def title(episode: dict[str, Any]) -> str:
 
     >>> title({"alert": "hot", "key": ["k1", 3], "event": "opened", "severity": "page"})
     '[page] hot opened: k1, 3'
+    >>> title({"alert": "hot", "key": [None], "event": "opened", "severity": None})
+    'hot opened: NULL'
     """
     severity = f"[{episode['severity']}] " if episode["severity"] else ""
-    key = ", ".join(map(str, episode["key"]))
+    key = ", ".join(map(shown, episode["key"]))
     line = f"{severity}{episode['alert']} {episode['event']}" + (f": {key}" if key else "")
     return one_line(line)
 
@@ -67,7 +69,9 @@ def text(notification: Notification) -> str:
     episode = notification.episode
     alarms = f"alarms: {episode['alarms']}"
     lines = [title(episode), f"from: {iso_time(episode['start'])}", f"to: {iso_time(episode['end'])}", alarms]
-    lines += [f"{name}: {value}" for name, value in (*episode["row"].items(), *episode["labels"].items())]
+    lines += [
+        f"{name}: {shown(value)}" for name, value in (*episode["row"].items(), *episode["labels"].items())
+    ]
     whole = "\n".join(lines)
     short = whole if len(whole) <= MOST_TEXT else f"{whole[:MOST_TEXT]}…"
     return f"{short}\n{notification.link}" if notification.link else short
