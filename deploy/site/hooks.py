@@ -113,9 +113,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Rewrite the links and lists of a page, and link its terms to the glossary."""
     copied: dict[str, str] = config.extra[COPIES]
     place = page.file.src_uri
-    if place.startswith("decisions/"):
-        # Pages that describe Tamis as it is come first.
-        page.meta["search"] = {"boost": 0.5}
+    page.meta["search"] = {"boost": search_boost(place)}
     source = {there: path for path, there in copied.items()}.get(place, f"{DOCS}/{place}")
     text = rewrite(markdown, source, place, copied)
     glossary = (Path(config.docs_dir) / GLOSSARY).read_text()
@@ -125,6 +123,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         names, there = terms(glossary), posixpath.relpath(GLOSSARY, posixpath.dirname(place))
         return outside_fences(text, lambda run: link_first_uses(run, names, there))
     return text
+
+
+def search_boost(place: str) -> float:
+    """The weight of a page in the search of the site. A reader who searches for a message wants to know what
+    to do, so the pages for that come first, and those about the history of Tamis last.
+
+    >>> search_boost("troubleshoot.md"), search_boost("sql.md"), search_boost("decisions/0009-x.md")
+    (4, 1, 0.1)
+    """
+    if place in ("runbook.md", "troubleshoot.md"):
+        return 4
+    return 0.1 if place.startswith("decisions/") or "changelog" in place.lower() else 1
 
 
 class _Loads(HTMLParser):
