@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -126,10 +128,45 @@ def test_the_fleet_of_the_tutorial_notifies_of_readings_by_http_mqtt_and_kafka(
                     assert "3.5" in said
                 elif line.startswith("tamis watch"):
                     terminals.end("tamis watch")
-        receiver = terminals.running["python3 tutorial/receiver.py"]
-        episode = orjson.loads(read_until(receiver, '"k2"', SECONDS).splitlines()[-1])
-    assert (episode["alert"], episode["key"], episode["event"]) == ("wet", ["k2"], "opened")
-    assert (round(episode["row"]["dew"], 1), episode["row"]["surface"]) == (13.2, 5.0)
+        opened, closed = notified(terminals), notified(terminals)
+        assert (opened["alert"], opened["key"], opened["event"]) == ("wet", ["k2"], "opened")
+        assert (round(opened["row"]["dew"], 1), opened["row"]["surface"]) == (13.2, 5.0)
+        # The later readings have moved event time past the gap.
+        assert (closed["episode"], closed["event"]) == (opened["episode"], "closed")
+        # What the page says about five minutes without readings, with a shorter time.
+        set_max_stall(terminals, "10 seconds")
+        state_of_the_alert(terminals, "degraded .*max_stall")
+        set_max_stall(terminals, "5 minutes")
+        for line in later_readings(steps):
+            terminals.run(line)
+        state_of_the_alert(terminals, "running")
+
+
+def notified(terminals: Terminals) -> dict[str, Any]:
+    """The next notification of the station that sends by MQTT and Kafka."""
+    receiver = terminals.running["python3 tutorial/receiver.py"]
+    found: dict[str, Any] = orjson.loads(read_until(receiver, '"k2"', SECONDS).splitlines()[-1])
+    return found
+
+
+def later_readings(steps: str) -> list[str]:
+    """The page's commands that send a reading by each source, each reading later by an hour."""
+    *_, (block, _) = blocks(steps)
+    return block.replace("T06:", "T07:").splitlines()
+
+
+def set_max_stall(terminals: Terminals, duration: str) -> None:
+    """Let the sources of both streams be silent for another time."""
+    for stream in ("air", "surface"):
+        terminals.run(f"tamis sql -c \"ALTER STREAM {stream} SET (max_stall = '{duration}')\"")
+
+
+def state_of_the_alert(terminals: Terminals, wanted: str) -> None:
+    """Wait until `tamis get alerts` shows the state."""
+    until = time.monotonic() + SECONDS
+    while not re.search(rf"wet +{wanted}", said := terminals.run("tamis get alerts")):
+        assert time.monotonic() < until, said
+        time.sleep(1)
 
 
 def use_printed_addresses(terminals: Terminals, said: str) -> None:
