@@ -103,6 +103,27 @@ def test_a_stream_shows_shards_topics_and_readers(fleet: RegistryInMemory, page:
     expect(page.get_by_role("table", name="Alerts that read the stream")).to_contain_text("condensation")
 
 
+def test_an_alert_without_omission_is_named_where_a_user_asks_why_all_is_retained(
+    fleet: RegistryInMemory, page: Page
+) -> None:
+    sql = fleet.get("alerts/condensation")["sql"]
+    fast = re.sub(r"condensation WITH \(max_delay = '[^']*'\)", "fast WITH (max_delay = '0')", sql)
+    fleet.sql(f"{fast};")
+    page.goto(f"{fleet.url}/#/streams/air")
+    topic = fleet.get("streams/air")["topics"][0]
+    readers = page.get_by_role("table", name=f"Readers of {topic}").get_by_role("row")
+    expect(readers.filter(has_text="alert fast")).to_contain_text("omits nothing: max_delay = 0")
+    expect(readers.filter(has_text="alert condensation")).to_contain_text("60 s")
+    expect(page.get_by_text("Nothing is omitted: with max_delay = 0").first).to_be_visible()
+    page.goto(f"{fleet.url}/#/alerts/condensation")
+    topics = page.get_by_role("table", name="Topics of the alert")
+    row = topics.get_by_role("row").filter(has_text=topic)
+    expect(row).to_contain_text("alert fast (a) omits nothing: max_delay = 0")
+    row.get_by_role("link", name="alert fast").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Alert fast")
+    expect(topics.get_by_role("row").filter(has_text=topic)).to_contain_text("none")
+
+
 def test_an_alert_is_paused_resumed_and_dropped(fleet: RegistryInMemory, page: Page) -> None:
     page.goto(f"{fleet.url}/#/alerts/condensation")
     expect(page.get_by_text("a tuple between two higher ones within 60 s is omitted").first).to_be_visible()

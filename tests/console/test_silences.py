@@ -130,6 +130,8 @@ def test_an_open_episode_is_acknowledged_and_silenced(episodes: Running, page: P
     expect(page.get_by_role("table", name="Silences")).to_contain_text("key k1")
     page.go_back()
     expect(row).to_contain_text("silenced")
+    # It opened before there was a silence.
+    expect(row).to_contain_text("its opening was sent before, so its close will be sent, too")
     expect(other).not_to_contain_text("silenced")
     row.get_by_role("link", name="silenced").click()
     page.get_by_role("button", name="End the silence").click()

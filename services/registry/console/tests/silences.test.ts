@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Episode, Silence } from "../src/api/documents";
 import { links, parseRoute } from "../src/text/route";
-import { conditions, covers, keyText, requested, type Wanted } from "../src/text/silences";
+import { conditions, covers, keyText, opening, requested, type Wanted } from "../src/text/silences";
 
 const EMPTY: Wanted = { alert: "", key: "", severity: "", label: "", seconds: 60, comment: "" };
 
@@ -52,6 +52,17 @@ describe("a silence", () => {
       [{ keys: [["k1"]] }, false],
     ];
     for (const [part, expected] of cases) expect(covers({ ...silence, ...part }, episode)).toBe(expected);
+  });
+  it("holds the opening of an episode that opened while a silence covered it", () => {
+    const later = { ...silence, from: 100, until: 200, made: 100 };
+    expect(opening(episode, 150, [later])).toBe("held");
+    expect(opening(episode, 99, [later])).toBe("sent");
+    // It begins in the past, but was made later.
+    expect(opening(episode, 99, [{ ...later, from: 0 }])).toBe("sent");
+    expect(opening(episode, 150, [{ ...later, alerts: ["cold"] }])).toBe("sent");
+    // One that is over held it, and another one covers the episode since.
+    expect(opening(episode, 50, [{ ...later, from: 0, made: 0, until: 120, state: "over" }, later])).toBe("held");
+    expect(opening(episode, undefined, [later])).toBe(undefined);
   });
   it("tells its conditions", () => {
     expect(conditions({ ...silence, keys: [["k1", 3], ["k2", 4]], severities: ["page"], labels: { team: ["a", "b"] } })).toEqual([

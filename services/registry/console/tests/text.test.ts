@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parseJson, showJson } from "../src/api/json";
 import { attention } from "../src/text/attention";
-import { decided, received } from "../src/text/decisions";
+import { decided, received, withoutCounts } from "../src/text/decisions";
 import { heldBack, reached, slowestFirst } from "../src/text/joiner";
 import { latencyOf } from "../src/text/latency";
 import { bytes, count, percent, perSecond, short, shown, whole } from "../src/text/numbers";
@@ -9,7 +9,7 @@ import { links, parseRoute } from "../src/text/route";
 import { aligned, seriesOf } from "../src/text/series";
 import { ended, quoted, replacing } from "../src/text/sql";
 import { clock, duration, iso, roughly } from "../src/text/time";
-import { omission, readerText } from "../src/text/topics";
+import { needy, omission, readerOmission, readerText } from "../src/text/topics";
 import { namedRows, sent, seriesOfRows, span, summary } from "../src/text/trial";
 
 describe("numbers keep every digit", () => {
@@ -59,6 +59,12 @@ describe("times", () => {
   it("as labels of an axis have the day only if there are several", () => {
     expect(clock([1700000000, 1700000000.5])).toEqual(["22:13:20", "22:13:20.5"]);
     expect(clock([1700000000, 1700010000])).toEqual(["11-14 22:13", "11-15 01:00"]);
+    expect(clock([1700000000, 1702000000])).toEqual(["11-14", "12-08"]);
+  });
+  it("as labels of an axis have the year over long spans, so that no label is there twice", () => {
+    expect(clock([1700000000, 1707000000])).toEqual(["2023-11-14", "2024-02-03"]);
+    expect(clock([1680000000, 1698000000])).toEqual(["2023-03-28", "2023-10-22"]);
+    expect(clock([1704060000, 1704070000])).toEqual(["12-31 22:00", "01-01 00:46"]);
   });
 });
 
@@ -112,7 +118,7 @@ describe("series of readings", () => {
 });
 
 describe("what needs attention", () => {
-  const told = { activation: null, watermark: null, tuples: null, rates: null };
+  const told = { doubts: [], activation: null, watermark: null, tuples: null, rates: null };
   const shard = { shard: "air:e/s", stream: "air", edge: "e", plan: 1, ...told };
   const alert = { plan: 1, streams: ["air"], bound: null, live: 0, unproven: false, activations: {}, retiring: {}, sql: "" };
   it("is each reason once, the worst first", () => {
@@ -137,6 +143,19 @@ describe("what needs attention", () => {
     const edges = [{ name: "e", state: "active", why, failing, shards: [{ ...shard, state: "active", why: "" }] }];
     expect(attention([], [], edges)).toEqual([
       { state: "failing", reason: why[0], about: [{ kind: "edge", name: "e" }] },
+    ]);
+  });
+  it("names what is doubtful about readings, after all else", () => {
+    const doubts = ["no value for temp"];
+    const shards = [
+      { ...shard, state: "active", why: "", doubts },
+      { ...shard, shard: "air:e/http", state: "unused", why: "never had a reading" },
+    ];
+    const edges = [{ name: "e", state: "active", why: [], failing: {}, shards }];
+    const starting = { ...alert, name: "slow", state: "starting", why: ["its plan is being written"] };
+    expect(attention([starting], [], edges)).toEqual([
+      { state: "starting", reason: "its plan is being written", about: [{ kind: "alert", name: "slow" }] },
+      { state: "doubtful", reason: "shard air:e/s: no value for temp", about: [{ kind: "edge", name: "e" }] },
     ]);
   });
   it("names an edge without shards if it is away or has a source that fails", () => {
@@ -208,17 +227,47 @@ describe("readings by decision", () => {
   });
 });
 
+describe("a stream without counts", () => {
+  const stream = {
+    name: "air", kind: "raw", why: [], plan: 1, topics: [], alerts: [], subscribers: [], tuples: null, rates: null,
+    retained: null, sql: "",
+  };
+  const shard = {
+    shard: "air:e/s", stream: "air", edge: "e", why: "", doubts: [], plan: 1, activation: null, watermark: null,
+    tuples: null, rates: null,
+  };
+  const said = (...states: string[]) => withoutCounts({ ...stream, shards: states.map((state) => ({ ...shard, state })) });
+  it("says why", () => {
+    expect(said()).toContain("No edge has announced");
+    expect(said("gone", "gone")).toBe("No shard of the stream is active now (gone). Counts begin anew when one comes back.");
+    expect(said("gone", "active")).toContain("older release");
+  });
+});
+
 describe("topics", () => {
-  const entry = { filter: null, key: ["k"], value: "v", sides: "above" as const, interval: 60_000_000 };
+  const entry = { filter: null, key: ["k"], value: "v", sides: "above" as const, interval: 60_000_000, max_delay: null };
   it("say in words what is omitted", () => {
     expect(omission(entry)).toBe(
       "A reading is omitted if its value lies between two higher ones of the same k that are at most 60 s apart.",
     );
     expect(omission({ ...entry, value: null, sides: null, interval: 0 })).toBeNull();
     expect(omission({ ...entry, key: [], sides: "both" })).toContain("two lower ones that are");
+    expect(omission({ ...entry, max_delay: 5_000_000 })).toContain("A reading is omitted");
+    expect(omission({ ...entry, max_delay: 0 })).toContain("Nothing is omitted: with max_delay = 0");
+  });
+  const reader = {
+    kind: "alert" as const, name: "hot", plan: 3, retiring: false, source: "a", filter: null, interval: 0,
+    max_delay: null, needs_all: "it has no omission",
+  };
+  it("say for which readers nothing is omitted", () => {
+    const wet = { ...reader, name: "wet", interval: 60_000_000, needs_all: null };
+    const fast = { ...wet, name: "fast", max_delay: 0, needs_all: "max_delay = 0" };
+    expect([wet, fast].map(readerOmission)).toEqual(["60 s", "omits nothing: max_delay = 0"]);
+    expect(needy([wet, fast, reader], "wet").map(({ name }) => name)).toEqual(["fast", "hot"]);
+    expect(needy([wet, fast], "fast")).toEqual([]);
+    expect(needy([{ ...reader, kind: "subscriber" }], "hot")).toHaveLength(1);
   });
   it("name their readers", () => {
-    const reader = { kind: "alert" as const, name: "hot", plan: 3, retiring: false, source: "a", filter: null, interval: 0 };
     expect(readerText(reader)).toBe("alert hot (a)");
     expect(readerText({ ...reader, retiring: true })).toBe("alert hot (a), replaced definition of plan 3");
     expect(readerText({ ...reader, kind: "subscriber", source: null })).toBe("subscriber hot");
@@ -262,7 +311,7 @@ describe("the joiner", () => {
 });
 
 describe("what is silent", () => {
-  const told = { activation: null, watermark: null, tuples: null, rates: null };
+  const told = { doubts: [], activation: null, watermark: null, tuples: null, rates: null };
   const gone = { shard: "air:e/s", stream: "air", edge: "e", plan: 1, state: "gone", why: "shard air:e/s is gone", ...told };
   const edges = [{ name: "e", state: "gone", why: [gone.why], failing: {}, shards: [gone] }];
   const why = "the joiner has reported nothing for 20 s";

@@ -20,7 +20,16 @@ export interface AlertDocument {
   activations: Record<string, Activation>;
   retiring: Record<string, string>;
   history?: { from: unknown; event_time: Whole | null; shards: Record<string, unknown> };
+  /** Of a single alert: the topic of each of its sources, with all readers of the topic. */
+  sharing?: SourceTopic[];
   sql: string;
+}
+
+export interface SourceTopic {
+  source: string | null;
+  stream: string;
+  topic: string;
+  readers: TopicReader[];
 }
 
 export interface ShardDocument {
@@ -29,6 +38,8 @@ export interface ShardDocument {
   edge: string;
   state: string;
   why: string;
+  /** What is doubtful about its newest readings. */
+  doubts: string[];
   plan: number | null;
   activation: Whole | null;
   watermark: Whole | null;
@@ -72,6 +83,8 @@ export interface TopicEntry {
   value: string | null;
   sides: "both" | "above" | "below" | null;
   interval: Whole;
+  /** 0: edges decide at once, and omit nothing. */
+  max_delay: Whole | null;
 }
 
 export interface TopicReader {
@@ -82,6 +95,9 @@ export interface TopicReader {
   source: string | null;
   filter: string | null;
   interval: Whole;
+  max_delay: Whole | null;
+  /** Why it needs every tuple that passes its filter; null if some may be omitted. */
+  needs_all: string | null;
 }
 
 export interface SharedTopic {

@@ -1,6 +1,6 @@
 /** Readings of a stream by the decision of the edges, and the share that they published. */
 import type { StreamDocument } from "../api/documents";
-import { decided, received } from "../text/decisions";
+import { decided, received, withoutCounts } from "../text/decisions";
 import { percent, perSecond, whole } from "../text/numbers";
 import { Section } from "./Section";
 import { Table } from "./Table";
@@ -11,7 +11,7 @@ export function Decisions({ stream }: { stream: StreamDocument }) {
   return (
     <Section title="Readings" note="By the decision of the edges. Rates are those of the last 10 to 20 s.">
       {rows === undefined ? (
-        <p class="empty">No edge has told its counts yet. Edges of an older release don't.</p>
+        <p class="empty">{withoutCounts(stream)}</p>
       ) : (
         <>
           <dl class="figures">

@@ -1,14 +1,14 @@
 /** Episodes of an alert: which are silenced, and who looks after them. */
 import { useEffect, useState } from "preact/hooks";
 import { remove, Problem, sendDocument } from "../api/client";
-import type { Acknowledgement, Episode, Records, Silence, TopicRecord } from "../api/documents";
+import type { Acknowledgement, Episode, Records, Silence, TopicRecord, Whole } from "../api/documents";
 import { onEvent } from "../api/events";
 import { useLive } from "../api/live";
 import { useRights } from "../api/rights";
 import { token } from "../api/token";
 import { shown, whole } from "../text/numbers";
 import { links } from "../text/route";
-import { covers, keyText } from "../text/silences";
+import { covers, keyText, opening } from "../text/silences";
 import { iso } from "../text/time";
 import { Confirm } from "./Confirm";
 import { Lacking } from "./Lacking";
@@ -41,7 +41,7 @@ export function Episodes({ name, times }: { name: string; times: Set<string> }) 
   };
   const looked = new Map(acknowledgements.data?.map((one) => [one.episode, one]));
   return (
-    <Section title="Episodes" note="Alarms of one key that follow each other closely. The newest first.">
+    <Section title="Episodes" note="Alarms of one key that follow each other closely. Open ones first, and the newest of these first.">
       <Announced name={name} />
       <Lacking right="operate" />
       <p role="status" class="muted">
@@ -53,12 +53,21 @@ export function Episodes({ name, times }: { name: string; times: Set<string> }) 
       ) : (
         <Table
           caption="Episodes"
-          rows={episodes.data && newestOfEach(episodes.data.records)}
+          rows={episodes.data && inOrder(newestOfEach(episodes.data.records))}
           rowKey={({ episode }) => episode}
           empty="No episode is in the topic, which keeps a week. One opens with the first alarm of a key."
           columns={[
             { heading: "Key", head: true, cell: ({ key }) => key.map(shown).join(", ") || "–" },
-            { heading: "State", cell: (episode) => <EpisodeState episode={episode} silences={silences.data ?? []} /> },
+            {
+              heading: "State",
+              cell: (episode) => (
+                <EpisodeState
+                  episode={episode}
+                  opened={openedAt(episodes.data?.records ?? [], episode)}
+                  silences={silences.data ?? []}
+                />
+              ),
+            },
             { heading: "First alarm (event time)", cell: ({ start }) => <Time at={start} /> },
             { heading: "Latest alarm (event time)", cell: ({ end }) => <Time at={end} /> },
             { heading: "Alarms", number: true, cell: ({ alarms }) => whole(alarms) },
@@ -108,13 +117,36 @@ function newestOfEach(records: TopicRecord<Episode>[]): Episode[] {
   return [...found.values()];
 }
 
+/** Open episodes first; each part in the order of their first alarms, the newest first. */
+function inOrder(episodes: Episode[]): Episode[] {
+  const rank = ({ event }: Episode): number => (event === "closed" ? 1 : 0);
+  return episodes.sort((a, b) => rank(a) - rank(b) || Number(BigInt(b.start) - BigInt(a.start)));
+}
+
+/** When the opening of an episode was written; undefined if its record isn't among these. */
+function openedAt(records: TopicRecord<Episode>[], { episode }: Episode): Whole | undefined {
+  return records.find(({ value }) => value.episode === episode && value.event === "opened")?.time;
+}
+
 function named({ key }: Episode): string {
   return key.map(shown).join(", ") || "–";
 }
 
-function EpisodeState({ episode, silences }: { episode: Episode; silences: Silence[] }) {
+interface EpisodeStateProperties {
+  episode: Episode;
+  opened: Whole | undefined;
+  silences: Silence[];
+}
+
+const OPENING = {
+  held: "its opening is held back",
+  sent: "its opening was sent before, so its close will be sent, too",
+};
+
+function EpisodeState({ episode, opened, silences }: EpisodeStateProperties) {
   const open = episode.event !== "closed";
   const silence = open ? silences.find((one) => covers(one, episode)) : undefined;
+  const what = silence && opening(episode, opened, silences);
   return (
     <>
       <State state={open ? "open" : episode.event} />
@@ -124,6 +156,7 @@ function EpisodeState({ episode, silences }: { episode: Episode; silences: Silen
             <State state="silenced" />
           </a>{" "}
           until <Time at={silence.until} />
+          {what && <>; {OPENING[what]}</>}
         </div>
       )}
     </>

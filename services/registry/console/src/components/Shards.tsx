@@ -24,7 +24,7 @@ export function Shards({ rows }: { rows: ShardDocument[] }) {
         { heading: "Active since (event time)", cell: ({ activation }) => <Since at={activation} /> },
         { heading: "Received", number: true, cell: ({ rates }) => rate(received(rates)) },
         { heading: "Published", number: true, cell: ({ rates }) => rate(rates === null ? null : (rates.published ?? 0)) },
-        { heading: "Why", wide: true, cell: ({ why }) => <Reasons why={why ? [why] : []} /> },
+        { heading: "Why", wide: true, cell: ({ why, doubts }) => <Reasons why={[...(why ? [why] : []), ...doubts]} /> },
       ]}
     />
   );

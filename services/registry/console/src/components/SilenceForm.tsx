@@ -7,6 +7,8 @@ import { requested, type Request, type Wanted } from "../text/silences";
 import { Lacking } from "./Lacking";
 
 const DURATIONS: [text: string, seconds: number][] = [
+  ["5 minutes", 300],
+  ["15 minutes", 900],
   ["30 minutes", 1_800],
   ["1 hour", 3_600],
   ["2 hours", 7_200],

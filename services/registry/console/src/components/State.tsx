@@ -10,6 +10,7 @@ const TONES: Record<string, string> = {
   silenced: "warn",
   starting: "warn",
   waiting: "warn",
+  doubtful: "warn",
   behind: "warn",
   opened: "warn",
   open: "warn",

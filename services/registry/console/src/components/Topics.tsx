@@ -4,8 +4,7 @@ import type { JoinerDocument, SharedTopic, TopicEntry, TopicReader } from "../ap
 import { useLive } from "../api/live";
 import { whole } from "../text/numbers";
 import { links } from "../text/route";
-import { duration } from "../text/time";
-import { omission, readerText } from "../text/topics";
+import { omission, readerOmission, readerText } from "../text/topics";
 import { ProblemMessage } from "./ProblemMessage";
 import { Section } from "./Section";
 import { Table } from "./Table";
@@ -66,7 +65,7 @@ function Topic({ topic, joiner }: { topic: SharedTopic; joiner: JoinerDocument |
               reader.kind === "alert" ? <a href={links.alert(reader.name)}>{readerText(reader)}</a> : readerText(reader),
           },
           { heading: "Filter", wide: true, cell: ({ filter }) => (filter === null ? "every tuple" : <code>{filter}</code>) },
-          { heading: "Omission interval", number: true, cell: ({ interval }) => (interval ? duration(interval) : "none") },
+          { heading: "Omission interval", cell: readerOmission },
         ]}
       />
     </article>

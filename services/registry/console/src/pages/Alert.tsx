@@ -11,6 +11,7 @@ import { Links } from "../components/Links";
 import { ProblemMessage } from "../components/ProblemMessage";
 import { Reasons } from "../components/Reasons";
 import { Section } from "../components/Section";
+import { Sharing } from "../components/Sharing";
 import { Since } from "../components/Since";
 import { State } from "../components/State";
 import { Table } from "../components/Table";
@@ -50,13 +51,14 @@ export function Alert({ name }: { name: string }) {
               <pre class="sql">{alert.sql}</pre>
             </Section>
           </div>
+          {alert.sharing && <Sharing alert={alert.name} sharing={alert.sharing} />}
           <JoinerState alert={alert.name} />
           <Section title="Active from" note="The event time from which each shard serves the alert.">
             <Table
               caption="Activations"
               rows={Object.entries(alert.activations)}
               rowKey={([shard]) => shard}
-              empty="No shard serves this alert yet."
+              empty={unserved(alert)}
               columns={[
                 { heading: "Shard", head: true, cell: ([shard]) => shard },
                 { heading: "Plan", number: true, cell: ([, { plan }]) => plan },
@@ -68,6 +70,13 @@ export function Alert({ name }: { name: string }) {
       )}
     </>
   );
+}
+
+/** Why no shard serves an alert. Shards that are gone serve none, whatever they did before. */
+function unserved({ state }: AlertDocument): string {
+  if (state === "paused") return "The alert is paused, so no shard serves it.";
+  if (state === "starting") return "No shard serves this alert yet.";
+  return "No shard is listed now: the shards of its streams are gone or have ended. They come back with their next reading.";
 }
 
 function Facts({ alert }: { alert: AlertDocument }) {

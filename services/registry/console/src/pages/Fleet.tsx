@@ -217,7 +217,12 @@ interface EdgeRow {
 /** A row for each shard of an edge; an edge without any has one of its own. */
 function edgeRows({ name, state, why, shards }: EdgeDocument): EdgeRow[] {
   if (shards.length === 0) return [{ edge: name, state, why }];
-  return shards.map((shard) => ({ edge: name, state: shard.state, why: shard.why ? [shard.why] : [], shard }));
+  return shards.map((shard) => ({
+    edge: name,
+    state: shard.state,
+    why: [...(shard.why ? [shard.why] : []), ...shard.doubts],
+    shard,
+  }));
 }
 
 function Edges({ rows }: { rows: EdgeDocument[] | undefined }) {

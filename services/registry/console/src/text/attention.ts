@@ -10,7 +10,7 @@ export interface Finding {
 /** States that nobody has to do anything about. A paused alert was paused by somebody. */
 const CALM = new Set(["running", "active", "unused", "paused", "ended", "delivering"]);
 /** The worst first: without the joiner there is no alarm, and of a source or sink that fails the cause is known. */
-const ORDER = ["silent", "refused", "failing", "gone", "away", "degraded", "behind", "waiting", "starting"];
+const ORDER = ["silent", "refused", "failing", "gone", "away", "degraded", "behind", "waiting", "starting", "doubtful"];
 
 export function attention(
   alerts: AlertDocument[],
@@ -37,6 +37,9 @@ export function attention(
     // The shards of a source that fails still obey their plan.
     const failures = Object.entries(failing).map(([source, reason]) => `source ${source} fails: ${reason}`);
     if (failures.length > 0) note("failing", failures, "edge", name);
+    for (const { shard, doubts } of shards) {
+      if (doubts.length > 0) note("doubtful", doubts.map((doubt) => `shard ${shard}: ${doubt}`), "edge", name);
+    }
     if (CALM.has(state)) continue;
     // Without a shard, the edge itself has a reason. It is news only if the edge is away: one that has just
     // started waits for its first reading.

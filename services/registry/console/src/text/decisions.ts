@@ -1,5 +1,5 @@
 /** Readings of a stream by the decision of the edges. */
-import type { Decisions, Whole } from "../api/documents";
+import type { Decisions, StreamDocument, Whole } from "../api/documents";
 
 export interface Decided {
   decision: string;
@@ -28,6 +28,16 @@ export function decided(tuples: Decisions<Whole> | null, rates: Decisions<number
     rate: rates === null ? null : (rates[decision] ?? 0),
     tuples: tuples[decision] ?? 0,
   }));
+}
+
+/** Why there are no counts: edges count while they serve a shard, and begin anew with it. */
+export function withoutCounts({ shards }: StreamDocument): string {
+  const states = new Set(shards.map(({ state }) => state));
+  if (states.size === 0) return "No edge has announced a source of this stream yet.";
+  if (["active", "behind"].some((state) => states.has(state))) {
+    return "The edges have not told their counts. Edges of an older release don't.";
+  }
+  return `No shard of the stream is active now (${[...states].join(", ")}). Counts begin anew when one comes back.`;
 }
 
 /** All readings a second; null if the rates are not known. */

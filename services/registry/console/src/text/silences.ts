@@ -1,6 +1,6 @@
 /** Silences: their conditions as text, what a form asks for, and the episodes that they cover. */
 import { showJson } from "../api/json";
-import type { Episode, Silence, Value } from "../api/documents";
+import type { Episode, Silence, Value, Whole } from "../api/documents";
 import { shown } from "./numbers";
 
 /** The texts of a form. Several severities or labels are separated by commas. */
@@ -81,9 +81,27 @@ export function conditions({ alerts, keys, severities, labels }: Silence): strin
 }
 
 /** True if a silence that is active covers an episode, as the alerts service decides it. */
-export function covers({ state, alerts, keys, severities, labels }: Silence, episode: Episode): boolean {
+export function covers(silence: Silence, episode: Episode): boolean {
+  return silence.state === "active" && meets(silence, episode);
+}
+
+/**
+ * What a silence that covers an open episode means for its opening. `opened`: when the opening was written; undefined
+ * if that isn't known. `silences`: all of them, since another one may have covered the episode then.
+ */
+export function opening(episode: Episode, opened: Whole | undefined, silences: Silence[]): "held" | "sent" | undefined {
+  if (opened === undefined) return undefined;
+  const at = BigInt(opened);
+  const then = silences.some((one) => {
+    const begins = BigInt(one.from) > BigInt(one.made) ? BigInt(one.from) : BigInt(one.made);
+    return meets(one, episode) && begins <= at && at < BigInt(one.until);
+  });
+  return then ? "held" : "sent";
+}
+
+/** True if an episode meets the conditions of a silence. */
+function meets({ alerts, keys, severities, labels }: Silence, episode: Episode): boolean {
   return (
-    state === "active" &&
     (alerts === null || alerts.includes(episode.alert)) &&
     (severities === null || severities.includes(episode.severity ?? "")) &&
     Object.entries(labels).every(([name, values]) => values.includes(episode.labels[name] ?? "")) &&

@@ -23,11 +23,22 @@ export function local(microseconds: Whole): string {
   return date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" });
 }
 
-/** Labels of an axis of times, in seconds: clock times, with month and day if they are of several days. */
+/** The longest span, in seconds, whose labels have the time of day, and the longest whose labels have no year. */
+const WITH_TIME = 7 * 86_400;
+const WITHOUT_YEAR = 180 * 86_400;
+
+/**
+ * Labels of an axis of times, in seconds: clock times, with month and day if they are of several days, and dates
+ * with the year over long spans.
+ */
 export function clock(seconds: number[]): string[] {
   const texts = seconds.map((at) => iso(Math.round(at * 1e6)).slice(0, -1));
   const days = new Set(texts.map((text) => text.slice(0, 10)));
-  return texts.map((text) => (days.size > 1 ? text.slice(5, 16).replace("T", " ") : text.slice(11)));
+  const years = new Set(texts.map((text) => text.slice(0, 4)));
+  if (days.size <= 1) return texts.map((text) => text.slice(11));
+  const span = Math.max(...seconds) - Math.min(...seconds);
+  if (span > WITHOUT_YEAR || (years.size > 1 && span > WITH_TIME)) return texts.map((text) => text.slice(0, 10));
+  return texts.map((text) => (span > WITH_TIME ? text.slice(5, 10) : text.slice(5, 16).replace("T", " ")));
 }
 
 /** A length of time in microseconds, as in the messages of the command line. */
