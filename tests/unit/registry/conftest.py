@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -176,8 +176,8 @@ class Fleet:
     ) -> None:
         """A shard says something."""
         shard, now = f"{edge}/{stream}", self.now
-        known = {"failing": failing, "tuples": tuples, "doubts": doubts}
-        ack = Ack(shard, stream, edge, plan, activation, state, now, quiet, **known)
+        told = Ack(shard, stream, edge, plan, activation, state, now, quiet)
+        ack = replace(told, failing=failing, tuples=tuples, doubts=doubts)
         self.registry.hear(ack, self.now)
 
     def join(self, stream: str, edge: str = "e1") -> None:

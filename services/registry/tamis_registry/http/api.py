@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -58,7 +59,7 @@ class Kind:
     word: str
     documents: Callable[[View], list[documents.Document]]
     model: type
-    complete: Callable[[View, documents.Document], documents.Document] = lambda _, document: document
+    complete: Callable[[View, dict[str, Any]], dict[str, Any]] = lambda _, document: document
 
     @property
     def order(self) -> str:
