@@ -38,7 +38,7 @@ def test_the_meant_name_is_suggested(tmp_path: Path, arguments: list[str], meant
     [
         (["explian", "x.sql"], "there is no command 'explian'; did you mean 'explain'?"),
         (["frobnicate"], "there is no command 'frobnicate'; `tamis --help` lists them"),
-        (["get", "alrts"], "'edges'; did you mean 'alerts'?"),
+        (["get", "alrts"], "'sinks'; did you mean 'alerts'?"),
         (["completion", "bsh"], "did you mean 'bash'?"),
         (["token", "--name", "ci", "--role", "wrter"], "did you mean 'writer'?"),
     ],
