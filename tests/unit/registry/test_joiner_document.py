@@ -185,17 +185,19 @@ def test_a_registry_that_starts_beside_a_dead_joiner_says_so_after_some_heartbea
     assert (silent["state"], silent["why"]) == ("silent", ["the joiner has reported nothing for 76 s"])
 
 
+def _shard(shard: dict[str, Any]) -> tuple[str, str, int, bool]:
+    return shard["shard"], shard["state"], shard["plan"] or 0, bool(shard["doubts"])
+
+
 def test_a_look_finds_the_same_changes_as_documents_have(made: Made) -> None:
     """The oracle makes the documents, as it was done before."""
     view = made.registry.view(1)
     found = broadcast._seen(view)
     streams, edges = documents.stream_documents(view), documents.edge_documents(view)
     for one in streams:
-        expected = [(s["shard"], s["state"], s["plan"] or 0) for s in one["shards"]]
+        expected = [_shard(shard) for shard in one["shards"]]
         assert found["streams"][one["name"]][1:] == expected
-    of_edges = {
-        one["name"]: [(s["shard"], s["state"], s["plan"] or 0) for s in one["shards"]] for one in edges
-    }
+    of_edges = {one["name"]: [_shard(shard) for shard in one["shards"]] for one in edges}
     assert found["edges"] == of_edges
     alerts = {
         one["name"]: (one["state"], tuple(one["why"]), one["plan"], sorted(one["retiring"]))

@@ -96,7 +96,7 @@ def test_the_tutorial_prints_what_it_shows_and_its_readings_raise_alarms(folder:
     inputs = []
     for stream in ("air", "surface"):
         rows = [row for name, row in sent if name == stream]
-        assert len(rows) == {"air": 2, "surface": 3}[stream]
+        assert len(rows) == {"air": 4, "surface": 5}[stream]
         (folder / f"{stream}.ndjson").write_text("\n".join(rows) + "\n")
         inputs += ["--input", f"{stream}={stream}.ndjson"]
     alarms = CliRunner().invoke(main, ["run", "tutorial/alerts.sql", *inputs, "--format", "ndjson"])

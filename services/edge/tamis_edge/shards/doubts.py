@@ -43,7 +43,7 @@ def read_columns(plan: Plan, stream: StreamPlan, mapping: FieldMap) -> frozenset
 
 
 class Doubts:
-    """What is doubtful about the readings of one shard. `now` is wall clock in microseconds."""
+    """Doubts about the readings of one shard. `now` is wall clock in microseconds."""
 
     def __init__(self) -> None:
         self._without: dict[str, int] = {}  # readings in a row without a value, by column

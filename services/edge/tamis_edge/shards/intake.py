@@ -125,7 +125,7 @@ class Intake:
         )
 
     def doubts(self, now: int) -> list[str]:
-        """What is doubtful about the newest readings, for people."""
+        """Doubts about the newest readings, for people."""
         if self.decoder is None:
             return []
         paths = {name: ".".join(self.decoder.path(name)) for name in self._doubts.empty}
