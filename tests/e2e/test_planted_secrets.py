@@ -348,15 +348,18 @@ def command_lines() -> dict[str, bytes]:
 def api(running: Planted) -> Iterator[tuple[str, bytes]]:
     """The answers of every path of the registry's API that can be read."""
     with httpx.Client(base_url=running.fleet.registry_url, headers=running.readers, timeout=20) as client:
-        paths = [
-            path
-            for path in client.get("/openapi.json").json()["paths"]
-            if "{" not in path and path != "/v1/events"
-        ]
+        described = client.get("/openapi.json").json()["paths"]
+        paths = [path for path in described if "{" not in path and path != "/v1/events"]
+        # Lists whose members have an address of their own.
+        whole = {
+            path[: path.index("/{")]
+            for path, methods in described.items()
+            if "get" in methods and path.endswith("}")
+        }
         for path in (*paths, "/docs", "/openapi.json"):
             answer = client.get(path)
             yield path, answer.content
-            if path.startswith("/v1/") and answer.is_success and isinstance(answer.json(), list):
+            if path in whole:
                 for row in answer.json():
                     name = row.get("name", row.get("version"))
                     yield f"{path}/{name}", client.get(f"{path}/{name}").raise_for_status().content

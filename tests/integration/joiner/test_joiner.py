@@ -11,7 +11,8 @@ import random
 import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -500,16 +501,24 @@ def until_planning_has_ended(bench: Bench) -> None:
     """Spark keeps none of the processes that it needs to plan a query, and keeps those of the query."""
     deadline = time.monotonic() + 10
     while True:
-        members = [psutil.Process(pid) for pid in _session_members(os.getsid(bench.joiner.pid))]
-        modules = {argument for one in members for argument in one.cmdline() if "." in argument}
+        members = list(_running(_session_members(os.getsid(bench.joiner.pid))))
+        modules = {argument for arguments, _ in members for argument in arguments if "." in argument}
         if not any(module.startswith("pyspark.sql.worker.") for module in modules):
             break
         assert time.monotonic() < deadline, modules
         time.sleep(0.1)
     assert {"tamis_joiner.spark.daemon", "pyspark.sql.streaming.python_streaming_source_runner"} <= modules
-    workers = [one for one in members if "tamis_joiner.spark.daemon" in one.cmdline()]
-    for folder in (Path(name) for one in workers for name in one.environ()["PYTHONPATH"].split(os.pathsep)):
+    paths = [found["PYTHONPATH"] for arguments, found in members if "tamis_joiner.spark.daemon" in arguments]
+    for folder in (Path(name) for path in paths for name in path.split(os.pathsep)):
         assert folder.name != "pyspark.zip" or not folder.exists(), "PySpark is compiled in no zip file"
+
+
+def _running(pids: Iterable[int]) -> Iterator[tuple[list[str], dict[str, str]]]:
+    """The arguments and the environment of each process that hasn't ended meanwhile."""
+    for pid in pids:
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(pid)
+            yield process.cmdline(), process.environ()
 
 
 def _session_members(session: int) -> list[int]:

@@ -169,6 +169,8 @@ def test_doctor_checks_kafka_its_topics_and_the_registry(fresh: str, start: Any,
         "clock": "unchecked",
         "registry": "ok",
         "plan": "unchecked",
+        "joiner": "unchecked",
+        "sinks": "unchecked",
     }
     hand(fresh).ack("air:e/http", 0)
     registry.until(lambda: registry.get("edges"))
