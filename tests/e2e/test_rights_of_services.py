@@ -93,6 +93,9 @@ def taken_from(service: str) -> list[list[Right]]:
     rights = [right for right in NOTICED if right.principal == service]
     alone = [right for right in rights if right is SOURCE or right.only_for]
     others, left = [right for right in rights if right not in alone], ROUNDS - len(alone)
+    if service == "registry":
+        # Each other right on a topic implies Describe, so it is taken together with the only one on a topic.
+        others.sort(key=lambda right: right.operation)
     return [*(others[first::left] for first in range(left)), *([right] for right in alone)]
 
 
