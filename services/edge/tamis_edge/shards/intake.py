@@ -40,10 +40,8 @@ class Intake:
         self._ahead_logged_at = -LOG_AGAIN
 
     def decode_for(self, plan: Plan, stream: StreamPlan, version: int) -> Decoder:
-        """The decoder of a stream of the plan as it was under a plan version; the same one as before if that
-        is the same.
-
-        Columns that the stream didn't have yet are NULL.
+        """The decoder for a stream as it was under a plan version. It is the one of before if the stream is
+        the same. Columns that the stream didn't have yet are NULL.
         """
         then = stream.columns_under(version)
         known = {column.name for column in then}

@@ -203,8 +203,8 @@ def _advice(view: View, shard: Shard) -> str:
 
 
 def _unused(view: View, shard: Shard) -> bool:
-    """True if the edge of a silent shard is there, the shard never had a reading, and another shard of its
-    stream is listed. The source for HTTP of an edge without a configuration is such a shard of each stream.
+    """True if a silent shard never had a reading, its edge is alive, and another shard of its stream is
+    listed. The HTTP source of an edge without a configuration is such a shard of each stream.
     """
     ack = view.seen.acks.get(shard.name)
     if ack is None or ack.tuples is None or any(ack.tuples.values()):
