@@ -13,6 +13,9 @@ from msgspec import Struct
 JOINER = "joiner"
 ALERTS = "alerts/"
 
+# A sink whose notifications wait for longer is behind, for readiness and for the registry.
+LATE_SECONDS = 15
+
 
 class SinkState(Struct, frozen=True, kw_only=True):
     """Notifications that wait for one sink, in the partitions of one worker.

@@ -8,14 +8,11 @@ from collections.abc import Mapping
 
 from confluent_kafka import KafkaException
 
-from tamis.messaging.heartbeats import SinkState
+from tamis.messaging.heartbeats import LATE_SECONDS, SinkState
 from tamis.telemetry import Metrics, get_logger
 from tamis_alerts.core.offset_tracker import OffsetTracker
 from tamis_alerts.sinks.group_offsets import GroupOffsets
 from tamis_alerts.sinks.silencing import Silencing
-
-# /readyz names a sink whose notifications have waited for longer.
-TROUBLE_SECONDS = 15.0
 
 log = get_logger("alerts.sinks")
 
@@ -55,5 +52,5 @@ class Backlog:
             self._metrics.set("tamis_notifications_held", self._silencing.held, sink=self._sink)
         since = None if oldest is None else int(oldest * 1_000_000)
         self.state = SinkState(waiting=waiting, oldest=since, error=failing)
-        late = age > TROUBLE_SECONDS
+        late = age > LATE_SECONDS
         self._trouble = f"sink {self._sink!r}: {waiting} wait, the oldest for {age:.0f} s" if late else ""

@@ -10,14 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tamis.messaging.heartbeats import ALERTS, JOINER, Heartbeat, SinkState
+from tamis.messaging.heartbeats import ALERTS, JOINER, LATE_SECONDS, Heartbeat, SinkState
 from tamis_registry.core.shards.fleet_reports import AWAY_AFTER, FleetReports
 
 SinkStatus = Literal["delivering", "behind", "failing", "silent"]
 
 SECOND = 1_000_000
-# Notifications that wait for longer make a sink count as behind. The alerts service uses the same time.
-LATE_AFTER = 15 * SECOND
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ def _by_sink(workers: Mapping[str, Heartbeat]) -> dict[str, list[SinkState]]:
 
 def _report(name: str, states: list[SinkState], now: int) -> SinkReport:
     waiting, oldest, error = _together(states)
-    late = oldest is not None and now - oldest > LATE_AFTER
+    late = oldest is not None and now - oldest > LATE_SECONDS * SECOND
     if error is None and not late:
         return SinkReport(name, "delivering", waiting, oldest, None, "")
     number = "1 notification waits" if waiting == 1 else f"{waiting:,} notifications wait"
