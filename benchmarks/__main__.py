@@ -26,6 +26,7 @@ NAMES = (
     "stall",
     "edge",
     "joiner",
+    "executors",
     "raw_join",
     "partitions",
     "memory",
@@ -39,6 +40,7 @@ NAMES = (
     "constraints.projection",
     "constraints.operations",
     "registry",
+    "registry_process",
     "sharing.dispatch",
     "sharing.edge",
     "sharing.match",
@@ -82,8 +84,9 @@ RESULTS = Path(__file__).parent / "results"
 )
 def main(names: tuple[str, ...], quick: bool, rounds: int) -> None:
     """Run all benchmarks, or those named: omission (which is omission.stores, omission.retention and
-    omission.growth), predicates, stall, edge, joiner, raw_join, partitions, memory, joining, latency,
-    start, alerts, bounded, constraints, sharing, similarity, windows, latest_values, absence, scale, sizing.
+    omission.growth), predicates, stall, edge, joiner, executors, raw_join, partitions, memory, joining,
+    latency, start, alerts, bounded, constraints, registry, registry_process, sharing, similarity, windows,
+    latest_values, absence, scale, sizing.
     """
     # SIGTERM must also run each `finally`, which ends the processes of a benchmark.
     signal.signal(signal.SIGTERM, _interrupt)

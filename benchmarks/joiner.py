@@ -57,7 +57,7 @@ def run(quick: bool, say: Say) -> Result:
             topics.create([PLANS, ALARMS, PEER_ALARMS, AIR, SURFACE])
             topics.create([FRONTIERS, DEAD_LETTERS], 1)
             say(f"filling the stream topics with {tuples:,} retained tuples")
-            topics.fill(_records(tuples))
+            topics.fill(records(tuples))
             given = Input((AIR, SURFACE), topics.end(AIR) + topics.end(SURFACE), batch)
             found: dict[str, Joined] = {}
             say(f"{PEER}: starting")
@@ -126,7 +126,7 @@ def run(quick: bool, say: Say) -> Result:
     )
 
 
-def _records(tuples: int) -> Iterator[tuple[str, bytes | None, bytes, int]]:
+def records(tuples: int) -> Iterator[tuple[str, bytes | None, bytes, int]]:
     """The plan, and what one edge would have retained: independent values of random stations in order of
     time, progress of both streams once a second.
     """

@@ -102,9 +102,16 @@ def join_process(
             process.wait()
 
 
-def follow(checkpoint: Path, process: psutil.Process, given: Input, say: Say) -> Joined:
+def follow(
+    checkpoint: Path,
+    process: psutil.Process,
+    given: Input,
+    say: Say,
+    others: Sequence[psutil.Process] = (),
+) -> Joined:
     """Watch a query's own checkpoint, which says when a batch was done and up to which offsets it read, until
-    it has read its input. Raises UnavailableError if it doesn't.
+    it has read its input. `others`: further processes that work for it. Raises UnavailableError if it doesn't
+    read its input.
     """
     done: dict[int, tuple[float, int, float]] = {}  # batch -> its end, rows up to it, CPU seconds by then
     deadline = time.monotonic() + PATIENCE
@@ -115,7 +122,8 @@ def follow(checkpoint: Path, process: psutil.Process, given: Input, say: Say) ->
             number = int(commit.name)
             if number not in done:
                 rows = _rows(checkpoint / "offsets" / commit.name, given.topics)
-                done[number] = commit.stat().st_mtime, rows, cpu_seconds(process)
+                spent = sum(cpu_seconds(one) for one in (process, *others))
+                done[number] = commit.stat().st_mtime, rows, spent
                 say(f"{rows:,} of {given.records:,} rows")
         time.sleep(LOOK_SECONDS)
     ends = [done[number] for number in sorted(done)]
