@@ -55,14 +55,15 @@ SELECT a.station, a.ts, s.temp FROM {air} a JOIN surface s
 WHERE a.rh > 30 AND dew_point(a.temp, a.rh) - s.temp > 0.5;
 """
 OMITTING, WHOLE = ("air", "air_of_one_core", "air_of_two_edges"), "whole_air"
-SQL = (
-    "".join(stream(name, KEYS) for name in (*OMITTING, WHOLE, "surface"))
-    + DEW_POINT
-    + "".join(
-        ALERT.format(name=f"condensation_{name}", air=name, options="gap = '1 minute'") for name in OMITTING
-    )
-    + ALERT.format(name="all_condensation", air=WHOLE, options="max_delay = '0 seconds'")
-)
+SQL = stream("surface", KEYS) + DEW_POINT
+
+
+def _query(name: str) -> str:
+    """The stream of that name and its alert."""
+    options = "max_delay = '0 seconds'" if name == WHOLE else "gap = '1 minute'"
+    return stream(name, KEYS) + ALERT.format(name=f"condensation_{name}", air=name, options=options)
+
+
 CONFIG = """
 batch: {{rows: {batch}}}
 sources:
@@ -88,12 +89,14 @@ class Passed:
 class EdgeRun:
     """An edge: its name, the text of its configuration, and the topics to which it publishes. `cores`: as
     many edges of one consumer group as cores, each pinned to one of them; without any, one edge anywhere.
+    `sql`: applied when all edges have their partitions, so that none begins before the others.
     """
 
     name: str
     config: str
     topics: Sequence[str]
     cores: Sequence[int] = ()
+    sql: str = ""
 
 
 @dataclass(frozen=True)
@@ -282,7 +285,8 @@ def _edge(fleet: Fleet, topics: Topics, name: str, size: Size) -> Passed:
     config = CONFIG.format(batch=BATCH, topic=SOURCE, stream=name)
     cores = sorted(os.sched_getaffinity(0))
     pinned = {OMITTING[1]: cores[:1], OMITTING[2]: cores[:2]}.get(name, ())
-    return edge_run(fleet, topics, EdgeRun(name, config, (stream_topic(name, 1),), pinned), size)
+    edge = EdgeRun(name, config, (stream_topic(name, 1),), pinned, _query(name))
+    return edge_run(fleet, topics, edge, size)
 
 
 def edge_run(fleet: Fleet, topics: Topics, edge: EdgeRun, size: Size) -> Passed:
@@ -291,6 +295,9 @@ def edge_run(fleet: Fleet, topics: Topics, edge: EdgeRun, size: Size) -> Passed:
     """
     with running_edges(fleet, edge) as running:
         urls, processes = zip(*running, strict=True)
+        if edge.sql:
+            topics.until_shared(edge.name, len(running))
+            fleet.apply(edge.sql)
         return _follow(urls, processes, topics, edge.topics, size)
 
 
@@ -420,4 +427,4 @@ def _decide(plan: Plan, decoded: Sequence[Decoded]) -> None:
 
 
 def _plan() -> Plan:
-    return first_plan(catalog_of(SQL), partitions=PARTITIONS, shards={"air": "air"})
+    return first_plan(catalog_of(SQL + _query("air")), partitions=PARTITIONS, shards={"air": "air"})

@@ -43,6 +43,17 @@ class Topics:
     def _missing(self, name: str) -> bool:
         return self._reader.list_topics(name, timeout=_SECONDS).topics[name].error is not None
 
+    def until_shared(self, group: str, members: int) -> None:
+        """Wait until so many members of a consumer group have partitions."""
+        deadline = time.monotonic() + _SECONDS
+        while True:
+            found = self._admin.describe_consumer_groups([group])[group].result(_SECONDS).members
+            if sum(bool(one.assignment.topic_partitions) for one in found) == members:
+                return
+            if time.monotonic() > deadline:
+                raise UnavailableError(f"the group {group} didn't share its topic within {_SECONDS:.0f} s")
+            time.sleep(0.1)
+
     def fill(self, records: Iterable[tuple[str, bytes | None, bytes, int]]) -> None:
         """Write records (topic, key, value, partition; -1: by key), and wait until the broker has all."""
         producer = Producer(

@@ -40,6 +40,7 @@ merge: Any = import_module("tamis_joiner.core.tuples.merge")
 tuple_store: Any = import_module("tamis_joiner.core.tuples.tuple_store")
 registry: Any = import_module("tamis_registry.core.registry")
 retirement: Any = import_module("tamis_registry.core.plan.retirement")
+membership: Any = import_module("tamis_registry.core.shards.membership")
 
 Patches = list[tuple[Any, str, Any]]
 
@@ -303,6 +304,11 @@ def silent_forgotten() -> Patches:
     return [(retirement, "_away", lambda *_: None)]
 
 
+def back_at_restart() -> Patches:
+    """A shard that was declared gone is listed again when its edge restarts (`back_with_reading`)."""
+    return [(membership, "_given_up", lambda draft, known: False)]
+
+
 def stale_version() -> Patches:
     """A registry that starts doesn't look for greater versions in the plan topic (`fresh_version`)."""
     begin = registry.Registry.__init__
@@ -449,6 +455,7 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         untold_ended,
         waiting_forgotten,
         silent_forgotten,
+        back_at_restart,
         stale_version,
         no_final,
         doubles_counted,

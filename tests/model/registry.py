@@ -166,9 +166,24 @@ class Office:
         assert self.registry is not None
         return self.registry.state.version + 1
 
+    def _judge_listing(self, state: State) -> None:
+        """Rule `back_with_reading`: a shard that was declared gone is listed again only with a reading. A
+        file has ended instead.
+        """
+        world = self.world
+        for name, shard in state.shards.items():
+            if shard.gone == state.version and shard.reason == "silent":
+                world.silent.setdefault(name, world.durable[name].commit.decided)
+            elif shard.since == state.version and name in world.silent:
+                world.seen["back after silence"] += 1
+                source, decided = world.shards[name], world.silent.pop(name)
+                if source.available <= decided and source.kind != "file":
+                    world.broken.append(("LISTED", f"{name} is listed again without a reading"))
+
     def _perform(self, change: Change, after: After | None = None) -> None:
         world, registry = self.world, self.registry
         assert registry is not None
+        self._judge_listing(change.state)
 
         def write_statements() -> None:
             for key, value in change.statements.items():

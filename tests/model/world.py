@@ -94,6 +94,8 @@ class World:
         self.documents: dict[int, bytes] = {}
         self.published: dict[Place, int] = {}
         self.lows: list[Low] = []
+        # Shards that were declared gone, with the offset up to which they were decided then.
+        self.silent: dict[str, int] = {}
         # Processes
         self.edges = [Edge(self, f"e{i}") for i in range(r.choice((2, 2, 3)))]
         self.owner: dict[str, Edge] = {}

@@ -155,6 +155,9 @@ class Ack:
     watermark: int | None = None
     # What is doubtful about the shard's newest readings, for people; None if nothing is.
     doubts: list[str] | None = None
+    # Of a shard that isn't listed: true if its edge has a reading of it that waits; None from an earlier
+    # release.
+    unread: bool | None = None
 
     def to_bytes(self) -> bytes:
         """The record's value."""

@@ -259,9 +259,9 @@ CATALOGUE: tuple[Metric, ...] = (
         "tamis_registry_shards",
         "gauge",
         "Shards by state: waiting (not listed by a plan, or has not taken up its first plan), active, behind "
-        "(does not yet apply the newest plan), away (silent at the moment), gone (declared gone, or no "
-        "longer listed), unused (declared gone, never had a reading, and other shards have those of its "
-        "stream), ended",
+        "(does not yet apply the newest plan), away (silent at the moment), gone (declared gone), unused "
+        "(given up by `tamis drop shard`, or declared gone without a reading ever, while other shards have "
+        "those of its stream), ended",
         ("stream", "state"),
         "registry",
     ),

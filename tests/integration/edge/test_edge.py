@@ -140,7 +140,8 @@ def test_a_shard_that_was_silent_comes_back_with_its_next_reading(bench: Bench) 
     waiting = wait_for("it waits", lambda: (ack := last()).state == "waiting" and ack)
     assert waiting.plan == 2 and waiting.quiet > quiet.quiet
     edge.post("air", [reading(2), reading(3)])
-    wait_for("it has something", lambda: (ack := last()).state == "waiting" and ack.quiet == 0)
+    assert waiting.unread is False
+    wait_for("it has something", lambda: (ack := last()).state == "waiting" and ack.quiet == 0 and ack.unread)
     assert len(reader.of("tuple")) == 2  # and sends nothing before a plan lists it
     bench.publish(everything(shard, version=3))
     assert set(await_all(reader, 4).values()) == {1}

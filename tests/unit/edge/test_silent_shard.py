@@ -59,6 +59,10 @@ class Shard:
         self.source = JournalShard(
             self.journal, stream="air", edge="e", source="http", topic="/", fields=FieldMap(), declared=True
         )
+        self.restart()
+
+    def restart(self) -> None:
+        """Another process of the edge."""
         self.worker = Worker(self.source, "e", cast(Any, self.broker), Metrics("edge"))
 
     def post(self, *readings: tuple[int, float]) -> None:
@@ -124,6 +128,22 @@ def test_readings_that_series_need_are_no_sign_of_life(shard: Shard) -> None:
     matches = [value["ts"] for value in shard.broker.values if "temp" in value]
     assert matches == [50]
     assert shard.turns(watching(4, since=None), 200).quiet > 3 * MAX_STALL
+
+
+def test_a_restarted_edge_says_whether_a_shard_that_is_gone_has_a_reading(shard: Shard) -> None:
+    shard.post((10, 7.0), (20, 0.0))
+    assert shard.turns(watching(1, since=1), 5).unread is None
+    assert shard.turns(watching(2, since=None), 3).unread is False
+    shard.restart()
+    ack = shard.turns(watching(2, since=None), 3)
+    assert (ack.state, ack.unread) == ("waiting", False)
+    shard.post((30, 1.0))
+    assert shard.turns(watching(2, since=None), 3).unread is True
+    shard.restart()
+    assert shard.turns(watching(2, since=None), 3).unread is True
+    shard.turns(watching(3, since=3), 5)
+    commit, _ = shard.source.committed()
+    assert commit.decided == 3
 
 
 def test_a_silent_shard_says_whether_it_ever_had_a_reading(shard: Shard) -> None:

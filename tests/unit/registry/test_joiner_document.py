@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.registry.test_openapi import Made, made
+from tests.unit.registry.test_openapi import Made, made, make
 
 from tamis.messaging.heartbeats import JOINER, Heartbeat
 from tamis.messaging.records import Ack, Frontier, StreamState
@@ -96,6 +96,29 @@ def frontier(made: Made, partition: int, topics: dict[str, int | None], **more: 
     states = {name: StreamState(value, 10, 1000, False) for name, value in topics.items()}
     facts = {"plan": made.registry.plan.version, "definitions": {}, "alarms": {}, "late": 1, "parked": 2}
     return Frontier(partition, topics=states, **{**facts, "time": 0, **more})
+
+
+def test_the_joiner_names_the_shard_that_joins_wait_for() -> None:
+    made = make()
+    registry, now = made.registry, made.now + 100 * SECOND
+    topics = [topic.name for stream in registry.plan.streams for topic in stream.topics]
+    for partition in range(registry.state.partitions):
+        registry.follow(frontier(made, partition, dict.fromkeys(topics, 5), time=now), now)
+
+    def why(quiet: int, behind: int) -> dict[str, list[str]]:
+        for stream, silence, watermark in (("air", 0, 1_000), ("surface", quiet, 1_000 - behind)):
+            told = replace(ACK, shard=f"{stream}:e1/s", stream=stream, plan=registry.plan.version)
+            registry.hear(replace(told, quiet=silence * SECOND, watermark=watermark * SECOND), now)
+        found = joiner_document(registry.view(now))["topics"]
+        return {one["stream"]: one["why"] for one in found if one["why"]}
+
+    assert why(10, 500) == {}  # it may have a reading at any time
+    assert why(20, 1) == {}  # it holds nobody back
+    (reason,) = why(20, 500)["surface"]
+    assert reason.startswith(
+        "shard surface:e1/s has had nothing new for 20 s; joins wait for it until max_stall"
+    )
+    assert reason.endswith(": tamis drop shard surface:e1/s")
 
 
 def test_the_joiner_says_how_far_it_is_and_why(made: Made) -> None:

@@ -92,6 +92,11 @@ def closed(schema: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def made() -> Made:
+    """One for all tests of a module."""
+    return make()
+
+
+def make() -> Made:
     """A registry with definitions, shards of two edges, and a reader from outside."""
     one = Made()
     one.sql(STREAMS)

@@ -108,6 +108,44 @@ def test_a_shard_whose_source_is_silent_is_gone_until_it_has_something(running: 
     assert running.plan.since["e1/air"] == running.version == gone + 1
 
 
+def test_a_shard_that_is_gone_comes_back_only_with_a_reading_though_its_edge_restarts(running: Any) -> None:
+    listed = running.version
+    running.now += MAX_STALL + SECOND
+    running.ack("surface", listed, 100, "active")
+    running.ack("air", listed, 100, "active", quiet=MAX_STALL + SECOND)
+    running.tick()
+    gone = running.version
+    running.ack("air", gone, unread=False)  # an edge that has restarted doesn't know of the silence
+    assert running.tick() is None
+    running.start()  # and the registry remembers
+    running.ack("air", gone, unread=False)
+    assert running.tick() is None
+    # A shard that was never listed is listed without a reading: an alert waits for the first shard.
+    running.ack("air", gone, edge="e2", unread=False)
+    running.tick()
+    assert set(running.plan.since) == {"e1/surface", "e2/air"}
+    running.ack("air", running.version, unread=True)
+    running.tick()
+    assert running.plan.since["e1/air"] == running.version
+
+
+def test_a_shard_that_follows_the_clock_comes_back_without_a_reading(running: Any) -> None:
+    """Nothing waits for it, and it should be listed when the rare event comes."""
+    running.sql(
+        "CREATE STREAM door (id INT, ts TIMESTAMP NOT NULL, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)"
+        " WITH (idle_timeout = '5 seconds', max_stall = '1 minute', rate = '1/s');"
+    )
+    running.join("door")
+    running.now += MAX_STALL + SECOND
+    for stream in ("air", "surface"):
+        running.ack(stream, running.version, 100, "active")
+    running.tick()
+    assert set(running.plan.since) == {"e1/air", "e1/surface"}
+    running.ack("door", running.version, unread=False)
+    running.tick()
+    assert set(running.plan.since) == {"e1/air", "e1/surface", "e1/door"}
+
+
 def test_silence_while_nobody_could_be_heard_does_not_count(running: Any) -> None:
     running.now += 2 * MAX_STALL
     running.start()

@@ -51,8 +51,7 @@ class Worker:
         self._version = 0
         self._planned = False
         self._unknown = False  # the plan doesn't have the stream: the run only makes dead letters
-        # Of a shard that a plan has dropped: the offset from which its source is read, and the first
-        # delivery.
+        # Of a shard that no plan lists: the offset from which its source is read, and the first delivery.
         self._listening: tuple[int, Decoder] | None = None
         self._unread: Delivery | None = None
         self._moved: int | None = None  # when the source last had something, or the watermark moved
@@ -83,7 +82,7 @@ class Worker:
                 self._take_up(plan, now)
             elif unknown:
                 self._take_up_unknown()
-            elif stream is not None and self._moved is not None and self._listening is None:
+            elif stream is not None and self._listening is None:
                 self._listen(plan)
         elif listed and plan.version > self.run.version and not self.run.rereading:
             known = self._intake.decoder
@@ -94,8 +93,8 @@ class Worker:
             self._commits.due(now)
 
     def _listen(self, plan: Plan) -> None:
-        """Start the source of a shard that isn't listed any more. A shard that was dropped because it was
-        silent is listed again when it has a reading.
+        """Start the source of a shard that isn't listed. A shard that was dropped because its source was
+        silent is listed again when it has a reading, also after its edge has restarted.
 
         The reading is kept until then. Otherwise, if each fetch takes longer than `max_stall`, the shard
         would fetch the reading again and be dropped again before the reading arrived.
@@ -318,4 +317,6 @@ class Worker:
             tuples=tuples if self.run is None else self.run.totals,
             watermark=None if watermark == START_OF_TIME else watermark,
             doubts=self._intake.doubts(now) or None,
+            # A file that has ended has its final records to send.
+            unread=self._unread is not None or source.ended if self.run is None else None,
         )

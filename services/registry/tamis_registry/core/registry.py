@@ -211,10 +211,12 @@ class Registry:
         return None, Change(self.state, {}, silences=self.silences.removed(key))
 
     def forget_shard(self, name: str, now: int) -> tuple[str, Change]:
-        """Forget a shard that is gone for good. Raises MissingError, or RefusedError if it may be in use."""
-        draft = self.state.draft()
-        shard = membership.forget(draft, self.seen, name, now)
-        return shard.name, Change(draft, difference(self._found, draft))
+        """Give up a shard. Raises MissingError, or RefusedError if it may be in use."""
+        draft, known = self.state.draft(), self.state.shards.get(name)
+        shard = membership.forget(draft, self.seen, name, now, draft.version + 1)
+        if known is None or known.since is None:
+            return shard.name, Change(draft, difference(self._found, draft))
+        return shard.name, self._change(draft, now, (f"shard {name} dropped",))
 
     def snapshot(self) -> Snapshot:
         """A copy of the state, for questions that change nothing. The registry can continue meanwhile."""

@@ -15,7 +15,7 @@ from tamis_registry.core.heartbeats import joiner_silent
 from tamis_registry.core.plan.retirement import still_needed, unproven
 from tamis_registry.core.shards.fleet_reports import FleetReports
 from tamis_registry.core.shards.history import lacks, waits_for
-from tamis_registry.core.state.model import Retiring, Shard, State, Stored
+from tamis_registry.core.state.model import FORGOTTEN, Retiring, Shard, State, Stored
 
 AlertState = Literal["starting", "running", "degraded", "paused", "refused"]
 ShardState = Literal["waiting", "active", "behind", "away", "gone", "unused", "ended"]
@@ -79,8 +79,8 @@ class View:
         return found
 
     def forgotten(self, shard: Shard) -> bool:
-        """True for a shard that somebody dropped, or whose stream was dropped, and that no edge reports."""
-        return shard.reason == "dropped" and not self.seen.present(shard.name, self.now)
+        """True for a shard that somebody gave up, or whose stream was dropped, and that no edge reports."""
+        return shard.reason in FORGOTTEN and not self.seen.present(shard.name, self.now)
 
     @cached_property
     def shard_states(self) -> dict[str, list[tuple[ShardState, str]]]:
@@ -182,13 +182,15 @@ def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
                     "gone",
                     f"shard {shard.name} had nothing new for longer than max_stall of {shard.stream} and is"
                     f" declared gone (plan {shard.gone}); it comes back with its next reading"
-                    f"{_advice(view, shard)}",
+                    f"{_advice(shard)}",
                 )
+            case "given_up":
+                return "unused", f"shard {shard.name} was given up; it comes back with its next reading"
             case _:
                 return "gone", f"shard {shard.name} was delisted by plan {shard.gone}"
     if view.seen.away(shard.name, view.now):
         seconds = view.seen.silence(shard.name, view.now) // 1_000_000
-        return "away", f"shard {shard.name} has said nothing for {seconds} s"
+        return "away", f"shard {shard.name} has said nothing for {seconds} s{_advice(shard)}"
     if not view.seen.obeys(shard.name, shard.since):
         return "waiting", f"shard {shard.name} has not taken up plan {shard.since}, which lists it"
     if not view.seen.obeys(shard.name, view.plan.version):
@@ -196,10 +198,9 @@ def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
     return "active", ""
 
 
-def _advice(view: View, shard: Shard) -> str:
-    """The advice about a shard that is gone and that no edge reports."""
-    away = view.seen.away(shard.name, view.now)
-    return f"; if its source or its edge was removed for good: tamis drop shard {shard.name}" if away else ""
+def _advice(shard: Shard) -> str:
+    """The advice about a shard that is away or gone."""
+    return f"; if nothing more comes from it: tamis drop shard {shard.name}"
 
 
 def _unused(view: View, shard: Shard) -> bool:

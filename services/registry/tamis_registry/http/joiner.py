@@ -13,6 +13,7 @@ from tamis.messaging.records import Frontier, StreamState
 from tamis.plan.model import Definition, StandingQuery, StreamPlan
 from tamis.planning.queries.definitions import definition_id
 from tamis_registry.core.heartbeats import SECOND, joiner_reported_ago
+from tamis_registry.core.shards.fleet_reports import AWAY_AFTER
 from tamis_registry.core.status import View, named
 from tamis_registry.http.parts import as_json
 from tamis_registry.http.schemas.joiner import Joiner
@@ -141,7 +142,24 @@ def _waits_for(view: View, stream: StreamPlan, states: list[StreamState]) -> lis
     ]
     if not reasons and any(state.frontier is None and not state.void for state in states):
         reasons = ["not every shard has sent progress to every partition yet"]
-    return list(named(reasons))
+    return list(named(reasons or _silent_source(view, stream)))
+
+
+def _silent_source(view: View, stream: StreamPlan) -> list[str]:
+    """The reason why joins wait for the slowest shard of a stream, if its source is silent while others go
+    on.
+    """
+    slowest = _slowest(view, stream)
+    others = [ack.watermark for ack in view.seen.acks.values() if ack.watermark is not None]
+    if slowest is None:
+        return []
+    name, silence = slowest["shard"], view.seen.silence(slowest["shard"], view.now)
+    if silence <= AWAY_AFTER or max(others) - slowest["watermark"] <= AWAY_AFTER:
+        return []
+    return [
+        f"shard {name} has had nothing new for {silence // 1_000_000} s; joins wait for it until max_stall of"
+        f" {stream.shards_of} has passed, or until you give it up: tamis drop shard {name}"
+    ]
 
 
 def _slowest(view: View, stream: StreamPlan) -> dict[str, Any] | None:

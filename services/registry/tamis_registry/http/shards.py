@@ -1,4 +1,4 @@
-"""Shards over HTTP: an operator lets the registry forget one that is gone for good."""
+"""Shards over HTTP: an operator gives up one from which nothing more comes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def shard_routes(app: FastAPI, worker: Worker) -> None:
     @app.delete(
         "/v1/shards/{name:path}",
         status_code=HTTPStatus.NO_CONTENT,
-        summary="Forget a shard that is gone for good",
-        description="It no longer makes alerts degraded, and no list has it. Refused while a plan lists the "
-        "shard, and while its edge reports it. If the edge reports it again, it comes back.",
+        summary="Give up a shard from which nothing more comes",
+        description="Joins no longer wait for it until max_stall has passed, and it makes no alert degraded. "
+        "Refused if something new came from it in the last 15 s. It comes back with its next reading.",
         tags=["Edges"],
     )
     def forget(name: ShardName) -> None:

@@ -26,8 +26,9 @@ def read_ack(value: bytes) -> Ack:
     for name in ("reached", "first_offset", "earliest", "watermark"):
         if (value := getattr(ack, name)) is not None and type(value) is not int:
             raise TypeError(f"{name} must be an integer or null")
-    if ack.rereadable is not None and type(ack.rereadable) is not bool:
-        raise TypeError("rereadable must be a boolean or null")
+    for name in ("rereadable", "unread"):
+        if (value := getattr(ack, name)) is not None and type(value) is not bool:
+            raise TypeError(f"{name} must be a boolean or null")
     failing: object = ack.failing
     if failing is not None and not (
         isinstance(failing, dict) and all(isinstance(why, str) for why in failing.values())

@@ -1,4 +1,4 @@
-"""`tamis drop`: drop an alert, a stream, a function, a table or a pattern, or forget a shard."""
+"""`tamis drop`: drop an alert, a stream, a function, a table or a pattern, or give up a shard."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ Examples:
 @click.argument("name", shell_complete=names_by("kind"))
 @registry_option
 def command(kind: str, name: str, registry: RegistryClient) -> None:
-    """Drop an alert, or a stream, function, table or pattern that no query reads. Or forget a shard that is
-    gone for good, because its source or its edge was removed: it no longer makes alerts degraded.
+    """Drop an alert, or a stream, function, table or pattern that no query reads. Or give up a shard from
+    which nothing more comes, because its source or its edge is broken or was removed: joins no longer wait
+    for it, and it makes no alert degraded. It comes back with its next reading.
     """
     answer = registry.request("DELETE", f"/v1/{kind}s/{quote(name, safe='')}")
     if kind == "shard":

@@ -16,7 +16,7 @@ from tamis.query.names import suggest
 from tamis_registry.core.errors import MissingError
 from tamis_registry.core.shards.backfill import held_back, unread
 from tamis_registry.core.shards.fleet_reports import AWAY_AFTER, FleetReports
-from tamis_registry.core.state.model import Shard, State
+from tamis_registry.core.state.model import FORGOTTEN, Shard, State
 
 
 def delist_ended(draft: State, seen: FleetReports, n: int) -> bool:
@@ -51,38 +51,39 @@ def delist_dropped(draft: State, streams: Iterable[str], n: int) -> None:
         draft.shards[shard.name] = replace(shard, since=None, gone=n, reason="dropped")
 
 
-def forget(draft: State, seen: FleetReports, name: str, now: int) -> Shard:
-    """Forget a shard that is gone for good, because somebody says so: nothing shows it any more. It comes
-    back with a report of its edge.
+def forget(draft: State, seen: FleetReports, name: str, now: int, n: int) -> Shard:
+    """Delist a shard of which nothing new came lately, because somebody says that nothing more will: joins no
+    longer wait until its `max_stall` has passed, and it makes no alert degraded. It comes back with its next
+    reading.
 
     Its record stays, for the reasons above. Raises MissingError, or RefusedError if the shard may be in use.
     """
     ack, known = seen.acks.get(name), draft.shards.get(name)
-    if (known is None and (ack is None or ack.state != "waiting")) or (known and known.reason == "dropped"):
-        names = {name for name, shard in draft.shards.items() if shard.reason != "dropped"}
+    if (known is None and (ack is None or ack.state != "waiting")) or (known and known.reason in FORGOTTEN):
+        names = {name for name, shard in draft.shards.items() if shard.reason not in FORGOTTEN}
         hint = suggest(name, names, "`tamis get edges` lists what there is")
         raise MissingError(f"there is no shard '{name}'", hint=hint)
-    if not seen.away(name, now):
+    if seen.silence(name, now) <= AWAY_AFTER:
         seconds = AWAY_AFTER // 1_000_000
         raise RefusedError(
-            f"the edge of shard {name} has reported it in the last {seconds} s, or the registry has just"
-            " begun to listen",
-            hint=f"remove the source from the edge's configuration, or stop the edge; then wait {seconds} s",
-        )
-    if known is not None and known.since is not None:
-        raise RefusedError(
-            f"shard {name} is listed in plan {draft.version}: joins wait for it",
-            hint="wait until max_stall of its stream has passed and it is declared gone",
+            f"shard {name} had something new in the last {seconds} s, or the registry has just begun to"
+            " listen",
+            hint=f"stop its source, or remove it from the edge's configuration; then wait {seconds} s",
         )
     if known is None:
         assert ack is not None
         known = Shard(name, ack.stream, ack.edge, since=None, gone=draft.version)
-    draft.shards[name] = replace(known, reason="dropped")
+    if known.since is not None:
+        known = replace(known, since=None, gone=n)
+    draft.shards[name] = replace(known, reason="given_up")
     return draft.shards[name]
 
 
 def list_waiting(draft: State, seen: FleetReports, now: int, n: int) -> bool:
-    """List the shards that wait, are present, had a reading recently, and know that they aren't listed."""
+    """List the shards that wait, are present, had a reading recently, and know that they aren't listed.
+
+    A shard that was given up comes back only with a reading (`back_with_reading`).
+    """
     came = False
     held: dict[str, str] | None = None
     for name, ack in seen.acks.items():
@@ -94,6 +95,7 @@ def list_waiting(draft: State, seen: FleetReports, now: int, n: int) -> bool:
             and seen.present(name, now)
             and (stream := draft.raw_stream(ack.stream))
             and ack.quiet <= stream.max_stall
+            and not (ack.unread is False and _given_up(draft, known))
             and not unread(ack.stream, draft)
         ):
             if Backfill.named(ack.stream) is not None:
@@ -104,3 +106,16 @@ def list_waiting(draft: State, seen: FleetReports, now: int, n: int) -> bool:
             draft.shards[name] = Shard(name, ack.stream, ack.edge, since=n)
             came = True
     return came
+
+
+def _given_up(draft: State, known: Shard | None) -> bool:
+    """True if joins would wait again, until `max_stall` has passed, for a shard that was declared gone or
+    given up, if it were listed without a reading. An edge that has restarted doesn't know for how long its
+    source has been silent.
+
+    Nothing waits for a shard whose stream has an `idle_timeout`.
+    """
+    if known is None or known.reason not in ("silent", "given_up"):
+        return False
+    stream = draft.raw_stream(known.stream)
+    return stream is not None and stream.idle_timeout is None

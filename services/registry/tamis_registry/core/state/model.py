@@ -141,16 +141,23 @@ class Lease:
         return Reader(self.reader_id, meaning, meaning.version, self.topics) if meaning else None
 
 
+# Reasons of shards that nothing shows as long as no edge reports them.
+FORGOTTEN = ("given_up", "dropped")
+
+
 @dataclass(frozen=True)
 class Shard:
-    """A shard that is or was listed: by version `since`, or delisted by version `gone` for `reason`."""
+    """A shard that is or was listed: by version `since`, or delisted by version `gone` for `reason`: its
+    source has ended, nothing new came from it for longer than `max_stall`, somebody gave it up, or its stream
+    was dropped.
+    """
 
     name: str
     stream: str
     edge: str
     since: int | None
     gone: int | None = None
-    reason: Literal["", "ended", "silent", "dropped"] = ""
+    reason: Literal["", "ended", "silent", "given_up", "dropped"] = ""
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,8 @@ class _Shard(_Record, frozen=True):
     edge: str
     since: Natural | None
     gone: Natural | None
-    reason: Literal["", "ended", "silent", "dropped"]
+    # Earlier releases can't read records of shards that were given up.
+    reason: Literal["", "ended", "silent", "given_up", "dropped"]
 
 
 class _Observed(_Record, frozen=True):
