@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import FrameType
 
 from tamis.garbage_collection import collect_seldom
+from tamis.heap import return_freed_memory
 from tamis.messaging.probe import KafkaProbe
 from tamis.settings import KafkaSettings, ServiceSettings
 from tamis.telemetry.health import Health
@@ -32,6 +33,7 @@ def serve(config: EdgeConfig, kafka: KafkaSettings, settings: ServiceSettings) -
 
     Raises InputError if other machines could use its HTTP sources without a token or without TLS.
     """
+    return_freed_memory()
     security = http_protection(config)
     metrics, health = Metrics("edge"), Health()
     data = config.data or settings.data_directory()

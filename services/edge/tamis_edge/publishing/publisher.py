@@ -48,7 +48,7 @@ from tamis_edge.storage.spool import Spool
 
 _log = get_logger("edge.publisher")
 
-QUEUE = 50_000  # records in flight before new ones wait: some seconds' worth, and a bound of memory
+QUEUE = 20_000  # records in flight before new ones wait: several round trips, and a bound of memory
 QUEUE_BYTES = 64 * 2**20  # the same for records that are large
 AWAY = 3.0  # seconds without any delivery while records are in flight, after which Kafka counts as away
 DRAIN = 5_000  # records read from the spool at a time
