@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psutil
@@ -152,8 +151,8 @@ def _active(url: str) -> int:
 
 def _spent(process: psutil.Process) -> float:
     """CPU seconds of a process and its children."""
-    times: list[Any] = [one.cpu_times() for one in (process, *process.children(recursive=True))]
-    return sum(one.user + one.system for one in times)
+    times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
+    return float(sum(one.user + one.system for one in times))
 
 
 def _until(what: str, edges: Edges, holds: Callable[[], bool]) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import numpy as np
@@ -22,9 +23,10 @@ from tamis.telemetry.server import HttpServer
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.http.api import application
+from tamis_registry.kafka.store import AT_ONCE, Store
 from tamis_registry.planning import PLANNER
 from tamis_registry.proving.pool import provers_of
-from tamis_registry.worker import Worker
+from tamis_registry.worker import TURN_SECONDS, Worker
 
 STREAM = """CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE CHECK (x BETWEEN 0 AND 100),
   WATERMARK FOR ts AS ts);"""
@@ -99,5 +101,33 @@ def test_a_job_that_is_not_done_in_time_is_told_why(monkeypatch: pytest.MonkeyPa
     with pytest.raises(UnavailableError):
         worker.submit(decide)
     while not worker._jobs._queue.empty():
-        worker._one_job(None)  # type: ignore[arg-type]
+        worker._one_job(cast(Store, None), 0.0)
     assert not decided  # who was told that nothing is done can rely on it
+
+
+def test_the_loop_does_not_wait_for_jobs_while_more_reports_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise thousands of edges would send more than it reads, and it would fall behind for ever."""
+    left, waits, stopping = [told(1)] * (3 * AT_ONCE // 2), list[float](), threading.Event()
+
+    def poll(limit: int) -> list[Record]:
+        found = left[:limit]
+        del left[:limit]
+        return found
+
+    def one_job(store: Store, wait: float) -> None:
+        waits.append(wait)
+        if len(waits) == 4:
+            stopping.set()
+
+    store = Store.__new__(Store)
+    store.behind, store._reader = False, cast(Any, SimpleNamespace(poll=poll, close=lambda: None))
+    worker = idle_worker()
+    monkeypatch.setattr("tamis_registry.worker.Store", lambda *_: store)
+    for name in ("_start", "_take_reports", "_tick", "_write_plan"):
+        monkeypatch.setattr(worker, name, lambda *_, **__: None)
+    monkeypatch.setattr(worker, "_one_job", one_job)
+    monkeypatch.setattr(store, "close", lambda: None)
+    worker._serve(stopping)
+    assert waits == [TURN_SECONDS, 0.0, TURN_SECONDS, TURN_SECONDS]

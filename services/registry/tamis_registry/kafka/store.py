@@ -38,6 +38,7 @@ TRANSACTION_SECONDS = 10.0
 # A plan says the same of thousands of queries: a fifteenth is left of it.
 COMPRESSION = "zstd"
 PLAN_KEY = b"plan"
+AT_ONCE = 1_000  # reports that are taken between two looks at jobs
 OVERHEAD = 1024  # bytes of a record besides its value, and more
 
 # The alerts service writes these records into the topic of silences, for itself.
@@ -107,6 +108,7 @@ class Store:
         config = kafka.client_config()
         self.topics = TopicAdmin(config)
         self.topics.ensure_single()
+        self.behind = False  # as many reports came at once as may: there are probably more
         self._reader = TopicReader(config, (STATEMENTS, ACKS, FRONTIERS, SKETCHES, SILENCES, HEARTBEATS))
         self._connection = Connection.of(kafka.client_config())
         producer = kafka.client_config(
@@ -206,7 +208,8 @@ class Store:
         """New acknowledgements, frontiers, heartbeats and samples. Raises FencedError if another registry has
         begun.
         """
-        records = self._reader.poll()
+        records = self._reader.poll(limit=AT_ONCE)
+        self.behind = len(records) == AT_ONCE
         for record in records:
             if record.topic == STATEMENTS and record.key == FLEET and self._is_foreign(record.value):
                 raise FencedError
