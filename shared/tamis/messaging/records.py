@@ -158,6 +158,9 @@ class Ack:
     # Of a shard that isn't listed: true if its edge has a reading of it that waits; None from an earlier
     # release.
     unread: bool | None = None
+    # True of a shard that never had a reading, and whose stream the configuration of the edge doesn't name:
+    # nobody knows if readings will come this way. None from an earlier release.
+    unused: bool | None = None
 
     def to_bytes(self) -> bytes:
         """The record's value."""

@@ -58,12 +58,13 @@ JOINER = {
     "reported_ago": 40,
     "plan": 3,
     "partitions": [PARTITION, {**PARTITION, "partition": 1, "tuples": 7, "frontier": 1_700_000_001_000_000}],
+    "topics": [{"topic": "tamis.stream.air.1", "frontier": None, "tuples": 12, "why": ["shard s waits"]}],
 }
 
 
-def test_the_joiner_is_a_row_with_one_more_for_each_partition() -> None:
+def test_the_joiner_is_a_row_with_one_more_for_each_partition_and_topic() -> None:
     code, output = shown("joiner", JOINER)
-    _, whole, first, second = output.splitlines()
+    _, whole, first, second, topic = output.splitlines()
     assert code == 0
     assert whole.split(maxsplit=7) == [
         *("all", "silent", "40", "s", "ago", "3", "2023-11-14T22:13:20Z"),
@@ -71,6 +72,7 @@ def test_the_joiner_is_a_row_with_one_more_for_each_partition() -> None:
     ]
     assert first.split() == ["partition", "0", "3", "2023-11-14T22:13:20Z", "5"]
     assert second.split() == ["partition", "1", "3", "2023-11-14T22:13:21Z", "7"]
+    assert topic.split(maxsplit=2) == ["tamis.stream.air.1", "12", "shard s waits"]
     code, output = shown("joiner", JOINER, "x")
     assert code == 2 and "takes no name" in output
 

@@ -61,6 +61,10 @@ class Shard:
         )
         self.restart()
 
+    def take_every_stream(self) -> None:
+        """The configuration of the edge doesn't name the stream."""
+        self.source.declared = False
+
     def restart(self) -> None:
         """Another process of the edge."""
         self.worker = Worker(self.source, "e", cast(Any, self.broker), Metrics("edge"))
@@ -144,6 +148,17 @@ def test_a_restarted_edge_says_whether_a_shard_that_is_gone_has_a_reading(shard:
     shard.turns(watching(3, since=3), 5)
     commit, _ = shard.source.committed()
     assert commit.decided == 3
+
+
+def test_a_shard_that_the_configuration_does_not_name_is_unused_until_its_first_reading(shard: Shard) -> None:
+    assert shard.turns(watching(1, since=None), 2).unused is False
+    shard.take_every_stream()
+    assert shard.turns(watching(1, since=None), 2).unused is True
+    assert shard.turns(watching(1, since=1), 3).unused is True
+    shard.post((10, 7.0))
+    assert shard.turns(watching(1, since=1), 3).unused is False
+    shard.restart()
+    assert shard.turns(watching(2, since=None), 3).unused is False
 
 
 def test_a_silent_shard_says_whether_it_ever_had_a_reading(shard: Shard) -> None:

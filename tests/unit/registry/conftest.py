@@ -174,11 +174,12 @@ class Fleet:
         tuples: dict[str, int] | None = None,
         doubts: list[str] | None = None,
         unread: bool | None = None,
+        unused: bool | None = None,
     ) -> None:
         """A shard says something."""
         shard, now = f"{edge}/{stream}", self.now
         told = Ack(shard, stream, edge, plan, activation, state, now, quiet)
-        ack = replace(told, failing=failing, tuples=tuples, doubts=doubts, unread=unread)
+        ack = replace(told, failing=failing, tuples=tuples, doubts=doubts, unread=unread, unused=unused)
         self.registry.hear(ack, self.now)
 
     def join(self, stream: str, edge: str = "e1") -> None:

@@ -146,6 +146,27 @@ def test_a_shard_that_follows_the_clock_comes_back_without_a_reading(running: An
     assert set(running.plan.since) == {"e1/air", "e1/surface", "e1/door"}
 
 
+def test_joins_do_not_wait_for_an_unused_shard_where_readings_come_another_way(fleet: Any) -> None:
+    """An HTTP source that takes every stream announces a shard of each."""
+    fleet.sql(Q.format("ALERT", 5))
+    fleet.ack("air", unread=False, unused=True)
+    fleet.tick()
+    assert set(fleet.plan.since) == {"e1/air"}  # as long as nobody knows of another source
+    fleet.ack("air", fleet.version, 0, "active", unused=True)
+    fleet.ack("air", fleet.version, edge="e2", unread=True, unused=False)
+    fleet.tick()
+    fleet.ack("air", fleet.version, 100, "active", "e2", unused=False)
+    fleet.tick()
+    assert set(fleet.plan.since) == {"e2/air"}
+    fleet.ack("air", fleet.version, unread=False, unused=True)
+    fleet.ack("air", fleet.version, edge="e3", unread=False, unused=True)
+    assert fleet.tick() is None
+    # Its first reading comes after all.
+    fleet.ack("air", fleet.version, unread=True, unused=False)
+    fleet.tick()
+    assert set(fleet.plan.since) == {"e1/air", "e2/air"}
+
+
 def test_silence_while_nobody_could_be_heard_does_not_count(running: Any) -> None:
     running.now += 2 * MAX_STALL
     running.start()

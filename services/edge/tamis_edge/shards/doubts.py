@@ -24,7 +24,10 @@ TOLD = 600_000_000
 # Columns that one report names: every report of the shard has them.
 MOST_NAMED = 5
 
-TIME_HINT = "set time_unit of the source or of CREATE STREAM, if times come as numbers"
+TIME_HINT = (
+    "if all times are wrong, set time_unit of the source; correct the sender of a single one: aggregates and"
+    " the end of episodes wait for this shard until its next reading, or until you give it up"
+)
 
 
 def read_columns(plan: Plan, stream: StreamPlan, mapping: FieldMap) -> frozenset[str]:

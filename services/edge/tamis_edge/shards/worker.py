@@ -319,4 +319,11 @@ class Worker:
             doubts=self._intake.doubts(now) or None,
             # A file that has ended has its final records to send.
             unread=self._unread is not None or source.ended if self.run is None else None,
+            unused=self._never_read() and not source.declared,
         )
+
+    def _never_read(self) -> bool:
+        """True if the shard never had a reading."""
+        found = self.source.committed()
+        begun = self._unread is not None or (self.run is not None and any(self.run.totals.values()))
+        return found is not None and found[0].unread and not begun

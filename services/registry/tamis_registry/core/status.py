@@ -173,10 +173,7 @@ def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
             case "ended":
                 return "ended", f"shard {shard.name} has ended (plan {shard.gone})"
             case "silent" if _unused(view, shard):
-                return (
-                    "unused",
-                    f"shard {shard.name} has never had a reading; other shards have those of {shard.stream}",
-                )
+                return "unused", f"shard {shard.name} has never had a reading"
             case "silent":
                 return (
                     "gone",
@@ -204,14 +201,16 @@ def _advice(shard: Shard) -> str:
 
 
 def _unused(view: View, shard: Shard) -> bool:
-    """True if a silent shard never had a reading, its edge is alive, and another shard of its stream is
-    listed. The HTTP source of an edge without a configuration is such a shard of each stream.
+    """True if a shard that is gone never had a reading, its edge is alive, and it is not the one that is
+    missed: another shard of its stream is listed, or the configuration of the edge doesn't name the stream.
+    The HTTP source of an edge without a configuration has such a shard for each stream.
     """
     ack = view.seen.acks.get(shard.name)
     if ack is None or ack.tuples is None or any(ack.tuples.values()):
         return False
     others = view.shards.get(shard.stream, ())
-    return not view.seen.away(shard.name, view.now) and any(other.since is not None for other in others)
+    missed = not ack.unused and not any(other.since is not None for other in others)
+    return not missed and not view.seen.away(shard.name, view.now)
 
 
 def edge_state(view: View, edge: str) -> tuple[ShardState, str]:
@@ -281,6 +280,11 @@ def _starting(view: View, alert: Stored, streams: list[str]) -> list[str]:
 
 def _degraded(view: View, streams: list[str]) -> list[str]:
     why = [reason for stream in streams for reason in view.troubles.get(stream, ())]
+    why += [
+        f"no source of stream {stream} sends readings"
+        for stream in streams
+        if {state for state, _ in view.shard_states.get(stream, ())} == {"unused"}
+    ]
     if view.settled and view.joined < view.plan.version:
         why.append(f"the joiner has not taken up plan {view.plan.version} in every partition yet")
     return why

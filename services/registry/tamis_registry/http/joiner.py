@@ -140,26 +140,31 @@ def _waits_for(view: View, stream: StreamPlan, states: list[StreamState]) -> lis
         for state, why in view.shard_states.get(stream.shards_of, ())
         if state in ("away", "waiting", "behind")
     ]
+    reasons = reasons or _silent_source(view, stream)
     if not reasons and any(state.frontier is None and not state.void for state in states):
         reasons = ["not every shard has sent progress to every partition yet"]
-    return list(named(reasons or _silent_source(view, stream)))
+    return list(named(reasons))
 
 
 def _silent_source(view: View, stream: StreamPlan) -> list[str]:
-    """The reason why joins wait for the slowest shard of a stream, if its source is silent while others go
-    on.
-    """
-    slowest = _slowest(view, stream)
+    """The reasons why joins wait for shards of a stream whose sources are silent, while others go on."""
     others = [ack.watermark for ack in view.seen.acks.values() if ack.watermark is not None]
-    if slowest is None:
-        return []
-    name, silence = slowest["shard"], view.seen.silence(slowest["shard"], view.now)
-    if silence <= AWAY_AFTER or max(others) - slowest["watermark"] <= AWAY_AFTER:
-        return []
-    return [
-        f"shard {name} has had nothing new for {silence // 1_000_000} s; joins wait for it until max_stall of"
-        f" {stream.shards_of} has passed, or until you give it up: tamis drop shard {name}"
-    ]
+    found = []
+    for shard in view.shards.get(stream.shards_of, ()):
+        ack, silence = view.seen.acks.get(shard.name), view.seen.silence(shard.name, view.now)
+        if shard.since is None or ack is None or silence <= AWAY_AFTER:
+            continue
+        if ack.watermark is None:
+            last = "has had no reading yet"
+        elif max(others) - ack.watermark > AWAY_AFTER:
+            last = f"has had nothing new for {silence // 1_000_000} s"
+        else:
+            continue
+        found.append(
+            f"shard {shard.name} {last}; joins wait for it until max_stall of {stream.shards_of} has"
+            f" passed, or until you give it up: tamis drop shard {shard.name}"
+        )
+    return found
 
 
 def _slowest(view: View, stream: StreamPlan) -> dict[str, Any] | None:

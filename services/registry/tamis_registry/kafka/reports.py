@@ -26,7 +26,7 @@ def read_ack(value: bytes) -> Ack:
     for name in ("reached", "first_offset", "earliest", "watermark"):
         if (value := getattr(ack, name)) is not None and type(value) is not int:
             raise TypeError(f"{name} must be an integer or null")
-    for name in ("rereadable", "unread"):
+    for name in ("rereadable", "unread", "unused"):
         if (value := getattr(ack, name)) is not None and type(value) is not bool:
             raise TypeError(f"{name} must be a boolean or null")
     failing: object = ack.failing

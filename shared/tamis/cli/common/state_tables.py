@@ -76,7 +76,7 @@ def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _joiner_rows(joiner: dict[str, Any]) -> list[tuple[str, ...]]:
-    """A row for the whole joiner, and one for each output partition."""
+    """A row for the whole joiner, one for each output partition, and one for each topic that it reads."""
     partitions = joiner["partitions"]
     frontiers = [one["frontier"] for one in partitions]
     least = None if None in frontiers else min(frontiers, default=None)
@@ -87,6 +87,9 @@ def _joiner_rows(joiner: dict[str, Any]) -> list[tuple[str, ...]]:
     for one in partitions:
         facts = ("", str(one["plan"]), _time(one["frontier"]), str(one["tuples"]))
         rows.append((f"partition {one['partition']}", "", *facts, ""))
+    for one in joiner["topics"]:
+        facts = ("", "", _time(one["frontier"]), str(one["tuples"]))
+        rows.append((one["topic"], "", *facts, _why(one)))
     return rows
 
 

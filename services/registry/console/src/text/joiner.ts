@@ -35,7 +35,9 @@ function behindOthers(partitions: JoinerPartition[]): string[] {
 }
 
 function waiting(topics: JoinerTopic[]): string[] {
-  const [topic] = slowestFirst(topics);
+  // Nothing waits for a topic without shards.
+  const waitedFor = topics.filter(({ slowest, why }) => slowest !== null || why.length > 0);
+  const [topic] = slowestFirst(waitedFor.length > 0 ? waitedFor : topics);
   if (topic === undefined) return [];
   const at = topic.frontier === null ? "it has no event time yet" : `it is complete up to ${iso(topic.frontier)}`;
   const found = [`Topic ${topic.topic} of stream ${topic.stream} has come least far: ${at}.`];

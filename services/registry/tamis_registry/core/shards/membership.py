@@ -32,13 +32,19 @@ def delist_ended(draft: State, seen: FleetReports, n: int) -> bool:
 
 
 def declare_gone(draft: State, seen: FleetReports, now: int, n: int) -> bool:
-    """Delist the shards that are silent for longer than their stream's `max_stall`."""
+    """Delist the shards that are silent for longer than their stream's `max_stall`, and those that are unused
+    because the readings of their stream come another way.
+    """
+    sources = _sources(draft, seen)
     silent = [
         shard
         for shard in draft.shards.values()
         if shard.since is not None
         and (stream := draft.raw_stream(shard.stream))
-        and seen.silence(shard.name, now) > stream.max_stall
+        and (
+            seen.silence(shard.name, now) > stream.max_stall
+            or (_unused(seen, shard.name) and shard.stream in sources)
+        )
     ]
     for shard in silent:
         draft.shards[shard.name] = replace(shard, since=None, gone=n, reason="silent")
@@ -86,6 +92,7 @@ def list_waiting(draft: State, seen: FleetReports, now: int, n: int) -> bool:
     """
     came = False
     held: dict[str, str] | None = None
+    sources = _sources(draft, seen)
     for name, ack in seen.acks.items():
         known = draft.shards.get(name)
         if (
@@ -96,6 +103,7 @@ def list_waiting(draft: State, seen: FleetReports, now: int, n: int) -> bool:
             and (stream := draft.raw_stream(ack.stream))
             and ack.quiet <= stream.max_stall
             and not (ack.unread is False and _given_up(draft, known))
+            and not (ack.unused and ack.stream in sources)
             and not unread(ack.stream, draft)
         ):
             if Backfill.named(ack.stream) is not None:
@@ -119,3 +127,20 @@ def _given_up(draft: State, known: Shard | None) -> bool:
         return False
     stream = draft.raw_stream(known.stream)
     return stream is not None and stream.idle_timeout is None
+
+
+def _unused(seen: FleetReports, name: str) -> bool:
+    """True if nobody knows whether the shard will ever have a reading. An HTTP source without `streams` has
+    such a shard for each stream.
+    """
+    ack = seen.acks.get(name)
+    return ack is not None and ack.unused is True
+
+
+def _sources(draft: State, seen: FleetReports) -> set[str]:
+    """The streams of which a listed shard is used: joins needn't wait for their unused shards."""
+    return {
+        shard.stream
+        for shard in draft.shards.values()
+        if shard.since is not None and shard.name in seen.acks and not _unused(seen, shard.name)
+    }
