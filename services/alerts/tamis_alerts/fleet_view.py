@@ -49,6 +49,7 @@ class FleetView:
         self._offsets = Consumer({**config, "group.id": group, "enable.auto.commit": False})
         self._stop = threading.Event()
         self._thread = WorkerThread("fleet-view", self._run)
+        self._plan: Plan | None = None
         self._version = 0
         self._partitions = 0
         self._alerts: set[str] = set()  # alerts of all plans
@@ -118,10 +119,15 @@ class FleetView:
             if topic == PLANS:
                 self._take_plan(value)
             else:
-                record = Frontier.from_bytes(value)
-                self._records[record.partition] = record
+                self._take_frontier(Frontier.from_bytes(value))
         except (InputError, ValueError, TypeError, KeyError, AttributeError) as error:
             _unreadable(topic, error)
+
+    def _take_frontier(self, record: Frontier) -> None:
+        before = self._records.get(record.partition)
+        self._records[record.partition] = record
+        if self._plan is not None and (before.times if before else {}) != record.times:
+            self._set_rules(self._plan)
 
     def _take_plan(self, value: bytes) -> None:
         version = version_of(value)
@@ -134,11 +140,16 @@ class FleetView:
             self._versions.add(version)
 
     def _obey(self, plan: Plan) -> None:
-        rules = rules_of(plan)
-        self.former_rules |= {alert: rule for alert, rule in self.rules.items() if alert not in rules}
-        self._version, self._partitions, self.rules = plan.version, plan.partitions, rules
+        before = self.rules
+        self._set_rules(plan)
+        self.former_rules |= {alert: rule for alert, rule in before.items() if alert not in self.rules}
+        self._plan, self._version, self._partitions = plan, plan.version, plan.partitions
         self._alerts.update(definition.alert for definition in plan.queries)
         self._versions.add(plan.version)
+
+    def _set_rules(self, plan: Plan) -> None:
+        times = {name: found for one in self._records.values() for name, found in one.times.items()}
+        self.rules = rules_of(plan, times)
 
     def _frontiers(self) -> dict[str, int]:
         """By alert, the least frontier of its topics over all output partitions, if all of them are known."""

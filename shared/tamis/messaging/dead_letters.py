@@ -38,7 +38,7 @@ class DeadLetter:
     reason: Reason
     error: str
     sink: str = ""  # of a notification: the sink that has not accepted it
-    columns: bytes = b""  # of a notification: the header of the event with the names of its key's values
+    of_event: tuple[tuple[str, bytes], ...] = ()  # of a notification: the headers of the event
 
     def headers(self) -> list[tuple[str, bytes]]:
         """The Kafka headers of the record."""
@@ -50,5 +50,5 @@ class DeadLetter:
             ("reason", self.reason.value.encode()),
             ("error", self.error.encode()),
             *([("sink", self.sink.encode())] if self.sink else []),
-            *([("columns", self.columns)] if self.columns else []),
+            *self.of_event,
         ]

@@ -56,9 +56,10 @@ class Acknowledgement(Struct, frozen=True, kw_only=True, tag_field="kind", tag=A
 class Held(Struct, frozen=True, kw_only=True, tag_field="kind", tag=HELD):
     """The event that opened an episode, of which a sink isn't notified while a silence covers it.
 
-    `partition` and `offset` are those of the event in `tamis.episodes`, and `columns` has the names of the
-    values of its key. `closed` is the offset of the event
-    that closed the episode, which the sink doesn't get either.
+    `partition` and `offset` are those of the event in `tamis.episodes`. `columns` has the names of the values
+    of its key, `key_times` and `row_times` those of columns of its key and its row that are times.
+
+    `closed` is the offset of the event that closed the episode, which the sink doesn't get either.
     """
 
     sink: str
@@ -67,6 +68,8 @@ class Held(Struct, frozen=True, kw_only=True, tag_field="kind", tag=HELD):
     event: dict[str, Any]
     closed: int | None = None
     columns: tuple[str, ...] = ()
+    key_times: tuple[str, ...] = ()
+    row_times: tuple[str, ...] = ()
 
     @property
     def episode(self) -> str:

@@ -19,6 +19,7 @@ from tamis.messaging.silences import Held, Silence, decode, encode
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import SILENCES
 from tamis_alerts import silence_view
+from tamis_alerts.core.column_names import ColumnNames
 from tamis_alerts.settings import AlertsConfig
 from tamis_alerts.silence_view import SilenceView
 from tamis_alerts.sinks.all_sinks import Sinks
@@ -123,12 +124,28 @@ def test_the_names_of_the_key_come_to_sinks_also_if_an_opening_was_held_or_given
     bench.receiver.failures = 1
     bench.start(body="[{{ columns.station|tojson }}]", attempts=1)
     for key in "ab":
-        bench.tell(key, "opened", columns=("station",))
+        bench.tell(key, "opened", names=ColumnNames(("station",)))
     until(lambda: bench.held().keys() == {"a-0"} and len(bench.dead()) == 1)
     bench.write(b"silence/repair", None)
     until(lambda: [body for _, _, body in bench.receiver.posted] == [["a"]])
     assert bench.redeliver()[0] == 0
     assert [body for _, _, body in bench.receiver.posted] == [["a"], ["b"]]
+
+
+def test_times_are_readable_also_if_an_opening_was_held_or_given_up(bench: Silenced) -> None:
+    bench.create()
+    bench.silence("repair", alerts=("hot",), keys=(("a",),))
+    bench.receiver.failures = 1
+    bench.start(kind="slack", attempts=1)
+    for key in "ab":
+        bench.tell(key, "opened", names=ColumnNames(("station",), row_times=("ts",)), ts=1_500_000)
+    until(lambda: bench.held().keys() == {"a-0"} and len(bench.dead()) == 1)
+    bench.write(b"silence/repair", None)
+    until(lambda: len(bench.receiver.posted) == 1)
+    assert bench.redeliver()[0] == 0
+    texts = [body["text"].splitlines() for _, _, body in bench.receiver.posted]
+    assert [text[0] for text in texts] == ["hot opened: a", "hot opened: b"]
+    assert {text[-1] for text in texts} == {"ts: 1970-01-01T00:00:01.500000+00:00"}
 
 
 def test_a_silence_that_ends_by_itself_is_followed_by_what_it_held(bench: Silenced) -> None:

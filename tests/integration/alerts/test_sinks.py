@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import DEAD_LETTERS, EPISODES, PLANS
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics
+from tamis_alerts.core.column_names import UNNAMED, ColumnNames
 from tamis_alerts.settings import AlertsConfig
 from tamis_alerts.sinks.all_sinks import Sinks
 from tamis_alerts.sinks.sink_queue import MAX_BYTES
@@ -55,13 +56,15 @@ class Bench:
         self.running.append(made)
         return made
 
-    def tell(self, key: str, event: str, number: int = 0, columns: Sequence[str] = (), **row: str) -> None:
-        """Write an event of an episode with a row; `columns` are the names of the key's values."""
+    def tell(
+        self, key: str, event: str, number: int = 0, names: ColumnNames = UNNAMED, **row: str | int
+    ) -> None:
+        """Write an event of an episode with a row; `names` are those of its columns."""
         episode = {
             "alert": "hot", "key": [key], "episode": f"{key}-{number}", "event": event, "start": 0, "end": 1,
             "alarms": 1, "row": row, "severity": None, "labels": {},
         }  # fmt: skip
-        headers: Headers = {"columns": orjson.dumps(columns)} if columns else {}
+        headers: Headers = dict(names.headers)
         self.producer.produce(EPISODES, orjson.dumps(episode), orjson.dumps(["hot", key]), headers=headers)
         self.producer.flush(10)
 

@@ -8,7 +8,7 @@ import hmac
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -22,8 +22,9 @@ from structlog.testing import capture_logs
 
 from tamis.settings import KafkaSettings
 from tamis.telemetry.server import HttpServer
+from tamis_alerts.core.column_names import UNNAMED, ColumnNames
 from tamis_alerts.settings import AlertsConfig
-from tamis_alerts.sinks.delivery import DeliveryError, SharedSettings, SinkDelivery
+from tamis_alerts.sinks.delivery import DeliveryError, LogDelivery, SharedSettings, SinkDelivery
 from tamis_alerts.sinks.notification import accepts, read_episode
 
 EPISODE = {
@@ -60,7 +61,7 @@ def deliver(
     sink: dict[str, Any],
     event: str = "opened",
     written: float | None = None,
-    columns: Sequence[str] = (),
+    names: ColumnNames = UNNAMED,
     console: str | None = None,
     **facts: Any,
 ) -> tuple[str, list[Any]]:
@@ -73,7 +74,7 @@ def deliver(
         delivery = SinkDelivery(config, KafkaSettings(), SharedSettings(console=console))
         try:
             episode = {**EPISODE, "event": event, **facts}
-            await delivery.deliver(episode, time.time() if written is None else written, columns)
+            await delivery.deliver(episode, time.time() if written is None else written, names)
         except DeliveryError as error:
             fault = str(error)
         await delivery.close()
@@ -211,8 +212,8 @@ PAGE = "https://tamis.example.com/#/alerts/hot%20%26%20dry"
 
 def test_alertmanager_gets_a_label_for_each_key_column_and_a_link(receiver: Receiver) -> None:
     sink, key = {"kind": "alertmanager", "url": receiver.server.url}, ["k", 3, None, "x"]
-    columns = ("station", "key", "team", "9 m")
-    deliver(sink, columns=columns, console=CONSOLE, alert="hot & dry", key=key)
+    names = ColumnNames(("station", "key", "team", "9 m"))
+    deliver(sink, names=names, console=CONSOLE, alert="hot & dry", key=key)
     ((_, _, body),) = receiver.taken
     (one,) = orjson.loads(body)
     assert one["labels"] == {
@@ -224,10 +225,11 @@ def test_alertmanager_gets_a_label_for_each_key_column_and_a_link(receiver: Rece
 
 @pytest.mark.parametrize("columns", [(), ("station", "level")])
 def test_without_the_names_of_its_key_an_alert_has_no_labels_of_columns(
-    receiver: Receiver, columns: Sequence[str]
+    receiver: Receiver, columns: tuple[str, ...]
 ) -> None:
     """An earlier version has written the event."""
-    deliver({"kind": "alertmanager", "url": receiver.server.url}, "closed", columns=columns)
+    names = ColumnNames(columns)
+    deliver({"kind": "alertmanager", "url": receiver.server.url}, "closed", names=names)
     (one,) = orjson.loads(receiver.taken[0][2])
     assert one["labels"].keys() == {"alertname", "key", "severity", "team"}
     assert "generatorURL" not in one
@@ -264,6 +266,51 @@ def test_a_chat_gets_the_facts_as_text_without_markup(receiver: Receiver) -> Non
         "text": "[page] hot opened: k\nfrom: 1970-01-01T00:00:00+00:00\nto: 1970-01-01T00:00:05+00:00\n"
         "alarms: 3\ntemp: 41.5\nname: &lt;!channel&gt; &amp; co\nteam: ops"
     }
+
+
+BUCKET, SEEN = 1_700_000_000_000_000, 1_700_000_007_500_000
+TIMED: dict[str, Any] = {"key": ["k", BUCKET], "row": {"seen": SEEN, "n": BUCKET, "until": None}}
+NAMES = ColumnNames(("station", "bucket"), ("bucket",), ("seen", "until"))
+ISO_BUCKET, ISO_SEEN = "2023-11-14T22:13:20+00:00", "2023-11-14T22:13:27.500000+00:00"
+
+
+def test_people_read_times_of_a_key_and_a_row_as_iso_8601(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only columns that are times: `n` is a number that looks like one."""
+    monkeypatch.setenv("ROUTING_KEY", "hush-key")
+    for sink in (webhook(receiver, kind="slack"), pagerduty(receiver)):
+        deliver(sink, names=NAMES, **TIMED)
+    deliver({"kind": "alertmanager", "url": receiver.server.url}, names=NAMES, **TIMED)
+    chat, incident, alert = (orjson.loads(body) for _, _, body in receiver.taken)
+    assert chat["text"].splitlines()[0] == f"[page] hot opened: k, {ISO_BUCKET}"
+    assert chat["text"].splitlines()[4:7] == [f"seen: {ISO_SEEN}", f"n: {BUCKET}", "until: NULL"]
+    row = {"seen": ISO_SEEN, "n": BUCKET, "until": None}
+    assert incident["payload"]["summary"] == f"[page] hot opened: k, {ISO_BUCKET}"
+    assert incident["payload"]["source"] == f"k, {ISO_BUCKET}"
+    assert incident["payload"]["custom_details"]["row"] == row
+    assert orjson.loads(alert[0]["annotations"]["row"]) == row
+    assert alert[0]["labels"]["bucket"] == str(BUCKET), "labels identify the alert"
+
+
+def test_programs_get_times_as_numbers(receiver: Receiver) -> None:
+    deliver(webhook(receiver), names=NAMES, **TIMED)
+    deliver(webhook(receiver, body="{{ row.seen }} {{ key|last }}"), names=NAMES, **TIMED)
+    record, text = (body for _, _, body in receiver.taken)
+    assert orjson.loads(record) == {**EPISODE, **TIMED}
+    assert text == f"{SEEN} {BUCKET}".encode()
+
+
+def test_the_log_has_the_times_of_an_episode_as_iso_8601() -> None:
+    with capture_logs() as logs:
+        asyncio.run(LogDelivery().deliver({**EPISODE, **TIMED}, time.time(), NAMES))
+    assert logs == [
+        {
+            "event": "episode opened", "log_level": "info", "alert": "hot", "key": ["k", ISO_BUCKET],
+            "episode": "e1", "start": "1970-01-01T00:00:00+00:00", "end": "1970-01-01T00:00:05+00:00",
+            "alarms": 3,
+        }
+    ]  # fmt: skip
 
 
 def pagerduty(receiver: Receiver, **more: Any) -> dict[str, Any]:

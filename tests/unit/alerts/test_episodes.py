@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from tamis.plan.model import Definition, Input, Plan, TimeBound
 from tamis_alerts.core.alarm_ids import CHUNK, MOST_CHUNKS
+from tamis_alerts.core.column_names import UNNAMED, ColumnNames
 from tamis_alerts.core.episodes import (
     ID_DIGITS,
     Alarm,
@@ -22,7 +23,6 @@ from tamis_alerts.core.episodes import (
     KeyState,
     Step,
     advance,
-    columns_of,
     take,
 )
 from tamis_alerts.core.rules import DEFAULT_GAP, Rule, rules_of
@@ -71,8 +71,9 @@ def restored(records: dict[int | None, bytes | None]) -> KeyState:
 
 def test_an_episode_ends_with_the_severity_and_labels_with_which_it_began() -> None:
     """Sinks are chosen by them. Its alert was replaced, and the service was restarted."""
-    before = replace(rule(), key_columns=("station",))
-    after = replace(rule(), severity="info", labels=(("team", "south"),), key_columns=("room",))
+    names = ColumnNames(("station", "bucket"), ("bucket",), ("ts",))
+    before = replace(rule(), names=names)
+    after = replace(rule(), severity="info", labels=(("team", "south"),), names=ColumnNames(("room",)))
     records: dict[int | None, bytes | None] = {}
     state = KeyState()
     (opened,) = take(state, [alarm(5)], before).events
@@ -83,7 +84,7 @@ def test_an_episode_ends_with_the_severity_and_labels_with_which_it_began() -> N
     assert [one.event for one in (opened, grown, closed)] == ["opened", "open", "closed"]
     told = {(one.severity, *one.labels.items()) for one in (opened, grown, closed)}
     assert told == {("critical", ("team", "north"))}
-    assert [columns_of(one.headers) for one in (opened, grown, closed)] == [("station",)] * 3
+    assert [ColumnNames.of(one.headers) for one in (opened, grown, closed)] == [names] * 3
 
 
 def test_an_episode_that_an_earlier_version_opened_has_the_severity_of_now() -> None:
@@ -94,7 +95,22 @@ def test_an_episode_that_an_earlier_version_opened_has_the_severity_of_now() -> 
     assert (closed.severity, closed.labels) == ("critical", {"team": "north"})
     # Its opening had no names of the key's values: to Alertmanager, its close is of the same alert.
     assert closed.headers == []
-    assert columns_of(None) == columns_of([("columns", b"no list")]) == ()
+
+
+def test_an_opening_of_an_earlier_version_does_not_say_which_columns_are_times() -> None:
+    run = {"start": 5, "end": 5, "alarms": 1, "row": {}, "episode": "e", "told": 5}
+    openings = {"e": {"severity": None, "labels": dict[str, str](), "columns": ["station"]}}
+    state = KeyState()
+    state.restore(orjson.dumps({"runs": [run], "openings": openings}))
+    (closed,) = advance("hot", ("k",), state, END, rule()).events
+    assert ColumnNames.of(closed.headers) == ColumnNames(("station",))
+
+
+def test_headers_without_names_and_with_others_give_none() -> None:
+    """A later version may write further members."""
+    assert ColumnNames.of(None) == ColumnNames.of([("columns", b"no list"), ("times", b"[]")]) == UNNAMED
+    found = ColumnNames.of({"times": b'{"row":["ts"],"window":["end"]}'})
+    assert found == ColumnNames(row_times=("ts",))
 
 
 def test_an_earlier_version_can_read_the_state_again() -> None:

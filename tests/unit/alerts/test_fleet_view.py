@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
-from tamis.expressions.nodes import Literal, Type
+from tamis.expressions.nodes import Column, Literal, Type
 from tamis.messaging.records import END_OF_TIME, Frontier, StreamState
 from tamis.messaging.topics import FRONTIERS, PLANS
 from tamis.plan.json_form import encode_plan
-from tamis.plan.model import Definition, Input, Plan, StandingQuery
+from tamis.plan.model import Definition, Input, Plan, StandingQuery, StreamColumn, StreamPlan
+from tamis_alerts.core.column_names import ColumnNames
 from tamis_alerts.fleet_view import FleetView, ProcessedFrontiers
 
 TOPIC = "tamis.stream.a.1"
 TIMES = (("still", ""), ("timed", "ts"))
+KEY_TYPES = {"k": Type.VARCHAR, "day": Type.TIMESTAMP, "ts": Type.TIMESTAMP}
 
 
 @pytest.fixture
@@ -60,7 +62,40 @@ def test_an_alert_that_is_gone_keeps_its_rule_for_its_last_episodes(view: FleetV
     assert view.former_rules == {}
     view._take(PLANS, plan(2, "hot"))
     assert view.rules.keys() == {"hot"} and view.former_rules == {"cold": cold}
-    assert cold.key_columns == ("k",)
+    assert cold.names.key == ("k",)
+
+
+def test_the_plan_says_which_columns_of_a_definition_are_times(view: FleetView) -> None:
+    """Of the key by the types of its stream's columns, of the row by those of its expressions."""
+    columns = tuple(StreamColumn(name, kind, False, None) for name, kind in KEY_TYPES.items())
+    stream = StreamPlan("a", columns, "ts", 0, None, None, 10**9, ())
+    source = Input("x", "a", TOPIC, "ts", ("k", "day"), None, 0)
+    select = (("seen", Column("x", "ts", Type.TIMESTAMP)), ("one", Literal(1, Type.INT)))
+    alert = Definition("hot", 1, (source,), (), (), Literal(True, Type.BOOLEAN), select)
+    view._take(PLANS, encode_plan(Plan(1, 1, (stream,), (alert,))))
+    assert view.rules["hot"].names == ColumnNames(("k", "day"), ("day",), ("seen",))
+
+
+def test_the_joiner_says_which_columns_of_a_standing_query_are_times(view: FleetView) -> None:
+    """The plan has it as SQL. What the joiner says may come before the plan, after it, or never."""
+    source = Input("", "a", TOPIC, "ts", ("site",), None, 0)
+    query = StandingQuery("counted", 2, "", (source,), ("site", "begin"), None)
+    plan_of_it = encode_plan(Plan(2, 1, standing=(query,)))
+    state = {TOPIC: StreamState(7, 0, 0, False)}
+
+    def told(times: dict[str, Sequence[str]]) -> bytes:
+        return Frontier(0, 2, state, {}, {}, 0, 0, 1, times=times).to_bytes()
+
+    view._take(PLANS, plan_of_it)
+    assert view.rules["counted"].names == ColumnNames(("site", "begin"))
+    view._take(FRONTIERS, told({"counted@1": ("other",)}))
+    assert view.rules["counted"].names == ColumnNames(("site", "begin"))
+    view._take(FRONTIERS, told({"counted@2": ("begin", "end")}))
+    expected = ColumnNames(("site", "begin"), ("begin",), ("begin", "end"))
+    assert view.rules["counted"].names == expected
+    later = encode_plan(Plan(3, 1, standing=(query,)))
+    view._take(PLANS, later)
+    assert view.rules["counted"].names == expected
 
 
 def test_what_has_no_time_follows_the_joiners_clock(view: FleetView) -> None:
@@ -69,7 +104,7 @@ def test_what_has_no_time_follows_the_joiners_clock(view: FleetView) -> None:
     for version, inputs in enumerate((sources[:1], sources), 1):
         query = StandingQuery("counted", version, "", tuple(inputs), ("site", "n"), None)
         view._take(PLANS, encode_plan(Plan(version, 2, standing=(query,))))
-        assert view.rules["counted"].key_columns == ("site", "n")
+        assert view.rules["counted"].names.key == ("site", "n")
         for partition, time in enumerate((70, 80)):
             topics = {"tamis.stream.timed.1": StreamState(60 + partition, 0, 0, False)}
             record = Frontier(partition, version, topics, {}, {}, 0, 0, time)

@@ -55,7 +55,7 @@ def test_a_silence_begins_at_its_start_and_is_over_at_its_end() -> None:
 def test_records_are_read_as_they_were_written_and_later_members_are_ignored() -> None:
     records: list[Record] = [
         silence(keys=(("a", 1, None, True, 0.5),), labels={"team": ("ops",)}),
-        Held(sink="pager", partition=1, offset=7, event=event(), closed=9),
+        Held(sink="pager", partition=1, offset=7, event=event(), closed=9, columns=("a",), row_times=("ts",)),
     ]
     assert [decode(encode(one)) for one in records] == records
     assert decode(encode(records[0]).replace(b"{", b'{"colour":"red",', 1)) == records[0]

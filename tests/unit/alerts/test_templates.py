@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tamis_alerts.core.column_names import ColumnNames
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.template_limits import RenderError
 from tamis_alerts.templates import MOST_TEXT, check, render
@@ -16,7 +17,8 @@ EPISODE: dict[str, Any] = {
     "alarms": 3, "row": {"temp": 41.56, "name": "a<b", "ts": 1_500_000, "none": None},
     "severity": "page", "labels": {"team": "ops"},
 }  # fmt: skip
-EVENT = Notification(EPISODE, {"station": "k1", "level": 3}, "https://tamis.example/#/alerts/hot")
+NAMES = ColumnNames(("station", "level"), row_times=("ts",))
+EVENT = Notification(EPISODE, NAMES, "https://tamis.example/#/alerts/hot")
 
 
 @pytest.mark.parametrize(

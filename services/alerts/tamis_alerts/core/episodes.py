@@ -20,6 +20,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from tamis_alerts.core.alarm_ids import AlarmIds, Chunk
+from tamis_alerts.core.column_names import UNNAMED, ColumnNames
 from tamis_alerts.core.rules import Rule
 
 # Hexadecimal digits of an identity that are kept: half of its 128 bits are enough to distinguish the alarms
@@ -60,11 +61,27 @@ class Run(Struct, gc=False):
 
 
 class Opening(Struct, gc=False):
-    """Severity and labels with which an episode was opened, and the names of its key's values."""
+    """Severity and labels with which an episode was opened, and the names of its columns.
+
+    `columns` has those of its key's values. Openings of earlier versions don't say which columns are times.
+    """
 
     severity: str | None
     labels: Mapping[str, str]
     columns: tuple[str, ...]
+    key_times: tuple[str, ...] = ()
+    row_times: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(rule: Rule) -> Opening:
+        """The opening of an episode now."""
+        names = rule.names
+        return Opening(rule.severity, rule.labels_by_name, names.key, names.key_times, names.row_times)
+
+    @property
+    def names(self) -> ColumnNames:
+        """The names of the columns."""
+        return ColumnNames(self.columns, self.key_times, self.row_times)
 
 
 class _Record(Struct):
@@ -80,7 +97,6 @@ class _Record(Struct):
 
 
 _read_record = msgspec.json.Decoder(_Record).decode
-_read_columns = msgspec.json.Decoder(tuple[str, ...]).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -126,8 +142,7 @@ class KeyState:
 class Episode(Struct, gc=False):
     """A record of `tamis.episodes`: an episode has opened, has grown (`open`), or has closed.
 
-    `columns` has the names of the key's values, if they are known. They are in a header of the record:
-    earlier versions would refuse a value with a further member, and never notify of the event.
+    `names` are in headers of the record.
     """
 
     alert: str
@@ -140,7 +155,7 @@ class Episode(Struct, gc=False):
     row: Raw
     severity: str | None
     labels: Mapping[str, str]
-    columns: tuple[str, ...] = ()
+    names: ColumnNames = UNNAMED
 
     def to_bytes(self) -> bytes:
         """The record's value."""
@@ -149,23 +164,11 @@ class Episode(Struct, gc=False):
     @property
     def headers(self) -> list[tuple[str, bytes]]:
         """The record's headers."""
-        return [(COLUMNS, _encode(self.columns))] if self.columns else []
+        return self.names.headers
 
 
-# The members of a record's value, and the header with the names of the key's values.
-MEMBERS = tuple(name for name in Episode.__struct_fields__ if name != "columns")
-COLUMNS = "columns"
-
-
-def columns_of(
-    headers: Mapping[str, str | bytes | None] | Sequence[tuple[str, str | bytes | None]] | None,
-) -> tuple[str, ...]:
-    """The names of the key's values in the headers of a record; none if the record has no such names."""
-    value = dict(headers or ()).get(COLUMNS)
-    try:
-        return () if value is None else _read_columns(value)
-    except msgspec.MsgspecError:
-        return ()
+# The members of a record's value.
+MEMBERS = tuple(name for name in Episode.__struct_fields__ if name != "names")
 
 
 class Step(Struct):
@@ -211,7 +214,7 @@ def _add(state: KeyState, alarm: Alarm, rule: Rule, events: list[Episode]) -> No
     if not run.episode:
         if run.end - run.start >= rule.for_:
             run.episode, run.told = _identity(alarm, run), run.end
-            opening = Opening(rule.severity, rule.labels_by_name, rule.key_columns)
+            opening = Opening.of(rule)
             state.openings[run.episode] = opening
             events.append(_event(alarm.alert, alarm.key, run, "opened", opening))
     elif run.end - run.told >= rule.gap:
@@ -289,5 +292,5 @@ def _event(alert: str, key: tuple[Any, ...], run: Run, event: Event, opening: Op
         run.row,
         opening.severity,
         opening.labels,
-        opening.columns,
+        opening.names,
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tamis.expressions.nodes import Type
 from tamis.plan.model import Definition, Plan, StandingQuery
+from tamis_alerts.core.column_names import UNNAMED, ColumnNames
 
 # Default of `gap`: an episode ends after a minute without an alarm.
 DEFAULT_GAP = 60_000_000
@@ -29,7 +32,7 @@ class Rule:
     severity: str | None
     labels: tuple[tuple[str, str], ...]
     topics: frozenset[str]  # the topics that the alert reads: their frontiers close its episodes
-    key_columns: tuple[str, ...] = ()  # names of the values in the keys of its alarms
+    names: ColumnNames = UNNAMED  # of the columns in the keys and the rows of its alarms
     timeless: bool = (
         False  # a topic has no event time: alarms then have the time at which tuples came to Kafka
     )
@@ -40,16 +43,36 @@ class Rule:
         return dict(self.labels)
 
 
-def rules_of(plan: Plan) -> dict[str, Rule]:
-    """The rule of every alert of a plan. For a replaced alert, the options of the newest definition count."""
+def rules_of(plan: Plan, times: Mapping[str, Sequence[str]] | None = None) -> dict[str, Rule]:
+    """The rule of every alert of a plan. For a replaced alert, the options of the newest definition count.
+
+    `times`: by standing query, as "alert@version", the columns of its rows that are times. The plan has its
+    SELECT as SQL only, which this service doesn't read.
+    """
     rules: dict[str, Rule] = {}
+    of_streams = {
+        stream.name: {column.name for column in stream.columns if column.type is Type.TIMESTAMP}
+        for stream in plan.streams
+    }
     for definition in sorted(plan.queries, key=lambda d: d.version):
-        older = rules.get(definition.alert)
-        rules[definition.alert] = _rule(definition, older)
+        if isinstance(definition, StandingQuery):
+            found = tuple((times or {}).get(f"{definition.alert}@{definition.version}", ()))
+            names = _names(definition.key, found, found)  # the key has columns of the row
+        else:
+            row = tuple(name for name, expr in definition.select if expr.type is Type.TIMESTAMP)
+            first = definition.inputs[0] if definition.inputs else None
+            of_key = of_streams.get(first.stream, set()) if first else set()
+            names = _names(first.partition_key if first else (), of_key, row)
+        rules[definition.alert] = _rule(definition, names, rules.get(definition.alert))
     return rules
 
 
-def _rule(definition: Definition | StandingQuery, older: Rule | None) -> Rule:
+def _names(key: tuple[str, ...], times: Container[str], row_times: tuple[str, ...]) -> ColumnNames:
+    """`times`: names of columns that are times, some of which may be in the key."""
+    return ColumnNames(key, tuple(name for name in key if name in times), row_times)
+
+
+def _rule(definition: Definition | StandingQuery, names: ColumnNames, older: Rule | None) -> Rule:
     largest = max((source.interval for source in definition.inputs), default=0)
     gap = (DEFAULT_GAP if definition.gap is None else definition.gap) + 2 * largest
     memory = REPEATED if isinstance(definition, StandingQuery) else _memory(definition, largest)
@@ -65,15 +88,9 @@ def _rule(definition: Definition | StandingQuery, older: Rule | None) -> Rule:
         severity=definition.severity,
         labels=definition.labels,
         topics=topics,
-        key_columns=_key_columns(definition),
+        names=names,
         timeless=timeless or (older is not None and older.timeless),
     )
-
-
-def _key_columns(definition: Definition | StandingQuery) -> tuple[str, ...]:
-    if isinstance(definition, StandingQuery):
-        return definition.key
-    return definition.inputs[0].partition_key if definition.inputs else ()
 
 
 def _memory(definition: Definition, largest: int) -> int:

@@ -18,6 +18,8 @@ from tenacity import (
 from tamis.errors import TamisError
 from tamis.settings import KafkaSettings
 from tamis.telemetry import get_logger
+from tamis_alerts.core.column_names import UNNAMED, ColumnNames
+from tamis_alerts.core.event_facts import iso_time
 from tamis_alerts.core.notifications import Notification, notification
 from tamis_alerts.core.routes import Route
 from tamis_alerts.sink_settings import LOG, Sink
@@ -58,11 +60,11 @@ class Delivery(Protocol):
         self,
         episode: dict[str, Any],
         written: float,
-        columns: Sequence[str] = (),
+        names: ColumnNames = UNNAMED,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        """Return when the sink has accepted the event, which was `written` in seconds since 1970. `columns`
-        has the names of the key's values, if they are known. `sleep` waits between two attempts.
+        """Return when the sink has accepted the event, which was `written` in seconds since 1970. `names` are
+        those of its columns. `sleep` waits between two attempts.
 
         Raises DeliveryError when it gives up.
         """
@@ -98,12 +100,19 @@ class LogDelivery:
         self,
         episode: dict[str, Any],
         written: float,
-        columns: Sequence[str] = (),
+        names: ColumnNames = UNNAMED,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         """Log the event."""
-        facts = {k: episode[k] for k in ("alert", "key", "episode", "start", "end", "alarms")}
-        log.info(f"episode {episode['event']}", **facts)
+        log.info(
+            f"episode {episode['event']}",
+            alert=episode["alert"],
+            key=Notification(episode, names).readable_key,
+            episode=episode["episode"],
+            start=iso_time(episode["start"]),
+            end=iso_time(episode["end"]),
+            alarms=episode["alarms"],
+        )
 
     async def close(self) -> None:
         """Nothing has to be closed."""
@@ -126,7 +135,7 @@ class SinkDelivery:
         self,
         episode: dict[str, Any],
         written: float,
-        columns: Sequence[str] = (),
+        names: ColumnNames = UNNAMED,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         """Send the event; repeat it with growing waits after errors that may pass."""
@@ -140,7 +149,7 @@ class SinkDelivery:
             reraise=True,
         )
         try:
-            await attempts(self._attempt, notification(episode, columns, self._shared.console))
+            await attempts(self._attempt, notification(episode, names, self._shared.console))
         except SendError as error:
             tried = attempts.statistics["attempt_number"]
             raise DeliveryError(f"{error}; attempts made: {tried}", where=f"sink {self.name!r}") from None

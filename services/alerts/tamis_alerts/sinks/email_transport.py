@@ -89,7 +89,7 @@ def message(sink: Email, notification: Notification) -> EmailMessage:
     domain = sink.sender.rpartition("@")[2]
     made = EmailMessage()
     made["From"], made["To"] = sink.sender, ", ".join(sink.to)
-    made["Subject"] = _plain(one_line(worded(sink, sink.subject, notification, title(episode))))
+    made["Subject"] = _plain(one_line(worded(sink, sink.subject, notification, title(notification))))
     made["Date"] = format_datetime(datetime.now(UTC))
     made["Message-ID"] = f"<{event_id(episode).replace(':', '.')}@{domain}>"
     made["References"] = f"<{episode['episode']}@{domain}>"

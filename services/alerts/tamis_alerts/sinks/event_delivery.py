@@ -9,14 +9,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import orjson
-
 from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.messaging.silences import Held
 from tamis.messaging.topics import EPISODES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics, get_logger
-from tamis_alerts.core.episodes import COLUMNS, columns_of
+from tamis_alerts.core.column_names import ColumnNames
 from tamis_alerts.core.silences import Decision
 from tamis_alerts.sinks.dead_letter_writer import write_dead_letter
 from tamis_alerts.sinks.delivery import Delivery, DeliveryError
@@ -29,12 +27,13 @@ log = get_logger("alerts.sinks")
 @dataclass(frozen=True)
 class QueuedEvent:
     """An event with its record, which becomes a dead letter if the sink doesn't take it. `written`: the time
-    of the record, in seconds.
+    of the record, in seconds. `names`: those of its columns.
     """
 
     episode: dict[str, Any]
     letter: DeadLetter
     written: float
+    names: ColumnNames
 
     @staticmethod
     def of(
@@ -44,19 +43,12 @@ class QueuedEvent:
         *,
         place: tuple[int, int],
         written: float,
-        columns: tuple[str, ...],
+        names: ColumnNames,
     ) -> QueuedEvent:
-        """The event of the record `value` at a partition and an offset. `columns` has the names of the values
-        of the key.
-        """
-        names = orjson.dumps(columns) if columns else b""
-        letter = DeadLetter(value, "alerts", EPISODES, *place, Reason.UNDELIVERED, "", sink, names)
-        return QueuedEvent(episode, letter, written)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the values of the key."""
-        return columns_of([(COLUMNS, self.letter.columns)]) if self.letter.columns else ()
+        """The event of the record `value` at a partition and an offset."""
+        of_event = tuple(names.headers)
+        letter = DeadLetter(value, "alerts", EPISODES, *place, Reason.UNDELIVERED, "", sink, of_event)
+        return QueuedEvent(episode, letter, written, names)
 
 
 class EventDelivery:
@@ -124,7 +116,7 @@ class EventDelivery:
         if decision == "skip":
             await silencing.close(event.episode, letter.offset)
         elif decision == "hold" and not await silencing.hold(
-            event.episode, letter.partition, letter.offset, event.columns
+            event.episode, letter.partition, letter.offset, event.names
         ):
             return "tell"
         return decision
@@ -132,7 +124,7 @@ class EventDelivery:
     async def _send(self, event: QueuedEvent, slot: Slot) -> bool:
         """Deliver an event, or make a dead letter of it; False if the service stops before that."""
         try:
-            await self._delivery.deliver(event.episode, event.written, event.columns, slot.sleep)
+            await self._delivery.deliver(event.episode, event.written, event.names, slot.sleep)
             outcome = "delivered"
         except DeliveryError as error:
             outcome = "given_up"

@@ -70,7 +70,10 @@ def _alertmanager(notification: Notification) -> bytes:
     }
     alert: dict[str, Any] = {
         "labels": _with_columns(labels, notification.columns),
-        "annotations": {"row": orjson.dumps(episode["row"]).decode(), "episode": episode["episode"]},
+        "annotations": {
+            "row": orjson.dumps(notification.readable_row).decode(),
+            "episode": episode["episode"],
+        },
         "startsAt": iso_time(episode["start"]),
         "endsAt": ends.isoformat(),
     }
@@ -116,14 +119,17 @@ def _pagerduty(sink: PagerDuty, notification: Notification) -> bytes:
     if notification.link:
         event |= {"client": "Tamis", "client_url": notification.link}
         event["links"] = [{"href": notification.link, "text": f"Alert {episode['alert']} in Tamis"}]
-    details = {name: episode[name] for name in ("alert", "key", "alarms")}
+    key = notification.readable_key
+    details = {"alert": episode["alert"], "key": key, "alarms": episode["alarms"]}
     payload = {
-        "summary": one_line(worded(sink, sink.summary, notification, title(episode)), _PAGERDUTY_SUMMARY),
-        "source": ", ".join(map(shown, episode["key"]))[:_PAGERDUTY_SUMMARY] or episode["alert"],
+        "summary": one_line(
+            worded(sink, sink.summary, notification, title(notification)), _PAGERDUTY_SUMMARY
+        ),
+        "source": ", ".join(map(shown, key))[:_PAGERDUTY_SUMMARY] or episode["alert"],
         "severity": _severity(sink, episode["severity"]),
         "timestamp": iso_time(episode["start"]),
         "class": episode["alert"],
-        "custom_details": {**details, "row": episode["row"], "labels": episode["labels"]},
+        "custom_details": {**details, "row": notification.readable_row, "labels": episode["labels"]},
     }
     body = orjson.dumps({**event, "payload": payload})
     if len(body) <= _PAGERDUTY_BYTES:

@@ -45,16 +45,17 @@ def accepts(sink: Sink, episode: dict[str, Any], routes: Sequence[Route] = ()) -
     return told and sink.wants(episode["alert"]) and is_routed(routes, sink.name, episode)
 
 
-def title(episode: dict[str, Any]) -> str:
+def title(notification: Notification) -> str:
     """One line that names the alert, the key and the event.
 
-    >>> title({"alert": "hot", "key": ["k1", 3], "event": "opened", "severity": "page"})
+    >>> title(Notification({"alert": "hot", "key": ["k1", 3], "event": "opened", "severity": "page"}))
     '[page] hot opened: k1, 3'
-    >>> title({"alert": "hot", "key": [None], "event": "opened", "severity": None})
+    >>> title(Notification({"alert": "hot", "key": [None], "event": "opened", "severity": None}))
     'hot opened: NULL'
     """
+    episode = notification.episode
     severity = f"[{episode['severity']}] " if episode["severity"] else ""
-    key = ", ".join(map(shown, episode["key"]))
+    key = ", ".join(map(shown, notification.readable_key))
     line = f"{severity}{episode['alert']} {episode['event']}" + (f": {key}" if key else "")
     return one_line(line)
 
@@ -68,10 +69,14 @@ def text(notification: Notification) -> str:
     """The title and the facts of an event, one on each line. The last line is the link, if there is one."""
     episode = notification.episode
     alarms = f"alarms: {episode['alarms']}"
-    lines = [title(episode), f"from: {iso_time(episode['start'])}", f"to: {iso_time(episode['end'])}", alarms]
-    lines += [
-        f"{name}: {shown(value)}" for name, value in (*episode["row"].items(), *episode["labels"].items())
+    lines = [
+        title(notification),
+        f"from: {iso_time(episode['start'])}",
+        f"to: {iso_time(episode['end'])}",
+        alarms,
     ]
+    facts = (*notification.readable_row.items(), *episode["labels"].items())
+    lines += [f"{name}: {shown(value)}" for name, value in facts]
     whole = "\n".join(lines)
     short = whole if len(whole) <= MOST_TEXT else f"{whole[:MOST_TEXT]}…"
     return f"{short}\n{notification.link}" if notification.link else short

@@ -21,7 +21,7 @@ from tamis.messaging.connection import Connection
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.topics import DEAD_LETTERS
 from tamis.settings import KafkaSettings
-from tamis_alerts.core.episodes import columns_of
+from tamis_alerts.core.column_names import ColumnNames
 from tamis_alerts.kafka_reads import read_to_end
 from tamis_alerts.sink_settings import Sink
 from tamis_alerts.sinks.closed_episodes import closed_episodes
@@ -89,7 +89,8 @@ class Redelivery:
                     say(what)
                     if not dry_run:
                         try:
-                            await delivery.deliver(episode, time.time(), columns_of(message.headers()))
+                            names = ColumnNames.of(message.headers())
+                            await delivery.deliver(episode, time.time(), names)
                         except DeliveryError as error:
                             return Outcome(self._sink.name, sent, str(error), left_out)
                     sent += 1

@@ -25,6 +25,7 @@ from tamis.messaging.silences import Held, Silence, encode
 from tamis.messaging.topics import MAX_RECORD_BYTES, SILENCES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import get_logger
+from tamis_alerts.core.column_names import ColumnNames
 from tamis_alerts.core.silences import Decision, HeldOpenings
 from tamis_alerts.silence_view import SilenceView, read_held
 
@@ -67,11 +68,17 @@ class Silencing:
         """Decide if an event of an episode is sent now, held or left out."""
         return self._openings.decide(event, self._silences, _now())
 
-    async def hold(
-        self, event: dict[str, Any], partition: int, offset: int, columns: tuple[str, ...]
-    ) -> bool:
+    async def hold(self, event: dict[str, Any], partition: int, offset: int, names: ColumnNames) -> bool:
         """Hold an opening. False if Kafka refuses the record: then it must be sent."""
-        held = Held(sink=self._sink, partition=partition, offset=offset, event=event, columns=columns)
+        held = Held(
+            sink=self._sink,
+            partition=partition,
+            offset=offset,
+            event=event,
+            columns=names.key,
+            key_times=names.key_times,
+            row_times=names.row_times,
+        )
         if not await self._write(held.record_key, encode(held)):
             return False
         self._openings.hold(held)

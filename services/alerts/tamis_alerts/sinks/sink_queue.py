@@ -31,7 +31,7 @@ from tamis.messaging.topics import EPISODES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics, get_logger
 from tamis.telemetry.essential_threads import WorkerThread
-from tamis_alerts.core.episodes import columns_of
+from tamis_alerts.core.column_names import ColumnNames
 from tamis_alerts.core.event_facts import event_id
 from tamis_alerts.core.offset_tracker import OffsetTracker
 from tamis_alerts.sinks.backlog import Backlog
@@ -217,9 +217,8 @@ class SinkQueue:
         if episode is None or not is_new or not self._events.concerns(episode):
             tracker.done(offset)
             return
-        columns = columns_of(message.headers())
-        place = partition, offset
-        event = QueuedEvent.of(self.name, episode, value, place=place, written=written, columns=columns)
+        names, place = ColumnNames.of(message.headers()), (partition, offset)
+        event = QueuedEvent.of(self.name, episode, value, place=place, written=written, names=names)
         work = partial(self._events.deliver, event, lambda: self._done(tracker, offset))
         self._start(group, work, message.key() or b"", partition, len(value))
 
@@ -234,7 +233,7 @@ class SinkQueue:
                 value,
                 place=(held.partition, held.offset),
                 written=time.time(),
-                columns=held.columns,
+                names=ColumnNames(held.columns, held.key_times, held.row_times),
             )
             work = partial(self._events.deliver_held, held, event)
             self._start(group, work, key, held.partition, len(value))

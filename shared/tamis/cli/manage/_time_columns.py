@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tamis.errors import InputError, UnavailableError
-from tamis.expressions.nodes import Type
 from tamis.messaging.topics import PLANS
-from tamis.query.parse import catalog_of
-
-if TYPE_CHECKING:
-    from tamis.plan.model import Definition, StandingQuery
 
 _NONE: frozenset[str] = frozenset()
 
@@ -65,6 +60,7 @@ class TimeColumns:
 
     def _decode(self, data: bytes) -> None:
         from tamis.plan.json_form import decode_plan
+        from tamis.plan.time_columns import time_columns
 
         try:
             plan = decode_plan(data)
@@ -73,14 +69,5 @@ class TimeColumns:
         for query in plan.queries:
             key = query.alert, query.version
             if key not in self._known:
-                self._known[key] = _columns(query)
+                self._known[key] = frozenset(time_columns(query))
             self._known.setdefault((query.alert, None), self._known[key])
-
-
-def _columns(query: Definition | StandingQuery) -> frozenset[str]:
-    from tamis.plan.model import StandingQuery
-
-    if isinstance(query, StandingQuery):
-        chosen = catalog_of(query.sql).alerts[query.alert].query.select
-        return frozenset(one.name for one in chosen if one.expr.type is Type.TIMESTAMP)
-    return frozenset(name for name, expr in query.select if expr.type is Type.TIMESTAMP)

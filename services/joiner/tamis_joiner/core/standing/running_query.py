@@ -18,6 +18,7 @@ from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.evaluation.standing.contract import CountsLate, Rows, StandingEvaluator
 from tamis.expressions.vectorized.evaluate import holds
 from tamis.plan.model import Input, StandingQuery
+from tamis.plan.time_columns import time_columns
 from tamis.query.backfill import raw_name
 from tamis.query.file_access import FileAccess
 from tamis_joiner.core.records.envelopes import BEGINNING_OF_TIME, ProgressRecord
@@ -87,6 +88,7 @@ class RunningQuery:
         self.saved: bytes | None = None
         self._file_access = file_access
         self._set(standing_evaluator(query.sql, query.alert, file_access))
+        self.times = time_columns(query)
 
     def _set(self, evaluator: StandingEvaluator) -> None:
         self._evaluator = evaluator

@@ -9,7 +9,7 @@ same commit as the synopses.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -112,6 +112,10 @@ class StandingQueries:
         """
         bounds = {name: running.query.bound for name, running in self._running.items()}
         return {name: bound for name, bound in bounds.items() if bound is not None}
+
+    def times(self) -> dict[str, Sequence[str]]:
+        """The columns of rows that are times, by "alert@version"; queries without any are left out."""
+        return {name: running.times for name, running in self._running.items() if running.times}
 
     def write(self, state: StateMap) -> None:
         """Write the synopses that have changed. If a query was only advanced, most of its synopses are the
