@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
+from pydantic import BaseModel
 
 from tamis.errors import InputError
 from tamis_edge.core.progress import REFRESH
@@ -48,6 +50,18 @@ def test_the_example_is_right_and_has_every_kind(monkeypatch: pytest.MonkeyPatch
     assert kafka.format == "avro" and kafka.schema_registry is not None
     assert kafka.schema_registry.url == "http://127.0.0.1:8081"
     assert "hush" not in repr(config)
+
+
+def test_the_example_has_every_field_that_is_not_of_a_source() -> None:
+    """With its default, except for names, paths and the protection of HTTP, which have none to show."""
+    written = yaml.safe_load(EXAMPLE.read_text())
+    assert set(written) == set(EdgeConfig.model_fields)
+    for name, default in EdgeConfig():
+        if isinstance(default, BaseModel):
+            fields = default.model_dump()
+            assert set(written[name]) == set(fields), name
+            shown = {field: value for field, value in written[name].items() if isinstance(value, int)}
+            assert shown == {field: fields[field] for field in shown}, name
 
 
 def test_tokens_and_tls_come_from_the_file_or_from_the_environment(
