@@ -85,8 +85,17 @@ def paragraphs(help_text: str) -> list[str]:
 
 
 def text(meaning: str) -> str:
-    """A text of the help as Markdown."""
-    return re.sub(r"([<>|*_])(?![^`]*`(?:[^`]*`[^`]*`)*[^`]*$)", r"\\\1", meaning)
+    """A text of the help as Markdown.
+
+    >>> text("a * b, [0<=x<=9], `a * b`")
+    'a \\\\* b, [0&lt;=x&lt;=9], `a * b`'
+    """
+    return re.sub(r"[<>|*_](?![^`]*`(?:[^`]*`[^`]*`)*[^`]*$)", lambda sign: _escaped(sign[0]), meaning)
+
+
+def _escaped(sign: str) -> str:
+    # The site's Markdown shows the backslash before "<", as it isn't a sign of Markdown.
+    return {"<": "&lt;", ">": "&gt;"}.get(sign, rf"\{sign}")
 
 
 if __name__ == "__main__":
