@@ -25,6 +25,10 @@ from tamis.sharing.selectivity import BoxUnion, Floats, volume
 # 160 tuples/s.
 TOPIC = 0.05
 
+_NEEDS_ALL = (
+    "; edges then publish to it every reading that passes its filter, though other readers may need fewer"
+)
+
 How = Literal["as it is", "widened", "own", "kept", "derived"]
 
 
@@ -62,8 +66,8 @@ class Choice:
     after: float
     basis: str
 
-    def reason(self) -> str:
-        """The reason, for people."""
+    def reason(self, *, needs_all: bool) -> str:
+        """The reason, for people. `needs_all`: nothing is omitted for the reader."""
         match self.how:
             case "derived":
                 return f"reads from {self._derived()}"
@@ -72,10 +76,15 @@ class Choice:
             case "as it is":
                 return f"served as it is by a topic with an estimated {_percent(self.after)} of the stream"
             case "widened":
-                return (
-                    f"widens a topic from an estimated {_percent(self.before)} to {_percent(self.after)} of "
-                    "the stream, which costs less than a topic of its own"
+                before, after = _percent(self.before), _percent(self.after)
+                # Shares are of what passes filters, before omission.
+                what = (
+                    f"shares a topic whose readers' filters pass an estimated {after} of the stream already"
+                    if before == after
+                    else f"widens a topic from an estimated {before} to {after} of the stream, which costs "
+                    "less than a topic of its own"
                 )
+                return what + (_NEEDS_ALL if needs_all else "")
             case "own":
                 return f"a topic of its own with an estimated {_percent(self.after)} of the stream"
             case "kept":

@@ -129,6 +129,22 @@ def test_an_alert_names_the_other_readers_of_its_topics_and_those_that_need_ever
     assert readers_of_air[-1]["needs_all"] == "subscribers get every tuple"
 
 
+def test_an_alert_without_waiting_says_what_becomes_of_the_topic_that_it_shares() -> None:
+    """It said that it widens the topic from 100 % to 100 % of the stream."""
+    one = Made()
+    before, alert, fast = FAST.partition("CREATE ALERT fast")
+    one.sql(before)
+    (query,) = one.client.post("/v1/explain", content=alert + fast).json()["queries"]
+    shares = "shares a topic whose readers' filters pass an estimated 100 % of the stream already"
+    every = (
+        "edges then publish to it every reading that passes its filter, though other readers may need fewer"
+    )
+    assert [source["sharing"]["reason"] for source in query["streams"]] == [f"{shares}; {every}"] * 2
+    waiting = alert + fast.replace("max_delay = '0'", "max_delay = '9 s'")
+    (query,) = one.client.post("/v1/explain", content=waiting).json()["queries"]
+    assert [source["sharing"]["reason"] for source in query["streams"]] == [shares] * 2
+
+
 def test_explain_names_the_readers_that_need_every_tuple() -> None:
     one = Made()
     one.sql(FAST)

@@ -140,6 +140,7 @@ def tell(query: dict[str, Any], state: State, built: Built) -> None:
         stream = read.get(source["alias"], source["stream"])  # watched, where the document has its base
         choice = choices.get(source["alias"]) or choices.get(stream)
         if choice is not None:
+            needs_all = source["omission"]["interval"] is None or source.get("most_omitted") == 0
             source["sharing"] = {
                 "topic": derived_topic(state, choice.topic)
                 if isinstance(choice.topic, str)
@@ -148,7 +149,7 @@ def tell(query: dict[str, Any], state: State, built: Built) -> None:
                 "share_before": choice.before,
                 "share": choice.after,
                 "estimated_from": choice.basis,
-                "reason": choice.reason(),
+                "reason": choice.reason(needs_all=needs_all),
             }
 
 
