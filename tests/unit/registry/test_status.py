@@ -74,9 +74,34 @@ def test_degraded_while_a_shard_is_away(running: Any) -> None:
     running.now += 16 * SECOND
     running.ack("air", running.version, 100, "active")
     assert status(running).state == "degraded"
+    said, drop = "shard e1/surface has said nothing for 16 s", "tamis drop shard e1/surface"
     (why,) = status(running).why
-    assert why.startswith("shard e1/surface has said nothing for 16 s; ") and "tamis drop shard" in why
+    assert why == f"{said}; edge e1 runs without its source: add it to the configuration again, or {drop}"
     assert edge_documents(running.registry.view(running.now))[0]["state"] == "away"
+    # A source that fails, or an edge that is silent as a whole, is another matter.
+    running.ack("air", running.version, 100, "active", failing={"surface": "connection refused"})
+    assert status(running).why == (f"{said}; if nothing more comes from it: {drop}",)
+    running.now += 16 * SECOND
+    assert status(running).why == (
+        "shard e1/air has said nothing for 16 s; if nothing more comes from it: tamis drop shard e1/air",
+        f"shard e1/surface has said nothing for 32 s; if nothing more comes from it: {drop}",
+    )
+
+
+def test_a_shard_that_an_edge_no_longer_has_is_gone_with_the_advice_to_drop_it(running: Any) -> None:
+    running.now += 3601 * SECOND
+    running.ack("air", running.version, 100, "active")
+    running.tick()
+    obey(running, "air")
+    (why,) = status(running).why
+    assert "shard e1/surface had nothing new for longer than max_stall of surface" in why
+    assert why.endswith(
+        "edge e1 runs without its source: add it to the configuration again, or tamis drop shard e1/surface"
+    )
+    # The edge has gone, too.
+    running.now += 16 * SECOND
+    drop = "if nothing more comes from it: tamis drop shard e1/surface"
+    assert any(reason.endswith(drop) for reason in status(running).why)
 
 
 def test_degraded_while_a_shard_is_gone_but_not_when_it_has_ended(running: Any) -> None:

@@ -90,6 +90,21 @@ class View:
         }
 
     @cached_property
+    def reporting_edges(self) -> dict[str, bool]:
+        """The edges that report now; True for those of which a source fails."""
+        found: dict[str, bool] = {}
+        for name, ack in (*self.seen.acks.items(), *self.seen.edges.items()):
+            if self.seen.present(name, self.now):
+                found[ack.edge] = found.get(ack.edge, False) or bool(ack.failing)
+        return found
+
+    def lacks_source(self, shard: Shard) -> bool:
+        """True if a silent shard's edge reports without it, and not since a source fails: an edge that was
+        started with another configuration has no source for the shard any more.
+        """
+        return self.seen.away(shard.name, self.now) and self.reporting_edges.get(shard.edge) is False
+
+    @cached_property
     def lagging(self) -> dict[str, list[tuple[Shard, int]]]:
         """By stream, the listed shards that don't use the newest plan yet, with the version that they use."""
         found: dict[str, list[tuple[Shard, int]]] = {}
@@ -179,7 +194,7 @@ def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
                     "gone",
                     f"shard {shard.name} had nothing new for longer than max_stall of {shard.stream} and is"
                     f" declared gone (plan {shard.gone}); it comes back with its next reading"
-                    f"{_advice(shard)}",
+                    f"{_advice(view, shard)}",
                 )
             case "given_up":
                 return "unused", f"shard {shard.name} was given up; it comes back with its next reading"
@@ -187,7 +202,7 @@ def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
                 return "gone", f"shard {shard.name} was delisted by plan {shard.gone}"
     if view.seen.away(shard.name, view.now):
         seconds = view.seen.silence(shard.name, view.now) // 1_000_000
-        return "away", f"shard {shard.name} has said nothing for {seconds} s{_advice(shard)}"
+        return "away", f"shard {shard.name} has said nothing for {seconds} s{_advice(view, shard)}"
     if not view.seen.obeys(shard.name, shard.since):
         return "waiting", f"shard {shard.name} has not taken up plan {shard.since}, which lists it"
     if not view.seen.obeys(shard.name, view.plan.version):
@@ -195,9 +210,12 @@ def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
     return "active", ""
 
 
-def _advice(shard: Shard) -> str:
+def _advice(view: View, shard: Shard) -> str:
     """The advice about a shard that is away or gone."""
-    return f"; if nothing more comes from it: tamis drop shard {shard.name}"
+    drop = f"tamis drop shard {shard.name}"
+    if view.lacks_source(shard):
+        return f"; edge {shard.edge} runs without its source: add it to the configuration again, or {drop}"
+    return f"; if nothing more comes from it: {drop}"
 
 
 def _unused(view: View, shard: Shard) -> bool:
