@@ -39,6 +39,7 @@ class MemoryTopics:
 
     def __init__(self) -> None:
         self.names: set[str] = set()
+        self.cluster_id = None
 
     def ensure_base(self, partitions: int) -> None:
         """The base topics are always there."""

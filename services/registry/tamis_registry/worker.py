@@ -70,6 +70,7 @@ class Worker:
         self._registry: Registry | None = None
         self._away: str | None = "the registry is starting"
         self.plans = History()
+        self.cluster_id: str | None = None
         self._unwritten = PendingPlan()
 
     # ---- for HTTP threads
@@ -155,6 +156,7 @@ class Worker:
         store.topics.ensure_base(partitions)
         store.read_plans(found)
         remove_unreadable_plans(store, found, self._metrics)
+        self.cluster_id = store.topics.cluster_id
         self.plans, self._unwritten = found.plans, PendingPlan()
         state = before.draft() if before else State(partitions)
         state.owner = self._owner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tamis.doctor.finding import Finding, State
 from tamis.doctor.places import Places
-from tamis.errors import TamisError
+from tamis.errors import InputError, TamisError
 
 _MOST = 5  # reasons that one finding names
 
@@ -17,6 +17,27 @@ def reachable(places: Places) -> Finding:
         state: State = "failed" if places.registry_named or not error.retriable else "unchecked"
         return Finding(state, f"{error.where}: {error.what}", error.hint or "")
     return Finding("ok", f"{places.registry.url} answers; it has {len(alerts)} alerts")
+
+
+def cluster(places: Places) -> Finding:
+    """The Kafka cluster of the registry beside the one that the settings of Kafka lead to."""
+    ours: str | None = places.cluster.cluster_id
+    try:
+        theirs = places.registry.request("GET", "/v1/kafka")["cluster_id"]
+    except InputError:
+        places.registry.request("GET", "/v1/plans")  # raises the error if it isn't about this path
+        return Finding("unchecked", "the registry is of an older release and doesn't tell its Kafka cluster")
+    if ours is None or theirs is None:
+        return Finding("unchecked", "Kafka doesn't tell the id of its cluster")
+    if ours == theirs:
+        return Finding("ok", f"the registry uses this Kafka (cluster {ours})")
+    return Finding(
+        "failed",
+        f"the registry at {places.registry.url} uses the Kafka cluster {theirs}, and "
+        f"{places.kafka.bootstrap} leads to the cluster {ours}: these are two fleets",
+        "set TAMIS_KAFKA_BOOTSTRAP or --bootstrap, and TAMIS_REGISTRY or --registry, to addresses of one "
+        "fleet; until then, `topics` and `clock` are about another fleet than the checks below",
+    )
 
 
 def plan(places: Places) -> Finding:

@@ -19,6 +19,7 @@ CHECKS: dict[str, Callable[[Places], Finding]] = {
     "topics": broker.topics,
     "clock": machine.clock,
     "registry": registry.reachable,
+    "cluster": registry.cluster,
     "plan": registry.plan,
     "joiner": registry.joiner,
     "sinks": registry.sinks,

@@ -19,6 +19,7 @@ from confluent_kafka.cimpl import NewPartitions
 from tamis.cli import main
 from tamis.doctor.places import Places
 from tamis.doctor.table import CHECKS, findings
+from tamis.local.broker import EmbeddedKafka
 from tamis.messaging.records import Ack
 from tamis.messaging.topics import ACKS, DEAD_LETTERS, PLANS
 from tamis.settings import KafkaSettings
@@ -168,6 +169,7 @@ def test_doctor_checks_kafka_its_topics_and_the_registry(fresh: str, start: Any,
         "topics": "ok",
         "clock": "unchecked",
         "registry": "ok",
+        "cluster": "ok",
         "plan": "unchecked",
         "joiner": "unchecked",
         "sinks": "unchecked",
@@ -198,6 +200,15 @@ def test_doctor_checks_kafka_its_topics_and_the_registry(fresh: str, start: Any,
     hand(fresh).garbage(ACKS, ahead.to_bytes(), b"air:fast/http")
     clock = registry.until(lambda: (one := CHECKS["clock"](places)).state == "failed" and one)
     assert "ahead of the clock of this machine" in clock.found
+
+
+def test_doctor_tells_the_kafka_of_another_fleet(fresh: str, start: Any, broker: EmbeddedKafka) -> None:
+    registry = start(fresh).ready()
+    other = Places(KafkaSettings(bootstrap=broker.bootstrap), RegistryClient(registry.server.url))
+    found = CHECKS["cluster"](other)
+    assert found.state == "failed" and "--bootstrap" in found.todo
+    assert f"{broker.bootstrap} leads to the cluster {other.cluster.cluster_id}" in found.found
+    assert registry.get("kafka")["cluster_id"] in found.found
 
 
 @pytest.mark.parametrize("source", ["file", "standard input"])

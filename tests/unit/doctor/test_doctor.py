@@ -43,7 +43,7 @@ def test_addresses_without_an_answer_fail_and_the_rest_is_unchecked(monkeypatch:
     assert code == 1 and list(found) == list(CHECKS)
     assert {name for name, one in found.items() if one["state"] == "failed"} >= {"kafka", "registry"}
     assert all(found[name]["todo"] for name in ("kafka", "registry"))
-    for name in ("brokers", "topics", "clock", "plan"):
+    for name in ("brokers", "topics", "clock", "cluster", "plan"):
         assert found[name]["state"] == "unchecked" and away in found[name]["found"]
 
 
@@ -125,6 +125,27 @@ def test_no_plan_is_checked_before_an_edge_has_reported() -> None:
     with answering({"/v1/plans": PLANS, "/v1/edges": []}) as url:
         found = registry.plan(places(url))
     assert (found.state, found.found) == ("unchecked", "plan 4: no edge has reported")
+
+
+@pytest.mark.parametrize(
+    ("answers", "state", "said"),
+    [
+        ({"/v1/kafka": {"cluster_id": "one"}}, "ok", "uses this Kafka (cluster one)"),
+        ({"/v1/kafka": {"cluster_id": "other"}}, "failed", "uses the Kafka cluster other, and "),
+        ({"/v1/kafka": {"cluster_id": None}}, "unchecked", "doesn't tell the id"),
+        ({"/v1/plans": PLANS}, "unchecked", "of an older release"),
+    ],
+)
+def test_the_cluster_of_the_registry(answers: dict[str, Any], state: str, said: str) -> None:
+    class Told(Places):
+        """A cluster that is called one."""
+
+        cluster = SimpleNamespace(cluster_id="one")  # type: ignore[assignment]
+
+    with answering(answers) as url:
+        found = registry.cluster(Told(KafkaSettings(), RegistryClient(url)))
+    assert found.state == state and said in found.found
+    assert bool(found.todo) == (state == "failed")
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from tamis_registry.http.broadcast import Broadcast
 from tamis_registry.http.console import console_routes
 from tamis_registry.http.events import event_routes
 from tamis_registry.http.joiner import joiner_routes
+from tamis_registry.http.kafka import kafka_routes
 from tamis_registry.http.leases import lease_routes
 from tamis_registry.http.names import name_routes
 from tamis_registry.http.openapi import PROBLEMS, TAGS, described
@@ -104,6 +105,7 @@ def application(
     name_routes(app, worker)
     shard_routes(app, worker)
     joiner_routes(app, worker)
+    kafka_routes(app, worker)
     sink_routes(app, worker)
     reader = NewestReader(worker.kafka)
     turns = ReadingTurns()

@@ -41,6 +41,7 @@ TAGS = [
     {"name": "Streams", "description": "Raw and derived streams with topics, readers and shards"},
     {"name": "Edges", "description": "Edges and their shards"},
     {"name": "Joiner", "description": "How far the joiner has come, and what it keeps"},
+    {"name": "Kafka", "description": "The Kafka cluster of the fleet"},
     {"name": "Sinks", "description": "Sinks of notifications, and what waits for them"},
     {"name": "Patterns", "description": "Patterns that queries compare with"},
     {"name": "Functions", "description": "Functions of the users' own"},

@@ -33,6 +33,8 @@ class TopicAdmin:
         self._connection = Connection.of(config)
         client: dict[str, Any] = {**config, "error_cb": self._connection}
         self._client = AdminClient(client)
+        # None before the first request, and from a broker that doesn't tell it.
+        self.cluster_id: str | None = None
 
     def ensure_base(self, partitions: int) -> None:
         """Create every topic that doesn't belong to a stream."""
@@ -97,10 +99,11 @@ class TopicAdmin:
 
     def _counts(self) -> dict[str, int]:
         try:
-            found = self._client.list_topics(timeout=REQUEST_SECONDS).topics
+            found = self._client.list_topics(timeout=REQUEST_SECONDS)
         except KafkaException as error:
             raise self._away(error) from error
-        return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
+        self.cluster_id = found.cluster_id
+        return {name: len(topic.partitions) for name, topic in found.topics.items() if topic.error is None}
 
     def _away(self, error: KafkaException) -> UnavailableError:
         self._client.poll(0)  # the cause comes to the callback
