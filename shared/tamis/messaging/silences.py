@@ -6,6 +6,7 @@ that a silence covered when a sink would have been notified of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -36,6 +37,24 @@ class Silence(Struct, frozen=True, kw_only=True, tag_field="kind", tag=SILENCE):
     def record_key(self) -> bytes:
         """The key of its record."""
         return f"{SILENCE}/{self.id}".encode()
+
+
+def covers(silence: Silence, episode: Mapping[str, Any], now: int) -> bool:
+    """True if a silence covers an episode at the time `now`: it has begun, isn't over, and the episode meets
+    all of its conditions.
+    """
+    return (
+        silence.start <= now < silence.until
+        and (silence.alerts is None or episode["alert"] in silence.alerts)
+        and (silence.severities is None or (episode["severity"] or "") in silence.severities)
+        and all(episode["labels"].get(name, "") in values for name, values in silence.labels.items())
+        and (silence.keys is None or _texts(episode["key"]) in map(_texts, silence.keys))
+    )
+
+
+def _texts(key: Iterable[Any]) -> list[str]:
+    # Who writes a silence by hand gives a number as a text.
+    return [value if isinstance(value, str) else _encode(value).decode() for value in key]
 
 
 class Acknowledgement(Struct, frozen=True, kw_only=True, tag_field="kind", tag=ACKNOWLEDGEMENT):

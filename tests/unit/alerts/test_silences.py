@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tamis.messaging.silences import Held, Record, Silence, decode, encode
-from tamis_alerts.core.silences import HeldOpenings, covers
+from tamis.messaging.silences import Held, Record, Silence, covers, decode, encode
+from tamis_alerts.core.silences import HeldOpenings
 
 Log = list[tuple[int, dict[str, Any]]]  # events with the instants at which they come
 History = list[tuple[int, list[Silence]]]  # the silences that there are from some instants on

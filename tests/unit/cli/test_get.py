@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from click.testing import CliRunner
@@ -89,6 +90,42 @@ def test_sinks_have_what_waits_and_why() -> None:
         *("pager", "failing", "2", "2023-11-14T22:13:20Z"),
         "sink pager: 2 wait: HTTP status 503",
     ]
+
+
+EPISODE = {
+    "episode": "9d41e07a9d41e07a9d41e07a9d41e07a",
+    "alert": "hot",
+    "key": ["k1", None],
+    "start": 1_700_000_000_000_000,
+    "end": 1_700_000_060_000_000,
+    "alarms": 7,
+    "severity": "page",
+    "labels": {},
+    "acknowledged": {"by": "ci", "comment": ""},
+    "silenced": 1_700_003_600_000_000,
+}
+
+
+def episodes(*found: dict[str, Any], complete: bool = True) -> tuple[int, str]:
+    return shown("episodes", {"episodes": found, "complete": complete, "read": 9, "unreadable": 0})
+
+
+def test_open_episodes_have_who_looks_after_them_and_the_end_of_their_silence() -> None:
+    code, output = episodes(EPISODE, {**EPISODE, "acknowledged": None, "silenced": None, "severity": None})
+    _, first, second = output.splitlines()
+    assert code == 0
+    facts = ["9d41e07a", "hot", "k1, NULL", "2023-11-14T22:13:20Z", "2023-11-14T22:14:20Z", "7"]
+    assert re.split(" {2,}", first) == [*facts, "page", "by ci", "until 2023-11-14T23:13:20Z"]
+    assert re.split(" {2,}", second) == facts
+
+
+def test_without_open_episodes_and_with_more_of_them_get_says_so() -> None:
+    assert "there are no open episodes" in episodes()[1]
+    assert "only the newest 9 events" in episodes(EPISODE, complete=False)[1]
+    code, output = shown("episode", {})
+    assert code == 2 and "did you mean 'episodes'?" in output
+    code, output = shown("episodes", {}, "hot")
+    assert code == 2 and "takes no name" in output
 
 
 def test_doubts_about_the_readings_of_a_shard_stand_behind_the_reason_of_its_state() -> None:

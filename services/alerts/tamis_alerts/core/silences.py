@@ -1,4 +1,4 @@
-"""Silences: which episodes they cover, and what happens to the events of covered episodes.
+"""Silences: what happens to the events of episodes that they cover.
 
 A sink gets the close of an episode exactly if it got the opening. An opening that a silence covers is held.
 It is sent when no silence covers it any more, unless the episode has closed meanwhile.
@@ -10,30 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import orjson
 from msgspec.structs import replace
 
-from tamis.messaging.silences import Held, Silence
+from tamis.messaging.silences import Held, Silence, covers
 
 Decision = Literal["tell", "hold", "skip"]
-
-
-def covers(silence: Silence, episode: Mapping[str, Any], now: int) -> bool:
-    """True if a silence covers an episode at the time `now`: it has begun, isn't over, and the episode meets
-    all of its conditions.
-    """
-    return (
-        silence.start <= now < silence.until
-        and (silence.alerts is None or episode["alert"] in silence.alerts)
-        and (silence.severities is None or (episode["severity"] or "") in silence.severities)
-        and all(episode["labels"].get(name, "") in values for name, values in silence.labels.items())
-        and (silence.keys is None or _texts(episode["key"]) in map(_texts, silence.keys))
-    )
-
-
-def _texts(key: Iterable[Any]) -> list[str]:
-    # Who writes a silence by hand gives a number as a text.
-    return [value if isinstance(value, str) else orjson.dumps(value).decode() for value in key]
 
 
 @dataclass

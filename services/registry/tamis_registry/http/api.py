@@ -26,6 +26,7 @@ from tamis_registry.core.status import View
 from tamis_registry.http import documents
 from tamis_registry.http.broadcast import Broadcast
 from tamis_registry.http.console import console_routes
+from tamis_registry.http.episodes import episode_routes
 from tamis_registry.http.events import event_routes
 from tamis_registry.http.joiner import joiner_routes
 from tamis_registry.http.kafka import kafka_routes
@@ -112,6 +113,7 @@ def application(
     reading_routes(app, worker, reader, turns)
     trial_routes(app, Trials(worker, provers, reader, turns))
     silence_routes(app, worker, reader, turns)
+    episode_routes(app, worker, reader, turns)
     app.state.broadcast = Broadcast(worker, worker.kafka)
     event_routes(app, worker, app.state.broadcast, tokens)
     return app

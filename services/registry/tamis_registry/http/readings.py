@@ -106,7 +106,7 @@ def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
             for one in found.entries
         ]
         reasons = Counter(letter["reason"] for letter in letters)
-        return as_json({"records": letters, "reasons": reasons, **_facts(found)})
+        return as_json({"records": letters, "reasons": reasons, **facts(found)})
 
     @app.get(
         "/v1/dead-letters",
@@ -184,12 +184,13 @@ def _records(found: Newest[bytes]) -> dict[str, Any]:
     shown = [{**_place(one), "value": orjson.Fragment(one.value)} for one in found.entries if one.value]
     why = f"its value is nested deeper than {DEEPEST} levels"
     hidden = [{**_place(one), "why": why} for one in found.entries if not one.value]
-    return {"records": shown, "not_shown": hidden, **_facts(found)}
+    return {"records": shown, "not_shown": hidden, **facts(found)}
 
 
 def _place(one: Entry[Any]) -> dict[str, Any]:
     return {"topic": one.topic, "partition": one.partition, "offset": one.offset, "time": one.time}
 
 
-def _facts(found: Newest[Any]) -> dict[str, Any]:
+def facts(found: Newest[Any]) -> dict[str, Any]:
+    """The members of an answer that say how much was looked at."""
     return {"complete": found.complete, "read": found.read, "unreadable": found.unreadable}

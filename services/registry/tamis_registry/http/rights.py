@@ -102,12 +102,14 @@ def operates(path: str) -> bool:
 def shows_readings(path: str) -> bool:
     """True if answers under `path` have readings.
 
-    >>> [shows_readings(p) for p in ("/v1/alerts/hot/alarms", "/v1/dead-letters", "/v1/alerts/alarms")]
-    [True, True, False]
+    >>> [shows_readings(p) for p in ("/v1/alerts/hot/alarms", "/v1/dead-letters", "/v1/episodes")]
+    [True, True, True]
+    >>> [shows_readings(p) for p in ("/v1/alerts/alarms", "/v1/episodes/5f0c/acknowledgement")]
+    [False, False]
     """
     # The router also takes a path that ends with a line break.
     parts = path.strip().split("/")
-    return parts[-1] in _READINGS and (len(parts) > 4 or parts[2:] == ["dead-letters"])
+    return parts[-1] in _READINGS and (len(parts) > 4 or parts[2:] in (["dead-letters"], ["episodes"]))
 
 
 def require_tokens(app: FastAPI, tokens: TokenFile, metrics: Metrics) -> None:

@@ -88,7 +88,7 @@ def silence_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
     )
     def acknowledgements() -> Response:
         with worker.reading() as (registry, _):
-            return as_json([_acknowledged(one) for one in registry.silences.acknowledgements])
+            return as_json([acknowledgement_document(one) for one in registry.silences.acknowledgements])
 
     @app.post(
         "/v1/episodes/{episode}/acknowledgement",
@@ -110,7 +110,7 @@ def silence_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
                 lambda registry, now: registry.keep(acknowledgement(identity, by, wanted.comment, now))
             )
             assert isinstance(made, Acknowledgement)
-            return _created(_acknowledged(made))
+            return _created(acknowledgement_document(made))
 
         return await turns.run(work)
 
@@ -141,7 +141,8 @@ def _document(silence: Silence, now: int) -> dict[str, Any]:
     return {**document, "state": state}
 
 
-def _acknowledged(one: Acknowledgement) -> dict[str, Any]:
+def acknowledgement_document(one: Acknowledgement) -> dict[str, Any]:
+    """An acknowledgement in an answer."""
     document: dict[str, Any] = msgspec.to_builtins(one)
     del document["kind"]
     return document

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
+
 from tamis.cli.common.times import iso_text
 from tamis.durations import seconds
 
@@ -12,6 +14,10 @@ HEADINGS = {
     "streams": ("STREAM", "KIND", "SHARDS", "TOPICS", "ALERTS", "WHY"),
     "alerts": ("ALERT", "STATE", "PLAN", "SINCE", "WHY"),
     "patterns": ("PATTERN", "KIND", "VALUES", "MAX_GAP", "READERS", "WHY"),
+    "episodes": (
+        *("EPISODE", "ALERT", "KEY", "SINCE", "LATEST ALARM", "ALARMS", "SEVERITY", "ACKNOWLEDGED"),
+        "SILENCED",
+    ),
     "plans": ("PLAN", "NEWEST", "DEFINITIONS", "TOPICS", "SHARDS"),
     "silences": ("SILENCE", "STATE", "FROM", "UNTIL", "COVERS", "BY", "COMMENT"),
     "acknowledgements": ("EPISODE", "SINCE", "BY", "COMMENT"),
@@ -20,7 +26,9 @@ HEADINGS = {
     "sinks": ("SINK", "STATE", "WAITING", "SINCE", "WHY"),
 }
 # One document each, or documents without names in paths.
-NAMELESS = ("silences", "acknowledgements", "joiner", "sinks")
+NAMELESS = ("silences", "acknowledgements", "episodes", "joiner", "sinks")
+# The characters of an episode's identity that tables show; `tamis acknowledge` takes the beginning.
+SHORT = 8
 
 
 def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -47,6 +55,8 @@ def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
             return [(entry["id"], entry["state"], _time(entry["from"]), _time(entry["until"]), *facts)]
         case "acknowledgements":
             return [(entry["episode"], _time(entry["made"]), entry["by"], entry["comment"])]
+        case "episodes":
+            return [_episode_row(entry)]
         case "joiner":
             return _joiner_rows(entry)
         case "sinks":
@@ -75,6 +85,21 @@ def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
             return [*lines, *((name, f"source {source}", "failing", "", "", why) for source, why in failing)]
 
 
+def _episode_row(episode: dict[str, Any]) -> tuple[str, ...]:
+    by = episode["acknowledged"]
+    return (
+        episode["episode"][:SHORT],
+        episode["alert"],
+        ", ".join(map(shown, episode["key"])),
+        _time(episode["start"]),
+        _time(episode["end"]),
+        str(episode["alarms"]),
+        episode["severity"] or "",
+        "" if by is None else f"by {by['by']}" if by["by"] else "yes",
+        "" if episode["silenced"] is None else f"until {_time(episode['silenced'])}",
+    )
+
+
 def _joiner_rows(joiner: dict[str, Any]) -> list[tuple[str, ...]]:
     """A row for the whole joiner, one for each output partition, and one for each topic that it reads."""
     partitions = joiner["partitions"]
@@ -91,6 +116,13 @@ def _joiner_rows(joiner: dict[str, Any]) -> list[tuple[str, ...]]:
         facts = ("", "", _time(one["frontier"]), str(one["tuples"]))
         rows.append((one["topic"], "", *facts, _why(one)))
     return rows
+
+
+def shown(value: Any) -> str:
+    """A value as SQL and JSON write it."""
+    if value is None:
+        return "NULL"
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 def covered(silence: dict[str, Any]) -> str:

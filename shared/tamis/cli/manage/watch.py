@@ -13,6 +13,7 @@ import orjson
 
 from tamis.cli.common.names import names_of
 from tamis.cli.common.signals import stop_event
+from tamis.cli.common.state_tables import SHORT, shown
 from tamis.cli.common.times import iso_text
 from tamis.cli.manage._time_columns import TimeColumns
 from tamis.errors import InputError, UnavailableError
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from tamis.messaging.topic_reader import Record, TopicReader
 
 _WAIT_SECONDS = 0.5
-# The characters of an episode's identity that are shown; `tamis acknowledge` takes the beginning.
-SHORT = 8
 _ALERT = b"alert/"  # prefix of the keys of alerts in `tamis.statements`
 
 
@@ -205,9 +204,9 @@ def line(topic: str, record: Mapping[str, Any], times: Container[str] = ()) -> s
     >>> line("tamis.episodes", {**event, "episode": "9d41e07a9d41e07a9d41e07a9d41e07a"})
     '1970-01-01T00:00:00.000Z  opened   hot  k  t=3.5  episode 9d41e07a'
     """
-    key = ",".join(map(_shown, record["key"])) or "-"
+    key = ",".join(map(shown, record["key"])) or "-"
     row = "  ".join(
-        f"{name}={iso_text(value) if name in times and isinstance(value, int) else _shown(value)}"
+        f"{name}={iso_text(value) if name in times and isinstance(value, int) else shown(value)}"
         for name, value in record["row"].items()
     )
     if topic == ALARMS:
@@ -219,10 +218,3 @@ def line(topic: str, record: Mapping[str, Any], times: Container[str] = ()) -> s
     facts = f"{record['alarms']} alarms over {lasted:g} s" if record["event"] != "opened" else row
     identity = f"episode {record['episode'][:SHORT]}"
     return f"{iso_text(record['end'])}  {record['event']:<7}  {record['alert']}  {key}  {facts}  {identity}"
-
-
-def _shown(value: Any) -> str:
-    """A value as SQL and JSON write it."""
-    if value is None:
-        return "NULL"
-    return value if isinstance(value, str) else orjson.dumps(value).decode()

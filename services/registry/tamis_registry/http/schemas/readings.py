@@ -46,7 +46,9 @@ class DeadLetter(TypedDict):
     base64: Annotated[str | None, Field(description="The same where `text` is null")]
 
 
-class _Found(TypedDict):
+class Found(TypedDict):
+    """Records that were looked at, and those that could not be decoded."""
+
     complete: Annotated[
         bool,
         Field(
@@ -57,7 +59,7 @@ class _Found(TypedDict):
     unreadable: Annotated[int, Field(description="Records that could not be decoded")]
 
 
-class Records(_Found):
+class Records(Found):
     """The newest records, the newest first."""
 
     records: list[TopicRecord]
@@ -66,7 +68,7 @@ class Records(_Found):
     ]
 
 
-class DeadLetters(_Found):
+class DeadLetters(Found):
     """The newest dead letters, the newest first. `reasons` counts those in the answer."""
 
     records: list[DeadLetter]
