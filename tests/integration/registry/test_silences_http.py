@@ -48,14 +48,20 @@ def test_silences_and_acknowledgements(fresh: str, start: Any, sql: Any, hand: A
     answer = post("silences", {"alerts": ["Hot"], "keys": [["k1"]], "seconds": 900, "by": "me"})
     assert answer.status_code == httpx.codes.CREATED
     made = answer.json()
+    Made().check("/v1/silences", made, "post", "201")
+    assert made.pop("warnings") == []
     assert (made["alerts"], made["state"], made["until"] - made["from"]) == (["hot"], "active", 900_000_000)
     code, said = tamis("silence", "--label", "team=ops", "--label", "team=dev", "--key", "[1]", "--for", "2h")
     assert code == 0 and "team=ops|dev; key 1" in said
+    assert "warning: no alert has a label 'team'; no alert has any" in said
     assert tamis("silence", "hot", "--for", "0s")[0] == 2
     assert tamis("silence", "--label", "ops", "--for", "1h")[0] == 2
 
     def happened(episode: str, event: str) -> None:
-        document = {"alert": "hot", "key": ["k1"], "episode": episode, "event": event}
+        document = {
+            "alert": "hot", "key": ["k1"], "episode": episode, "event": event, "start": 1_700_000_000_000_000,
+            "end": 1_700_000_060_000_000, "alarms": 7, "row": {}, "severity": None, "labels": {},
+        }  # fmt: skip
         hand(fresh).garbage(EPISODES, orjson.dumps(document), b'["hot","k1"]')
 
     # Only an open episode can be acknowledged; the beginning of its identity is enough.
@@ -68,6 +74,13 @@ def test_silences_and_acknowledgements(fresh: str, start: Any, sql: Any, hand: A
     assert code != 0 and "no open episode has the identity 'abcd'" in said and "tamis watch" in said
     code, said = tamis("acknowledge", EPISODE[:6], "--comment", "on my way")
     assert (code, said.startswith(f"episode {EPISODE} acknowledged")) == (0, True)
+    found = registry.get("episodes")
+    Made().check("/v1/episodes", found)
+    (open_one,) = found["episodes"]
+    assert (open_one["episode"], open_one["silenced"], found["read"]) == (EPISODE, made["until"], 3)
+    assert open_one["acknowledged"]["comment"] == "on my way" and found["complete"]
+    code, said = tamis("get", "episodes")
+    assert code == 0 and f"{EPISODE[:8]}  hot    k1   2023-11-14T22:13:20Z  2023-11-14T22:14:20Z  7" in said
 
     # The alerts service holds an opening, and writes so into the same topic.
     held = Held(sink="pager", partition=0, offset=1, event={"episode": EPISODE})
@@ -79,7 +92,6 @@ def test_silences_and_acknowledgements(fresh: str, start: Any, sql: Any, hand: A
     assert first == made and second["labels"] == {"team": ["ops", "dev"]} and second["keys"] == [[1]]
     shapes = Made()
     shapes.check("/v1/silences", [first, second])
-    shapes.check("/v1/silences", first, "post", "201")
     (acknowledged,) = registry.get("acknowledgements")
     assert (acknowledged["episode"], acknowledged["comment"]) == (EPISODE, "on my way")
     shapes.check("/v1/acknowledgements", [acknowledged])

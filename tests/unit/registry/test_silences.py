@@ -75,6 +75,41 @@ def test_what_covers_nothing_everything_or_no_time_is_refused(
         wanted(**asked).silence("i", registry.state.catalog, NOW)
 
 
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"severities": ["page", ""], "labels": {"team": ["ops", ""], "nobody": [""]}}, []),
+        ({"severities": ["pgae"]}, ["no alert has the severity 'pgae'; did you mean 'page'?"]),
+        ({"severities": ["x"]}, ["no alert has the severity 'x'; there are: info, page"]),
+        ({"labels": {"taem": ["ops", "dev"]}}, ["no alert has a label 'taem'; did you mean 'team'?"]),
+        ({"labels": {"team": ["ops", "dve"]}}, ["no alert has the label 'team=dve'; did you mean 'dev'?"]),
+        (
+            {"severities": ["pgae"], "labels": {"site": ["ops"]}},
+            [
+                "no alert has the severity 'pgae'; did you mean 'page'?",
+                "no alert has the label 'site=ops'; there are: north",
+            ],
+        ),
+    ],
+)
+def test_severities_and_labels_that_no_alert_has_are_named_with_the_nearest(
+    fleet: Any, asked: dict[str, Any], found: list[str]
+) -> None:
+    fleet.sql(
+        "CREATE ALERT a WITH (severity = 'page', labels = 'team=ops, site=north') AS SELECT k FROM air "
+        "WHERE v > 1;"
+        "CREATE ALERT b WITH (severity = 'info', labels = 'team=dev') AS SELECT k FROM air WHERE v > 1;"
+    )
+    catalog = fleet.registry.state.catalog
+    assert list(core.doubts(wanted(seconds=9, **asked).silence("i", catalog, NOW), catalog)) == found
+
+
+def test_in_a_fleet_without_labels_every_label_is_doubtful(registry: Registry) -> None:
+    catalog = registry.state.catalog
+    made = wanted(seconds=9, labels={"team": ["ops"]}).silence("i", catalog, NOW)
+    assert list(core.doubts(made, catalog)) == ["no alert has a label 'team'; no alert has any"]
+
+
 def test_silences_and_acknowledgements_are_kept_and_removed_when_nobody_needs_them(
     registry: Registry,
 ) -> None:

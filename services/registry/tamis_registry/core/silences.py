@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +89,34 @@ def _some(values: Sequence[Any], name: str) -> tuple[Any, ...]:
     if not values:
         raise InputError("an empty list covers nothing", where=name, hint="leave it out to cover all")
     return tuple(values)
+
+
+def doubts(silence: Silence, catalog: Catalog) -> Iterator[str]:
+    """The severities and labels of a silence that no alert has, each with the most similar one that there is.
+
+    They are no mistake: the alert may come later.
+    """
+    options = [alert.options for alert in catalog.alerts.values()]
+    severities = {one.severity for one in options if one.severity}
+    for severity in silence.severities or ():
+        # The empty text stands for alerts without a severity, or without the label.
+        if severity and severity not in severities:
+            yield f"no alert has the severity '{severity}'; {_nearest(severity, severities)}"
+    labels: dict[str, set[str]] = {}
+    for name, value in (pair for one in options for pair in one.labels):
+        labels.setdefault(name, set()).add(value)
+    for name, values in silence.labels.items():
+        for value in filter(None, values):
+            if name not in labels:
+                yield f"no alert has a label '{name}'; {_nearest(name, labels)}"
+                break
+            if value not in labels[name]:
+                yield f"no alert has the label '{name}={value}'; {_nearest(value, labels[name])}"
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    names = ", ".join(sorted(known))
+    return suggest(word, known, f"there are: {names}" if names else "no alert has any")
 
 
 def acknowledgement(episode: str, by: str, comment: str, now: int) -> Acknowledgement:

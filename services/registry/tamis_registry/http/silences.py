@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from tamis.messaging.silences import ACKNOWLEDGEMENT, SILENCE, Acknowledgement, Silence
 from tamis.web.authentication import TOKEN
-from tamis_registry.core.silences import Wanted, acknowledgement
+from tamis_registry.core.silences import Wanted, acknowledgement, doubts
 from tamis_registry.http.open_episodes import open_episode
 from tamis_registry.http.parts import as_json
 from tamis_registry.http.reading_turns import ReadingTurns
@@ -48,7 +48,7 @@ def silence_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
         description="Sinks that obey silences get the opening of an episode that is covered "
         "when the silence ends, unless the episode has closed by then. Needs a writer, or `operate: true`.",
         tags=["Silences"],
-        response_model=types.Silence,
+        response_model=types.MadeSilence,
     )
     def silence(wanted: types.SilenceRequest, request: Request) -> Response:
         asked = Wanted(
@@ -67,7 +67,9 @@ def silence_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
             lambda registry, now: registry.keep(asked.silence(identity, registry.state.catalog, now))
         )
         assert isinstance(made, Silence)
-        return _created(_document(made, made.made))
+        with worker.reading() as (registry, _):
+            warnings = list(doubts(made, registry.state.catalog))
+        return _created({**_document(made, made.made), "warnings": warnings})
 
     @app.delete(
         "/v1/silences/{silence}",

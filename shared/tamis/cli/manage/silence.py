@@ -10,6 +10,7 @@ import orjson
 
 from tamis.cli.common.names import names_of
 from tamis.cli.common.registry_option import registry_option
+from tamis.cli.common.sql_file import say
 from tamis.cli.common.state_tables import covered
 from tamis.cli.common.times import iso_text
 from tamis.errors import InputError
@@ -66,6 +67,8 @@ def command(
     if keys:
         wanted["keys"] = [_key(key) for key in keys]
     made = registry.request("POST", "/v1/silences", orjson.dumps(wanted), media_type="application/json")
+    for warning in made.get("warnings", ()):  # a registry of an older release gives none
+        say(f"warning: {warning}")
     if as_json:
         click.echo(orjson.dumps(made, option=orjson.OPT_INDENT_2))
         return

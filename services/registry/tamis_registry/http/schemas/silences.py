@@ -66,6 +66,15 @@ Silence = TypedDict(
 )
 
 
+class MadeSilence(Silence):
+    """A silence that was just made."""
+
+    warnings: Annotated[
+        list[str],
+        Field(description="Severities and labels that no alert has, each with the most similar one"),
+    ]
+
+
 class Acknowledgement(TypedDict):
     """Somebody looks after an episode."""
 
