@@ -56,9 +56,9 @@ class Made:
         self.registry = Registry(PLANNER, State(2), None, 0, 0)
         self.registry.done(self.registry.begin(0), 0)
         self.worker._registry, self.worker._away = self.registry, None
-        app = application(self.worker, provers_of(NO_ACCESS, 1), metrics, health)
-        self.openapi = app.openapi()
-        self.client = TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
+        self.app = application(self.worker, provers_of(NO_ACCESS, 1), metrics, health)
+        self.openapi = self.app.openapi()
+        self.client = TestClient(self.app, base_url="http://localhost", raise_server_exceptions=False)
         self.now = 1
 
     def sql(self, text: str) -> list[documents.Document]:
