@@ -54,7 +54,8 @@ def silence(fleet: Fleet) -> None:
 
 
 def fleet_page(page: Page) -> None:
-    expect(page.get_by_text("Nothing needs attention")).to_be_visible(timeout=SOON)
+    attention = page.get_by_role("region", name="Needs attention")
+    expect(attention).to_contain_text("became dead letters", timeout=SOON)
 
 
 def stream_page(page: Page) -> None:

@@ -124,6 +124,8 @@ class RegistryInMemory:
         self._began = time.monotonic()
         # Sources of the edge that fail, with the reasons.
         self.failing: dict[str, str] = {}
+        # Readings of each shard that became dead letters.
+        self.dead = 0
         # Set, the joiner sends neither frontiers nor heartbeats.
         self.joiner_hangs = threading.Event()
         # Sinks of a worker of the alerts service.
@@ -167,7 +169,7 @@ class RegistryInMemory:
         now, failing = time.time_ns() // 1000, dict(self.failing)
         # A hundred readings a second, of which one in four is retained.
         n = int(25 * (time.monotonic() - self._began))
-        counts = {"published": n, "omitted": 2 * n, "filtered": n, "late": 0, "dead": 0}
+        counts = {"published": n, "omitted": 2 * n, "filtered": n, "late": 0, "dead": self.dead}
         told: dict[str, Any] = {"tuples": counts, "watermark": activation} if plan else {}
         ack = Ack(shard, stream, edge, plan, activation, state, now, failing=failing, **told)  # type: ignore[arg-type]
         self._report(ACKS, shard.encode(), ack.to_bytes())

@@ -55,6 +55,21 @@ def test_a_source_that_fails_needs_attention(fleet: RegistryInMemory, page: Page
     expect(findings).to_contain_text("edge kitchen")
 
 
+def test_readings_that_became_dead_letters_need_attention_and_lead_to_these(
+    fleet: RegistryInMemory, page: Page
+) -> None:
+    page.goto(fleet.url)
+    expect(page.get_by_text("Nothing needs attention")).to_be_visible()
+    fleet.dead = 3
+    findings = page.get_by_role("region", name="Needs attention").get_by_role("listitem")
+    finding = findings.filter(has_text="became dead letters").filter(has_text="stream air")
+    expect(finding).to_contain_text(
+        re.compile(r"shard air:kitchen/air: 3 of [\d,]+ readings"), timeout=30_000
+    )
+    finding.get_by_role("link", name="dead letters").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Dead letters")
+
+
 def test_an_edge_without_shards_is_listed_with_its_failing_source(
     empty: RegistryInMemory, page: Page
 ) -> None:

@@ -40,6 +40,7 @@ def test_a_silence_is_made_and_ended(fleet: RegistryInMemory, page: Page) -> Non
     # Enter sends a form.
     page.keyboard.press("Enter")
     expect(page.get_by_role("status").filter(has_text="The silence lasts until")).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text("no alert has a label 'team'; no alert has any")
     rows = page.get_by_role("table", name="Silences").get_by_role("row")
     expect(rows).to_have_count(1 + 1)
     for text in (

@@ -11,7 +11,7 @@ from tests.unit.registry.test_openapi import Made, made, make
 
 from tamis.messaging.heartbeats import JOINER, Heartbeat
 from tamis.messaging.records import Ack, Frontier, StreamState
-from tamis_registry.core.shards.rates import LEAST_SPAN, SPAN, Rates
+from tamis_registry.core.shards.rates import LEAST_SPAN, RECENT_SPAN, SPAN, Rates
 from tamis_registry.http import broadcast, documents
 from tamis_registry.http.joiner import joiner_document
 from tamis_registry.kafka.reports import read_ack
@@ -62,6 +62,20 @@ def test_rates_begin_anew_with_the_counts() -> None:
     assert rates.of(ACK.shard) is None and rates.of("nobody") is None
 
 
+def test_what_was_added_is_recent_for_one_to_two_spans() -> None:
+    recent, shown = Rates(RECENT_SPAN), dict[int, int]()
+    for second in range(0, 1300, 2):
+        recent.hear(counted(second * SECOND, published=second, dead=3 if second >= 10 else 0))
+        found = recent.growth(ACK.shard)
+        assert found is not None and found.span <= 2 * RECENT_SPAN
+        assert found.tuples["published"] == found.span // SECOND
+        shown[second] = found.tuples["dead"]
+    told = [second for second, dead in shown.items() if dead]
+    assert {shown[second] for second in told} == {3}
+    assert told[0] == 10 and RECENT_SPAN <= (told[-1] - told[0] + 2) * SECOND <= 2 * RECENT_SPAN
+    assert recent.growth("nobody") is None
+
+
 def test_reports_of_older_edges_have_no_counts() -> None:
     assert b"tuples" not in ACK.to_bytes() and read_ack(ACK.to_bytes()) == ACK
     newer = replace(ACK, tuples={"published": 5}, watermark=7)
@@ -87,7 +101,11 @@ def test_streams_have_counts_rates_and_the_retained_share(made: Made) -> None:
     fresh = {one["name"]: one for one in documents.stream_documents(made.registry.view(1))}
     assert fresh["air"]["rates"]["omitted"] == pytest.approx(120 / 11)
     (shard,) = air["shards"]
-    assert (shard["watermark"], shard["tuples"]) == (9, air["tuples"])
+    assert (shard["watermark"], shard["tuples"], shard["recent"]) == (9, air["tuples"], None)
+    recent = fresh["air"]["shards"][0]["recent"]
+    added = {"published": 60, "omitted": 120, "filtered": 0, "late": 60, "dead": 0}
+    assert recent == {"seconds": 11, "tuples": added}
+    made.check("/v1/streams", list(fresh.values()))
     assert streams["surface"]["rates"] is None and streams["surface"]["retained"] is None
     made.check("/v1/edges", made.client.get("/v1/edges").json())
 

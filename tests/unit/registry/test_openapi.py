@@ -138,6 +138,8 @@ def test_the_documents_have_what_they_may_have(made: Made) -> None:
     """Else the comparison with the types says little."""
     alerts = {one["name"]: one for one in made.client.get("/v1/alerts").json()}
     assert "history" in alerts["early"] and alerts["hot"]["activations"] and alerts["hot"]["bound"] is None
+    times = {name: made.client.get(f"/v1/alerts/{name}").json()["times"] for name in ("hot", "mean")}
+    assert times == {"hot": [], "mean": ["window_end"]}
     streams = {one["name"]: one for one in made.client.get("/v1/streams").json()}
     assert streams["air"]["subscribers"] and streams["air"]["shards"] and streams["warm"]["kind"] == "derived"
 

@@ -6,7 +6,7 @@ import { heldBack, reached, slowestFirst } from "../src/text/joiner";
 import { latencyOf } from "../src/text/latency";
 import { bytes, count, percent, perSecond, short, shown, whole } from "../src/text/numbers";
 import { links, parseRoute } from "../src/text/route";
-import { aligned, seriesOf } from "../src/text/series";
+import { aligned, seriesOf, timesOf } from "../src/text/series";
 import { ended, quoted, replacing } from "../src/text/sql";
 import { clock, duration, iso, roughly } from "../src/text/time";
 import { needy, omission, readerOmission, readerText } from "../src/text/topics";
@@ -107,18 +107,36 @@ describe("series of readings", () => {
     ["unknown", { ts: 1, temp: 4 }],
   ];
   it("have a point for each reading, in the order of time", () => {
-    expect(seriesOf(readings, { a: "ts", s: "at" })).toEqual([
+    expect(seriesOf(readings, { a: ["ts"], s: ["at"] })).toEqual([
       { name: "a.temp", points: [[1, 4], [2, 5]] },
       { name: "s.v", points: [[1, 1]] },
     ]);
   });
   it("share their times", () => {
-    expect(aligned(seriesOf(readings, { a: "ts", s: "at" }))).toEqual([[1, 2], [4, 5], [1, null]]);
+    expect(aligned(seriesOf(readings, { a: ["ts"], s: ["at"] }))).toEqual([[1, 2], [4, 5], [1, null]]);
+  });
+  it("have no other times, which are no numbers to people", () => {
+    const timed: [string, Record<string, number>][] = [["a", { ts: 2_000_000, seen: 1_700_000_000_000_000, temp: 5 }]];
+    expect(seriesOf(timed, { a: ["ts", "seen"] }).map(({ name }) => name)).toEqual(["a.temp"]);
+  });
+  it("are over the event time of their stream", () => {
+    const column = (name: string, type: string) => ({ name, type, key: false });
+    const columns = [column("seen", "TIMESTAMP"), column("ts", "TIMESTAMP"), column("temp", "DOUBLE")];
+    const names = {
+      streams: [
+        { name: "air", kind: "raw", columns, time: "ts" },
+        { name: "warm", kind: "derived", columns, time: null },
+      ],
+      alerts: [], functions: [], patterns: [], builtin: [], keywords: [],
+    };
+    expect(timesOf(names, "air")).toEqual(["ts", "seen"]);
+    expect(timesOf(names, "warm")).toEqual(["seen", "ts"]);
+    expect([timesOf(names, "none"), timesOf(undefined, "air")]).toEqual([[], []]);
   });
 });
 
 describe("what needs attention", () => {
-  const told = { doubts: [], activation: null, watermark: null, tuples: null, rates: null };
+  const told = { doubts: [], activation: null, watermark: null, tuples: null, rates: null, recent: null };
   const shard = { shard: "air:e/s", stream: "air", edge: "e", plan: 1, ...told };
   const alert = { plan: 1, streams: ["air"], bound: null, live: 0, unproven: false, activations: {}, retiring: {}, sql: "" };
   it("is each reason once, the worst first", () => {
@@ -157,6 +175,26 @@ describe("what needs attention", () => {
       { state: "starting", reason: "its plan is being written", about: [{ kind: "alert", name: "slow" }] },
       { state: "doubtful", reason: "shard air:e/s: no value for temp", about: [{ kind: "edge", name: "e" }] },
     ]);
+  });
+  it("names dead letters and late readings of the last minutes, with the page of dead letters", () => {
+    const grown = (tuples: Record<string, number>) => {
+      const one = { ...shard, state: "active", why: "", recent: { seconds: 420, tuples } };
+      return attention([], [], [{ name: "e", state: "active", why: [], failing: {}, shards: [one] }]);
+    };
+    expect(grown({ published: 96, omitted: 0, late: 1, dead: 3 })).toEqual([
+      {
+        state: "dead letters",
+        reason: "shard air:e/s: 3 of 100 readings (3 %) became dead letters in the last 7 min",
+        about: [{ kind: "stream", name: "air" }, { kind: "page", name: "dead letters" }],
+      },
+      {
+        state: "late",
+        reason: "shard air:e/s: 1 of 100 readings (1 %) came late in the last 7 min",
+        about: [{ kind: "stream", name: "air" }],
+      },
+    ]);
+    expect(grown({ published: 100, omitted: 0, late: 0, dead: 0 })).toEqual([]);
+    expect(grown({ published: 9_999, late: 1 })).toEqual([]);
   });
   it("names an edge without shards if it is away or has a source that fails", () => {
     const edge = { name: "e", shards: [] };
@@ -234,7 +272,7 @@ describe("a stream without counts", () => {
   };
   const shard = {
     shard: "air:e/s", stream: "air", edge: "e", why: "", doubts: [], plan: 1, activation: null, watermark: null,
-    tuples: null, rates: null,
+    tuples: null, rates: null, recent: null,
   };
   const said = (...states: string[]) => withoutCounts({ ...stream, shards: states.map((state) => ({ ...shard, state })) });
   it("says why", () => {
@@ -311,7 +349,7 @@ describe("the joiner", () => {
 });
 
 describe("what is silent", () => {
-  const told = { doubts: [], activation: null, watermark: null, tuples: null, rates: null };
+  const told = { doubts: [], activation: null, watermark: null, tuples: null, rates: null, recent: null };
   const gone = { shard: "air:e/s", stream: "air", edge: "e", plan: 1, state: "gone", why: "shard air:e/s is gone", ...told };
   const edges = [{ name: "e", state: "gone", why: [gone.why], failing: {}, shards: [gone] }];
   const why = "the joiner has reported nothing for 20 s";

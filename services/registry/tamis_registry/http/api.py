@@ -149,7 +149,7 @@ def _reading(app: FastAPI, worker: Worker) -> None:
             raise MissingError(f"there is no {kind.word} '{name}'", hint=hint)
         return as_json(found)
 
-    alert = Kind("alert", documents.alert_documents, types.WholeAlert, documents.with_sharing)
+    alert = Kind("alert", documents.alert_documents, types.WholeAlert, documents.whole_alert)
     _routes(app, Kind("alert", documents.alert_documents, types.Alert), show, alert)
     _routes(app, Kind("stream", documents.stream_documents, types.Stream), show)
     patterns = Kind("pattern", documents.pattern_documents, types.Pattern)

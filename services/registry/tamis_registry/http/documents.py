@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import Any
 
+from tamis.expressions.nodes import Type
 from tamis.messaging.records import Ack
 from tamis.plan.model import Plan, TopicPlan
 from tamis.query.backfill import raw_name
@@ -91,8 +92,10 @@ def alert_document(view: View, stored: Stored) -> Document:
     }
 
 
-def with_sharing(view: View, alert: Document) -> Document:
-    """The document of an alert with the topics that serve its sources, and all readers of these topics."""
+def whole_alert(view: View, alert: Document) -> Document:
+    """The document of an alert with the columns of its rows that are times, the topics that serve its
+    sources, and all readers of these topics.
+    """
     definition = view.definition(alert["name"], alert["plan"])
     inputs = definition.inputs if definition else ()
     readers = topic_readers(view.state, view.plan, {source.topic for source in inputs})
@@ -105,7 +108,10 @@ def with_sharing(view: View, alert: Document) -> Document:
         }
         for source in inputs
     ]
-    return {**alert, "sharing": sharing}
+    defined = view.state.catalog.alerts.get(alert["name"])
+    chosen = defined.query.select if defined else ()
+    times = [output.name for output in chosen if output.expr.type is Type.TIMESTAMP]
+    return {**alert, "times": times, "sharing": sharing}
 
 
 def reader_document(reader: TopicReader) -> Document:
@@ -297,6 +303,8 @@ def shard_document(view: View, shard: Shard) -> Document:
     """A shard with its state and the plan that it uses."""
     state, why = shard_state(view, shard)
     ack = view.seen.acks.get(shard.name)
+    tells = state not in ("away", "gone", "unused", "ended")
+    recent = view.seen.recent.growth(shard.name) if tells else None
     obeys = ack if ack and ack.state != "waiting" else None
     return {
         "shard": shard.name,
@@ -309,7 +317,8 @@ def shard_document(view: View, shard: Shard) -> Document:
         "watermark": ack.watermark if ack else None,
         "doubts": list(ack.doubts or ()) if ack and state != "away" else [],
         "tuples": ack.tuples if ack else None,
-        "rates": None if state in ("away", "gone", "unused", "ended") else view.seen.rates.of(shard.name),
+        "rates": view.seen.rates.of(shard.name) if tells else None,
+        "recent": None if recent is None else {"seconds": recent.span // SECOND, "tuples": recent.tuples},
     }
 
 

@@ -20,6 +20,8 @@ export interface AlertDocument {
   activations: Record<string, Activation>;
   retiring: Record<string, string>;
   history?: { from: unknown; event_time: Whole | null; shards: Record<string, unknown> };
+  /** Of a single alert: the columns of its rows that are times. */
+  times?: string[];
   /** Of a single alert: the topic of each of its sources, with all readers of the topic. */
   sharing?: SourceTopic[];
   sql: string;
@@ -46,6 +48,8 @@ export interface ShardDocument {
   /** Null as long as the edge is of an older release. */
   tuples: Decisions<Whole> | null;
   rates: Decisions<number> | null;
+  /** Readings of the last minutes; null if not known. */
+  recent: { seconds: number; tuples: Decisions<number> } | null;
 }
 
 /** Readings by the decision of the edge. */
@@ -241,6 +245,11 @@ export interface Episode {
   row: Reading;
   severity: string | null;
   labels: Record<string, string>;
+}
+
+/** A silence that was just made. `warnings`: severities and labels that no alert has. */
+export interface MadeSilence extends Silence {
+  warnings: string[];
 }
 
 /** An episode has to meet all conditions; null, or no label, is met by every episode. */

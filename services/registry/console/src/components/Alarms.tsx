@@ -4,7 +4,7 @@ import type { Alarm, ExplainedSource, Names, Records, TopicRecord } from "../api
 import { useLive } from "../api/live";
 import { latencyOf } from "../text/latency";
 import { shown } from "../text/numbers";
-import { seriesOf } from "../text/series";
+import { seriesOf, timesOf, type Times } from "../text/series";
 import { roughly } from "../text/time";
 import { Episodes } from "./Episodes";
 import { ProblemMessage } from "./ProblemMessage";
@@ -14,26 +14,22 @@ import { Section } from "./Section";
 import { Table } from "./Table";
 import { Time } from "./Time";
 
-export function Alarms({ name, sources }: { name: string; sources: ExplainedSource[] }) {
+/** `times`: the columns of its rows that are times. */
+export function Alarms({ name, sources, times }: { name: string; sources: ExplainedSource[]; times: string[] }) {
   const path = `/v1/alerts/${encodeURIComponent(name)}`;
   const alarms = useLive<Records<Alarm>>(`${path}/alarms?limit=50`, ["alarm"], name);
   const { data: names } = useLive<Names>("/v1/names", ["streams", "plan"]);
-  const times = useMemo(() => {
-    const column = new Map(names?.streams.map((stream) => [stream.name, stream.time]));
-    const found: Record<string, string> = {};
-    for (const { alias, stream } of sources) {
-      const time = column.get(stream);
-      if (time) found[alias] = time;
-    }
-    return found;
-  }, [names, sources]);
+  const ofSources = useMemo(
+    () => Object.fromEntries(sources.map(({ alias, stream }) => [alias, timesOf(names, stream)])),
+    [names, sources],
+  );
   const distinct = useMemo(() => alarms.data && once(alarms.data.records), [alarms.data]);
   const readings = (distinct ?? []).flatMap(({ value }) => Object.entries(value.tuples));
-  const series = useMemo(() => seriesOf(readings, times), [distinct, times]);
+  const series = useMemo(() => seriesOf(readings, ofSources), [distinct, ofSources]);
   const latency = useMemo(() => latencyOf(distinct ?? []), [distinct]);
   return (
     <>
-      <Episodes name={name} times={new Set(Object.values(times))} />
+      <Episodes name={name} times={times} />
       <Section title="Alarms" note="The newest first, at most 50.">
         {alarms.problem ? (
           <ProblemMessage problem={alarms.problem} />
@@ -49,7 +45,7 @@ export function Alarms({ name, sources }: { name: string; sources: ExplainedSour
                 until the alarm is in Kafka.
               </p>
             )}
-            <AlarmTable rows={distinct} times={new Set(Object.values(times))} />
+            <AlarmTable rows={distinct} times={times} ofSources={ofSources} />
           </>
         )}
       </Section>
@@ -62,7 +58,13 @@ function once(records: TopicRecord<Alarm>[]): TopicRecord<Alarm>[] {
   return [...new Map(records.toReversed().map((record) => [record.value.id, record])).values()].toReversed();
 }
 
-function AlarmTable({ rows, times }: { rows: TopicRecord<Alarm>[] | undefined; times: Set<string> }) {
+interface TableProperties {
+  rows: TopicRecord<Alarm>[] | undefined;
+  times: string[];
+  ofSources: Times;
+}
+
+function AlarmTable({ rows, times, ofSources }: TableProperties) {
   return (
     <Table
       caption="Alarms"
@@ -79,7 +81,7 @@ function AlarmTable({ rows, times }: { rows: TopicRecord<Alarm>[] | undefined; t
           cell: ({ value }) =>
             Object.entries(value.tuples).map(([alias, reading]) => (
               <div key={alias}>
-                <strong>{alias}</strong> <RowText row={reading} times={times} />
+                <strong>{alias}</strong> <RowText row={reading} times={ofSources[alias] ?? []} />
               </div>
             )),
         },

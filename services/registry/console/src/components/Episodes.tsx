@@ -19,7 +19,8 @@ import { State } from "./State";
 import { Table } from "./Table";
 import { Time } from "./Time";
 
-export function Episodes({ name, times }: { name: string; times: Set<string> }) {
+/** `times`: the columns of the alert's rows that are times. */
+export function Episodes({ name, times }: { name: string; times: string[] }) {
   const path = `/v1/alerts/${encodeURIComponent(name)}/episodes?limit=50`;
   const episodes = useLive<Records<Episode>>(path, ["episode"], name);
   const silences = useLive<Silence[]>("/v1/silences");

@@ -2,12 +2,13 @@
 import type { Reading } from "../api/documents";
 import { Cell } from "./Rows";
 
-export function RowText({ row, times }: { row: Reading; times?: Set<string> }) {
+/** `times`: the columns that are times. */
+export function RowText({ row, times }: { row: Reading; times: string[] }) {
   return (
     <span class="pairs">
       {Object.entries(row).map(([name, value]) => (
         <span key={name}>
-          <span class="muted">{name}</span> <Cell value={value} time={times?.has(name) ?? false} />
+          <span class="muted">{name}</span> <Cell value={value} time={times.includes(name)} />
         </span>
       ))}
     </span>

@@ -11,6 +11,8 @@ const TONES: Record<string, string> = {
   starting: "warn",
   waiting: "warn",
   doubtful: "warn",
+  "dead letters": "bad",
+  late: "warn",
   behind: "warn",
   opened: "warn",
   open: "warn",

@@ -137,6 +137,7 @@ function Attention({ findings, alerts }: { findings: Finding[] | undefined; aler
 
 function About({ kind, name }: Finding["about"][number]) {
   if (kind === "joiner") return <>the joiner</>;
+  if (kind === "page") return <a href={links.deadLetters}>{name}</a>;
   if (kind === "edge" || kind === "sink") return <>{`${kind} ${name}`}</>;
   return <a href={links[kind](name)}>{`${kind} ${name}`}</a>;
 }

@@ -1,7 +1,7 @@
 /** Silences: those that there are, and a form for another one. */
 import { useState } from "preact/hooks";
 import { Problem, remove, sendDocument } from "../api/client";
-import type { Names, Silence } from "../api/documents";
+import type { MadeSilence, Names, Silence } from "../api/documents";
 import { useLive } from "../api/live";
 import { useRights } from "../api/rights";
 import { ProblemMessage } from "../components/ProblemMessage";
@@ -19,10 +19,12 @@ export function Silences({ alert, keyText }: { alert: string; keyText: string })
   const { data: names } = useLive<Names>("/v1/names", ["alerts", "plan"]);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [done, setDone] = useState("");
+  const [warnings, setWarnings] = useState<string[]>([]);
   const { operate } = useRights();
   const change = async (work: Promise<string>): Promise<boolean> => {
     setProblem(null);
     setDone("");
+    setWarnings([]);
     try {
       setDone(await work);
       return true;
@@ -41,6 +43,11 @@ export function Silences({ alert, keyText }: { alert: string; keyText: string })
         <p class="muted">While a silence covers an episode, people are not notified that it opens.</p>
       </div>
       <p role="status">{done}</p>
+      {warnings.map((warning) => (
+        <p key={warning} class="warning" role="alert">
+          <strong>Warning:</strong> {warning}
+        </p>
+      ))}
       <ProblemMessage problem={problem} />
       <Section title="New silence" note="An episode has to meet all conditions.">
         <SilenceForm
@@ -48,7 +55,12 @@ export function Silences({ alert, keyText }: { alert: string; keyText: string })
           alert={alert}
           keyText={keyText}
           onSend={(body) =>
-            change(sendDocument<Silence>("/v1/silences", body).then(({ until }) => `The silence lasts until ${iso(until)}.`))
+            change(
+              sendDocument<MadeSilence>("/v1/silences", body).then((made) => {
+                setWarnings(made.warnings);
+                return `The silence lasts until ${iso(made.until)}.`;
+              }),
+            )
           }
         />
       </Section>

@@ -14,7 +14,7 @@ import { State } from "../components/State";
 import { Table } from "../components/Table";
 import { Topics } from "../components/Topics";
 import { links } from "../text/route";
-import { seriesOf } from "../text/series";
+import { seriesOf, timesOf } from "../text/series";
 
 export function Stream({ name }: { name: string }) {
   const path = `/v1/streams/${encodeURIComponent(name)}`;
@@ -99,12 +99,9 @@ function Retained({ name }: { name: string }) {
   const path = `/v1/streams/${encodeURIComponent(name)}/readings?limit=100`;
   const { data, problem } = useLive<Records<Reading>>(path);
   const { data: names } = useLive<Names>("/v1/names", ["streams", "plan"]);
-  const time = names?.streams.find((stream) => stream.name === name)?.time ?? null;
+  const times = useMemo(() => timesOf(names, name), [names, name]);
   const readings = data?.records.map(({ value }) => value);
-  const series = useMemo(
-    () => (readings && time ? seriesOf(readings.map((one) => [name, one]), { [name]: time }) : []),
-    [data, time],
-  );
+  const series = useMemo(() => seriesOf(readings?.map((one) => [name, one]) ?? [], { [name]: times }), [data, times]);
   return (
     <Section
       title="Newest readings"
@@ -118,7 +115,7 @@ function Retained({ name }: { name: string }) {
           <Rows
             caption="Newest readings"
             rows={readings?.slice(0, 20)}
-            times={time ? [time] : []}
+            times={times}
             empty="No retained reading is in the topics. Edges publish when an alert reads the stream and readings come."
           />
         </>

@@ -1,16 +1,24 @@
 /** What needs attention in a fleet: each reason once, with everything that it concerns. */
-import type { AlertDocument, EdgeDocument, JoinerDocument, SinkDocument, StreamDocument } from "../api/documents";
+import type { AlertDocument, EdgeDocument, JoinerDocument, ShardDocument, SinkDocument, StreamDocument } from "../api/documents";
+import { received } from "./decisions";
+import { count, percent, whole } from "./numbers";
+import { roughly } from "./time";
 
 export interface Finding {
   state: string;
   reason: string;
-  about: { kind: "alert" | "stream" | "edge" | "joiner" | "sink"; name: string }[];
+  about: { kind: "alert" | "stream" | "edge" | "joiner" | "sink" | "page"; name: string }[];
 }
+
+/** The state of shards whose readings become dead letters, and in `about` the page that has these. */
+export const DEAD_LETTERS = "dead letters";
 
 /** States that nobody has to do anything about. A paused alert was paused by somebody. */
 const CALM = new Set(["running", "active", "unused", "paused", "ended", "delivering"]);
 /** The worst first: without the joiner there is no alarm, and of a source or sink that fails the cause is known. */
-const ORDER = ["silent", "refused", "failing", "gone", "away", "degraded", "behind", "waiting", "starting", "doubtful"];
+const ORDER = ["silent", "refused", "failing", "gone", "away", "degraded", "behind", "waiting", "starting", DEAD_LETTERS, "late", "doubtful"];
+/** Of the readings of a shard: a few late ones are part of most networks. */
+const MANY_LATE = 0.001;
 
 export function attention(
   alerts: AlertDocument[],
@@ -37,8 +45,12 @@ export function attention(
     // The shards of a source that fails still obey their plan.
     const failures = Object.entries(failing).map(([source, reason]) => `source ${source} fails: ${reason}`);
     if (failures.length > 0) note("failing", failures, "edge", name);
-    for (const { shard, doubts } of shards) {
-      if (doubts.length > 0) note("doubtful", doubts.map((doubt) => `shard ${shard}: ${doubt}`), "edge", name);
+    for (const shard of shards) {
+      for (const { state, reason } of unusual(shard)) {
+        note(state, [reason], "stream", shard.stream);
+        if (state === DEAD_LETTERS) note(state, [reason], "page", DEAD_LETTERS);
+      }
+      if (shard.doubts.length > 0) note("doubtful", shard.doubts.map((doubt) => `shard ${shard.shard}: ${doubt}`), "edge", name);
     }
     if (CALM.has(state)) continue;
     // Without a shard, the edge itself has a reason. It is news only if the edge is away: one that has just
@@ -55,6 +67,19 @@ export function attention(
     if (!CALM.has(state)) note(state, why, "alert", name);
   }
   return [...found.values()].sort((a, b) => rank(a.state) - rank(b.state));
+}
+
+/** Readings of the last minutes that became dead letters or came late. */
+function unusual({ shard, recent }: ShardDocument): { state: string; reason: string }[] {
+  if (recent === null) return [];
+  const all = received(recent.tuples) ?? 0;
+  const { dead = 0, late = 0 } = recent.tuples;
+  const of = (number: number): string => `${whole(number)} of ${count(all, "reading")} (${percent(number / all)})`;
+  const when = `in the last ${roughly(recent.seconds * 1e6)}`;
+  const found = [];
+  if (dead > 0) found.push({ state: DEAD_LETTERS, reason: `shard ${shard}: ${of(dead)} became dead letters ${when}` });
+  if (late > MANY_LATE * all) found.push({ state: "late", reason: `shard ${shard}: ${of(late)} came late ${when}` });
+  return found;
 }
 
 function rank(state: string): number {

@@ -11,10 +11,7 @@ export function namedRows({ columns, rows }: TrialResult): Reading[] {
 
 /** The numbers of the rows over the first of their times. */
 export function seriesOfRows({ query, times }: TrialResult, rows: Reading[]): Series[] {
-  const [time, ...others] = times;
-  if (time === undefined) return [];
-  const plotted = rows.map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => !others.includes(name))));
-  return seriesOf(plotted.map((row) => [query, row]), { [query]: time });
+  return seriesOf(rows.map((row) => [query, row]), { [query]: times });
 }
 
 /** The result in a sentence. `noun`: of a row, such as "alarm". */

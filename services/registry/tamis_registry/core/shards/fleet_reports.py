@@ -8,7 +8,7 @@ from tamis.messaging.heartbeats import JOINER, Heartbeat
 from tamis.messaging.records import Ack, Frontier, Observation
 from tamis.predicates.selectivity import Sketch, merge
 from tamis.sharing.selectivity import StreamStatistics
-from tamis_registry.core.shards.rates import Rates
+from tamis_registry.core.shards.rates import RECENT_SPAN, Rates
 
 # Some heartbeats of an edge (one every 2 s): what restarts within it is no news.
 AWAY_AFTER = 15_000_000
@@ -41,6 +41,7 @@ class FleetReports:
     services_heard: dict[str, int] = field(default_factory=dict)  # by the same keys
     sketches: dict[str, dict[str, bytes]] = field(default_factory=dict)  # stream -> shard -> sketch
     rates: Rates = field(default_factory=Rates)
+    recent: Rates = field(default_factory=lambda: Rates(RECENT_SPAN))
     _statistics: dict[str, StreamStatistics] = field(default_factory=dict)
     # By stream, the last comparison of statistics in force with these, and its result.
     compared: dict[str, tuple[StreamStatistics | None, StreamStatistics, bool]] = field(default_factory=dict)
@@ -99,6 +100,7 @@ class FleetReports:
         """Take a shard's acknowledgement."""
         self.acks[ack.shard] = ack
         self.rates.hear(ack)
+        self.recent.hear(ack)
         if ack.state != "waiting":
             found = self.activations.setdefault(ack.shard, {})
             found.setdefault(ack.plan, ack.activation)

@@ -1,4 +1,4 @@
-"""Rates of shards: tuples a second by decision, from the counts in their acknowledgements."""
+"""Rates and growth of the counts of shards by decision, from their acknowledgements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from tamis.messaging.records import Ack
 
 # A rate is an average over one to two such spans, in microseconds of the edge's clock.
 SPAN = 10_000_000
-# Over less than this, single batches would decide.
+# What is told as recent happened within one to two of these.
+RECENT_SPAN = 300_000_000
+# Over less than this, single batches would decide on a rate.
 LEAST_SPAN = 1_000_000
 _SECOND = 1_000_000
 
@@ -20,10 +22,19 @@ class _Counted:
     tuples: Mapping[str, int]
 
 
-class Rates:
-    """Counts of shards at three moments: two that are at least `SPAN` apart, and the last one."""
+@dataclass(frozen=True)
+class Growth:
+    """Tuples by decision that were added within some time, in microseconds."""
 
-    def __init__(self) -> None:
+    span: int
+    tuples: Mapping[str, int]
+
+
+class Rates:
+    """Counts of shards at three moments: two that are at least a span apart, and the last one."""
+
+    def __init__(self, span: int = SPAN) -> None:
+        self._span = span
         self._known: dict[str, tuple[_Counted, _Counted, _Counted]] = {}
 
     def hear(self, ack: Ack) -> None:
@@ -36,19 +47,24 @@ class Rates:
         if new.time < last.time or any(new.tuples.get(name, 0) < n for name, n in last.tuples.items()):
             # The edge has restarted, or the shard has moved.
             first = second = new
-        elif new.time - second.time >= SPAN:
+        elif new.time - second.time >= self._span:
             first, second = second, new
         self._known[ack.shard] = first, second, new
 
-    def of(self, shard: str) -> dict[str, float] | None:
-        """Tuples a second by decision; None if they are not known yet."""
+    def growth(self, shard: str) -> Growth | None:
+        """The tuples that were added within the last one to two spans; None if they are not known."""
         if shard not in self._known:
             return None
         first, _, last = self._known[shard]
-        span = last.time - first.time
-        if span < LEAST_SPAN:
+        added = {name: n - first.tuples.get(name, 0) for name, n in last.tuples.items()}
+        return Growth(last.time - first.time, added)
+
+    def of(self, shard: str) -> dict[str, float] | None:
+        """Tuples a second by decision; None if they are not known yet."""
+        found = self.growth(shard)
+        if found is None or found.span < LEAST_SPAN:
             return None
-        return {name: (n - first.tuples.get(name, 0)) * _SECOND / span for name, n in last.tuples.items()}
+        return {name: n * _SECOND / found.span for name, n in found.tuples.items()}
 
 
 def total(each: Iterable[Mapping[str, float] | None]) -> dict[str, float] | None:

@@ -80,7 +80,15 @@ class SourceTopic(TypedDict):
 class WholeAlert(Alert):
     """An alert with the topics that serve its sources."""
 
+    times: Annotated[list[str], Field(description="The columns of its rows that are times")]
     sharing: list[SourceTopic]
+
+
+class Recent(TypedDict):
+    """Readings by decision within the last minutes."""
+
+    seconds: Annotated[int, Field(description="The time within which they came, 600 at most")]
+    tuples: dict[str, int]
 
 
 class Shard(TypedDict):
@@ -102,6 +110,10 @@ class Shard(TypedDict):
     ]
     tuples: Annotated[dict[str, int] | None, _TUPLES]
     rates: Annotated[dict[str, float] | None, _RATES]
+    recent: Annotated[
+        Recent | None,
+        Field(description="Readings of the last 5 to 10 minutes, or since the edge began; null if not known"),
+    ]
 
 
 class Subscriber(TypedDict):
