@@ -19,6 +19,6 @@ after identity. `docs/reliability.md` lists the faults.
 Tests with the marker `faults` are run by `make faults` only; the short tests beside them by `make test`, too.
 """
 
-from tests.integration.conftest import bench, empty, shared
+from tests.integration.conftest import bench, empty
 
-__all__ = ["bench", "empty", "shared"]
+__all__ = ["bench", "empty"]

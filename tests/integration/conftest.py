@@ -13,23 +13,14 @@ from tamis.local.broker import EmbeddedKafka
 
 @pytest.fixture
 def empty(embedded: EmbeddedKafka) -> EmbeddedKafka:
-    """An empty broker for one test; others can't use it, since the fleet's topics have fixed names."""
+    """The broker of this worker without topics, for one test, which may stop it and start it again."""
     embedded.start()  # where a test that stopped it has failed
     wipe(embedded.bootstrap)
     return embedded
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    # The fleet's topics have fixed names, so that no other tests can use this broker.
-    with EmbeddedKafka(tmp_path_factory.mktemp("edges")) as broker:
-        yield broker
-
-
 @pytest.fixture
-def bench(shared: EmbeddedKafka, tmp_path: Path) -> Iterator[Bench]:
-    found = Bench(shared, tmp_path)
-    shared.start()  # where a test that stopped it has failed
-    wipe(shared.bootstrap)
+def bench(empty: EmbeddedKafka, tmp_path: Path) -> Iterator[Bench]:
+    found = Bench(empty, tmp_path)
     yield found
     found.close()

@@ -58,39 +58,38 @@ def joiner_settings(folder: Path, master: str, bootstrap: str, telemetry: int) -
 
 
 def test_on_a_cluster_an_executor_is_killed_and_no_alarm_is_missed(
-    cluster: SparkCluster, tmp_path: Path
+    empty: EmbeddedKafka, cluster: SparkCluster, tmp_path: Path
 ) -> None:
     (telemetry,) = free_ports(1)
     url = f"http://127.0.0.1:{telemetry}"
-    with EmbeddedKafka(tmp_path / "kafka") as broker:
-        streams = [topic_of("air"), topic_of("soil")]
-        create(broker.bootstrap, topics.PLANS, topics.ALARMS, topics.FRONTIERS, topics.DEAD_LETTERS, *streams)
-        environment = joiner_settings(tmp_path, cluster.url, broker.bootstrap, telemetry)
-        joiner = ServiceProcess("joiner", ["joiner"], environment, tmp_path / "joiner.log", f"{url}/readyz")
-        bench = Bench(broker.bootstrap, joiner, url, tmp_path / "checkpoint/query", random.Random(5))
-        joiner.start()
-        try:
-            left, right = Column("l", "v", Type.DOUBLE), Column("r", "v", Type.DOUBLE)
-            total = Call("+", (opaque("twice", "+", (left,)), right), Type.DOUBLE)
-            condition = Call(">", (total, Literal(18.0, Type.DOUBLE)), Type.BOOLEAN)
-            alert = replace(sum_alert("worn", 1, "air", "soil", 0.0), condition=condition)
-            bench.plan(plan(1, ["air", "soil"], [alert]))
-            bench.tuples(150, ["air", "soil"], 1)
-            bench.until(lambda: bench.raised("worn") >= expected(bench), STARTING)
-            state = tmp_path / "checkpoint/query/state/0"
-            bench.until(lambda: any(state.rglob("*.changelog")))
+    streams = [topic_of("air"), topic_of("soil")]
+    create(empty.bootstrap, topics.PLANS, topics.ALARMS, topics.FRONTIERS, topics.DEAD_LETTERS, *streams)
+    environment = joiner_settings(tmp_path, cluster.url, empty.bootstrap, telemetry)
+    joiner = ServiceProcess("joiner", ["joiner"], environment, tmp_path / "joiner.log", f"{url}/readyz")
+    bench = Bench(empty.bootstrap, joiner, url, tmp_path / "checkpoint/query", random.Random(5))
+    joiner.start()
+    try:
+        left, right = Column("l", "v", Type.DOUBLE), Column("r", "v", Type.DOUBLE)
+        total = Call("+", (opaque("twice", "+", (left,)), right), Type.DOUBLE)
+        condition = Call(">", (total, Literal(18.0, Type.DOUBLE)), Type.BOOLEAN)
+        alert = replace(sum_alert("worn", 1, "air", "soil", 0.0), condition=condition)
+        bench.plan(plan(1, ["air", "soil"], [alert]))
+        bench.tuples(150, ["air", "soil"], 1)
+        bench.until(lambda: bench.raised("worn") >= expected(bench), STARTING)
+        state = tmp_path / "checkpoint/query/state/0"
+        bench.until(lambda: any(state.rglob("*.changelog")))
 
-            victim, *_ = cluster.executors()
-            os.kill(victim.pid, signal.SIGKILL)
-            bench.tuples(150, ["air", "soil"], 1)
-            bench.until(lambda: bench.raised("worn") >= expected(bench), STARTING)
-            assert bench.raised("worn") == expected(bench)
-            assert joiner.exit_code() is None
-            # The killed executor is replaced.
-            cluster.until_executors(lambda running: len(running) == 2, 30)
-        finally:
-            bench.consumer.close()
-            joiner.stop(timeout=15.0)
+        victim, *_ = cluster.executors()
+        os.kill(victim.pid, signal.SIGKILL)
+        bench.tuples(150, ["air", "soil"], 1)
+        bench.until(lambda: bench.raised("worn") >= expected(bench), STARTING)
+        assert bench.raised("worn") == expected(bench)
+        assert joiner.exit_code() is None
+        # The killed executor is replaced.
+        cluster.until_executors(lambda running: len(running) == 2, 30)
+    finally:
+        bench.consumer.close()
+        joiner.stop(timeout=15.0)
 
 
 def expected(bench: Bench) -> set[object]:

@@ -26,6 +26,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from tests.integration.edges import wipe
 
 from tamis.errors import UnavailableError
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
@@ -200,34 +201,35 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def bench(embedded: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder: Path = tmp_path_factory.mktemp("joiner")
     (port,) = free_ports(1)
     url = f"http://127.0.0.1:{port}"
-    with EmbeddedKafka(folder / "kafka") as broker:
-        environment = {
-            "TAMIS_KAFKA_BOOTSTRAP": broker.bootstrap,
-            "TAMIS_DATA": str(folder),
-            "TAMIS_TELEMETRY_PORT": str(port),
-            "TAMIS_JOINER_MEMORY": "1g",
-            "TAMIS_FUNCTIONS": "plant_functions",
-            "TAMIS_LOG_FORMAT": "json",
-            "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]),
-        }
-        (folder / "plant_functions.py").write_text("def twice(v):\n    return v * 2\n")
-        joiner = ServiceProcess("joiner", ["joiner"], environment, folder / "joiner.log", f"{url}/readyz")
-        # In its working directory lies a module of a name that Spark's Python workers import.
-        elsewhere = folder / "elsewhere"
-        elsewhere.mkdir()
-        (elsewhere / "grp.py").write_text("raise SystemExit('of the working directory')\n")
-        with contextlib.chdir(elsewhere):
-            joiner.start()
-        made = Bench(broker.bootstrap, joiner, url, folder / "joiner/query", random.Random(11))
-        try:
-            yield made
-        finally:
-            made.consumer.close()
-            joiner.kill()
+    embedded.start()  # where a test that stopped it has failed
+    wipe(embedded.bootstrap)
+    environment = {
+        "TAMIS_KAFKA_BOOTSTRAP": embedded.bootstrap,
+        "TAMIS_DATA": str(folder),
+        "TAMIS_TELEMETRY_PORT": str(port),
+        "TAMIS_JOINER_MEMORY": "1g",
+        "TAMIS_FUNCTIONS": "plant_functions",
+        "TAMIS_LOG_FORMAT": "json",
+        "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]),
+    }
+    (folder / "plant_functions.py").write_text("def twice(v):\n    return v * 2\n")
+    joiner = ServiceProcess("joiner", ["joiner"], environment, folder / "joiner.log", f"{url}/readyz")
+    # In its working directory lies a module of a name that Spark's Python workers import.
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "grp.py").write_text("raise SystemExit('of the working directory')\n")
+    with contextlib.chdir(elsewhere):
+        joiner.start()
+    made = Bench(embedded.bootstrap, joiner, url, folder / "joiner/query", random.Random(11))
+    try:
+        yield made
+    finally:
+        made.consumer.close()
+        joiner.kill()
 
 
 def create(bootstrap: str, *names: str) -> None:

@@ -188,8 +188,9 @@ def test_topics_come_and_go(log: Log) -> None:
     assert _soon(lambda: asked.latest(end), ({PLANS: both[PLANS]},) * 2)
 
 
-def test_while_kafka_is_away_nothing_ends(broker: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = Log(broker.bootstrap)
+def test_while_kafka_is_away_nothing_ends(
+    log: Log, empty: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log.create(A, 1)
     log.write(A, 0, 5)
     given = options(log.config, JOINER_PATTERN, 3, [12])
@@ -197,33 +198,32 @@ def test_while_kafka_is_away_nothing_ends(broker: EmbeddedKafka, monkeypatch: py
     start = source.initialOffset()
     assert start == {A: {"0": 0}}
     assert source.latestOffset(start, source.getDefaultReadLimit()) == {A: {"0": 3}}
-    broker.stop()
+    empty.stop()
     monkeypatch.setattr("tamis_joiner.reading.latest.REQUEST_SECONDS", 1.0)
     assert source.latestOffset(start, ReadMaxRows(3)) == start
     monkeypatch.setattr(range_reader, "PATIENCE_SECONDS", 3.0)
     with pytest.raises(UnavailableError, match="can't be reached"):
         reader.read([Range(A, 0, 0, 5)])
-    broker.start()
+    empty.start()
     assert values(reader, Range(A, 0, 0, 5)) == {(A, 0): log.values[A, 0]}
     assert _soon(lambda: source.latestOffset(start, ReadAllAvailable()), {A: {"0": 5}})
     reader.close()
 
 
 def test_a_leader_that_knows_less_for_a_while_is_waited_for(
-    broker: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+    log: Log, empty: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also when it goes away meanwhile. Only a topic that Kafka doesn't know is gone sooner."""
     monkeypatch.setattr(range_reader, "GONE_SECONDS", 1.0)
-    log = Log(broker.bootstrap)
     log.create(A, 1)
     log.write(A, 0, 5)
     reader = RangeReader(log.config)
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(values, reader, Range(A, 0, 0, 8))
         time.sleep(2 * range_reader.SILENT_SECONDS + 1)
-        broker.stop()
+        empty.stop()
         time.sleep(range_reader.SILENT_SECONDS + 1)
-        broker.start()
+        empty.start()
         log.write(A, 0, 4)
         assert reading.result(60) == {(A, 0): log.values[A, 0][:8]}
     reader.close()

@@ -267,16 +267,16 @@ def test_a_foreign_topic_in_the_way_is_named_and_stops_nothing(fresh: str, start
 
 
 def test_a_broker_that_goes_away_and_comes_back(
-    broker: EmbeddedKafka, start: Any, hand: Any, sql: Any
+    empty: EmbeddedKafka, start: Any, hand: Any, sql: Any
 ) -> None:
-    registry = start(broker.bootstrap).ready()
+    registry = start(empty.bootstrap).ready()
     registry.sql(sql("6 seconds"))
-    settle(registry, hand(broker.bootstrap), 5_000_000)
-    broker.stop()
+    settle(registry, hand(empty.bootstrap), 5_000_000)
+    empty.stop()
     registry.until(lambda: registry.call("GET", "/readyz").status_code == httpx.codes.SERVICE_UNAVAILABLE)
     answer = registry.call("POST", "/v1/statements", "DROP ALERT hot;")
     assert answer.status_code == httpx.codes.SERVICE_UNAVAILABLE, answer.text
-    broker.start()
+    empty.start()
     registry.ready()
     # Nobody could be heard for longer than max_stall, and that is no shard's fault.
     assert registry.plan()["since"].keys() == set(SHARDS)
