@@ -57,7 +57,7 @@ class SecureKafka:
         self.admin.create_topics([NewTopic(name, partitions, 1)])[name].result(10)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
     directory = tmp_path_factory.mktemp("secure")
     with TokenEndpoint(directory, dict.fromkeys(NAMES, SECRET)) as endpoint:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cpu_times import over_budget
-from tests.longest_first import FLEETS, SECONDS, begins
+from tests.longest_first import FLEETS, SECONDS, begins, unit
 
 REPOSITORY = Path(__file__).parents[3]
 
 
 def test_files_whose_time_is_listed_exist() -> None:
-    assert [name for name in SECONDS if not (REPOSITORY / name).is_file()] == []
+    assert [name for name in SECONDS if not (REPOSITORY / name).exists()] == []
+
+
+def test_files_that_share_what_takes_long_to_start_go_to_one_worker() -> None:
+    assert unit("tests/integration/spark/test_retain.py::test_a[b::c]") == "tests/integration/spark/"
+    assert unit("tests/integration/edge/test_edge.py::test_a[b::c]") == "tests/integration/edge/test_edge.py"
 
 
 def test_two_fleets_begin_beside_one_other_test_and_the_longest_first() -> None:
