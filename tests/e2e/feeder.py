@@ -62,19 +62,19 @@ def hot_alert(name: str, above: float, *, replace: bool = False) -> str:
 
 
 class Feeder:
-    """Random walks of temperature, one reading a second, station and stream, from event time 0 on.
+    """Random walks of temperature, one reading a second, station and stream, from an event second on.
 
     `lifetime`: event seconds after which stations are replaced by others; 0: never.
     """
 
-    def __init__(self, seed: int, lifetime: int = 0) -> None:
+    def __init__(self, seed: int, lifetime: int = 0, start: int = 0) -> None:
         self.url = ""  # the edge's
         self._random = random.Random(seed)
         self._lifetime = lifetime
         self._levels = {(stream, n): 0.0 for stream in ("air", "surface") for n in range(STATIONS)}
         self._client = httpx.Client(timeout=10)
         self.posted: dict[str, list[dict[str, Any]]] = {"air": [], "surface": []}
-        self.second = 0
+        self.second = start
 
     def until(self, second: int, pause: float = 0.02) -> None:
         """Post up to that event second, with `pause` seconds of wall time between two seconds."""

@@ -11,33 +11,30 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
 import orjson
 import pytest
 from click.testing import CliRunner
-from tests.e2e.fed_fleet import FedFleet, until
+from tests.e2e.fed_fleet import until
 from tests.e2e.feeder import PatientFeeder, close_alert
-from tests.integration.alerts.receiver import Receiver
+from tests.e2e.one_fleet.conftest import OneFleet
 
 from tamis.cli import main
 
 # The registry counts a service as silent after 15 s. A busy machine may take longer for all else.
 NOTICED = 30
 QUIET = 25
+START = 10_000  # event seconds
 
 
 class Watched:
     """A fleet with a webhook, and what the registry and the command line say about it."""
 
-    def __init__(self, directory: Path) -> None:
-        self.receiver = Receiver()
-        sinks = directory / "alerts.yaml"
-        sinks.write_text(f"sinks:\n  - {{kind: webhook, name: pager, url: '{self.receiver.url}/secret'}}\n")
-        self.fed = FedFleet(directory / "fleet", alerts=sinks)
-        self.feeder = PatientFeeder(seed=5)
+    def __init__(self, fed: OneFleet) -> None:
+        self.fed, self.receiver = fed, fed.receiver
+        self.feeder = PatientFeeder(seed=5, start=START)
 
     def get(self, path: str) -> Any:
         return httpx.get(f"{self.fed.fleet.registry_url}/v1/{path}", timeout=20).raise_for_status().json()
@@ -73,12 +70,14 @@ def always(what: Callable[[], bool], seconds: float) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_hung_services_are_told(tmp_path: Path) -> None:
-    watched = Watched(tmp_path)
+def test_hung_services_are_told(one_fleet: OneFleet) -> None:
+    watched = Watched(one_fleet)
+    watched.receiver.posted.clear()
     try:
-        watched.feeder.url = watched.fed.start(close_alert("close", 2.0))
-        watched.feeder.until(40)
+        watched.feeder.url = one_fleet.url
+        watched.fed.apply(close_alert("close", 2.0))
         watched.fed.running("close")
+        watched.feeder.until(START + 40)
         until(lambda: watched.sink("pager")["state"] == "delivering" and watched.receiver.posted != [])
         # A quiet fleet: the joiner has no batch, and yet reports.
         always(lambda: watched.get("joiner")["reported_ago"] < 12, QUIET)
@@ -97,7 +96,7 @@ def test_hung_services_are_told(tmp_path: Path) -> None:
 
         watched.receiver.close()
         url = watched.receiver.url.removeprefix("http://")
-        watched.feeder.close(4_000)  # every episode ends, and the webhook is told of it
+        watched.feeder.close(START + 4_000)  # every episode ends, and the webhook is told of it
         until(lambda: watched.sink("pager")["state"] == "failing", 120)
         sink = watched.sink("pager")
         assert sink["waiting"] > 0 and sink["oldest"] and sink["error"] == "ConnectError: Connection refused"
@@ -115,4 +114,3 @@ def test_hung_services_are_told(tmp_path: Path) -> None:
         until(lambda: watched.sink("pager")["state"] == "failing")
     finally:
         watched.feeder.end()
-        watched.fed.fleet.stop()

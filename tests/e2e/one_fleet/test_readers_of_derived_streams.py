@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
-from tests.e2e.fed_fleet import FedFleet, judge, until
+from tests.e2e.fed_fleet import judge, until
 from tests.e2e.feeder import SECOND, Feeder
+from tests.e2e.one_fleet.conftest import OneFleet
 
 WARM = "CREATE STREAM warm AS SELECT ts AS at, temp AS celsius, station FROM air WHERE temp > 0;"
 HOT = "CREATE ALERT hot AS SELECT station, temp FROM air WHERE temp > 1;"
@@ -19,27 +19,29 @@ CREATE ALERT apart AS SELECT a.station, a.temp AS air, s.temp AS surface FROM ai
 WHERE a.temp > 1 AND (a.temp - s.temp) * (a.temp - s.temp) BETWEEN 9 AND 100;
 """
 TOPIC = "tamis.stream.warm.1"
+START = 20_000  # event seconds
+LAST = (START + 155) * SECOND
 
 
 @pytest.mark.timeout(900)  # several minutes where others want the cores too
-def test_alerts_read_a_derived_stream_and_tuples_are_published_once(tmp_path: Path) -> None:
-    fed = FedFleet(tmp_path / "fleet")
-    feeder = Feeder(seed=11)
+def test_alerts_read_a_derived_stream_and_tuples_are_published_once(
+    tmp_path: Path, one_fleet: OneFleet
+) -> None:
+    feeder = Feeder(seed=11, start=START)
     try:
-        feeder.url = fed.start(WARM + HOT)
-        feeder.until(60)
-        fed.apply(APART)
-        added = fed.running("apart")
-        feeder.until(160)
-        feeder.close(4_000)
-        until(lambda: fed.passed(3_900), 90)
-        alarms, records = fed.alarms(), fed.records(TOPIC)
-        explained: dict[str, Any] = fed.alert("hot")
+        feeder.url = one_fleet.url
+        one_fleet.apply(WARM + HOT)
+        one_fleet.running("hot")
+        feeder.until(START + 60)
+        one_fleet.apply(APART)
+        added = one_fleet.running("apart")
+        feeder.until(START + 160)
+        feeder.close(START + 4_000)
+        until(lambda: one_fleet.passed(START + 3_900), 90)
+        alarms, records = one_fleet.alarms(), one_fleet.records(TOPIC)
     finally:
         feeder.end()
-        codes = fed.fleet.stop()
-    assert codes == dict.fromkeys(codes, 0)
-    assert explained["state"] == "running"
+    assert one_fleet.alert("hot")["state"] == "running"
     recordings = feeder.recordings(tmp_path)
     readings = [row for row in feeder.posted["air"] if row["temp"] > 0]
     documents = [document for value in records if "kind" not in (document := orjson.loads(value))["_"]]
@@ -52,7 +54,7 @@ def test_alerts_read_a_derived_stream_and_tuples_are_published_once(tmp_path: Pa
         "apart",
         recordings,
         alarms["apart"],
-        lambda a, s: (a >= added["air"]) & (s >= added["surface"]) & (a < 155 * SECOND) & (s < 155 * SECOND),
+        lambda a, s: (a >= added["air"]) & (s >= added["surface"]) & (a < LAST) & (s < LAST),
     )
     assert found.extra == 0
     assert all(set(alarm["tuples"]["a"]) == {"station", "ts", "temp"} for alarm in alarms["apart"])

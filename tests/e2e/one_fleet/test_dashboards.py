@@ -13,12 +13,13 @@ import httpx
 import orjson
 import pytest
 import yaml
-from tests.e2e.feeder import STREAMS, Feeder, close_alert
+from tests.e2e.feeder import Feeder, close_alert
+from tests.e2e.one_fleet.conftest import OneFleet
 
-from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
+from tamis.local.fleet import Fleet
 from tamis.local.ports import free_ports
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 PROMETHEUS = shutil.which("prometheus")
 JOBS = {
     "registry": "tamis-registry",
@@ -105,44 +106,39 @@ def result(url: str, query: str) -> list[Any]:
 
 @pytest.mark.skipif(PROMETHEUS is None, reason="needs Prometheus on the PATH")
 @pytest.mark.timeout(900)
-def test_every_query_of_every_dashboard_and_rule_has_data(tmp_path: Path) -> None:
-    fleet = Fleet(FleetSpec(tmp_path / "fleet", [EdgeSpec("edge")]), print)
+def test_every_query_of_every_dashboard_and_rule_has_data(tmp_path: Path, one_fleet: OneFleet) -> None:
+    fleet = one_fleet.fleet
     url = f"http://127.0.0.1:{free_ports(1)[0]}"
     assert PROMETHEUS is not None
+    one_fleet.apply(close_alert("warmer", 5.0))
+    (tmp_path / "prometheus").mkdir()
+    scraper = subprocess.Popen(
+        [
+            PROMETHEUS,
+            f"--config.file={configure(tmp_path / 'prometheus', fleet)}",
+            f"--storage.tsdb.path={tmp_path / 'tsdb'}",
+            f"--web.listen-address={url.removeprefix('http://')}",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    feeder = Feeder(seed=3)
     try:
-        fleet.start({"alerts.sql": STREAMS + close_alert("warm", 5.0)})
-        (tmp_path / "prometheus").mkdir()
-        scraper = subprocess.Popen(
-            [
-                PROMETHEUS,
-                f"--config.file={configure(tmp_path / 'prometheus', fleet)}",
-                f"--storage.tsdb.path={tmp_path / 'tsdb'}",
-                f"--web.listen-address={url.removeprefix('http://')}",
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        feeder = Feeder(seed=3)
-        try:
-            feeder.url = fleet.http_sources["edge"]
-            asked = queries() | alert_parts()
-            deadline = time.monotonic() + SECONDS
-            missing = set(asked)
-            while missing and time.monotonic() < deadline:
-                feeder.until(feeder.second + 20, pause=0.1)
-                try:
-                    missing = {where for where in missing if not result(url, asked[where])}
-                except httpx.TransportError:
-                    continue  # it isn't up yet
-                missing = {
-                    where for where in missing if not any(name in asked[where] for name in WITHOUT_DATA)
-                }
-            assert not missing, "\n".join(f"{where}: {asked[where]}" for where in sorted(missing))
-            firing = httpx.get(f"{url}/api/v1/alerts", timeout=10).json()["data"]["alerts"]
-            assert not [one["labels"] for one in firing if one["state"] == "firing"]
-        finally:
-            feeder.end()
-            scraper.terminate()
-            scraper.wait(30)
+        feeder.url = one_fleet.url
+        asked = queries() | alert_parts()
+        deadline = time.monotonic() + SECONDS
+        missing = set(asked)
+        while missing and time.monotonic() < deadline:
+            feeder.until(feeder.second + 20, pause=0.1)
+            try:
+                missing = {where for where in missing if not result(url, asked[where])}
+            except httpx.TransportError:
+                continue  # it isn't up yet
+            missing = {where for where in missing if not any(name in asked[where] for name in WITHOUT_DATA)}
+        assert not missing, "\n".join(f"{where}: {asked[where]}" for where in sorted(missing))
+        firing = httpx.get(f"{url}/api/v1/alerts", timeout=10).json()["data"]["alerts"]
+        assert not [one["labels"] for one in firing if one["state"] == "firing"]
     finally:
-        fleet.stop()
+        feeder.end()
+        scraper.terminate()
+        scraper.wait(30)

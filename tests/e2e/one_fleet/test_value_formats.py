@@ -8,14 +8,11 @@ from __future__ import annotations
 import datetime
 import json
 import random
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
-import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -25,14 +22,12 @@ from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.text_format import Parse
-from tests.fixtures.schema_registry import SchemaRegistryServer
+from tests.e2e.fed_fleet import until
+from tests.e2e.one_fleet.conftest import PASSWORD, USER, OneFleet
 from tests.unit.edge.decode.schema_values import message_types
 
-from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
 from tamis.local.scrape import Scrape
-from tamis.messaging.topic_reader import TopicReader
-from tamis.messaging.topics import ALARMS, DEAD_LETTERS
-from tamis.settings import KafkaSettings
+from tamis.messaging.topics import DEAD_LETTERS
 
 SECONDS = 120.0
 SECOND = 1_000_000
@@ -56,7 +51,7 @@ CREATE ALERT warm_{form} AS SELECT a.station, a.ts, s.ts AS surface, a.x - s.x A
 """
     for form in FORMATS
 )
-CONFIG = "name: edge\nsources:\n" + "".join(
+CONFIG = "name: formats\nsources:\n" + "".join(
     f"""  - {{kind: kafka, name: {side}-{form}, topic: raw.{side}.{form}, stream: {side}_{form},
      format: {form}, map: {{x: data.x}}}}
 """
@@ -99,13 +94,6 @@ PROTOBUF = message_types(
 )["Reading"]
 
 
-def until(what: Callable[[], Any], seconds: float = SECONDS) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.1)
-
-
 class Senders:
     """Writes the same readings in every format, by confluent-kafka's serializers."""
 
@@ -141,65 +129,45 @@ class Senders:
         assert self._producer.flush(20) == 0
 
 
-@pytest.fixture
-def registry() -> Iterator[SchemaRegistryServer]:
-    with SchemaRegistryServer("tamis", "hush") as server:
-        yield server
-
-
-def records(fleet: Fleet, topic: str) -> list[bytes]:
-    config = KafkaSettings(bootstrap=fleet.bootstrap).client_config()
-    with TopicReader(config, [topic]) as reader:
-        return [record.value for record in reader.snapshot() if record.value is not None]
-
-
-def alarms(fleet: Fleet) -> dict[str, Counter[bytes]]:
+def alarms(fed: OneFleet) -> dict[str, Counter[bytes]]:
     """What each alert raised, each identity once, without what names the alert, its plan and the clock."""
-    found: dict[str, dict[str, bytes]] = {form: {} for form in FORMATS}
-    for value in records(fleet, ALARMS):
-        alarm = orjson.loads(value)
-        kept = {name: alarm[name] for name in ("key", "event_time", "row", "tuples")}
-        found[alarm["alert"].removeprefix("warm_")][alarm["id"]] = orjson.dumps(
-            kept, option=orjson.OPT_SORT_KEYS
+    found = fed.alarms()
+    return {
+        form: Counter(
+            orjson.dumps(
+                {name: alarm[name] for name in ("key", "event_time", "row", "tuples")},
+                option=orjson.OPT_SORT_KEYS,
+            )
+            for alarm in found.get(f"warm_{form}", ())
         )
-    return {form: Counter(by_id.values()) for form, by_id in found.items()}
+        for form in FORMATS
+    }
 
 
-def test_alarms_of_every_format_are_the_same(tmp_path: Path, registry: SchemaRegistryServer) -> None:
+def test_alarms_of_every_format_are_the_same(tmp_path: Path, one_fleet: OneFleet) -> None:
     config = tmp_path / "edge.yaml"
     config.write_text(CONFIG)
-    environment = {
-        "TAMIS_SCHEMA_REGISTRY_URL": registry.url,
-        "TAMIS_SCHEMA_REGISTRY_USERNAME": "tamis",
-        "TAMIS_SCHEMA_REGISTRY_PASSWORD": "hush",
-    }
-    spec = FleetSpec(tmp_path / "fleet", [EdgeSpec("edge", config)], partitions=2, environment=environment)
-    fleet = Fleet(spec, lambda _: None)
-    access = {"url": registry.url, "basic.auth.user.info": "tamis:hush"}
-    try:
-        with SchemaRegistryClient(access) as client:
-            fleet.bootstrap = fleet.broker.start()
-            admin = AdminClient({"bootstrap.servers": fleet.bootstrap})
-            raw = [NewTopic(f"raw.{side}.{form}", 1, 1) for side in SIDES for form in FORMATS]
-            for made in admin.create_topics(raw).values():
-                made.result()
-            fleet.start({"formats.sql": SQL})
-            senders = Senders(fleet.bootstrap, client)
-            expected = feed(fleet, registry, senders)
-            until(lambda: all(sum(one.values()) >= expected for one in alarms(fleet).values()))
-            found = alarms(fleet)
-            assert found["json"] == found["avro"] == found["protobuf"]
-            assert sum(found["json"].values()) >= expected > 20
-            letters = records(fleet, DEAD_LETTERS)
-            assert sorted(letters) == [b"\0\0\0\x03\xe7no such schema", b'{"x": 1}']
-            check_topic(fleet, client)
-    finally:
-        fleet.stop()
-    for log in (tmp_path / "fleet").rglob("*.log"):
-        assert b"hush" not in log.read_bytes()
+    admin = AdminClient({"bootstrap.servers": one_fleet.fleet.bootstrap})
+    raw = [NewTopic(f"raw.{side}.{form}", 1, 1) for side in SIDES for form in FORMATS]
+    for made in admin.create_topics(raw).values():
+        made.result()
+    one_fleet.apply(SQL)
+    access = {"url": one_fleet.schemas.url, "basic.auth.user.info": f"{USER}:{PASSWORD}"}
+    with SchemaRegistryClient(access) as client, one_fleet.edge("formats", config):
+        senders = Senders(one_fleet.fleet.bootstrap, client)
+        expected = feed(one_fleet, senders)
+        until(lambda: all(sum(one.values()) >= expected for one in alarms(one_fleet).values()), SECONDS)
+        found = alarms(one_fleet)
+        assert found["json"] == found["avro"] == found["protobuf"]
+        assert sum(found["json"].values()) >= expected > 20
+        letters = one_fleet.records(DEAD_LETTERS)
+        assert sorted(letters) == [b"\0\0\0\x03\xe7no such schema", b'{"x": 1}']
+        check_topic(one_fleet, client)
+    for log in one_fleet.fleet.spec.directory.rglob("*.log"):
+        assert PASSWORD.encode() not in log.read_bytes()
 
 
-def feed(fleet: Fleet, registry: SchemaRegistryServer, senders: Senders) -> int:
+def feed(fed: OneFleet, senders: Senders) -> int:
     """Send readings; returns a number of alarms that omission can't go below, one for each peak of air."""
     some = random.Random(14)
     peaks = 0
@@ -219,16 +187,16 @@ def feed(fleet: Fleet, registry: SchemaRegistryServer, senders: Senders) -> int:
     end = {"station": "end", "ts": START + 1000 * SECOND, "x": None, "n": 0}
     made += [(side, senders.values(side, end)) for side in SIDES]
     # The registry of schemas is away when readings come, and the edge says so.
-    registry.away = True
+    fed.schemas.away = True
     half = len(made) // 2
     for side, values in made[:half]:
         for form in FORMATS:
             senders.send(side, form, values[form])
     senders.flush()
-    telemetry = fleet.telemetry["edge"]
-    until(lambda: Scrape.of(telemetry).total("tamis_edge_source_up", source="air-avro") == 0)
+    telemetry = fed.fleet.telemetry["formats"]
+    until(lambda: Scrape.of(telemetry).total("tamis_edge_source_up", source="air-avro") == 0, SECONDS)
     assert Scrape.of(telemetry).total("tamis_edge_source_up", source="air-json") == 1
-    registry.away = False
+    fed.schemas.away = False
     senders.send("air", "avro", b'{"x": 1}')
     senders.send("air", "protobuf", b"\0\0\0\x03\xe7no such schema")
     for side, values in made[half:]:
@@ -238,13 +206,13 @@ def feed(fleet: Fleet, registry: SchemaRegistryServer, senders: Senders) -> int:
     return peaks
 
 
-def check_topic(fleet: Fleet, client: SchemaRegistryClient) -> None:
+def check_topic(fed: OneFleet, client: SchemaRegistryClient) -> None:
     """A consumer outside the fleet reads the stream's topic with Confluent's deserializer."""
     (topic,) = [name for name in client.get_subjects() if name.startswith("tamis.stream.air_avro")]
     topic = topic.removesuffix("-value")
     read = AvroDeserializer(client)
     context = SerializationContext(topic, MessageField.VALUE)
-    found = [read(value, context) for value in records(fleet, topic)]
+    found = [read(value, context) for value in fed.records(topic)]
     kinds = Counter(one["_"]["kind"] for one in found)
     assert kinds[None] > 20 and kinds["progress"] > 0
     assert {one["station"] for one in found if one["_"]["kind"] is None} >= {"k0", "k1", "k2"}
