@@ -16,7 +16,7 @@ from tests.e2e.feeder import SECOND, STREAMS
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
 from tamis.messaging.records import Frontier
 from tamis.messaging.topic_reader import TopicReader
-from tamis.messaging.topics import ALARMS, FRONTIERS
+from tamis.messaging.topics import ALARMS, FRONTIERS, STREAM_PREFIX
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
@@ -86,11 +86,19 @@ class FedFleet:
             found.setdefault(alarm["alert"], {}).setdefault(alarm["id"], alarm)
         return {alert: list(alarms.values()) for alert, alarms in found.items()}
 
-    def passed(self, second: int) -> bool:
-        """True if all frontiers of the joiner are past that event second."""
+    def passed(self, second: int, streams: Sequence[str] = ("",)) -> bool:
+        """True if all frontiers of the joiner are past that event second. `streams`: how the names of the
+        streams begin that matter.
+        """
+        prefixes = tuple(f"{STREAM_PREFIX}{stream}" for stream in streams)
         frontiers = [Frontier.from_bytes(value) for value in self.records(FRONTIERS)]
         latest = {record.partition: record for record in frontiers}
-        states = [state for record in latest.values() for state in record.topics.values()]
+        states = [
+            state
+            for record in latest.values()
+            for topic, state in record.topics.items()
+            if topic.startswith(prefixes)
+        ]
         return bool(states) and all(s.frontier is not None and s.frontier > second * SECOND for s in states)
 
 

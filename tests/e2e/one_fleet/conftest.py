@@ -7,16 +7,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 from tests.e2e.fed_fleet import FedFleet
 from tests.e2e.feeder import STREAMS
 from tests.fixtures.schema_registry import SchemaRegistryServer
 from tests.integration.alerts.receiver import Receiver
 
+from tamis.expressions.python_functions import SETTING
 from tamis.local.fleet import EdgeSpec
 from tamis.local.ports import free_ports
 from tamis.local.service_process import ServiceProcess
 
 USER, PASSWORD = "tamis", "hush"
+FUNCTIONS = "tests.fixtures.installed"
 EDGE = """
 sources:
   - {{name: http, kind: http, streams: [air, surface]}}
@@ -26,8 +30,8 @@ _READY_SECONDS = 90.0
 
 
 class OneFleet(FedFleet):
-    """A fleet with an edge for readings of air and surface over HTTP, a webhook `pager`, and a registry of
-    schemas.
+    """A fleet with an edge for readings of air and surface over HTTP, a webhook `pager`, a registry of
+    schemas, and functions of Python.
     """
 
     def __init__(self, directory: Path, receiver: Receiver, schemas: SchemaRegistryServer) -> None:
@@ -38,6 +42,8 @@ class OneFleet(FedFleet):
             "TAMIS_SCHEMA_REGISTRY_URL": schemas.url,
             "TAMIS_SCHEMA_REGISTRY_USERNAME": USER,
             "TAMIS_SCHEMA_REGISTRY_PASSWORD": PASSWORD,
+            SETTING: FUNCTIONS,
+            "PYTHONPATH": str(Path(__file__).parents[3]),
         }
         (port,) = free_ports(1)
         self.url = f"http://127.0.0.1:{port}"
@@ -45,6 +51,17 @@ class OneFleet(FedFleet):
         edge = directory / "edge.yaml"
         edge.write_text(EDGE.format(port=port))
         super().__init__(directory / "fleet", environment, sinks, [EdgeSpec("edge", edge)])
+
+    @property
+    def bootstrap(self) -> str:
+        """The address of Kafka."""
+        return self.fleet.bootstrap
+
+    def create(self, *topics: str, partitions: int = 2) -> None:
+        """Create topics of readings."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        for made in admin.create_topics([NewTopic(name, partitions, 1) for name in topics]).values():
+            made.result(30)
 
     @contextmanager
     def edge(self, name: str, config: Path) -> Iterator[ServiceProcess]:

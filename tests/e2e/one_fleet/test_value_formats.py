@@ -14,8 +14,6 @@ from typing import Any
 
 import orjson
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
@@ -147,14 +145,11 @@ def alarms(fed: OneFleet) -> dict[str, Counter[bytes]]:
 def test_alarms_of_every_format_are_the_same(tmp_path: Path, one_fleet: OneFleet) -> None:
     config = tmp_path / "edge.yaml"
     config.write_text(CONFIG)
-    admin = AdminClient({"bootstrap.servers": one_fleet.fleet.bootstrap})
-    raw = [NewTopic(f"raw.{side}.{form}", 1, 1) for side in SIDES for form in FORMATS]
-    for made in admin.create_topics(raw).values():
-        made.result()
+    one_fleet.create(*(f"raw.{side}.{form}" for side in SIDES for form in FORMATS), partitions=1)
     one_fleet.apply(SQL)
     access = {"url": one_fleet.schemas.url, "basic.auth.user.info": f"{USER}:{PASSWORD}"}
     with SchemaRegistryClient(access) as client, one_fleet.edge("formats", config):
-        senders = Senders(one_fleet.fleet.bootstrap, client)
+        senders = Senders(one_fleet.bootstrap, client)
         expected = feed(one_fleet, senders)
         until(lambda: all(sum(one.values()) >= expected for one in alarms(one_fleet).values()), SECONDS)
         found = alarms(one_fleet)

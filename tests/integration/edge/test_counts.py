@@ -1,7 +1,7 @@
 """Counts over HTTP and MQTT sources whose edge is killed between accepting readings and publishing them.
 
 The topic of a real edge goes through the joiner's core. Spark, a Kafka topic and a file are in
-tests/e2e/test_standing.py.
+tests/e2e/one_fleet/test_standing.py.
 """
 
 from __future__ import annotations

@@ -13,13 +13,7 @@ from typing import Any
 import orjson
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
-
-from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
-from tamis.messaging.topic_reader import TopicReader
-from tamis.messaging.topics import ALARMS
-from tamis.settings import KafkaSettings
+from tests.e2e.one_fleet.conftest import OneFleet
 
 READINGS = "readings.sensors"
 LENGTH = 8_000_000
@@ -65,33 +59,23 @@ class Sensors:
         }
 
 
-def raised(bootstrap: str) -> dict[str, list[dict[str, Any]]]:
+def raised(fed: OneFleet) -> dict[str, list[dict[str, Any]]]:
     """The alarms by alert, each identity once."""
-    with TopicReader(KafkaSettings(bootstrap=bootstrap).client_config(), [ALARMS]) as reader:
-        records = [orjson.loads(record.value) for record in reader.snapshot() if record.value is not None]
-    found: dict[str, list[dict[str, Any]]] = {"silent": [], "unanswered": []}
-    for record in {one["id"]: one for one in records}.values():
-        found[record["alert"]].append(record)
-    return found
+    found = fed.alarms()
+    return {name: found.get(name, []) for name in ("silent", "unanswered")}
 
 
 @pytest.mark.timeout(400)
-def test_each_silence_gives_one_alarm(tmp_path: Path) -> None:
-    (tmp_path / "edge.yaml").write_text(
-        f"sources:\n  - {{name: sensors, kind: kafka, topic: {READINGS}, stream: sensors}}\n"
-    )
-    spec = FleetSpec(tmp_path / "fleet", [EdgeSpec("edge", tmp_path / "edge.yaml")], partitions=2)
-    fleet = Fleet(spec, lambda _: None)
-    try:
-        bootstrap = fleet.broker.start()
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.create_topics([NewTopic(READINGS, 2, 1)])[READINGS].result()
-        fleet.start({"alerts.sql": SQL})
-        sensors = Sensors(bootstrap)
+def test_each_silence_gives_one_alarm(tmp_path: Path, one_fleet: OneFleet) -> None:
+    config = tmp_path / "edge.yaml"
+    config.write_text(f"sources:\n  - {{name: sensors, kind: kafka, topic: {READINGS}, stream: sensors}}\n")
+    one_fleet.create(READINGS)
+    one_fleet.apply(SQL)
+    sensors = Sensors(one_fleet.bootstrap)
+    with one_fleet.edge("sensors", config) as edge:
         sensors.send("abcd", 4)
         sensors.send("bcd", 4)  # from now on, a is dead
-        for killed in ("edge", "joiner"):
-            process = fleet.processes[killed]
+        for process in (edge, one_fleet.fleet.processes["joiner"]):
             process.kill()
             sensors.send("bcd", 2)
             process.start()
@@ -99,15 +83,13 @@ def test_each_silence_gives_one_alarm(tmp_path: Path) -> None:
         wanted = {sensor: readings[-1][0] for sensor, readings in sensors.sent.items()}
         unanswered = sensors.unanswered()
         deadline = time.monotonic() + 120
-        found = raised(bootstrap)
+        found = raised(one_fleet)
         counts = (len(SENSORS), len(unanswered))
         while (len(found["silent"]), len(found["unanswered"])) != counts and time.monotonic() < deadline:
             time.sleep(1)
-            found = raised(bootstrap)
+            found = raised(one_fleet)
         assert {(a["row"]["sensor"], a["row"]["ts"]) for a in found["silent"]} == set(wanted.items())
         assert len(found["silent"]) == len(SENSORS)
         assert all(alarm["event_time"] == alarm["row"]["ts"] + LENGTH for alarm in found["silent"])
         assert {(a["row"]["sensor"], a["row"]["ts"]) for a in found["unanswered"]} == unanswered
         assert len(unanswered) > 3
-    finally:
-        fleet.stop()

@@ -17,23 +17,17 @@ import httpx
 import orjson
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 from tests.e2e.fed_fleet import until
+from tests.e2e.one_fleet.conftest import FUNCTIONS, OneFleet
 
 from tamis.evaluation.watched_recording import watched_recording
 from tamis.expressions.python_functions import SETTING, clear_caches
-from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
 from tamis.local.ports import free_ports
 from tamis.local.scrape import Scrape
-from tamis.messaging.records import Frontier
-from tamis.messaging.topic_reader import TopicReader
-from tamis.messaging.topics import ALARMS, FRONTIERS
 from tamis.planning.build import first_plan
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording, read_recording
-from tamis.settings import KafkaSettings
 from tamis.verification.compare import Verdict, alarms_of, compare
 from tamis.verification.reference import plain_join
 from tamis.verification.watched_columns import checked_recording
@@ -147,30 +141,16 @@ def _write(path: Path, rows: Sequence[dict[str, Any]]) -> str:
     return str(path)
 
 
-def records(bootstrap: str, topic: str) -> list[dict[str, Any]]:
-    with TopicReader(KafkaSettings(bootstrap=bootstrap).client_config(), [topic]) as reader:
-        return [orjson.loads(record.value) for record in reader.snapshot() if record.value is not None]
-
-
-def passed(bootstrap: str, time_: int) -> bool:
-    """True if all frontiers of the joiner are past that event time."""
-    with TopicReader(KafkaSettings(bootstrap=bootstrap).client_config(), [FRONTIERS]) as reader:
-        found = [Frontier.from_bytes(record.value) for record in reader.snapshot() if record.value]
-    latest = {record.partition: record for record in found}
-    states = [state for record in latest.values() for state in record.topics.values()]
-    return len(latest) == 2 and all(state.frontier is not None and state.frontier > time_ for state in states)
-
-
-def judged(machines: Machines, bootstrap: str, directory: Path) -> dict[str, Verdict]:
+def judged(machines: Machines, fed: OneFleet, directory: Path) -> dict[str, Verdict]:
     """The verdict on each alert."""
     catalog = catalog_of(STREAMS, ALERTS)
     recordings = machines.recordings(catalog, directory)
     checked = {name: checked_recording(one) for name, one in recordings.items()}
-    alarms = {alarm["id"]: alarm for alarm in records(bootstrap, ALARMS)}
+    alarms = fed.alarms()
     found = {}
     for definition in first_plan(catalog, partitions=2).definitions:
         query = catalog.alerts[definition.alert].query
-        raised = [alarm["tuples"] for alarm in alarms.values() if alarm["alert"] == definition.alert]
+        raised = [alarm["tuples"] for alarm in alarms[definition.alert]]
         found[definition.alert] = compare(
             definition.alert,
             query,
@@ -186,13 +166,13 @@ def judged(machines: Machines, bootstrap: str, directory: Path) -> dict[str, Ver
 
 @pytest.mark.timeout(600)
 def test_no_alarm_is_missed_or_extra_when_the_edge_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, one_fleet: OneFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(SETTING, "tests.fixtures.installed")
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.setenv(SETTING, FUNCTIONS)
     clear_caches()
     (port,) = free_ports(1)
-    (tmp_path / "edge.yaml").write_text(
+    config = tmp_path / "edge.yaml"
+    config.write_text(
         f"""
 sources:
   - {{name: vibration, kind: kafka, topic: {READINGS}, stream: vibration}}
@@ -201,43 +181,39 @@ http: {{port: {port}}}
 batch: {{rows: 50}}
 """
     )
-    machines = Machines(seed=5)
-    spec = FleetSpec(tmp_path / "fleet", [EdgeSpec("edge", tmp_path / "edge.yaml")], partitions=2)
-    fleet = Fleet(spec, lambda _: None)
+    machines, bootstrap, url = Machines(seed=5), one_fleet.bootstrap, f"http://127.0.0.1:{port}"
+    one_fleet.create(READINGS)
+    one_fleet.apply(STREAMS)
+    one_fleet.apply(ALERTS)
+
+    def listening() -> bool:
+        try:
+            return httpx.get(f"{url}/v1/streams/load").status_code < 500
+        except httpx.TransportError:
+            return False
+
     try:
-        bootstrap = fleet.broker.start()
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.create_topics([NewTopic(READINGS, 2, 1)])[READINGS].result()
-        fleet.start({"streams.sql": STREAMS, "alerts.sql": ALERTS})
-        edge, url = fleet.processes["edge"], f"http://127.0.0.1:{port}"
-
-        def listening() -> bool:
-            try:
-                return httpx.get(f"{url}/v1/streams/load").status_code < 500
-            except httpx.TransportError:
-                return False
-
-        until(lambda: httpx.get(f"{fleet.registry_url}/v1/alerts/failing").json()["state"] == "running", 120)
-        for _ in range(4):
+        with one_fleet.edge("machines", config) as edge:
+            one_fleet.running("failing")
+            for _ in range(4):
+                machines.run(bootstrap, url, 150)
+                time.sleep(0.7)
+                edge.kill()
+                edge.start()
+                until(listening)
             machines.run(bootstrap, url, 150)
-            time.sleep(0.7)
-            edge.kill()
-            edge.start()
-            until(listening)
-        machines.run(bootstrap, url, 150)
-        end = machines.vibrations[-1]["ts"]
-        # Readings far behind all others move the watermarks past them.
-        machines.skip(7_200)
-        machines.run(bootstrap, url, 30)
-        until(lambda: passed(bootstrap, end + SECOND), 120)
-        verdicts = judged(machines, bootstrap, tmp_path)
-        for verdict in verdicts.values():
-            assert (verdict.missed, verdict.extra) == (0, 0), verdict
-            assert verdict.reference_alarms > 100, verdict
-            assert verdict.late == 0, verdict
-        saved = Scrape.of(fleet.telemetry["edge"]).total("tamis_edge_saved_calls_total", stream="vibration")
-        assert saved > 0
-        assert verdicts["loud"].alarms < verdicts["loud"].reference_alarms
+            end = machines.vibrations[-1]["ts"]
+            # Readings far behind all others move the watermarks past them.
+            machines.skip(7_200)
+            machines.run(bootstrap, url, 30)
+            until(lambda: one_fleet.passed(end // SECOND + 1, ("vibration", "load")), 120)
+            verdicts = judged(machines, one_fleet, tmp_path)
+            for verdict in verdicts.values():
+                assert (verdict.missed, verdict.extra) == (0, 0), verdict
+                assert verdict.reference_alarms > 100, verdict
+                assert verdict.late == 0, verdict
+            scrape = Scrape.of(one_fleet.fleet.telemetry["machines"])
+            assert scrape.total("tamis_edge_saved_calls_total", stream="vibration") > 0
+            assert verdicts["loud"].alarms < verdicts["loud"].reference_alarms
     finally:
         clear_caches()
-        fleet.stop()
