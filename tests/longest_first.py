@@ -20,7 +20,7 @@ SECONDS = {
     "tests/e2e/test_changes.py": 110,
     "tests/e2e/test_demo.py": 110,
     "tests/e2e/test_planted_secrets.py": 70,
-    "tests/e2e/test_up.py": 110,
+    "tests/e2e/test_up.py": 65,
     "tests/integration/alerts/test_alerts.py": 110,
     "tests/integration/edge/test_counts.py": 40,
     "tests/integration/edge/test_edge.py": 100,

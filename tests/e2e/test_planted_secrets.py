@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import os
 import secrets
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -29,10 +30,12 @@ import yaml
 from confluent_kafka import Consumer, TopicPartition
 from tests.e2e.fed_fleet import until
 from tests.e2e.feeder import STREAMS, hot_alert
+from tests.e2e.test_up import TAMIS, read_until
 from tests.fixtures.certificates import issue_server
 from tests.integration.alerts.receiver import Receiver
 from tests.integration.edge.mqtt import MOSQUITTO, Amqtt, Certificate, Mosquitto, MqttBroker, sender
 
+from tamis.cli.fleet.up import _addresses
 from tamis.local.certificates import Authority
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
 from tamis.local.ports import free_ports
@@ -212,6 +215,7 @@ def test_no_output_shows_a_secret(running: Planted) -> None:
     """One test, since the fleet takes most of its time to start."""
     search, fleet = running.search(), running.fleet
     feed(running, search)
+    read_as_printed(running)
     mistakes(running, search)
     lines = command_lines()
     assert any(b"java" in line for line in lines.values()), "Spark's JVM is one of the processes"
@@ -283,6 +287,26 @@ def feed(running: Planted, search: Search) -> None:
     until(lambda: any(running.secrets["hook-url"] in path for path, _, _ in running.receiver.posted), 90)
     headers = running.receiver.posted[0][1]
     assert headers["authorization"] == f"Bearer {running.secrets['hook-token']}"
+
+
+def read_as_printed(running: Planted) -> None:
+    """Read an alarm by the line that `tamis up --secure` prints. Its files are for their owner alone."""
+    directory = running.fleet.spec.directory / "logins"
+    printed = _addresses(running.fleet)
+    assert f"{directory}/passwords/PRINCIPAL" in printed
+    line = printed.splitlines()[-1].strip()
+    assert line == f"(set -a; . {directory}/reader.env; tamis watch)"
+    # Without the parentheses it is one process, which can be killed.
+    arguments = f"watch hot_{running.marker} --json --from-beginning"
+    shell = line[1:-1].replace("tamis watch", f"exec {shlex.join(TAMIS)} {arguments}")
+    watch = subprocess.Popen(["bash", "-c", shell], stdout=subprocess.PIPE, text=True)
+    try:
+        assert orjson.loads(read_until(watch, '"event_time"', 60))["key"] == ["k1"]
+    finally:
+        watch.kill()
+        watch.communicate()
+    for path in directory.rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0, path
 
 
 def mistakes(running: Planted, search: Search) -> None:

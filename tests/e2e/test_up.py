@@ -1,9 +1,11 @@
-"""`tamis up` with a user's file: readings over HTTP, an alarm, killed services, and a clean stop."""
+"""`tamis up` with a user's file: readings over HTTP, an alarm, killed services, and a clean stop.
+
+Alarms of `tamis up --secure` are read in test_planted_secrets.py.
+"""
 
 from __future__ import annotations
 
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -118,36 +120,6 @@ def test_up_raises_alarms_though_its_services_are_killed_and_ends_at_ctrl_c(
         # Python workers of the one that was killed need a moment to see it.
         _, left = psutil.wait_procs(children, timeout=5)
         assert not [child for child in left if child.status() != psutil.STATUS_ZOMBIE]
-    finally:
-        up.kill()
-        up.communicate()
-
-
-@pytest.mark.timeout(900)  # several minutes where others want the cores too
-def test_up_secure_prints_how_its_alarms_are_read(tmp_path: Path) -> None:
-    (tmp_path / "alerts.sql").write_text(STREAMS + close_alert("warm", 5.0))
-    directory = tmp_path / "fleet"
-    up = tamis("up", str(tmp_path / "alerts.sql"), "--directory", str(directory), "--secure")
-    try:
-        said = read_until(up, "tamis watch", 400)
-        posts = re.search(r"POST (http://127\.0\.0\.1:\d+)", said)
-        assert posts and f"{directory}/logins/passwords/PRINCIPAL" in said
-        line = said.splitlines()[-1].strip()
-        assert line == f"(set -a; . {directory}/logins/reader.env; tamis watch)"
-        # Without the parentheses it is one process, which can be killed.
-        shell = line[1:-1].replace(
-            "tamis watch", f"exec {shlex.join(TAMIS)} watch warm --json --from-beginning"
-        )
-        watch = subprocess.Popen(["bash", "-c", shell], stdout=subprocess.PIPE, text=True)
-        try:
-            assert alarm(posts[1], watch, minute=0, temp=12.0)["key"] == ["k1"]
-        finally:
-            watch.kill()
-            watch.communicate()
-        for path in (directory / "logins").rglob("*"):
-            assert path.stat().st_mode & 0o077 == 0, path
-        up.send_signal(signal.SIGINT)
-        assert up.wait(60) == 0
     finally:
         up.kill()
         up.communicate()

@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -29,6 +30,16 @@ def test_no_two_processes_of_a_fleet_have_one_name(tmp_path: Path, names: tuple[
     assert not (tmp_path / "fleet").exists()
 
 
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """Handlers of signals as they were before."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("handlers")
 def test_the_fleet_is_stopped_though_nobody_reads_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,13 +57,26 @@ def test_the_fleet_is_stopped_though_nobody_reads_any_more(
     monkeypatch.setattr(Fleet, "start", lambda *_: os.kill(os.getpid(), signal.SIGINT))
     monkeypatch.setattr(Fleet, "stop", stop)
     (tmp_path / "alerts.sql").write_text("SHOW ALERTS")
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        result = CliRunner().invoke(main, ["up", str(tmp_path / "alerts.sql")])
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    result = CliRunner().invoke(main, ["up", str(tmp_path / "alerts.sql")])
     assert (result.exit_code, len(stopped)) == (0, 1)
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize("secure", [False, True])
+def test_the_fleet_is_as_secure_as_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secure: bool
+) -> None:
+    asked: list[bool] = []
+
+    def start(fleet: Fleet, *_: object) -> None:
+        asked.append(fleet.spec.secure)
+        raise UnavailableError("enough")
+
+    monkeypatch.setattr(Fleet, "start", start)
+    (tmp_path / "alerts.sql").write_text("SHOW ALERTS")
+    option = ["--secure"] if secure else []
+    CliRunner().invoke(main, ["up", str(tmp_path / "alerts.sql"), *option])
+    assert asked == [secure]
 
 
 def test_an_edge_is_called_as_its_file_says(tmp_path: Path) -> None:
