@@ -16,8 +16,7 @@ from xdist.scheduler import LoadFileScheduling
 
 # About how long each file or shared folder takes on two cores, in seconds. Only the order depends on it.
 SECONDS = {
-    "tests/e2e/one_fleet/": 360,
-    "tests/e2e/test_changes.py": 110,
+    "tests/e2e/one_fleet/": 460,
     "tests/e2e/test_demo.py": 110,
     "tests/e2e/test_planted_secrets.py": 70,
     "tests/e2e/test_up.py": 65,
