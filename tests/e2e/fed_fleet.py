@@ -31,7 +31,7 @@ def until(what: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.2)
+        time.sleep(0.5)
 
 
 class FedFleet:

@@ -38,7 +38,7 @@ def wait_for(what: str, condition: Callable[[], Any], seconds: float = 120.0) ->
             return value
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {seconds:g} s")
-        time.sleep(0.05)
+        time.sleep(0.1)
 
 
 def wipe(bootstrap: str) -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tamis.java import class_archives
 from tamis.java.jars import jars
-from tamis_joiner.spark.session import stop
+from tamis_joiner.spark.session import JAVA_OPTIONS, LOCAL_FILES, stop
 from tamis_joiner.spark.unzipped_home import unzipped_home
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
@@ -19,7 +19,7 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 
 # The archive of the set-up has the classes of these jars, too.
-JAVA = " ".join(f'"{option}"' for option in ("-XX:TieredStopAtLevel=1", *class_archives.options("spark")))
+JAVA = " ".join(f'"{option}"' for option in (JAVA_OPTIONS, *class_archives.options("spark")))
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -31,12 +31,13 @@ SETTINGS = {
     # Not UTC, so that instants and the texts of times differ.
     "spark.sql.session.timeZone": "Asia/Tokyo",
     STATE_STORE: ROCKSDB,
+    **LOCAL_FILES,
 }
 
 
 @pytest.fixture(scope="package")
 def spark() -> Iterator[SparkSession]:
-    """A session with two cores and a state store for streams. It starts as quickly as the joiner's."""
+    """A session with two cores and a state store for streams. It starts and writes files as the joiner's."""
     builder = SparkSession.builder.master("local[2]")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)

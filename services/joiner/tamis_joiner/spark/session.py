@@ -77,7 +77,7 @@ _SETTINGS = {
 
 # For a checkpoint that is a path. Without its native library, Hadoop's local file system starts `chmod` about
 # twelve times a batch, which takes most of a short batch's time. This one does the same in Java.
-_LOCAL_FILES = {
+LOCAL_FILES = {
     "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -182,7 +182,7 @@ def _properties(
         del found["spark.driver.host"], found["spark.driver.bindAddress"]
     # Where executors fetch the jars from the driver, the class isn't on their class path.
     if local_files and not fetches_jars(settings):
-        found |= _LOCAL_FILES
+        found |= LOCAL_FILES
     for process, configuration in _JSON_LOGS.items():
         logs = f"-Dlog4j2.configurationFile={configuration}" if json_logs else ""
         if options := f"{java_options} {logs}".strip():
