@@ -26,7 +26,8 @@ sources:
   - {{name: http, kind: http, streams: [air, surface]}}
 http: {{port: {port}}}
 """
-_READY_SECONDS = 90.0
+READY_SECONDS = 180.0  # of an edge
+BROKER_SECONDS = 180.0  # to its start, where others want the cores too
 
 
 class OneFleet(FedFleet):
@@ -70,7 +71,7 @@ class OneFleet(FedFleet):
         process = self.fleet.processes[name]
         process.start()
         try:
-            process.wait_ready(_READY_SECONDS)
+            process.wait_ready(READY_SECONDS)
             yield process
         finally:
             code = process.stop()
@@ -78,8 +79,18 @@ class OneFleet(FedFleet):
         assert code == 0
 
 
+@pytest.fixture
+def one_fleet(started: OneFleet) -> OneFleet:
+    """The fleet, all of which runs, also where a test has failed that stopped a part of it."""
+    started.fleet.broker.start(BROKER_SECONDS)
+    for process in started.fleet.processes.values():
+        if process.exit_code() is not None:
+            process.start()
+    return started
+
+
 @pytest.fixture(scope="package")
-def one_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneFleet]:
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneFleet]:
     """The fleet, with the streams air and surface. Its services end with exit code 0."""
     receiver = Receiver()
     with SchemaRegistryServer(USER, PASSWORD) as schemas:

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer
 from numpy.typing import NDArray
 from tests.e2e.fed_fleet import Times, judge, until
 from tests.e2e.feeder import SECOND, STREAMS, PatientFeeder, close_alert, hot_alert, swell_alert
-from tests.e2e.one_fleet.conftest import OneFleet
+from tests.e2e.one_fleet.conftest import BROKER_SECONDS, OneFleet
 
 from tamis.messaging.topics import DEAD_LETTERS
 from tamis.settings import KafkaSettings
@@ -106,7 +106,7 @@ def test_queries_change_under_load_and_nothing_promised_is_missed(
         gone = time.monotonic()
         feeder.until(START + 235, pause=AWAY_SECONDS / 40)
         assert time.monotonic() - gone >= AWAY_SECONDS
-        fed.fleet.broker.start()
+        fed.fleet.broker.start(BROKER_SECONDS)
         feeder.until(START + 275)
         until(lambda: fed.passed(START + 250))
         fed.apply("DROP ALERT cool;")

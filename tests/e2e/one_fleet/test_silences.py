@@ -86,7 +86,7 @@ def test_each_silence_gives_one_alarm(tmp_path: Path, one_fleet: OneFleet) -> No
         found = raised(one_fleet)
         counts = (len(SENSORS), len(unanswered))
         while (len(found["silent"]), len(found["unanswered"])) != counts and time.monotonic() < deadline:
-            time.sleep(1)
+            time.sleep(2)
             found = raised(one_fleet)
         assert {(a["row"]["sensor"], a["row"]["ts"]) for a in found["silent"]} == set(wanted.items())
         assert len(found["silent"]) == len(SENSORS)

@@ -256,7 +256,7 @@ batch: {{rows: 200}}
         deadline = time.monotonic() + SECONDS
         found, records = alarms(bootstrap)
         while found != wanted and time.monotonic() < deadline:
-            time.sleep(1.0)
+            time.sleep(2.0)
             found, records = alarms(bootstrap)
         for name in QUERIES:
             missing, extra = wanted[name] - found[name], found[name] - wanted[name]

@@ -170,7 +170,7 @@ batch: {{rows: 100}}
         deadline = time.monotonic() + 180
         found = raised(one_fleet)
         while found != expected and time.monotonic() < deadline:
-            time.sleep(1)
+            time.sleep(2)
             found = raised(one_fleet)
         for name, rows in expected.items():
             missing, extra = rows - found[name], found[name] - rows
