@@ -1,6 +1,6 @@
 """Standing queries of every kind through the real cores of edge and joiner, which fail and restart at random.
 
-The rows, each identity once, are DuckDB's. tests/e2e/test_standing.py runs the processes themselves.
+The rows, each identity once, are DuckDB's. tests/e2e/one_fleet/test_standing.py runs the processes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
-from tests.e2e.test_standing import ALERTS, QUERIES, STREAMS, Readings, expected, rows_of
+from tests.e2e.one_fleet.test_standing import ALERTS, QUERIES, STREAMS, Readings, expected, rows_of
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.expressions.vectors import Vector
