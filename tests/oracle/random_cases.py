@@ -11,8 +11,8 @@ SEED = int(os.environ.get("TAMIS_SEED", "1"))
 
 
 def cases(share: float) -> int:
-    """The number of random cases of a test: `share` times TAMIS_CASES, by default 12,000."""
-    return max(1, int(int(os.environ.get("TAMIS_CASES", "12000")) * share))
+    """The number of random cases of a test: `share` times TAMIS_CASES, by default 24,000."""
+    return max(1, int(int(os.environ.get("TAMIS_CASES", "24000")) * share))
 
 
 def also_long(times: int) -> list[Any]:

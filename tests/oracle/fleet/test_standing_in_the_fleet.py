@@ -32,7 +32,7 @@ from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.kafka_records import Records
 from tamis_joiner.core.state.state_map import DictState
 
-RUNS = math.ceil(cases(1 / 6_000))  # 2 unless TAMIS_CASES says otherwise
+RUNS = math.ceil(cases(1 / 12_000))  # 2 unless TAMIS_CASES says otherwise
 PARTITIONS = 2
 BORN = 1_700_000_000_000_000
 Logs = dict[tuple[str, int], list[bytes]]
