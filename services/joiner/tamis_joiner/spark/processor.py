@@ -7,14 +7,17 @@ from typing import Any
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from tamis.query.file_access import FileAccess
 from tamis_joiner.reading.offsets import decode
+from tamis_joiner.spark.frozen_objects import FROZEN
 
 # These must never change: Spark refuses new fields, and empties renamed variables without a warning.
 STATE = "state"
-STATE_KEY = "name string"
-STATE_VALUE = "blob binary"
+# As objects: Spark would ask the JVM four times in each task to parse them as text.
+STATE_KEY = StructType([StructField("name", StringType())])
+STATE_VALUE = StructType([StructField("blob", BinaryType())])
 
 OUTPUT = "topic string, key binary, value binary, headers array<struct<key: string, value: binary>>"
 
@@ -64,4 +67,5 @@ class GroupProcessor(StatefulProcessor):
         yield from process(partition, len(self._partition_of), records, self._state, self._file_access)
 
     def close(self) -> None:
-        """Nothing has to be closed."""
+        """End the task; nothing has to be closed."""
+        FROZEN.add_imported()
