@@ -4,6 +4,9 @@ A row goes to the stateful processor of its group, which reads the records itsel
 the JVM handles a few rows a batch. Spark's own Kafka source would take each record through its rows, through
 Arrow, and through the shuffle.
 
+The rows of a batch are made together with its end, in the process beside the driver, and Spark keeps them as
+a block. So no Python worker has to make them. Only a batch that was begun before a restart has no such block.
+
 The options are those of a Kafka client with the prefix `kafka.`, `pattern` of the topics' names, `most`
 records of a batch, and `groups`, the group number of each partition as JSON.
 """
@@ -15,13 +18,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
+from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from tamis.errors import RefusedError, UnavailableError
 from tamis_joiner.reading.latest import LatestOffsets
-from tamis_joiner.reading.offsets import Offsets, by_partition, encode, limited, ranges
+from tamis_joiner.reading.offsets import by_partition, encode, limited, ranges
 
 FORMAT = "tamis-offsets"
 SCHEMA = "group int, ranges string"
@@ -56,13 +58,13 @@ class OffsetsSource(DataSource):
         """The columns of its rows."""
         return SCHEMA
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+    def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:
         """The reader of a query."""
         return OffsetsReader(self.options)
 
 
-class OffsetsReader(DataSourceStreamReader):
-    """Spark calls it in a Python process beside the driver, and `read` in a worker."""
+class OffsetsReader(SimpleDataSourceStreamReader):
+    """Spark calls it in a Python process beside the driver, and `readBetweenOffsets` in a worker."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         names = [name for name in given if name.startswith(_PREFIX)]
@@ -82,40 +84,32 @@ class OffsetsReader(DataSourceStreamReader):
         """The beginning of each topic. Raises UnavailableError if Kafka doesn't answer."""
         return _patiently(self._kafka.earliest)
 
-    def getDefaultReadLimit(self) -> ReadLimit:
-        """The most records of a batch."""
-        return ReadMaxRows(self._most)
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The end of the next batch. While Kafka doesn't answer it is `start`, and Spark asks again."""
+    def read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[int, str]], dict[str, Any]]:
+        """The rows of the next batch, and its end. While Kafka doesn't answer there are none, the end is
+        `start`, and Spark asks again. Raises RefusedError if a topic has more partitions than there are
+        groups.
+        """
         try:
             end, begin = self._kafka.latest(start)
         except UnavailableError:
             # The probe of Kafka reports it.
             time.sleep(PAUSE_SECONDS)
-            return start
-        return limited(begin, end, limit.max_rows) if isinstance(limit, ReadMaxRows) else end
+            return iter(()), start
+        end = limited(begin, end, self._most)
+        return self.readBetweenOffsets(start, end), end
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """One input of one task, with the rows of the batch; none if it has no records. Raises RefusedError
-        if a topic has more partitions than there are groups.
-        """
-        return [InputPartition(rows)] if (rows := self._rows(start, end)) else []
-
-    def _rows(self, start: Offsets, end: Offsets) -> list[tuple[int, str]]:
+    def readBetweenOffsets(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[tuple[int, str]]:
+        """The rows of a batch, one for each group that has records. Raises RefusedError, as `read`."""
         found = []
-        for partition, read in by_partition(ranges(start, end)):
+        for partition, some in by_partition(ranges(start, end)):
             if partition >= len(self._groups):
                 raise RefusedError(
-                    f"topic {read[0].topic} has more than the fleet's {len(self._groups)} partitions; "
+                    f"topic {some[0].topic} has more than the fleet's {len(self._groups)} partitions; "
                     "give it the fleet's count"
                 )
-            found.append((self._groups[partition], encode(read)))
-        return found
-
-    def read(self, partition: InputPartition) -> Iterator[tuple[int, str]]:
-        """The rows of an input."""
-        yield from partition.value
+            found.append((self._groups[partition], encode(some)))
+        # Spark copies this iterator, which a generator doesn't allow.
+        return iter(found)
 
 
 def _patiently(ask: Callable[[], T]) -> T:
