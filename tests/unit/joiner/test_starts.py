@@ -136,8 +136,8 @@ class Running:
     def __init__(self) -> None:
         self.isActive, self._jsq = True, self
 
-    def lastProgress(self) -> None:
-        return None
+    def recentProgress(self) -> list[object]:
+        return []
 
     def stop(self) -> None:
         self.isActive = False

@@ -167,12 +167,14 @@ class QueryRunner:
 def _reports(query: StreamingQuery, after: int) -> list[dict[str, Any]]:
     """Spark's reports on the batches above `after`, in order.
 
-    They are read as JSON from the JVM: `recentProgress` would ask it for each number of each report, which
-    takes about a thousand calls.
+    They are read as JSON from the JVM: PySpark's own `recentProgress` would ask it for each number of each
+    report, which takes about a thousand calls. JSON is made of new reports only, since each takes the JVM
+    some milliseconds.
     """
     jvm: Any = query._jsq
-    last = jvm.lastProgress()
-    if last is None or json.loads(last.json())["batchId"] <= after:
-        return []
-    found = [json.loads(report.json()) for report in jvm.recentProgress()]
-    return [r for r in found if r["batchId"] > after and "addBatch" in r["durationMs"]]
+    found = []
+    for report in reversed(jvm.recentProgress()):
+        if report.batchId() <= after:
+            break
+        found.append(json.loads(report.json()))
+    return [report for report in reversed(found) if "addBatch" in report["durationMs"]]
