@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,15 @@ class DictionaryEncoder:
         >>> DictionaryEncoder(["x"]).encode(["y", "x", None, "y"]).tolist()
         [1, 0, 2, 1]
         """
-        known = self._codes
-        for value in dict.fromkeys(values):
-            if value not in known:
+        found = self.find(values)
+        new = np.flatnonzero(found < 0)
+        if len(new):
+            known = self._codes
+            unknown = [values[row] for row in new.tolist()]
+            for value in dict.fromkeys(unknown):
                 known[value] = len(known)
-        return np.fromiter(map(known.__getitem__, values), np.int64, len(values))
+            found[new] = self.find(unknown)
+        return found
 
     def find(self, values: Sequence[Any]) -> Codes:
         """The codes of hashable values, -1 for values that have none.
@@ -41,8 +46,7 @@ class DictionaryEncoder:
         >>> DictionaryEncoder(["x"]).find(["y", "x"]).tolist()
         [-1, 0]
         """
-        known = self._codes
-        return np.fromiter((known.get(value, -1) for value in values), np.int64, len(values))
+        return np.fromiter(map(self._codes.get, values, repeat(-1)), np.int64, len(values))
 
     def values(self) -> list[Any]:
         """All values, in the order of their codes."""
