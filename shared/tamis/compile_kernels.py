@@ -29,6 +29,7 @@ from tamis.predicates.parse import parse
 from tamis.predicates.selectivity import Uniform, selectivity
 from tamis.query.window_functions import Frame
 from tamis.recordings.flat_json.columns import FlatDecoder
+from tamis.recordings.flat_json.suffixes import without_suffixes
 from tamis.sharing.selectivity import MOST_EXACT, BoxUnion, volume
 from tamis.sharing.topic_choice import Candidate, CandidateTopics
 from tamis.similarity import Fingerprint, KeyedPatterns, Pattern
@@ -83,6 +84,8 @@ def warm() -> None:
     history.readings(slots, history.counts(slots, frame), frame)
     history.forget(rows, 0)
     FlatDecoder({"a": Type.DOUBLE}, "us").decode([b'{"a":1.5}'])
+    payload, suffix = (np.frombuffer(bytearray(text), np.uint8) for text in (b'{"a":1,"_":2}', b',"_":2}'))
+    without_suffixes(payload, np.array([13]), suffix, np.array([7]), np.ones(256, np.bool_))
 
 
 def _slots() -> None:

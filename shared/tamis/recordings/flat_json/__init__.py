@@ -4,6 +4,7 @@
 |---|---|
 | `columns` | `FlatDecoder`: a batch of payloads to one array for each column |
 | `scan` | the compiled loop over payloads, fields and values |
+| `suffixes` | the compiled loop that takes known last fields off payloads |
 | `tokens` | compiled scanners of strings, numbers and times |
 | `decimal_to_double` | the DOUBLE that is nearest to a decimal number |
 | `text_table` | texts by number, so that a text that comes again is not made again |

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Mask, Vector
 from tamis.messaging.records import END_OF_TIME
 from tamis.recordings.flat_json.scan import BOOLEAN, DOUBLE, INTEGER, TEXT, TIME, name_slot, scan
-from tamis.recordings.flat_json.text_table import TextTable
+from tamis.recordings.flat_json.text_table import MANY, TextTable
 from tamis.recordings.flat_json.tokens import string
 from tamis.recordings.time_units import PER_SECOND, TimeUnit
 
@@ -33,9 +33,9 @@ _EMPTY = -1
 class FlatDecoder:
     """Decodes batches of payloads. What it understands has the values of `orjson` and `json_values`."""
 
-    def __init__(self, fields: Mapping[str, Type], unit: TimeUnit) -> None:
+    def __init__(self, fields: Mapping[str, Type], unit: TimeUnit, texts: int = MANY) -> None:
         """`fields`: the wanted fields of a payload, with the types of their columns. `unit`: of TIMESTAMPs
-        that come as numbers.
+        that come as numbers. `texts`: the most different texts that are remembered.
         """
         encoded = [name.encode() for name in fields]
         self._types = list(fields.values())
@@ -45,23 +45,40 @@ class FlatDecoder:
         self._kinds = np.array([_KINDS[type_] for type_ in self._types], np.int64)
         second, ticks = PER_SECOND[unit], PER_SECOND["us"]
         self._time_scale = np.array([max(ticks // second, 1), max(second // ticks, 1), END_OF_TIME], np.int64)
-        self._table = TextTable()
+        self._table = TextTable(texts)
 
     def decode(self, payloads: Sequence[bytes]) -> tuple[list[Vector], Mask]:
         """A vector for each field, and which payloads were understood; the values of the others are
         undefined. A field that a payload lacks is NULL.
         """
-        n, columns = len(payloads), len(self._types)
+        slices = (payloads[start : start + SLICE] for start in range(0, len(payloads), SLICE))
+        return self._decode(
+            ((bytearray().join(some), np.fromiter(map(len, some), np.int64, len(some))) for some in slices),
+            len(payloads),
+        )
+
+    def decode_buffer(self, buffer: NDArray[np.uint8], sizes: NDArray[np.int64]) -> tuple[list[Vector], Mask]:
+        """As `decode`, of payloads of these sizes that follow each other in a buffer."""
+        ends = np.concatenate(([0], np.cumsum(sizes)))
+        slices = (slice(start, min(start + SLICE, len(sizes))) for start in range(0, len(sizes), SLICE))
+        return self._decode(
+            ((bytearray(buffer[ends[one.start] : ends[one.stop]]), sizes[one]) for one in slices), len(sizes)
+        )
+
+    def _decode(
+        self, slices: Iterable[tuple[bytearray, NDArray[np.int64]]], n: int
+    ) -> tuple[list[Vector], Mask]:
+        """Decode `n` payloads, given in slices of SLICE: their bytes and the size of each."""
+        columns = len(self._types)
         cells, doubles = np.empty((columns, n), np.int64), np.empty((columns, n))
         null, understood = np.ones((columns, n), np.bool_), np.zeros(n, np.bool_)
         texts = [np.empty(n, np.object_) if type_ is Type.VARCHAR else None for type_ in self._types]
-        for start in range(0, n, SLICE):
-            some = payloads[start : start + SLICE]
-            sizes = np.fromiter(map(len, some), np.int64, len(some))
+        for number, (buffer, sizes) in enumerate(slices):
             if sizes.max() > MOST_BYTES:
                 continue
+            start = number * SLICE
             understood[start : start + SLICE] = self._scan(
-                bytearray().join(some), np.cumsum(sizes), cells, doubles, null, start
+                buffer, np.cumsum(sizes), cells, doubles, null, start
             )
             for column, into in enumerate(texts):
                 if into is not None:

@@ -67,15 +67,15 @@ def number_of(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
 
 
 class TextTable:
-    """Texts by number; the number 0 stands for NULL."""
+    """Up to about `most` texts by number; the number 0 stands for NULL."""
 
-    def __init__(self) -> None:
-        self._size = FEW // 2
+    def __init__(self, most: int = MANY) -> None:
+        self._size, self._most = FEW // 2, most
         self.renew()
 
     def renew(self) -> None:
         """Forget all texts; the table can have twice as many as before, up to a limit."""
-        self._size = min(2 * self._size, MANY)
+        self._size = min(2 * self._size, self._most)
         self.slots = np.zeros(2 * self._size, np.int64)
         self.ends = np.zeros(self._size + 2, np.int64)
         self.texts = np.empty(_LENGTH * self._size, np.uint8)

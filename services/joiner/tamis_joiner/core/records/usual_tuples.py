@@ -1,7 +1,8 @@
 """Tuples of the usual form, decoded to columns without objects of Python for their values.
 
 An edge writes a tuple as a flat JSON object, and appends the envelope, which is the same for many tuples. So
-an envelope is decoded once in a batch, and the rest of the tuples by the compiled decoder of edges.
+an envelope is decoded once in a batch and taken off the tuples by a compiled loop. The compiled decoder of
+edges decodes the rest.
 Everything else is left to `envelopes`, which also finds and names mistakes.
 """
 
@@ -19,13 +20,19 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging.records import END_OF_TIME, ENVELOPE
 from tamis.recordings.flat_json.columns import FlatDecoder
+from tamis.recordings.flat_json.suffixes import without_suffixes
 
 # An envelope of the usual form and what precedes it: the end of a value.
 _MARK = b',"%s":' % ENVELOPE.encode()
-_ENDS = frozenset(b'"0123456789el')
+# The last byte of a value that is no object and no array: of a text, a number, or a literal.
+_LAST = np.isin(np.arange(256), list(b'"0123456789el'))
 # Envelopes of a batch that are remembered.
 MOST_ENVELOPES = 64
+# Texts of a topic that are remembered: with their bytes and strings up to 16 MB.
+MOST_TEXTS = 1 << 17
 
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
 Columns = tuple[tuple[str, str, Type], ...]
 """A column, its name in the documents, and its type."""
 
@@ -36,8 +43,8 @@ class UsualTuples:
     were sent, whether they came late, and their values.
     """
 
-    rows: NDArray[np.int64]
-    versions: NDArray[np.int64]
+    rows: Ints
+    versions: Ints
     late: NDArray[np.bool_]
     columns: dict[str, Vector]
 
@@ -52,35 +59,23 @@ def usual_tuples(
     """The tuples among `values` that have the usual form, plans up to `version` and an event time; and the
     rows of all other values. `time` is the column with the event time, empty if the stream has none.
     """
-    known: dict[bytes, tuple[int, bool] | None] = {}
-    rows: list[int] = []
-    flat: list[bytes] = []
-    versions: list[int] = []
-    late: list[bool] = []
-    for row, value in enumerate(values):
-        head, _, tail = value.rpartition(_MARK)
-        if tail in known:
-            envelope = known[tail]
-        elif len(known) < MOST_ENVELOPES:
-            envelope = known[tail] = _envelope(tail, version)
-        else:
-            envelope = None
-        if envelope is not None and head and head[-1] in _ENDS:
-            rows.append(row)
-            flat.append(head + b"}")
-            versions.append(envelope[0])
-            late.append(envelope[1])
-    if not rows:
+    envelopes = _KnownEnvelopes(version)
+    if not any(map(envelopes.add, values)):
         return None, range(len(values))
-    vectors, good = _decoder(columns).decode(flat)
+    buffer, ends = _joined(values)
+    which, flat, sizes = envelopes.take_off(buffer, ends)
+    # The others may have the envelope of another shard, or of another plan.
+    if any([envelopes.add(values[row]) for row in np.flatnonzero(which < 0).tolist()]):
+        which, flat, sizes = envelopes.take_off(buffer, ends)
+    taken = np.flatnonzero(which >= 0)
+    vectors, good = _decoder(columns).decode_buffer(flat, sizes[taken])
     found = dict(zip((name for name, _, _ in columns), vectors, strict=True))
     if time:
         times = found[time]
         good = good & (times.data <= END_OF_TIME) & (times.data >= -END_OF_TIME)
         if times.null is not None:
             good &= ~times.null
-    taken = np.array(rows, np.int64)
-    tuples = UsualTuples(taken, np.array(versions, np.int64), np.array(late, np.bool_), found)
+    tuples = UsualTuples(taken, envelopes.versions()[which[taken]], envelopes.late()[which[taken]], found)
     if not good.all():
         tuples = UsualTuples(
             taken[good],
@@ -93,6 +88,50 @@ def usual_tuples(
     others = np.ones(len(values), np.bool_)
     others[tuples.rows] = False
     return tuples if len(tuples.rows) else None, np.flatnonzero(others).tolist()
+
+
+class _KnownEnvelopes:
+    """The ends of values that have been decoded, up to MOST_ENVELOPES, for a group that uses plan
+    `version`.
+    """
+
+    def __init__(self, version: int) -> None:
+        self._version = version
+        self._known: set[bytes] = set()
+        self._tails: list[bytes] = []  # of tuples
+        self._contents: list[tuple[int, bool]] = []  # of these: the plan's version, and whether it came late
+
+    def add(self, value: bytes) -> bool:
+        """Decode the end of a value; True if it is an envelope of tuples that wasn't known."""
+        tail = value.rpartition(_MARK)[2]
+        if tail in self._known or len(self._known) == MOST_ENVELOPES:
+            return False
+        self._known.add(tail)
+        found = _envelope(tail, self._version)
+        if found is None:
+            return False
+        self._tails.append(_MARK + tail)
+        self._contents.append(found)
+        return True
+
+    def take_off(self, buffer: Bytes, ends: Ints) -> tuple[Ints, Bytes, Ints]:
+        """Values without their envelopes, as by `without_suffixes`; at least one envelope is known."""
+        found: tuple[Ints, Bytes, Ints] = without_suffixes(buffer, ends, *_joined(self._tails), _LAST)
+        return found
+
+    def versions(self) -> Ints:
+        """The versions of the plans, by number of the envelope."""
+        return np.array([version for version, _ in self._contents], np.int64)
+
+    def late(self) -> NDArray[np.bool_]:
+        """Whether tuples came late, by number of the envelope."""
+        return np.array([late for _, late in self._contents], np.bool_)
+
+
+def _joined(values: Sequence[bytes]) -> tuple[Bytes, Ints]:
+    """The values one after the other, and where each ends."""
+    sizes = np.fromiter(map(len, values), np.int64, len(values))
+    return np.frombuffer(bytearray().join(values), np.uint8), np.cumsum(sizes)
 
 
 def _envelope(tail: bytes, version: int) -> tuple[int, bool] | None:
@@ -112,12 +151,13 @@ def _envelope(tail: bytes, version: int) -> tuple[int, bool] | None:
     return plan, envelope.get("late") is True
 
 
-# A decoder remembers texts, so that a key that comes again is not made again.
+# A decoder remembers texts, so that a key that comes again is not made again. A worker has the keys of
+# several partitions.
 @lru_cache(maxsize=16)
 def _decoder(columns: Columns) -> FlatDecoder:
     # Edges send event times as integers: a text would be a mistake.
     types = {key: Type.BIGINT if type_.integral else type_ for _, key, type_ in columns}
-    return FlatDecoder(types, "us")
+    return FlatDecoder(types, "us", MOST_TEXTS)
 
 
 def _without_marks(vector: Vector) -> Vector:
