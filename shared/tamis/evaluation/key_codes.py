@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.evaluation.dictionary_encoding import DictionaryEncoder
-from tamis.expressions.vectors import Vector
+from tamis.expressions.vectors import NumberedTexts, Vector
 
 NO_KEY = -1
 
@@ -22,6 +23,8 @@ class KeyCodes:
 
     def __init__(self) -> None:
         self._codes = DictionaryEncoder()
+        # By table of texts: the code of each number, -1 if it has none yet.
+        self._numbered: WeakKeyDictionary[object, NDArray[np.int64]] = WeakKeyDictionary()
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -40,6 +43,8 @@ class KeyCodes:
         """
         if not key:
             return np.full(size, self._codes.encode([()])[0], np.int64)
+        if len(key) == 1 and isinstance(key[0], NumberedTexts):
+            return self._of_numbers(key[0])
         columns = [vector.data.tolist() for vector in key]
         # A single column needs no tuples; one-tuples and plain values never meet, since all inputs of a query
         # have keys of the same length.
@@ -48,4 +53,20 @@ class KeyCodes:
         for vector in key:
             if vector.null is not None:
                 codes[vector.null] = NO_KEY
+        return codes
+
+    def _of_numbers(self, key: NumberedTexts) -> NDArray[np.int64]:
+        """As `encode`. Only texts whose numbers are new are looked up."""
+        known = self._numbered.get(key.table, np.empty(0, np.int64))
+        most = int(key.numbers.max(initial=0))
+        if len(known) <= most:
+            more = np.full(max(most + 1 - len(known), len(known)), -1, np.int64)
+            known = self._numbered[key.table] = np.concatenate((known, more))
+        codes = known[key.numbers]
+        new = np.flatnonzero(codes < 0)
+        if len(new):
+            codes[new] = self._codes.encode(key.data[new].tolist())
+            known[key.numbers[new]] = codes[new]
+        if key.null is not None:
+            codes[key.null] = NO_KEY
         return codes

@@ -14,7 +14,7 @@ If a value is NULL, its item of `data` is undefined, except in a VARCHAR: read `
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -125,6 +125,16 @@ class Vector:
             return Vector(data.astype(dtype_of(type_)), null)
         except OverflowError:
             raise _misfit(next(i for i, v in enumerate(data) if not _fits(v)), values, type_) from None
+
+
+@dataclass(frozen=True, eq=False)
+class NumberedTexts(Vector):
+    """VARCHARs with numbers, at least 0: in all vectors with the same `table`, those with the same number are
+    equal. `table` can be weakly referenced. Vectors that are made of this one have no numbers.
+    """
+
+    numbers: NDArray[np.int64] = field(kw_only=True)
+    table: object = field(kw_only=True)
 
 
 Columns: TypeAlias = Mapping[tuple[str, str], Vector]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.expressions.nodes import Type
-from tamis.expressions.vectors import Mask, Vector
+from tamis.expressions.vectors import Mask, NumberedTexts, Vector
 from tamis.messaging.records import END_OF_TIME
 from tamis.recordings.flat_json.scan import BOOLEAN, DOUBLE, INTEGER, TEXT, TIME, name_slot, scan
 from tamis.recordings.flat_json.text_table import MANY, TextTable
@@ -73,6 +73,7 @@ class FlatDecoder:
         cells, doubles = np.empty((columns, n), np.int64), np.empty((columns, n))
         null, understood = np.ones((columns, n), np.bool_), np.zeros(n, np.bool_)
         texts = [np.empty(n, np.object_) if type_ is Type.VARCHAR else None for type_ in self._types]
+        table = self._table.identity
         for number, (buffer, sizes) in enumerate(slices):
             if sizes.max() > MOST_BYTES:
                 continue
@@ -82,14 +83,22 @@ class FlatDecoder:
             )
             for column, into in enumerate(texts):
                 if into is not None:
-                    numbers = np.maximum(cells[column, start : start + SLICE], 0)
+                    numbers = cells[column, start : start + SLICE]
+                    np.maximum(numbers, 0, out=numbers)
                     into[start : start + SLICE] = self._table.strings(numbers)
             if self._table.full[0]:
-                self._table.renew()
+                self._table.make_room()
         vectors = [
             _vector(type_, doubles[column] if type_ is Type.DOUBLE else cells[column], into, null[column])
             for column, (type_, into) in enumerate(zip(self._types, texts, strict=True))
         ]
+        if understood.all() and self._table.identity is table:
+            for column, type_ in enumerate(self._types):
+                if type_ is Type.VARCHAR:
+                    vector = vectors[column]
+                    vectors[column] = NumberedTexts(
+                        vector.data, vector.null, numbers=cells[column], table=table
+                    )
         return vectors, understood
 
     def _scan(

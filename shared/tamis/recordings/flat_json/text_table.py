@@ -1,7 +1,7 @@
 """Texts by number: the texts that a stream's readings have had, so that each is made once.
 
-The table forgets all texts when it is full, and begins again, twice as large. So texts that never come again,
-such as ids of messages, take a bounded amount of memory.
+The table grows until it has its largest size. Then it forgets all texts each time when it is full. So texts
+that never come again, such as ids of messages, take a bounded amount of memory.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.kernels import njit
+from tamis.recordings.flat_json.tokens import HASH, PRIME
 
 FEW, MANY = 1 << 10, 1 << 15
 # Bytes of the texts for each that the table can have.
@@ -66,21 +67,51 @@ def number_of(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     return -1
 
 
+@njit(cache=True)
+def place_all(slots, ends, texts):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Fill the hash table `slots`, which is empty, with all texts. One whose slots are taken is left out."""
+    mask = np.uint64(len(slots) - 1)
+    for known in range(1, ends[0] + 1):
+        value = HASH
+        for place in range(ends[known], ends[known + 1]):
+            value = (value ^ np.uint64(texts[place])) * PRIME
+        for probe in range(_PROBES):
+            slot = np.int64(text_slot(value) + np.uint64(probe) & mask)
+            if slots[slot] == 0:
+                slots[slot] = known
+                break
+
+
+class _Identity:
+    """Stands for the texts of a table until it forgets them. It can be weakly referenced."""
+
+
 class TextTable:
     """Up to about `most` texts by number; the number 0 stands for NULL."""
 
     def __init__(self, most: int = MANY) -> None:
-        self._size, self._most = FEW // 2, most
-        self.renew()
+        self._size, self._most = FEW, most
+        self._forget()
 
-    def renew(self) -> None:
-        """Forget all texts; the table can have twice as many as before, up to a limit."""
-        self._size = min(2 * self._size, self._most)
+    def _forget(self) -> None:
         self.slots = np.zeros(2 * self._size, np.int64)
         self.ends = np.zeros(self._size + 2, np.int64)
         self.texts = np.empty(_LENGTH * self._size, np.uint8)
         self.full = np.zeros(1, np.bool_)
         self._known = np.array([None], np.object_)
+        self.identity = _Identity()
+
+    def make_room(self) -> None:
+        """Double the size of the table. If it has its largest size, forget all texts."""
+        if self._size >= self._most:
+            self._forget()
+            return
+        self._size *= 2
+        self.slots = np.zeros(2 * self._size, np.int64)
+        self.ends = np.concatenate((self.ends, np.zeros(self._size + 2 - len(self.ends), np.int64)))
+        self.texts = np.concatenate((self.texts, np.empty(_LENGTH * self._size - len(self.texts), np.uint8)))
+        self.full[0] = False
+        place_all(self.slots, self.ends, self.texts)
 
     def strings(self, numbers: NDArray[np.int64]) -> NDArray[np.object_]:
         """The texts with these numbers, None for 0."""
