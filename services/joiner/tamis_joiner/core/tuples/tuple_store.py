@@ -113,7 +113,7 @@ class TupleStore:
         self._changed = {}
         for name, mask in self._needed.items():
             if not mask.all():
-                self.tuples[name] = self.tuples[name].pick(mask)
+                self.tuples[name] = self.tuples[name].pick(np.flatnonzero(mask))
             self.tuples[name] = self.tuples[name].as_old()
             if name in self._bitmaps:
                 self.tuples[name] = self._bitmaps[name].release(self.tuples[name])
@@ -144,8 +144,9 @@ class TupleStore:
             topic = topics[name]
             self.tuples[name] = with_schema(self.tuples[name], topic.schema)
             if not any(s.startswith(topic.prefix) for s in self._slices):
-                numbers = np.unique(self.tuples[name].times // topic.width)
-                self._changed.setdefault(name, set()).update(numbers.tolist())
+                self._changed.setdefault(name, set()).update(
+                    _distinct(self.tuples[name].times // topic.width)
+                )
 
     def add(self, arrived: Iterable[tuple[str, TupleColumns]]) -> set[str]:
         """Add tuples by topic, in the order of their offsets. After the call only these are new. Returns the
@@ -162,8 +163,7 @@ class TupleStore:
                 before = self.tuples[name]
                 parts.insert(0, before if name in found else before.as_old())
             stored = self.tuples[name] = merge(parts)
-            numbers = np.unique(stored.times[stored.new] // topic.width)
-            self._changed.setdefault(name, set()).update(numbers.tolist())
+            self._changed.setdefault(name, set()).update(_distinct(stored.times[stored.new] // topic.width))
             found.add(name)
         if found:
             for name in self.tuples.keys() - found:
@@ -221,14 +221,15 @@ class TupleStore:
         """Write the needed tuples of the slices that have changed; remove slices without needed tuples."""
         for name, stored in self.tuples.items():
             topic = self._topics[name]
-            numbers = stored.times // topic.width
-            wanted = set(_distinct(numbers[self._needed[name]]))
+            rows = np.flatnonzero(self._needed[name])
+            numbers = stored.times[rows] // topic.width
+            wanted = set(_distinct(numbers))
             for slice_ in [s for s in self._slices if s.startswith(topic.prefix)]:
                 if int(slice_[len(topic.prefix) :]) not in wanted:
                     state.remove(slice_)
                     del self._slices[slice_]
             for number in self._changed.get(name, set()) & wanted:
-                blob = encode_tuples(stored.pick(self._needed[name] & (numbers == number)), topic.schema)
+                blob = encode_tuples(stored.pick(rows[numbers == number]), topic.schema)
                 state.put(f"{topic.prefix}{number}", blob)
                 self._slices[f"{topic.prefix}{number}"] = (token, len(blob))
 
