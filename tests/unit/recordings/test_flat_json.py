@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from tamis.expressions.nodes import Type
-from tamis.expressions.vectors import Vector
+from tamis.expressions.vectors import NumberedTexts, Vector
 from tamis.recordings.flat_json.columns import MOST_BYTES, FlatDecoder
 from tamis.recordings.flat_json.decimal_to_double import MOST_EXPONENT, nearest
 from tamis.recordings.flat_json.text_table import MANY
@@ -217,16 +217,38 @@ def test_numbers_between_two_doubles_go_to_the_even_one() -> None:
 
 def test_texts_that_never_come_again_take_bounded_memory() -> None:
     decoder = FlatDecoder({"text": Type.VARCHAR}, "us")
-    taken = 0
     for batch in range(12):
         texts = [f"message {batch} {number}" for number in range(10_000)]
         (vector,), understood = decoder.decode([orjson.dumps({"text": text}) for text in texts])
-        taken += int(understood.sum())
-        assert [text for text, known in zip(vector.data.tolist(), understood, strict=True) if known] == [
-            text for text, known in zip(texts, understood, strict=True) if known
-        ]
+        assert understood.all() and vector.data.tolist() == texts
         assert decoder._table.ends[0] <= MANY
-    assert taken > 100_000
+
+
+def test_texts_keep_their_numbers_while_the_table_grows() -> None:
+    decoder = FlatDecoder({"text": Type.VARCHAR}, "us")
+    texts = [f"station-{number:06}" for number in range(20_000)]
+    payloads = [orjson.dumps({"text": text}) for text in texts]
+    numbers = []
+    for _ in range(2):
+        (vector,), understood = decoder.decode(payloads)
+        assert understood.all() and vector.data.tolist() == texts
+        assert isinstance(vector, NumberedTexts)
+        numbers.append(vector.numbers.tolist())
+    assert numbers[0] == numbers[1] and len(set(numbers[0])) == len(texts)
+
+
+def test_payloads_in_a_buffer_are_decoded_as_those_in_a_list() -> None:
+    draw = random.Random(3)
+    payloads = [
+        draw.choice((DOCUMENT, DOCUMENT[:-1], b"", b"{}", b'{"text":"%d"}' % number))
+        for number in range(2_500)
+    ]
+    sizes = np.array([len(payload) for payload in payloads])
+    one = FlatDecoder(FIELDS, "us").decode(payloads)
+    other = FlatDecoder(FIELDS, "us").decode_buffer(np.frombuffer(b"".join(payloads), np.uint8), sizes)
+    assert one[1].tolist() == other[1].tolist() and 0 < one[1].sum() < len(payloads)
+    for vector, same in zip(one[0], other[0], strict=True):
+        assert vector.take(one[1]).to_list() == same.take(one[1]).to_list()
 
 
 def test_texts_with_equal_hashes_are_told_apart() -> None:

@@ -77,17 +77,16 @@ class FlatDecoder:
         for number, (buffer, sizes) in enumerate(slices):
             if sizes.max() > MOST_BYTES:
                 continue
-            start = number * SLICE
-            understood[start : start + SLICE] = self._scan(
-                buffer, np.cumsum(sizes), cells, doubles, null, start
-            )
+            start, ends = number * SLICE, np.cumsum(sizes)
+            rows = slice(start, start + len(sizes))
+            understood[rows] = self._scan(buffer, ends, cells, doubles, null, start)
+            while self._table.full[0]:
+                self._table.make_room()
+                understood[rows] = self._scan(buffer, ends, cells, doubles, null, start)
             for column, into in enumerate(texts):
                 if into is not None:
-                    numbers = cells[column, start : start + SLICE]
-                    np.maximum(numbers, 0, out=numbers)
-                    into[start : start + SLICE] = self._table.strings(numbers)
-            if self._table.full[0]:
-                self._table.make_room()
+                    np.maximum(cells[column, rows], 0, out=cells[column, rows])
+                    into[rows] = self._table.strings(cells[column, rows])
         vectors = [
             _vector(type_, doubles[column] if type_ is Type.DOUBLE else cells[column], into, null[column])
             for column, (type_, into) in enumerate(zip(self._types, texts, strict=True))

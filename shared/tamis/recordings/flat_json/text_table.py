@@ -17,8 +17,13 @@ from tamis.recordings.flat_json.tokens import HASH, PRIME
 FEW, MANY = 1 << 10, 1 << 15
 # Bytes of the texts for each that the table can have.
 _LENGTH = 32
-# Texts that are looked at for one: senders can choose texts whose hashes are equal.
-_PROBES = 16
+# Slots for each text that the table can have.
+_SLOTS = 4
+# Slots that are looked at for a text: senders can choose texts whose hashes are equal. Of other texts, about
+# one in a thousand million needs more.
+_PROBES = 32
+# The multiplier of MurmurHash3's finalizer.
+_MIX = np.uint64(0xFF51AFD7ED558CCD)
 
 
 @njit(cache=True)
@@ -32,7 +37,10 @@ def equal(buffer, start, size, others, other):  # type: ignore[no-untyped-def]  
 
 @njit(cache=True)
 def text_slot(value):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """The slot for a text with this hash in a table of any size, before it is cut to the table's size."""
+    """The slot for a text with this hash in a table of any size, before it is cut to the table's size. The
+    hashes of similar texts differ in few bits, which are mixed here.
+    """
+    value = (value ^ (value >> np.uint64(32))) * _MIX
     return value ^ (value >> np.uint64(32))
 
 
@@ -94,7 +102,7 @@ class TextTable:
         self._forget()
 
     def _forget(self) -> None:
-        self.slots = np.zeros(2 * self._size, np.int64)
+        self.slots = np.zeros(_SLOTS * self._size, np.int64)
         self.ends = np.zeros(self._size + 2, np.int64)
         self.texts = np.empty(_LENGTH * self._size, np.uint8)
         self.full = np.zeros(1, np.bool_)
@@ -107,7 +115,7 @@ class TextTable:
             self._forget()
             return
         self._size *= 2
-        self.slots = np.zeros(2 * self._size, np.int64)
+        self.slots = np.zeros(_SLOTS * self._size, np.int64)
         self.ends = np.concatenate((self.ends, np.zeros(self._size + 2 - len(self.ends), np.int64)))
         self.texts = np.concatenate((self.texts, np.empty(_LENGTH * self._size - len(self.texts), np.uint8)))
         self.full[0] = False

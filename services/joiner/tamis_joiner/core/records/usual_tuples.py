@@ -28,7 +28,7 @@ _MARK = b',"%s":' % ENVELOPE.encode()
 _LAST = np.isin(np.arange(256), list(b'"0123456789el'))
 # Envelopes of a batch that are remembered.
 MOST_ENVELOPES = 64
-# Texts of a topic that are remembered: with their bytes and strings up to 16 MB.
+# Texts of a topic that are remembered: with their bytes and strings up to 20 MB.
 MOST_TEXTS = 1 << 17
 
 Bytes = NDArray[np.uint8]
