@@ -12,6 +12,9 @@ from tamis.evaluation.dictionary_encoding import DictionaryEncoder
 from tamis.expressions.vectors import NumberedTexts, Vector
 
 NO_KEY = -1
+# A table of texts may have those of many partitions, and these codes are of one. An array of all numbers is
+# made if there are at most so many for each key: then it takes about as much memory as the keys.
+_MOST_NUMBERS = 16
 
 
 class KeyCodes:
@@ -44,7 +47,9 @@ class KeyCodes:
         if not key:
             return np.full(size, self._codes.encode([()])[0], np.int64)
         if len(key) == 1 and isinstance(key[0], NumberedTexts):
-            return self._of_numbers(key[0])
+            most = int(key[0].numbers.max(initial=0))
+            if most <= _MOST_NUMBERS * len(self):
+                return self._of_numbers(key[0], most)
         columns = [vector.data.tolist() for vector in key]
         # A single column needs no tuples; one-tuples and plain values never meet, since all inputs of a query
         # have keys of the same length.
@@ -55,10 +60,9 @@ class KeyCodes:
                 codes[vector.null] = NO_KEY
         return codes
 
-    def _of_numbers(self, key: NumberedTexts) -> NDArray[np.int64]:
-        """As `encode`. Only texts whose numbers are new are looked up."""
+    def _of_numbers(self, key: NumberedTexts, most: int) -> NDArray[np.int64]:
+        """As `encode`; `most` is the greatest number. Only texts whose numbers are new are looked up."""
         known = self._numbered.get(key.table, np.empty(0, np.int64))
-        most = int(key.numbers.max(initial=0))
         if len(known) <= most:
             more = np.full(max(most + 1 - len(known), len(known)), -1, np.int64)
             known = self._numbered[key.table] = np.concatenate((known, more))

@@ -32,7 +32,7 @@ def test_numbered_texts_have_the_codes_of_their_texts(seed: int) -> None:
             assert (found[vector.null] == NO_KEY).all()
         # The caller may change what it gets.
         found[:] = -7
-    assert numbered > 3
+    assert numbered > 3 and len(codes._numbered) > 0
 
 
 def test_vectors_that_are_made_of_numbered_texts_have_no_numbers() -> None:
@@ -40,3 +40,12 @@ def test_vectors_that_are_made_of_numbered_texts_have_no_numbers() -> None:
     assert isinstance(vector, NumberedTexts)
     for other in (vector.take(np.array([1])), Vector.concat([vector, vector])):
         assert not isinstance(other, NumberedTexts)
+
+
+def test_few_keys_of_a_table_with_many_texts_take_little_memory() -> None:
+    decoder, codes = FlatDecoder({"k": Type.VARCHAR}, "us"), KeyCodes()
+    decoder.decode([orjson.dumps({"k": f"of another partition {number}"}) for number in range(5_000)])
+    for _ in range(2):
+        (vector,), _ = decoder.decode([orjson.dumps({"k": f"s{number}"}) for number in range(50)])
+        assert codes.encode([vector], len(vector)).tolist() == list(range(50))
+    assert not codes._numbered
