@@ -7,7 +7,8 @@
     newer/<number>               plans of a format that only a newer joiner reads
     standing/<alert>@<version>   the synopses of a standing query
 
-A batch rewrites `meta`, the slices that it added tuples to and the synopses that changed, nothing else.
+Tuples and records are compressed. A batch rewrites `meta`, the slices that it added tuples to and the
+synopses that changed, nothing else.
 All names change together, as one commit of the state store. Each write of a slice has a new random token,
 and `meta` has the tokens of all slices. So a slice that a process has cached under the token in `meta` is
 equal to the stored one, even if attempts failed, were repeated, or the process was restarted in between.
