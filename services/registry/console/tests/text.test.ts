@@ -338,6 +338,8 @@ describe("the joiner", () => {
       "Its slowest shard is air:e/s, with the watermark 2023-11-14T22:13:20Z.",
       "It waits: shard air:e/s is away.",
     ]);
+    const gone = { ...topic, topic: "g", frontier: 1_600_000_000_000_000 };
+    expect(heldBack({ ...empty, topics: [gone, ...topics] })[0]).toMatch(/^Topic a /);
     const [none] = heldBack({ ...empty, topics: [...topics, { ...topic, topic: "c", frontier: null }] });
     expect(none).toBe("Topic c of stream air has come least far: it has no event time yet.");
   });

@@ -35,8 +35,8 @@ function behindOthers(partitions: JoinerPartition[]): string[] {
 }
 
 function waiting(topics: JoinerTopic[]): string[] {
-  // Nothing waits for a topic without shards.
-  const waitedFor = topics.filter(({ slowest, why }) => slowest !== null || why.length > 0);
+  // Nothing waits for a topic whose shards are all gone.
+  const waitedFor = topics.filter(({ frontier, slowest, why }) => frontier === null || slowest !== null || why.length > 0);
   const [topic] = slowestFirst(waitedFor.length > 0 ? waitedFor : topics);
   if (topic === undefined) return [];
   const at = topic.frontier === null ? "it has no event time yet" : `it is complete up to ${iso(topic.frontier)}`;
