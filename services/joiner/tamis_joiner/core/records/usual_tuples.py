@@ -124,7 +124,7 @@ class _KnownEnvelopes:
         return np.array([version for version, _ in self._contents], np.int64)
 
     def late(self) -> NDArray[np.bool_]:
-        """Whether tuples came late, by number of the envelope."""
+        """True where tuples came late, by number of the envelope."""
         return np.array([late for _, late in self._contents], np.bool_)
 
 
