@@ -103,7 +103,10 @@ def test_numbers_in_another_unit_are_told_for_some_minutes(
     shard.send(10, site="roof")
     (doubt,) = shard.send(1, site="roof", ts=AT).doubts or [""]
     assert doubt.startswith("all times lie before 2000, the first of them at 1970-01-01T00:29:20Z")
-    assert "as seconds (s) it would be 2025-10-09T08:53:20Z; if all times are wrong, set time_unit of the source" in doubt
+    assert (
+        "as seconds (s) it would be 2025-10-09T08:53:20Z; if all times are wrong, set time_unit of the source"
+        in doubt
+    )
     shard.send(1, site="roof", ts=AT)
     assert [one["what"] for one in logged] == ["event times are implausible"]
     shard.now += TOLD
