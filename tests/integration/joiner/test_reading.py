@@ -163,7 +163,9 @@ def test_a_topic_that_is_gone_ends_its_ranges(
     log.create(A, 1)
     log.write(A, 0, 1)
     assert values(reader, Range(A, 0, 2, 5)) == {}
-    assert values(reader, Range(A, 0, 0, 1)) == {(A, 0): log.values[A, 0]}
+    # Within the short limits of this test the client may not know of the new topic yet.
+    wanted = {(A, 0): log.values[A, 0]}
+    assert _soon(lambda: values(reader, Range(A, 0, 0, 1)), wanted) == wanted
 
 
 def test_the_largest_records_are_read(log: Log, reader: RangeReader) -> None:
