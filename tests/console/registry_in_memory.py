@@ -58,7 +58,7 @@ class MemoryStore:
         self.topics = MemoryTopics()
         self.found = Recovered()
         self.reports: SimpleQueue[Record] = SimpleQueue()
-        self.trouble = ""
+        self.trouble, self.behind = "", False
 
     def take_over(self, mine: bool) -> Recovered:
         return self.found
