@@ -45,6 +45,6 @@ def test_without_a_rule_a_promise_is_broken(rule: str, seed: int, kind: str) -> 
 def test_the_page_of_the_protocol_names_every_rule() -> None:
     page = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
     named = set(re.findall(r"`([a-z_]+)`", page))
-    # The streams of the model are never altered, and its shards may come back at any time: the cores have these
-    # rules, and `mutations` breaks them.
+    # The streams of the model are never altered, and its shards may come back at any time: the cores have
+    # these rules, and `mutations` breaks them.
     assert named == set(fleet_sim.RULES) | {"former_columns", "former_domains", "back_with_reading"}

@@ -6,7 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-# Spark's state store takes several steps for each byte. In one thread, since all cores have tasks of their own.
+# Spark's state store takes several steps for each byte. In one thread, since all cores have tasks of their
+# own.
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 
 
