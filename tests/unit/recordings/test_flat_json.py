@@ -224,6 +224,23 @@ def test_texts_that_never_come_again_take_bounded_memory() -> None:
         assert decoder._table.ends[0] <= MANY
 
 
+@pytest.mark.parametrize(("fields", "length"), [(1, 2_000), (60, 20)])
+def test_texts_of_a_slice_that_no_table_takes_are_left(fields: int, length: int) -> None:
+    """Few long texts, or many short ones: their bytes or their number are too many."""
+    names = [f"f{number}" for number in range(fields)]
+    decoder = FlatDecoder(dict.fromkeys(names, Type.VARCHAR), "us")
+    rows = [{name: f"{row} {name}".ljust(length) for name in names} for row in range(1_000)]
+    payloads = [orjson.dumps(row) for row in rows]
+    for _ in range(2):
+        vectors, understood = decoder.decode(payloads)
+        assert 0 < understood.sum() < len(rows)
+        for name, vector in zip(names, vectors, strict=True):
+            left = [row[name] for row, good in zip(rows, understood, strict=True) if good]
+            assert vector.take(understood).to_list() == left
+    # And later texts are understood again.
+    assert decoder.decode([orjson.dumps(dict.fromkeys(names, "short"))])[1].all()
+
+
 def test_texts_keep_their_numbers_while_the_table_grows() -> None:
     decoder = FlatDecoder({"text": Type.VARCHAR}, "us")
     texts = [f"station-{number:06}" for number in range(20_000)]

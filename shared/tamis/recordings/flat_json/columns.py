@@ -80,8 +80,10 @@ class FlatDecoder:
             start, ends = number * SLICE, np.cumsum(sizes)
             rows = slice(start, start + len(sizes))
             understood[rows] = self._scan(buffer, ends, cells, doubles, null, start)
-            while self._table.full[0]:
-                self._table.make_room()
+            forgotten = False
+            # The texts of one slice may be more than an empty table takes: then some are left.
+            while self._table.full[0] and not forgotten:
+                forgotten = self._table.make_room()
                 understood[rows] = self._scan(buffer, ends, cells, doubles, null, start)
             for column, into in enumerate(texts):
                 if into is not None:

@@ -109,17 +109,18 @@ class TextTable:
         self._known = np.array([None], np.object_)
         self.identity = _Identity()
 
-    def make_room(self) -> None:
-        """Double the size of the table. If it has its largest size, forget all texts."""
+    def make_room(self) -> bool:
+        """Double the size of the table. If it has its largest size, forget all texts, and return True."""
         if self._size >= self._most:
             self._forget()
-            return
+            return True
         self._size *= 2
         self.slots = np.zeros(_SLOTS * self._size, np.int64)
         self.ends = np.concatenate((self.ends, np.zeros(self._size + 2 - len(self.ends), np.int64)))
         self.texts = np.concatenate((self.texts, np.empty(_LENGTH * self._size - len(self.texts), np.uint8)))
         self.full[0] = False
         place_all(self.slots, self.ends, self.texts)
+        return False
 
     def strings(self, numbers: NDArray[np.int64]) -> NDArray[np.object_]:
         """The texts with these numbers, None for 0."""
