@@ -296,6 +296,7 @@ class Worker:
         else:
             plan, activation = self.run.acknowledged
             state = "final" if self._commits.final_version == plan else "active"
+            tuples = self.run.totals
         quiet = 0 if self._unread is not None or self._moved is None else now - self._moved
         reached = None if self.run is None else self.run.reached
         history = None if self.run is None else self.run.history
@@ -314,16 +315,16 @@ class Worker:
             first_offset=None if history is None else history.first_offset,
             earliest=None if history is None else history.earliest,
             failing=failing,
-            tuples=tuples if self.run is None else self.run.totals,
+            tuples=tuples,
             watermark=None if watermark == START_OF_TIME else watermark,
             doubts=self._intake.doubts(now) or None,
             # A file that has ended has its final records to send.
             unread=self._unread is not None or source.ended if self.run is None else None,
-            unused=self._never_read() and not source.declared,
+            unused=not source.declared and self._never_read(tuples),
         )
 
-    def _never_read(self) -> bool:
-        """True if the shard never had a reading."""
-        found = self.source.committed()
-        begun = self._unread is not None or (self.run is not None and any(self.run.totals.values()))
-        return found is not None and found[0].unread and not begun
+    def _never_read(self, tuples: dict[str, int] | None) -> bool:
+        """True if the shard never had a reading. `tuples`: as in its acknowledgement."""
+        if self._unread is not None or tuples is None or any(tuples.values()):
+            return False
+        return self.run is None or self.run.durable.unread

@@ -126,7 +126,9 @@ class View:
     def troubles(self) -> dict[str, tuple[str, ...]]:
         """By stream, the reasons why its shards make alerts degraded."""
         return {
-            stream: named(
+            stream: (f"no source of stream {stream} sends readings",)
+            if all(state == "unused" for state, _ in found)
+            else named(
                 reason
                 for state, reason in found
                 if state in ("away", "gone") or (state in ("behind", "waiting") and self.settled)
@@ -298,11 +300,6 @@ def _starting(view: View, alert: Stored, streams: list[str]) -> list[str]:
 
 def _degraded(view: View, streams: list[str]) -> list[str]:
     why = [reason for stream in streams for reason in view.troubles.get(stream, ())]
-    why += [
-        f"no source of stream {stream} sends readings"
-        for stream in streams
-        if {state for state, _ in view.shard_states.get(stream, ())} == {"unused"}
-    ]
     if view.settled and view.joined < view.plan.version:
         why.append(f"the joiner has not taken up plan {view.plan.version} in every partition yet")
     return why

@@ -148,7 +148,7 @@ def _waits_for(view: View, stream: StreamPlan, states: list[StreamState]) -> lis
 
 def _silent_source(view: View, stream: StreamPlan) -> list[str]:
     """The reasons why joins wait for shards of a stream whose sources are silent, while others go on."""
-    others = [ack.watermark for ack in view.seen.acks.values() if ack.watermark is not None]
+    newest = max((ack.watermark for ack in view.seen.acks.values() if ack.watermark is not None), default=0)
     found = []
     for shard in view.shards.get(stream.shards_of, ()):
         ack, silence = view.seen.acks.get(shard.name), view.seen.silence(shard.name, view.now)
@@ -156,7 +156,7 @@ def _silent_source(view: View, stream: StreamPlan) -> list[str]:
             continue
         if ack.watermark is None:
             last = "has had no reading yet"
-        elif max(others) - ack.watermark > AWAY_AFTER:
+        elif newest - ack.watermark > AWAY_AFTER:
             last = f"has had nothing new for {silence // 1_000_000} s"
         else:
             continue

@@ -35,16 +35,13 @@ def declare_gone(draft: State, seen: FleetReports, now: int, n: int) -> bool:
     """Delist the shards that are silent for longer than their stream's `max_stall`, and those that are unused
     because the readings of their stream come another way.
     """
-    sources = _sources(draft, seen)
+    unneeded = _unneeded(draft, seen)
     silent = [
         shard
         for shard in draft.shards.values()
         if shard.since is not None
         and (stream := draft.raw_stream(shard.stream))
-        and (
-            seen.silence(shard.name, now) > stream.max_stall
-            or (_unused(seen, shard.name) and shard.stream in sources)
-        )
+        and (shard.name in unneeded or seen.silence(shard.name, now) > stream.max_stall)
     ]
     for shard in silent:
         draft.shards[shard.name] = replace(shard, since=None, gone=n, reason="silent")
@@ -92,7 +89,7 @@ def list_waiting(draft: State, seen: FleetReports, now: int, n: int) -> bool:
     """
     came = False
     held: dict[str, str] | None = None
-    sources = _sources(draft, seen)
+    unneeded = _unneeded(draft, seen)
     for name, ack in seen.acks.items():
         known = draft.shards.get(name)
         if (
@@ -103,7 +100,7 @@ def list_waiting(draft: State, seen: FleetReports, now: int, n: int) -> bool:
             and (stream := draft.raw_stream(ack.stream))
             and ack.quiet <= stream.max_stall
             and not (ack.unread is False and _given_up(draft, known))
-            and not (ack.unused and ack.stream in sources)
+            and name not in unneeded
             and not unread(ack.stream, draft)
         ):
             if Backfill.named(ack.stream) is not None:
@@ -129,18 +126,17 @@ def _given_up(draft: State, known: Shard | None) -> bool:
     return stream is not None and stream.idle_timeout is None
 
 
-def _unused(seen: FleetReports, name: str) -> bool:
-    """True if nobody knows whether the shard will ever have a reading. An HTTP source without `streams` has
-    such a shard for each stream.
+def _unneeded(draft: State, seen: FleetReports) -> set[str]:
+    """The unused shards of streams of which another shard is listed: joins needn't wait for them. Nobody
+    knows if an unused shard will ever have a reading; an HTTP source without `streams` has one for each
+    stream.
     """
-    ack = seen.acks.get(name)
-    return ack is not None and ack.unused is True
-
-
-def _sources(draft: State, seen: FleetReports) -> set[str]:
-    """The streams of which a listed shard is used: joins needn't wait for their unused shards."""
-    return {
+    unused = {name for name, ack in seen.acks.items() if ack.unused}
+    if not unused:
+        return unused
+    served = {
         shard.stream
-        for shard in draft.shards.values()
-        if shard.since is not None and shard.name in seen.acks and not _unused(seen, shard.name)
+        for name, shard in draft.shards.items()
+        if shard.since is not None and name in seen.acks and name not in unused
     }
+    return {name for name in unused if seen.acks[name].stream in served}
