@@ -102,9 +102,13 @@ class CandidateTopics:
 
     def __init__(self, candidates: Sequence[Candidate], dimensions: int) -> None:
         self.candidates = candidates
-        none = np.empty((0, dimensions))
-        self._lower = np.concatenate([none, *(one.passed.lower for one in candidates)])
-        self._upper = np.concatenate([none, *(one.passed.upper for one in candidates)])
+        if len(candidates) == 1:
+            # Not copied: the one topic of a stream has the boxes of all queries.
+            self._lower, self._upper = candidates[0].passed.lower, candidates[0].passed.upper
+        else:
+            none = np.empty((0, dimensions))
+            self._lower = np.concatenate([none, *(one.passed.lower for one in candidates)])
+            self._upper = np.concatenate([none, *(one.passed.upper for one in candidates)])
         counts = [len(one.passed.lower) for one in candidates]
         self._begins = np.cumsum([0, *counts], dtype=np.int64)
         self._share = np.array([one.passed.share for one in candidates], np.float64)
