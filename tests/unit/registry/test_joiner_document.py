@@ -141,6 +141,7 @@ def test_the_joiner_names_the_shard_that_joins_wait_for() -> None:
 
 def test_the_joiner_says_how_far_it_is_and_why(made: Made) -> None:
     registry = made.registry
+    registry.hear(replace(ACK, plan=registry.plan.version, watermark=9), 1)
     registry.seen.frontiers.clear()
     empty = made.client.get("/v1/joiner").json()
     made.check("/v1/joiner", empty)
