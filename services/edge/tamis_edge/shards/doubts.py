@@ -25,8 +25,8 @@ TOLD = 600_000_000
 MOST_NAMED = 5
 
 TIME_HINT = (
-    "if all times are wrong, set time_unit of the source; correct the sender of a single one: aggregates and"
-    " the end of episodes wait for this shard until its next reading, or until you give it up"
+    "if all times are wrong, set time_unit of the source, and else correct the sender; aggregates and the end"
+    " of episodes wait for this shard until its next reading, or until you give it up"
 )
 
 
