@@ -14,6 +14,9 @@ from tamis_joiner.spark.processor import OUTPUT, GroupProcessor
 from tamis_joiner.spark.source import FORMAT, OffsetsSource, options
 
 NAME = "tamis-joiner"
+# Few rows pass through the JVM, since tasks read Kafka themselves. Compiling code for their plans costs more in
+# each batch than it saves.
+_NO_CODE_GENERATION = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 def ranges(spark: SparkSession, kafka: KafkaSettings, partitions: int, batch: int) -> DataFrame:
@@ -39,6 +42,8 @@ def start(
     `file_access`: the files that tables may name.
     """
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
+    for name, value in _NO_CODE_GENERATION.items():
+        spark.conf.set(name, value)
     joined = (
         ranges(spark, kafka, partitions, batch)
         .groupBy("group")
