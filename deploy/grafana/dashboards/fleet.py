@@ -116,6 +116,7 @@ FLEET = build(
                     "Notifications that wait",
                     (
                         ("sum by (sink) (tamis_notifications_waiting)", "{{sink}}"),
+                        ("sum by (sink) (tamis_sink_unread_events)", "{{sink}}, events not read yet"),
                         ("sum by (sink) (tamis_notifications_held)", "{{sink}}, silenced"),
                     ),
                 ),

@@ -20,11 +20,14 @@ LATE_SECONDS = 15
 class SinkState(Struct, frozen=True, kw_only=True):
     """Notifications that wait for one sink, in the partitions of one worker.
 
-    `oldest`: when the oldest of them was written, in microseconds since 1970. `error`: the reason why the
-    sink took none at the last attempt; it never has an address or a secret of the sink.
+    `waiting` counts those that will be sent. `unread`: events in Kafka that the sink's queue has not read
+    yet, of which some may be no notification for the sink. `oldest`: when the oldest of those that wait was
+    written, in microseconds since 1970. `error`: the reason why the sink took none at the last attempt; it
+    never has an address or a secret of the sink.
     """
 
     waiting: int = 0
+    unread: int = 0
     oldest: int | None = None
     error: str | None = None
 

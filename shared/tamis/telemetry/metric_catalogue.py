@@ -450,7 +450,14 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric(
         "tamis_notifications_waiting",
         "gauge",
-        "Events of episodes that a sink has not yet handled, including events that it will skip",
+        "Notifications that a sink has not yet taken and that will be sent to it, with the silences of now",
+        ("sink",),
+        "alerts",
+    ),
+    Metric(
+        "tamis_sink_unread_events",
+        "gauge",
+        "Events of episodes in Kafka that a sink's queue has not read yet, since many notifications wait",
         ("sink",),
         "alerts",
     ),

@@ -196,6 +196,38 @@ def test_a_sink_that_ignores_silences_sends_all_and_what_it_held_before(bench: S
     until(lambda: sorted(bench.told()) == ["a-0:opened", "b-0:opened"] and not bench.held())
 
 
+def test_openings_that_a_silence_covers_do_not_wait_for_a_sink_that_is_down(bench: Silenced) -> None:
+    bench.create()
+    bench.receiver.failures = 10**6
+    queue = bench.start(parallel=1)._queues[-1]
+    # Eight notifications are begun for each slot, so those behind them aren't held yet.
+    begun = [f"begun{number}" for number in range(8)]
+    for key in begun:
+        bench.tell(key, "opened")
+    until(lambda: [event.decision for event in list(queue._tasks.values())] == ["tell"] * len(begun))
+    bench.silence("repair", alerts=("hot",))
+    until(lambda: len(bench.views[0].silences) == 1)
+    for key in ("x", "y"):
+        bench.tell(key, "opened")
+    bench.tell("x", "closed")
+    bench.tell(begun[0], "closed")
+    until(lambda: bench.waiting() == len(begun) + 1)
+    bench.write(b"silence/repair", None)
+    until(lambda: bench.waiting() == len(begun) + 1 + 3)
+    bench.silence("repair", alerts=("hot",))
+    until(lambda: bench.waiting() == len(begun) + 1)
+    bench.receiver.failures = 0
+    until(lambda: bench.waiting() == 0 and bench.held().keys() == {"y-0"}, 60)
+    until(lambda: bench.sample("tamis_notifications_held", sink="pager") == 1)
+    assert len(bench.told()) == len(begun) + 1
+    # The sink is down again when the silence ends: what was held waits now.
+    bench.receiver.open.clear()
+    bench.write(b"silence/repair", None)
+    until(lambda: bench.waiting() == 1 and bench.sample("tamis_notifications_held", sink="pager") == 0)
+    bench.receiver.open.set()
+    until(lambda: bench.waiting() == 0 and not bench.held())
+
+
 def test_a_fleet_without_the_topic_goes_on_and_obeys_silences_once_there_is_one(
     bench: Silenced, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -208,6 +208,41 @@ def run(seeded: random.Random, crashes: float) -> tuple[Sink, Told]:
     return sink, oracle(log, history)
 
 
+def test_what_waits_is_counted_as_it_will_be_sent_with_the_silences_of_now() -> None:
+    """The oracle empties the queue: nothing else happens meanwhile."""
+    seeded, counts = random.Random(33), set()
+    for _ in range(500):
+        log, history = case(seeded)
+        now, silences = seeded.randrange(END), history[-1][1]
+        sink = Sink([one for _, one in log])
+        for _ in range(seeded.randrange(len(log))):
+            sink.take(seeded.choice(history)[1], now, 100)
+        waiting = sink.log[sink.committed :]
+        due = [held.event for held in sink.openings.due(silences, now)]
+        # Held openings whose time has come are in the queue, too, before their closes.
+        queue = [(one, None) for one in (*due, *waiting)]
+        held = sink.openings.held_back(silences, now)
+        assert held == len(sink.openings.by_episode) - len(due)
+        foreseen = list(sink.openings.foresee(queue, silences, now))
+        already = len(sink.told)
+        sink.release(silences, now, 100)
+        while sink.committed < len(log):
+            sink.take(silences, now, 100)
+        told = [(episode, event) for _, episode, event in sink.told[already:]]
+        assert told == [
+            (one["episode"], one["event"]) for (one, _), sent in zip(queue, foreseen, strict=True) if sent
+        ]
+        counts.add((len(queue), len(told), held))
+    assert len(counts) > 30, "the cases differ"
+
+
+def test_a_notification_that_is_being_sent_waits_whatever_is_silenced_meanwhile() -> None:
+    opening, closing = event(), event("closed")
+    covering = [silence()]
+    assert list(HeldOpenings().foresee([(opening, None), (closing, None)], covering, 5)) == [False, False]
+    assert list(HeldOpenings().foresee([(opening, "tell"), (closing, None)], covering, 5)) == [True, True]
+
+
 def test_a_sink_hears_what_an_oracle_finds_instant_by_instant() -> None:
     seeded, kinds = random.Random(94), set()
     for _ in range(1_000):

@@ -22,7 +22,7 @@ def test_a_commit_reads_the_offsets_in_the_thread_that_changes_them(monkeypatch:
     queue = SinkQueue("log", LogDelivery, KafkaSettings(bootstrap="127.0.0.1:1"), Metrics("alerts"))
     tracker = queue._trackers[0] = OffsetTracker(0, 10)
     for offset in range(4):
-        tracker.add(offset, 0.0)
+        tracker.add(offset)
     tracker.done(0)
     threads: set[int] = set()
     to_commit = OffsetTracker.to_commit

@@ -55,7 +55,7 @@ def shown(what: str, answer: object, *more: str) -> tuple[int, str]:
 PARTITION = {"partition": 0, "plan": 3, "frontier": 1_700_000_000_000_000, "tuples": 5}
 JOINER = {
     "state": "silent",
-    "why": ["the joiner has reported nothing for 40 s"],
+    "why": ["the joiner has reported nothing since 2026-03-01T08:29:58Z"],
     "reported_ago": 40,
     "plan": 3,
     "partitions": [PARTITION, {**PARTITION, "partition": 1, "tuples": 7, "frontier": 1_700_000_001_000_000}],
@@ -90,6 +90,11 @@ def test_sinks_have_what_waits_and_why() -> None:
         *("pager", "failing", "2", "2023-11-14T22:13:20Z"),
         "sink pager: 2 wait: HTTP status 503",
     ]
+
+
+def test_events_that_the_queue_of_a_sink_has_not_read_are_told_apart() -> None:
+    sink = {"name": "pager", "state": "behind", "waiting": 1000, "unread": 25, "oldest": None, "why": []}
+    assert "behind  1000 and 25 unread" in shown("sinks", [sink])[1]
 
 
 EPISODE = {

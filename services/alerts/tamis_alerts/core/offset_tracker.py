@@ -21,21 +21,21 @@ class OffsetTracker:
         self.start = self._next = start
         self.committed = (start, metadata)
         self._capacity = capacity
-        self._waiting: OrderedDict[int, float] = OrderedDict()
+        self._waiting: OrderedDict[int, None] = OrderedDict()
         self._ahead = {start + number for number in _numbers(metadata)}  # done, after one that isn't
         self._event_ids: OrderedDict[str, None] = OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self._waiting)
+    @property
+    def next(self) -> int:
+        """The offset after the last record that came."""
+        return self._next
 
-    def add(self, offset: int, written: float) -> bool:
-        """Add a record that waits from now on; False if it is done already. `written` is its timestamp in
-        Kafka, in seconds.
-        """
+    def add(self, offset: int) -> bool:
+        """Add a record that waits from now on; False if it is done already."""
         self._next = max(self._next, offset + 1)
         if offset in self._ahead:
             return False
-        self._waiting[offset] = written
+        self._waiting[offset] = None
         return True
 
     def done(self, offset: int) -> None:
@@ -62,11 +62,6 @@ class OffsetTracker:
         at = self.committable
         self._ahead = {offset for offset in self._ahead if offset > at}
         return at, _text(sorted(offset - at for offset in self._ahead))
-
-    @property
-    def oldest(self) -> float | None:
-        """The timestamp of the record that has waited longest; None if none waits."""
-        return next(iter(self._waiting.values()), None)
 
 
 def _text(numbers: list[int]) -> str:

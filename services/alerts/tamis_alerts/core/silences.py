@@ -43,10 +43,33 @@ class HeldOpenings:
         """Remove an opening; None if it isn't held."""
         return self.by_episode.pop(episode, None)
 
-    @property
-    def waiting(self) -> int:
-        """The number of held openings whose episodes are open."""
-        return sum(held.closed is None for held in self.by_episode.values())
+    def foresee(
+        self,
+        events: Iterable[tuple[Mapping[str, Any], Decision | None]],
+        silences: Iterable[Silence],
+        now: int,
+    ) -> Iterator[bool]:
+        """For each event that waits, in the order of the queue, True if it will be sent with the silences as
+        they are. An event comes with its decision if that was made.
+        """
+        active = [one for one in silences if one.start <= now < one.until]
+        held = set(self.by_episode)
+        for event, made in events:
+            episode = event["episode"]
+            if event["event"] != "opened":
+                sent = made == "tell" if made else event["event"] != "closed" or episode not in held
+            else:
+                sent = made == "tell" if made else not any(covers(one, event, now) for one in active)
+                (held.discard if sent else held.add)(episode)
+            yield sent
+
+    def held_back(self, silences: Iterable[Silence], now: int) -> int:
+        """The number of openings of open episodes that a silence covers."""
+        active = [one for one in silences if one.start <= now < one.until]
+        return sum(
+            held.closed is None and any(covers(one, held.event, now) for one in active)
+            for held in self.by_episode.values()
+        )
 
     def due(self, silences: Iterable[Silence], now: int) -> Iterator[Held]:
         """The openings of open episodes that no silence covers any more."""

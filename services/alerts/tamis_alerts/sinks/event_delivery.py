@@ -24,16 +24,17 @@ from tamis_alerts.sinks.slots import Slot, Slots
 log = get_logger("alerts.sinks")
 
 
-@dataclass(frozen=True)
+@dataclass
 class QueuedEvent:
     """An event with its record, which becomes a dead letter if the sink doesn't take it. `written`: the time
-    of the record, in seconds. `names`: those of its columns.
+    of the record, in seconds. `names`: those of its columns. `decision`: made when its turn comes.
     """
 
     episode: dict[str, Any]
     letter: DeadLetter
     written: float
     names: ColumnNames
+    decision: Decision | None = None
 
     @staticmethod
     def of(
@@ -79,7 +80,7 @@ class EventDelivery:
     async def deliver(self, event: QueuedEvent, commit: Callable[[], Awaitable[None]]) -> None:
         """Deliver an event. `commit` marks its record as done, and returns when that is committed."""
         async with self._slots.taken() as slot:
-            decision = await self._decide(event)
+            decision = event.decision = await self._decide(event)
             if decision == "tell":
                 if not await self._send(event, slot):
                     return
@@ -99,7 +100,8 @@ class EventDelivery:
                 return
             if self._delivery.accepts(held.event):
                 # Its time counts from now on, however long it was held.
-                await self._send(replace(event, written=time.time()), slot)
+                event.written, event.decision = time.time(), "tell"
+                await self._send(event, slot)
             else:
                 await silencing.remove(held.episode)  # the routes have changed
 

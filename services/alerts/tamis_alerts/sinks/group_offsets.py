@@ -69,7 +69,7 @@ class GroupOffsets:
     def _register(self, starts: Mapping[int, int]) -> None:
         new = [at for at in self._committed() if at.offset < 0]
         for at in new:
-            at.offset = starts.get(at.partition, self.end(at.partition))
+            at.offset = starts.get(at.partition, self._range(at.partition)[1])
         if new:
             with _unless_group_has_members():
                 self._consumer.commit(offsets=new, asynchronous=False)
@@ -110,9 +110,13 @@ class GroupOffsets:
             return False
         return True
 
-    def end(self, number: int) -> int:
-        """The offset after the last record of a partition. Raises KafkaException."""
-        return offset_range(self._consumer, TopicPartition(EPISODES, number), REQUEST_SECONDS)[1]
+    def unread(self, number: int, at: int) -> int:
+        """The number of records of a partition from offset `at` on. Raises KafkaException."""
+        first, end = self._range(number)
+        return max(0, end - max(at, first))  # Kafka deletes the oldest ones
+
+    def _range(self, number: int) -> tuple[int, int]:
+        return offset_range(self._consumer, TopicPartition(EPISODES, number), REQUEST_SECONDS)
 
 
 def committed_offsets(consumer: Consumer) -> list[TopicPartition]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -100,7 +100,13 @@ class Silencing:
     @property
     def held(self) -> int:
         """The number of openings that wait for the end of a silence."""
-        return self._openings.waiting
+        return self._openings.held_back(self._silences, _now())
+
+    def foresee(self, events: Iterable[tuple[Mapping[str, Any], Decision | None]]) -> Iterator[bool]:
+        """For each event that waits, in the order of the queue, True if it will be sent with the silences as
+        they are. An event comes with its decision if that was made.
+        """
+        return self._openings.foresee(events, self._silences, _now())
 
     def holds(self, event: Mapping[str, Any]) -> bool:
         """True if the opening of an event's episode is held."""

@@ -99,7 +99,7 @@ class SinkQueue:
         self._offsets = GroupOffsets(name, self._consumer, self._connection, self._stopping)
         self._backlog = Backlog(name, self._offsets, metrics, silencing)
         self._trackers: dict[int, OffsetTracker] = {}  # by partition
-        self._tasks: dict[asyncio.Task[None], int] = {}  # with their partitions
+        self._tasks: dict[asyncio.Task[None], QueuedEvent] = {}  # with their events, in the order of these
         self._bytes = 0  # of the records of these tasks
         self._last: dict[bytes, asyncio.Task[None]] = {}  # the last notification of each key
         self._uncommitted: list[asyncio.Future[None]] = []  # done when the next commit is done
@@ -161,7 +161,8 @@ class SinkQueue:
                     self._take_held(group)
                     await self._commit()
                     if time.monotonic() - measured > MEASURE_SECONDS:
-                        await self._backlog.measure(self._trackers, delivery.error)
+                        waiting = list(self._tasks.values())
+                        await self._backlog.measure(waiting, self._trackers, delivery.error)
                         measured = time.monotonic()
                     await self._pause()
                 until = time.monotonic() + GRACE_SECONDS
@@ -212,7 +213,7 @@ class SinkQueue:
         if offset < tracker.start:
             return
         written = message.timestamp()[1] / 1000
-        if not tracker.add(offset, written):
+        if not tracker.add(offset):
             return
         if episode is None or not is_new or not self._events.concerns(episode):
             tracker.done(offset)
@@ -220,7 +221,7 @@ class SinkQueue:
         names, place = ColumnNames.of(message.headers()), (partition, offset)
         event = QueuedEvent.of(self.name, episode, value, place=place, written=written, names=names)
         work = partial(self._events.deliver, event, lambda: self._done(tracker, offset))
-        self._start(group, work, message.key() or b"", partition, len(value))
+        self._start(group, work, event, message.key() or b"", len(value))
 
     def _take_held(self, group: asyncio.TaskGroup) -> None:
         """Begin to deliver the openings that no silence covers any more."""
@@ -236,19 +237,19 @@ class SinkQueue:
                 names=ColumnNames(held.columns, held.key_times, held.row_times),
             )
             work = partial(self._events.deliver_held, held, event)
-            self._start(group, work, key, held.partition, len(value))
+            self._start(group, work, event, key, len(value))
 
     def _start(
         self,
         group: asyncio.TaskGroup,
         work: Callable[[], Coroutine[Any, Any, None]],
+        event: QueuedEvent,
         key: bytes,
-        partition: int,
         size: int,
     ) -> None:
         """Start the delivery of an event of `size` bytes. It waits for the one before of its key."""
         task = group.create_task(_after(self._last.get(key), work))
-        self._tasks[task] = partition
+        self._tasks[task] = event
         self._last[key] = task
         self._bytes += size
         task.add_done_callback(lambda task: self._ended(key, size, task))
@@ -322,8 +323,8 @@ class SinkQueue:
 
     def _cancel(self, numbers: set[int]) -> None:
         """Cancel the deliveries of some partitions: the next member of the group delivers them again."""
-        for task, number in self._tasks.items():
-            if number in numbers:
+        for task, event in self._tasks.items():
+            if event.letter.partition in numbers:
                 task.cancel()
 
 

@@ -140,7 +140,7 @@ describe("what needs attention", () => {
   const shard = { shard: "air:e/s", stream: "air", edge: "e", plan: 1, ...told };
   const alert = { plan: 1, streams: ["air"], bound: null, live: 0, unproven: false, activations: {}, retiring: {}, sql: "" };
   it("is each reason once, the worst first", () => {
-    const away = "shard air:e/s has said nothing for 30 s";
+    const away = "shard air:e/s has said nothing since 2026-03-01T08:29:58Z";
     const found = attention(
       [
         { ...alert, name: "slow", state: "starting", why: ["its plan is being written"] },
@@ -205,7 +205,7 @@ describe("what needs attention", () => {
     expect(attention([], [], [{ ...edge, state: "waiting", why: [waits, reason], failing }])).toEqual([
       { state: "failing", reason, about: [{ kind: "edge", name: "e" }] },
     ]);
-    const away = "edge e has said nothing for 20 s";
+    const away = "edge e has said nothing since 2026-03-01T08:29:58Z";
     expect(attention([], [], [{ ...edge, state: "away", why: [away], failing: {} }])).toEqual([
       { state: "away", reason: away, about: [{ kind: "edge", name: "e" }] },
     ]);
@@ -354,7 +354,7 @@ describe("what is silent", () => {
   const told = { doubts: [], activation: null, watermark: null, tuples: null, rates: null, recent: null };
   const gone = { shard: "air:e/s", stream: "air", edge: "e", plan: 1, state: "gone", why: "shard air:e/s is gone", ...told };
   const edges = [{ name: "e", state: "gone", why: [gone.why], failing: {}, shards: [gone] }];
-  const why = "the joiner has reported nothing for 20 s";
+  const why = "the joiner has reported nothing since 2026-03-01T08:29:58Z";
   const topic = { topic: "a", stream: "air", frontier: 5, tuples: 0, bytes: 0, slowest: null, why: [] };
   const joiner = {
     state: "silent", why: [why], reported_ago: 20, plan: 3, partitions: [], topics: [topic], definitions: [], late: 0,
@@ -373,8 +373,8 @@ describe("what is silent", () => {
     expect(heldBack(joiner)).toEqual([]);
   });
   it("may be the alerts service, once for all its sinks", () => {
-    const sink = { waiting: 0, oldest: null, error: null };
-    const silent = "the alerts service has reported nothing for 16 s";
+    const sink = { waiting: 0, unread: 0, oldest: null, error: null };
+    const silent = "the alerts service has reported nothing since 2026-03-01T08:29:58Z";
     const found = attention([], [], edges, undefined, [
       { ...sink, name: "log", state: "silent", why: [silent] },
       { ...sink, name: "pager", state: "silent", why: [silent] },

@@ -2,6 +2,9 @@
 
 Times are microseconds of the registry's wall clock. As with shards, silence counts only while the registry
 listens.
+
+Reasons name the time of the last report, and not how long ago it was: answers of different moments have the
+same reason.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from tamis.instants import iso_text
 from tamis.messaging.heartbeats import ALERTS, JOINER, LATE_SECONDS, Heartbeat, SinkState
 from tamis_registry.core.shards.fleet_reports import AWAY_AFTER, FleetReports
 
@@ -25,18 +29,19 @@ class SinkReport:
     name: str
     state: SinkStatus
     waiting: int
+    unread: int
     oldest: int | None
     error: str | None
     why: str
 
 
-def joiner_reported_ago(seen: FleetReports, now: int) -> int | None:
-    """The time since the newest report of the joiner; None if there is no report."""
+def joiner_reported(seen: FleetReports) -> int | None:
+    """The time of the newest report of the joiner; None if there is no report."""
     told = [one.time for one in seen.frontiers.values()]
     told += [seen.heartbeats[JOINER].time] if JOINER in seen.heartbeats else []
     if not told:
         return None
-    return max(0, now - seen.services_heard.get(JOINER, max(told)))
+    return seen.services_heard.get(JOINER, max(told))
 
 
 def joiner_silent(seen: FleetReports, now: int) -> str | None:
@@ -45,10 +50,10 @@ def joiner_silent(seen: FleetReports, now: int) -> str | None:
     A joiner of an earlier release sends no heartbeats. It reports only with batches, and so its silence has
     no meaning here.
     """
-    ago = joiner_reported_ago(seen, now)
-    if JOINER not in seen.heartbeats or ago is None or not _silent(seen, JOINER, now):
+    reported = joiner_reported(seen)
+    if JOINER not in seen.heartbeats or reported is None or not _silent(seen, JOINER, now):
         return None
-    return f"the joiner has reported nothing for {ago // SECOND} s"
+    return f"the joiner has reported nothing since {iso_text(reported, 'seconds')}"
 
 
 def sink_reports(seen: FleetReports, now: int) -> list[SinkReport]:
@@ -62,8 +67,8 @@ def sink_reports(seen: FleetReports, now: int) -> list[SinkReport]:
     if reporting:
         return [_report(name, states, now) for name, states in _by_sink(reporting).items()]
     newest = max(workers, key=lambda key: seen.services_heard.get(key, workers[key].time))
-    ago = now - seen.services_heard.get(newest, workers[newest].time)
-    why = f"the alerts service has reported nothing for {max(0, ago) // SECOND} s"
+    reported = seen.services_heard.get(newest, workers[newest].time)
+    why = f"the alerts service has reported nothing since {iso_text(reported, 'seconds')}"
     return [_silent_report(name, states, why) for name, states in _by_sink({newest: workers[newest]}).items()]
 
 
@@ -80,25 +85,27 @@ def _by_sink(workers: Mapping[str, Heartbeat]) -> dict[str, list[SinkState]]:
 
 
 def _report(name: str, states: list[SinkState], now: int) -> SinkReport:
-    waiting, oldest, error = _together(states)
+    waiting, unread, oldest, error = _together(states)
     late = oldest is not None and now - oldest > LATE_SECONDS * SECOND
     if error is None and not late:
-        return SinkReport(name, "delivering", waiting, oldest, None, "")
+        return SinkReport(name, "delivering", waiting, unread, oldest, None, "")
     number = "1 notification waits" if waiting == 1 else f"{waiting:,} notifications wait"
     told = f"sink {name}: {number}"
     if oldest is not None:
         told += f", the oldest for {max(0, now - oldest) // SECOND} s"
+    if unread:
+        told += f"; {unread:,} more events of episodes are in Kafka"
     if error is None:
-        return SinkReport(name, "behind", waiting, oldest, None, told)
-    return SinkReport(name, "failing", waiting, oldest, error, f"{told}: {error}")
+        return SinkReport(name, "behind", waiting, unread, oldest, None, told)
+    return SinkReport(name, "failing", waiting, unread, oldest, error, f"{told}: {error}")
 
 
 def _silent_report(name: str, states: list[SinkState], why: str) -> SinkReport:
-    waiting, oldest, error = _together(states)
-    return SinkReport(name, "silent", waiting, oldest, error, why)
+    waiting, unread, oldest, error = _together(states)
+    return SinkReport(name, "silent", waiting, unread, oldest, error, why)
 
 
-def _together(states: list[SinkState]) -> tuple[int, int | None, str | None]:
+def _together(states: list[SinkState]) -> tuple[int, int, int | None, str | None]:
     oldest = min((one.oldest for one in states if one.oldest is not None), default=None)
     error = next((one.error for one in states if one.error is not None), None)
-    return sum(one.waiting for one in states), oldest, error
+    return sum(one.waiting for one in states), sum(one.unread for one in states), oldest, error

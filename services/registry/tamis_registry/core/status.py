@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Literal
 
 from tamis.identity_cache import IdentityCache
+from tamis.instants import iso_text
 from tamis.plan.model import Definition, Plan, StandingQuery
 from tamis.planning.queries.definitions import definition_id
 from tamis_registry.core.heartbeats import joiner_silent
@@ -203,8 +204,9 @@ def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
             case _:
                 return "gone", f"shard {shard.name} was delisted by plan {shard.gone}"
     if view.seen.away(shard.name, view.now):
-        seconds = view.seen.silence(shard.name, view.now) // 1_000_000
-        return "away", f"shard {shard.name} has said nothing for {seconds} s{_advice(view, shard)}"
+        said = view.now - view.seen.silence(shard.name, view.now)
+        since = iso_text(said, "seconds")
+        return "away", f"shard {shard.name} has said nothing since {since}{_advice(view, shard)}"
     if not view.seen.obeys(shard.name, shard.since):
         return "waiting", f"shard {shard.name} has not taken up plan {shard.since}, which lists it"
     if not view.seen.obeys(shard.name, view.plan.version):
@@ -236,7 +238,8 @@ def _unused(view: View, shard: Shard) -> bool:
 def edge_state(view: View, edge: str) -> tuple[ShardState, str]:
     """State of an edge that has no shards, with the reason."""
     if view.seen.away(edge, view.now):
-        return "away", f"edge {edge} has said nothing for {view.seen.unheard(edge, view.now) // 1_000_000} s"
+        since = iso_text(view.now - view.seen.unheard(edge, view.now), "seconds")
+        return "away", f"edge {edge} has said nothing since {since}"
     return "waiting", f"edge {edge} has no shard: none of its sources has had a reading yet"
 
 

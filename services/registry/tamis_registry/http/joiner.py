@@ -12,7 +12,7 @@ from starlette.responses import Response
 from tamis.messaging.records import Frontier, StreamState
 from tamis.plan.model import Definition, StandingQuery, StreamPlan
 from tamis.planning.queries.definitions import definition_id
-from tamis_registry.core.heartbeats import SECOND, joiner_reported_ago
+from tamis_registry.core.heartbeats import SECOND, joiner_reported
 from tamis_registry.core.shards.fleet_reports import AWAY_AFTER
 from tamis_registry.core.status import View, named
 from tamis_registry.http.parts import as_json
@@ -46,11 +46,11 @@ def joiner_document(view: View) -> dict[str, Any]:
     why = _why(view, frontiers)
     # No shard holds back a joiner that doesn't work.
     works = not view.joiner_silent and _stalled(view, known) is None
-    ago = joiner_reported_ago(view.seen, view.now)
+    reported = joiner_reported(view.seen)
     return {
         "state": _state(view, known, why),
         "why": why,
-        "reported_ago": None if ago is None else ago // SECOND,
+        "reported_ago": None if reported is None else max(0, view.now - reported) // SECOND,
         "plan": view.joined,
         "partitions": [_partition(one) for one in known],
         "topics": [

@@ -37,6 +37,7 @@ def sink_documents(view: View) -> list[dict[str, Any]]:
             "state": one.state,
             "why": [one.why] if one.why else [],
             "waiting": one.waiting,
+            "unread": one.unread,
             "oldest": one.oldest,
             "error": one.error,
         }

@@ -8,6 +8,5 @@
 | `tables` | tables in a terminal and in a pipe |
 | `state_tables` | the state of the fleet as such tables |
 | `outcomes` | what statements have done |
-| `times` | times in ISO 8601 |
 | `signals` | Ctrl-C and SIGTERM |
 """

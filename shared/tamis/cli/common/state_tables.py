@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from tamis.cli.common.times import iso_text
 from tamis.durations import seconds
+from tamis.instants import iso_text
 
 HEADINGS = {
     "streams": ("STREAM", "KIND", "SHARDS", "TOPICS", "ALERTS", "WHY"),
@@ -60,7 +60,9 @@ def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
         case "joiner":
             return _joiner_rows(entry)
         case "sinks":
-            waiting = str(entry["waiting"])
+            # A registry of an older release counts events that aren't read as waiting.
+            unread = entry.get("unread", 0)
+            waiting = f"{entry['waiting']}" + (f" and {unread} unread" if unread else "")
             return [(entry["name"], entry["state"], waiting, _time(entry["oldest"]), _why(entry))]
         case "plans":
             definitions, topics = ", ".join(entry["definitions"]), ", ".join(entry["topics"])

@@ -14,9 +14,9 @@ import orjson
 from tamis.cli.common.names import names_of
 from tamis.cli.common.signals import stop_event
 from tamis.cli.common.state_tables import SHORT, shown
-from tamis.cli.common.times import iso_text
 from tamis.cli.manage._time_columns import TimeColumns
 from tamis.errors import InputError, UnavailableError
+from tamis.instants import iso_text
 from tamis.messaging.topics import ALARMS, EPISODES, PLANS, STATEMENTS
 from tamis.query.names import normalized_name, suggest
 from tamis.query.units import parse_duration

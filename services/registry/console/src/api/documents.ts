@@ -158,12 +158,16 @@ export interface JoinerDocument {
   dead: Record<string, Whole>;
 }
 
-/** A sink of notifications; `oldest`: when the oldest notification that waits was written. */
+/**
+ * A sink of notifications; `oldest`: when the oldest notification that waits was written. `unread`: events of episodes
+ * that its queue has not read yet.
+ */
 export interface SinkDocument {
   name: string;
   state: string;
   why: string[];
   waiting: number;
+  unread: number;
   oldest: Whole | null;
   error: string | null;
 }

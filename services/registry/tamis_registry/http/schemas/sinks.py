@@ -20,7 +20,16 @@ class Sink(TypedDict):
         ),
     ]
     why: list[str]
-    waiting: Annotated[int, Field(description="Notifications that it has not taken yet")]
+    waiting: Annotated[
+        int, Field(description="Notifications that it has not taken yet and that will be sent")
+    ]
+    unread: Annotated[
+        int,
+        Field(
+            description="Events of episodes in Kafka that its queue has not read yet, since many "
+            "notifications wait. Not each of them is a notification for this sink"
+        ),
+    ]
     oldest: Annotated[int | None, Field(description="When the oldest of them was written")]
     error: Annotated[
         str | None, Field(description="Why it took none at the last attempt; never its address or a secret")
