@@ -13,7 +13,9 @@ from tests.console.conftest import SINCE
 from tests.console.registry_in_memory import RegistryInMemory
 from tests.integration.registry.conftest import Running
 
-from tamis.messaging.topics import EPISODES
+from tamis.messaging.silences import Held, encode
+from tamis.messaging.topic_reader import Record
+from tamis.messaging.topics import EPISODES, SILENCES
 
 pytestmark = pytest.mark.console
 OPEN, OTHER, CLOSED = "9d41" * 8, "5f0c" * 8, "77aa" * 8
@@ -59,6 +61,12 @@ def test_a_silence_is_made_and_ended(fleet: RegistryInMemory, page: Page) -> Non
         {"team": ["ops", "night"]},
     )
     assert made["until"] - made["from"] == 1_800_000_000
+    expect(rows.nth(1)).to_contain_text("nothing")
+    opened = {"episode": OPEN, "alert": "condensation", "key": ["k1"], "labels": {"team": "ops"}}
+    for sink in ("pager", "chat"):
+        held = Held(sink=sink, partition=0, offset=0, event={**opened, "severity": None})
+        fleet.store.reports.put(Record(SILENCES, 0, 0, held.record_key, encode(held)))
+    expect(rows.nth(1)).to_contain_text("2 openings of 1 episode", timeout=20_000)
     rows.nth(1).get_by_role("button", name="End the silence of alert condensation").click()
     expect(page.get_by_text("The silence has ended.")).to_be_visible()
     expect(page.get_by_text("There is no silence")).to_be_visible()

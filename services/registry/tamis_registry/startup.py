@@ -6,12 +6,12 @@ from tamis.errors import InputError
 from tamis.messaging.heartbeats import Heartbeat
 from tamis.messaging.silences import Held, decode
 from tamis.messaging.topic_reader import Record
-from tamis.messaging.topics import ACKS, FRONTIERS, HEARTBEATS, SKETCHES
+from tamis.messaging.topics import ACKS, FRONTIERS, HEARTBEATS, SILENCES, SKETCHES
 from tamis.plan.json_form import decode_plan
 from tamis.telemetry import Metrics, get_logger
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
-from tamis_registry.kafka.reports import read, read_ack, read_frontier, read_observation
+from tamis_registry.kafka.reports import read, read_ack, read_frontier, read_held, read_observation
 from tamis_registry.kafka.store import Recovered, Store
 from tamis_registry.plans.history import History
 from tamis_registry.settings import DEFAULT_PARTITIONS
@@ -84,7 +84,9 @@ def recover_reports(registry: Registry, found: Recovered, metrics: Metrics) -> N
             metrics.inc("tamis_dead_letters_total", service="registry", reason="undecodable")
             _log.error("a silence can't be read", key=key.decode(errors="replace"), error=str(error))
             continue
-        if not isinstance(kept, Held):
+        if isinstance(kept, Held):
+            registry.take_held(key, read(Record(SILENCES, 0, 0, key, value), read_held, metrics))
+        else:
             registry.silences.take({key: kept})
     for key, value in found.heartbeats.items():
         heartbeat = read(Record(HEARTBEATS, 0, 0, key, value), Heartbeat.from_bytes, metrics)

@@ -12,7 +12,7 @@ from typing import TypeVar
 from tamis.errors import InputError, TamisError, UnavailableError
 from tamis.messaging.heartbeats import Heartbeat
 from tamis.messaging.topic_reader import Record
-from tamis.messaging.topics import ACKS, FRONTIERS, HEARTBEATS, SKETCHES
+from tamis.messaging.topics import ACKS, FRONTIERS, HEARTBEATS, SILENCES, SKETCHES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics, get_logger
 from tamis_registry.core.plan.change import Change
@@ -22,7 +22,7 @@ from tamis_registry.core.state.model import State
 from tamis_registry.core.state.records import recover
 from tamis_registry.gauges import show
 from tamis_registry.jobs import IDLE, Decide, Jobs
-from tamis_registry.kafka.reports import read, read_ack, read_frontier, read_observation
+from tamis_registry.kafka.reports import read, read_ack, read_frontier, read_held, read_observation
 from tamis_registry.kafka.store import FencedError, LostTransactionError, Store
 from tamis_registry.plans.history import History
 from tamis_registry.plans.pending import PendingPlan
@@ -224,6 +224,9 @@ class Worker:
                     beat := read(record, Heartbeat.from_bytes, self._metrics)
                 ):
                     registry.take_heartbeat((record.key or b"").decode(errors="replace"), beat, now)
+                elif record.topic == SILENCES:
+                    held = read(record, read_held, self._metrics)
+                    registry.take_held(record.key or b"", held)
                 elif record.topic == SKETCHES and (told := read(record, read_observation, self._metrics)):
                     registry.observe(told)
 

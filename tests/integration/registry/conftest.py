@@ -143,7 +143,7 @@ class Hand:
         frontier = Frontier(partition, plan, states, {}, {}, 0, 0, now, waiting=waiting or {})
         self._send(FRONTIERS, str(partition).encode(), frontier.to_bytes())
 
-    def garbage(self, topic: str, value: bytes, key: bytes = b"?", partition: int = 0) -> None:
+    def garbage(self, topic: str, value: bytes | None, key: bytes = b"?", partition: int = 0) -> None:
         self._send(topic, key, value, partition)
 
     def records(self, topic: str) -> list[Record]:
@@ -160,7 +160,7 @@ class Hand:
                 if record.value is not None
             ]
 
-    def _send(self, topic: str, key: bytes, value: bytes, partition: int = 0) -> None:
+    def _send(self, topic: str, key: bytes, value: bytes | None, partition: int = 0) -> None:
         self._producer.produce(topic, value, key, partition)
         self._producer.flush(10)
 

@@ -83,13 +83,29 @@ def test_silences_and_acknowledgements(fresh: str, start: Any, sql: Any, hand: A
     assert code == 0 and f"{EPISODE[:8]}  hot    k1   2023-11-14T22:13:20Z  2023-11-14T22:14:20Z  7" in said
 
     # The alerts service holds an opening, and writes so into the same topic.
-    held = Held(sink="pager", partition=0, offset=1, event={"episode": EPISODE})
+    opened = {"episode": EPISODE, "alert": "hot", "key": ["k1"], "severity": None, "labels": {}}
+    held = Held(sink="pager", partition=0, offset=1, event=opened)
+    other = Held(sink="chat", partition=0, offset=1, event=opened)
+    assert "nothing" in tamis("get", "silences")[1]
+
+    def holds_back() -> tuple[int, int]:
+        """Openings and episodes of the first silence."""
+        first, _ = registry.get("silences")
+        return first["held_notifications"], first["held_episodes"]
+
+    hand(fresh).garbage(SILENCES, encode(other), other.record_key)
     hand(fresh).garbage(SILENCES, encode(held), held.record_key)
+    registry.until(lambda: holds_back() == (2, 1))
+    assert "2 openings of 1 episode  alert hot; key k1" in tamis("get", "silences")[1]
+    hand(fresh).garbage(SILENCES, None, other.record_key)
+    registry.until(lambda: holds_back() == (1, 1))
     hand(fresh).garbage(SILENCES, b"no record", b"silence/garbage")
     registry.stop()
     registry = start(fresh).ready()
     first, second = registry.get("silences")
-    assert first == made and second["labels"] == {"team": ["ops", "dev"]} and second["keys"] == [[1]]
+    assert holds_back() == (1, 1)
+    assert first == {**made, "held_notifications": 1, "held_episodes": 1}
+    assert second["labels"] == {"team": ["ops", "dev"]} and second["keys"] == [[1]]
     shapes = Made()
     shapes.check("/v1/silences", [first, second])
     (acknowledged,) = registry.get("acknowledgements")

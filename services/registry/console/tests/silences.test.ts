@@ -32,6 +32,7 @@ describe("a form", () => {
 describe("a silence", () => {
   const silence: Silence = {
     id: "1", alerts: ["hot"], severities: null, labels: {}, keys: null, from: 0, until: 1, by: "", comment: "", made: 0, state: "active",
+    held_notifications: 0, held_episodes: 0,
   };
   const episode: Episode = {
     alert: "hot", key: ["k1", 3], episode: "e", event: "opened", start: 0, end: 0, alarms: 1, row: {},

@@ -21,6 +21,7 @@ from tamis.query.model import (
     Statement,
     StreamDef,
 )
+from tamis_registry.core.held_openings import HeldOpening, HeldOpenings
 from tamis_registry.core.leases import end, expired, take
 from tamis_registry.core.plan import shared_topics, stream_statistics
 from tamis_registry.core.plan.change import Change, Final
@@ -81,6 +82,7 @@ class Registry:
         self._unproven = IdentityCache[bool]()
         self._next_reports = NextReports()
         self.silences = Silences()
+        self.held = HeldOpenings()
         parse_all(state, planner)
 
     # ---- what the fleet says
@@ -105,6 +107,10 @@ class Registry:
     def take_heartbeat(self, key: str, heartbeat: Heartbeat, now: int | None) -> None:
         """Take the heartbeat of the joiner or of a worker of the alerts service. `now` as in `follow`."""
         self.seen.take_heartbeat(key, heartbeat, now)
+
+    def take_held(self, key: bytes, opening: HeldOpening | None) -> None:
+        """Take the record of an opening that the alerts service holds back; None: it is held no more."""
+        self.held.take(key, opening)
 
     def observe(self, told: Observation) -> None:
         """Take the sample of a shard's readings."""

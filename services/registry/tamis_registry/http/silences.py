@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from tamis.messaging.silences import ACKNOWLEDGEMENT, SILENCE, Acknowledgement, Silence
 from tamis.web.authentication import TOKEN
+from tamis_registry.core.held_openings import HeldBack, held_back
 from tamis_registry.core.silences import Wanted, acknowledgement, doubts
 from tamis_registry.http.open_episodes import open_episode
 from tamis_registry.http.parts import as_json
@@ -33,13 +34,16 @@ def silence_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
     @app.get(
         "/v1/silences",
         summary="Every silence",
-        description="In the order of their ends. One that is over is shown for a day.",
+        description="In the order of their ends. One that is over is shown for a day. What each "
+        "holds back is known from the alerts service; an opening that several of them cover counts for each.",
         tags=["Silences"],
         response_model=list[types.Silence],
     )
     def silences() -> Response:
         with worker.reading() as (registry, now):
-            return as_json([_document(one, now) for one in registry.silences.silences])
+            found, openings = registry.silences.silences, registry.held.openings
+        held = held_back(found, openings, now)
+        return as_json([_document(one, now, held.get(one.id)) for one in found])
 
     @app.post(
         "/v1/silences",
@@ -69,7 +73,7 @@ def silence_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
         assert isinstance(made, Silence)
         with worker.reading() as (registry, _):
             warnings = list(doubts(made, registry.state.catalog))
-        return _created({**_document(made, made.made), "warnings": warnings})
+        return _created({**_document(made, made.made, None), "warnings": warnings})
 
     @app.delete(
         "/v1/silences/{silence}",
@@ -136,11 +140,12 @@ def _caller(request: Request, given: str) -> str:
     return given if token is None else str(token.name)
 
 
-def _document(silence: Silence, now: int) -> dict[str, Any]:
+def _document(silence: Silence, now: int, held: HeldBack | None) -> dict[str, Any]:
     state = "over" if silence.until <= now else "pending" if silence.start > now else "active"
     document: dict[str, Any] = msgspec.to_builtins(silence)
     del document["kind"]
-    return {**document, "state": state}
+    episodes, notifications = held or HeldBack()
+    return {**document, "state": state, "held_episodes": episodes, "held_notifications": notifications}
 
 
 def acknowledgement_document(one: Acknowledgement) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from typing import TypeVar
 from tamis.errors import InputError
 from tamis.messaging.heartbeats import Heartbeat
 from tamis.messaging.records import Ack, Frontier, Observation, StreamState
+from tamis.messaging.silences import Held, decode
 from tamis.messaging.topic_reader import Record
 from tamis.predicates.selectivity import Sketch
 from tamis.telemetry import Metrics, get_logger
+from tamis_registry.core.held_openings import HeldOpening, held_opening
 
-T = TypeVar("T", Ack, Frontier, Heartbeat, Observation)
+T = TypeVar("T", Ack, Frontier, Heartbeat, HeldOpening, Observation)
 
 _log = get_logger("tamis.registry")
 
@@ -69,6 +71,14 @@ def read_observation(value: bytes) -> Observation:
     if any(isinstance(value, str) for seen in sketch.values.values() for value in seen):
         raise TypeError("only samples of numbers and booleans are reported")
     return found
+
+
+def read_held(value: bytes) -> HeldOpening:
+    """An opening that the alerts service holds back. Raises ValueError for anything else."""
+    held = decode(value)
+    if not isinstance(held, Held):
+        raise ValueError("the record has the key of a held opening")
+    return held_opening(held)
 
 
 def _check_text(value: object) -> None:

@@ -41,7 +41,7 @@ PLAN_KEY = b"plan"
 AT_ONCE = 1_000  # reports that are taken between two looks at jobs
 OVERHEAD = 1024  # bytes of a record besides its value, and more
 
-# The alerts service writes these records into the topic of silences, for itself.
+# The alerts service writes these records into the topic of silences. All others there are the registry's own.
 _HELD = f"{HELD}/".encode()
 
 _FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
@@ -205,15 +205,15 @@ class Store:
                 )
 
     def poll(self) -> list[Record]:
-        """New acknowledgements, frontiers, heartbeats and samples. Raises FencedError if another registry has
-        begun.
+        """New acknowledgements, frontiers, heartbeats, samples and held openings. Raises FencedError if
+        another registry has begun.
         """
         records = self._reader.poll(limit=AT_ONCE)
         self.behind = len(records) == AT_ONCE
         for record in records:
             if record.topic == STATEMENTS and record.key == FLEET and self._is_foreign(record.value):
                 raise FencedError
-        return [record for record in records if record.topic not in (STATEMENTS, SILENCES)]
+        return [record for record in records if record.topic != STATEMENTS and not _is_own_silence(record)]
 
     def reachable(self) -> bool:
         """True if Kafka answers now."""
@@ -246,7 +246,7 @@ class Store:
             HEARTBEATS: found.heartbeats,
         }
         for record in self._reader.snapshot():
-            if record.key is None or record.key.startswith(_HELD):
+            if record.key is None:
                 continue
             if record.value is None:
                 tables[record.topic].pop(record.key, None)
@@ -289,3 +289,7 @@ class Store:
             return self._connection.not_authorized(f"no Write on transactional id {TRANSACTIONAL_ID}")
         self._producer.poll(0)  # the cause comes to the callback
         return self._connection.error(error)
+
+
+def _is_own_silence(record: Record) -> bool:
+    return record.topic == SILENCES and not (record.key or b"").startswith(_HELD)

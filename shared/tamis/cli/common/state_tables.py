@@ -19,7 +19,7 @@ HEADINGS = {
         "SILENCED",
     ),
     "plans": ("PLAN", "NEWEST", "DEFINITIONS", "TOPICS", "SHARDS"),
-    "silences": ("SILENCE", "STATE", "FROM", "UNTIL", "COVERS", "BY", "COMMENT"),
+    "silences": ("SILENCE", "STATE", "FROM", "UNTIL", "HOLDS BACK", "COVERS", "BY", "COMMENT"),
     "acknowledgements": ("EPISODE", "SINCE", "BY", "COMMENT"),
     "edges": ("EDGE", "SHARD", "STATE", "PLAN", "SINCE", "WHY"),
     "joiner": ("JOINER", "STATE", "REPORTED", "PLAN", "COMPLETE UP TO", "TUPLES", "WHY"),
@@ -51,7 +51,7 @@ def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
             gap = next((seconds(member["max_gap"]) for member in entry["members"]), "")
             return [(entry["name"], entry["kind"], values, gap, ", ".join(entry["readers"]), _why(entry))]
         case "silences":
-            facts = (covered(entry), entry["by"], entry["comment"])
+            facts = (_held(entry), covered(entry), entry["by"], entry["comment"])
             return [(entry["id"], entry["state"], _time(entry["from"]), _time(entry["until"]), *facts)]
         case "acknowledgements":
             return [(entry["episode"], _time(entry["made"]), entry["by"], entry["comment"])]
@@ -141,6 +141,23 @@ def covered(silence: dict[str, Any]) -> str:
     if silence["keys"] is not None:
         parts.append(f"key {' or '.join(','.join(map(str, key)) for key in silence['keys'])}")
     return "; ".join(parts)
+
+
+def _held(silence: dict[str, Any]) -> str:
+    """Openings that a silence holds back now, in words; empty if it is not active.
+
+    >>> _held({"state": "active", "held_episodes": 1, "held_notifications": 2})
+    '2 openings of 1 episode'
+    """
+    # A registry of an older release doesn't know it.
+    openings, episodes = silence.get("held_notifications"), silence.get("held_episodes")
+    if silence["state"] != "active" or openings is None:
+        return ""
+    return f"{_count(openings, 'opening')} of {_count(episodes, 'episode')}" if openings else "nothing"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def _deleted(history: dict[str, Any] | None) -> Iterator[str]:

@@ -269,6 +269,9 @@ export interface Silence {
   comment: string;
   made: Whole;
   state: string;
+  /** Openings that it holds back now, one for each sink, and the open episodes of these. */
+  held_notifications: number;
+  held_episodes: number;
 }
 
 export interface Acknowledgement {

@@ -11,7 +11,7 @@ import { SilenceForm } from "../components/SilenceForm";
 import { State } from "../components/State";
 import { Table } from "../components/Table";
 import { Time } from "../components/Time";
-import { conditions } from "../text/silences";
+import { conditions, held } from "../text/silences";
 import { iso } from "../text/time";
 
 export function Silences({ alert, keyText }: { alert: string; keyText: string }) {
@@ -77,6 +77,7 @@ export function Silences({ alert, keyText }: { alert: string; keyText: string })
               { heading: "State", cell: ({ state }) => <State state={state} /> },
               { heading: "From", cell: ({ from }) => <Time at={from} /> },
               { heading: "Until", cell: ({ until }) => <Time at={until} /> },
+              { heading: "Holds back now", cell: (one) => held(one) },
               { heading: "By", cell: ({ by }) => by || "–" },
               { heading: "Comment", wide: true, cell: ({ comment }) => comment || "–" },
               {

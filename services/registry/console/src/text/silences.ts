@@ -1,7 +1,7 @@
 /** Silences: their conditions as text, what a form asks for, and the episodes that they cover. */
 import { showJson } from "../api/json";
 import type { Episode, Silence, Value, Whole } from "../api/documents";
-import { shown } from "./numbers";
+import { count, shown } from "./numbers";
 
 /** The texts of a form. Several severities or labels are separated by commas. */
 export interface Wanted {
@@ -78,6 +78,13 @@ export function conditions({ alerts, keys, severities, labels }: Silence): strin
     ...(severities === null ? [] : [`severity ${severities.join(" or ")}`]),
     ...each,
   ];
+}
+
+/** What a silence holds back now. */
+export function held({ state, held_notifications, held_episodes }: Silence): string {
+  if (state !== "active") return "–";
+  if (held_notifications === 0) return "nothing";
+  return `${count(held_notifications, "opening")} of ${count(held_episodes, "episode")}`;
 }
 
 /** True if a silence that is active covers an episode, as the alerts service decides it. */

@@ -62,6 +62,12 @@ Silence = TypedDict(
         "comment": str,
         "made": int,
         "state": Literal["pending", "active", "over"],
+        "held_episodes": Annotated[
+            int, Field(description="Open episodes whose opening it holds back now, from at least one sink")
+        ],
+        "held_notifications": Annotated[
+            int, Field(description="The openings that it holds back now, one for each of these sinks")
+        ],
     },
 )
 
