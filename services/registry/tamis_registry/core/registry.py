@@ -49,7 +49,6 @@ from tamis_registry.core.statements.reading import (
 )
 from tamis_registry.core.statements.recovery import parse_all
 from tamis_registry.core.status import View
-from tamis_registry.core.topic_readers import tell_needs
 
 
 class Registry:
@@ -165,7 +164,7 @@ class Registry:
         draft = self.state.draft()
         stream_statistics.take_up(draft, self.seen)
         before = self.state.catalog if keep else None
-        fold = TextApplication(draft, planner or self._planner, draft.version + 1, before)
+        fold = TextApplication(draft, planner or self._planner, draft.version + 1, self._built, before)
         for statement in statements:
             made = statement.made if isinstance(statement, Redefine) else statement
             if isinstance(made, StreamDef):
@@ -175,12 +174,11 @@ class Registry:
         outcomes = [fold.take(statement) for statement in statements]
         change = self._change(draft, now, tuple(o.statement for o in outcomes))
         for outcome in outcomes:
+            if outcome.result == "explained" or change.considered is None:
+                continue
             queries = [] if outcome.query is None else [outcome.query]
             for query in (*queries, *(one.query for one in outcome.replanned)):
-                if change.considered is not None:
-                    tell(query, change.state, change.considered)
-            if outcome.result == "explained" and change.considered is not None:
-                tell_needs(queries, change.state, change.considered.plan)
+                tell(query, change.state, change.considered)
         return outcomes, change
 
     def subscribe(self, wanted: Lease, now: int) -> tuple[Lease, Change]:

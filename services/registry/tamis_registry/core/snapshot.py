@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tamis.planning.incremental import Built
-from tamis.query.model import Catalog, Statement
+from tamis.query.model import Catalog, Redefine, Statement
 from tamis_registry.core.leases import take
 from tamis_registry.core.plan.draft_plan import plan_draft
 from tamis_registry.core.plan.planner import Planner, knowing
@@ -24,6 +24,7 @@ from tamis_registry.core.statements.reading import (
     parsed,
     same_definitions,
 )
+from tamis_registry.core.statements.replacement import replacement, retire
 from tamis_registry.core.topic_readers import tell_needs
 
 
@@ -39,7 +40,7 @@ class Snapshot:
         """EXPLAIN's document of every query of a text. It changes the snapshot's state, so call it once for
         each snapshot.
         """
-        return self._explain(parsed(text, self.state.catalog, file), self.planner)
+        return self.explain_parsed(parsed(text, self.state.catalog, file), self.planner)
 
     def explain_read(self, text: Read, by: Catalog) -> list[dict[str, Any]]:
         """EXPLAIN's document for a text that another process has read with the catalogue `by`.
@@ -48,9 +49,10 @@ class Snapshot:
         """
         if not same_definitions(by, self.state.catalog):
             raise OutdatedError
-        return self._explain(text.statements, knowing(self.planner, text.known))
+        return self.explain_parsed(text.statements, knowing(self.planner, text.known))
 
-    def _explain(self, statements: Sequence[Statement], planner: Planner) -> list[dict[str, Any]]:
+    def explain_parsed(self, statements: Sequence[Statement], planner: Planner) -> list[dict[str, Any]]:
+        """EXPLAIN's document for statements that were parsed with the snapshot's catalogue."""
         draft = self.state
         known, derived = dict(draft.catalog.alerts), set(draft.catalog.derived)
         queries = explain_all(statements, draft.catalog, planner, draft.statistics)
@@ -64,12 +66,25 @@ class Snapshot:
                 draft.statements[f"derived/{name}"] = new_derived(draft, stream, 0, n)
         for name in known.keys() - draft.catalog.alerts.keys():
             draft.statements.pop(f"alert/{name}", None)
+        # Old definitions would have to read streams as they were before a redefinition.
+        redefined = any(isinstance(one, Redefine) for one in statements)
+        replaced = {}
         for name, alert in draft.catalog.alerts.items():
             if alert is not known.get(name):
+                before = draft.alert(name)
+                if before is not None and before.version < n and not redefined:
+                    replaced[name] = before
+                    retire(draft, name, n)
                 draft.statements[f"alert/{name}"] = Stored("alert", name, alert.sql, 0, n, definition=alert)
         built = plan_draft(self.planner, draft, n, self.before)
+        running = self.before.plan if self.before else None
         for query in queries:
             tell(query, draft, built)
+            old, made = replaced.get(query["name"]), draft.catalog.alerts.get(query["name"])
+            if old is not None and made is not None and query["kind"] == "alert":
+                found = replacement(old, made, draft, running, built.plan)
+                if found is not None:
+                    query["replaces"] = found
         tell_needs(queries, draft, built.plan)
         return queries
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,9 @@ import click
 
 from tamis.cli.common.state_tables import HEADINGS, state_rows
 from tamis.cli.common.tables import show_table
+
+# As in the explanations of `tamis explain`.
+_WIDTH = 100
 
 
 def show_outcome(outcome: dict[str, Any]) -> None:
@@ -68,3 +72,12 @@ def _explanation(query: dict[str, Any]) -> Iterator[str]:
     yield f"  memory {memory['verdict']}{most}"
     yield f"    {memory['reason']}"
     yield from (f"    it would be accepted with {repair}" for repair in memory["repairs"])
+    if "replaces" in query:
+        yield from _replacement(query["name"], query["replaces"])
+
+
+def _replacement(name: str, replaced: dict[str, Any]) -> Iterator[str]:
+    """Lines about the alert in service that a query would replace."""
+    yield f"  replaces {name} of plan {replaced['plan']}"
+    for one in (*replaced["changes"], *replaced["transition"]):
+        yield from textwrap.wrap(one, _WIDTH, initial_indent="    ", subsequent_indent="      ")

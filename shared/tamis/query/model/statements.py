@@ -120,11 +120,12 @@ class Show:
 @dataclass(frozen=True)
 class Explain:
     """EXPLAIN q, EXPLAIN CREATE ALERT …, or EXPLAIN SELECT … as an alert that is called by its place
-    (`line 3`).
+    (`line 3`). `creates`: it is EXPLAIN CREATE ALERT.
     """
 
     target: str | AlertDef
     position: Position = field(default=Position(1, 1), compare=False)
+    creates: bool = False
 
 
 Statement = (

@@ -73,7 +73,7 @@ def _explain(given: StatementInput) -> Statement | None:
     cursor.take()
     made = _create(inner)
     if isinstance(made, AlertDef):
-        return Explain(made, position)
+        return Explain(made, position, creates=True)
     if made is not None:
         hint = "write EXPLAIN CREATE ALERT …, or EXPLAIN SELECT …"
         given.context.error("EXPLAIN is for queries", created, hint)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from tamis.persistent.dicts import PersistentDict
+from tamis.planning.incremental import Built
 from tamis.query.catalog import dependents
 from tamis.query.model import (
     AlertDef,
@@ -32,7 +33,8 @@ from tamis_registry.core.errors import MissingError
 from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.plan.shared_topics import derived_readers, forget_numbers, new_derived
 from tamis_registry.core.shards.membership import delist_dropped
-from tamis_registry.core.state.model import KINDS, Defined, Retiring, State, Stored
+from tamis_registry.core.snapshot import Snapshot
+from tamis_registry.core.state.model import KINDS, Defined, State, Stored
 from tamis_registry.core.statements.catalog_changes import (
     Conflict,
     carry_out,
@@ -47,17 +49,22 @@ from tamis_registry.core.statements.outcomes import (
     Outcome,
     Result,
     check_path,
-    target,
     verdict,
 )
 from tamis_registry.core.statements.redefinition import redefine, unchanged
+from tamis_registry.core.statements.replacement import retire
 
 
 class TextApplication:
-    """Applies the statements of one text in turn to `state`; definitions of `before` stay as they are."""
+    """Applies the statements of one text in turn to `state`; definitions of `before` stay as they are.
+    `built`: the parts of the newest plan.
+    """
 
-    def __init__(self, state: State, planner: Planner, n: int, before: Catalog | None = None) -> None:
+    def __init__(
+        self, state: State, planner: Planner, n: int, built: Built | None, before: Catalog | None = None
+    ) -> None:
         self.state = state
+        self._built = built
         self._before = before
         self._planner = planner
         self._n = n
@@ -143,9 +150,7 @@ class TextApplication:
         if known is not None and same(known, made):
             return Outcome("create alert", "unchanged", "alert", made.name, query)
         old = self.state.alert(made.name)
-        if old and old.alert and not old.paused and old.version < self._n:
-            retiring = Retiring(made.name, old.version, old.sql, old.order, self._n, old.topics, old.alert)
-            self.state.retiring[retiring.id] = retiring
+        retire(self.state, made.name, self._n)
         self._store(made, paused=bool(old and old.paused))
         return Outcome("create alert", "replaced" if old else "created", "alert", made.name, query)
 
@@ -249,8 +254,8 @@ class TextApplication:
         return Outcome(f"{verb} alert", "paused" if wish.paused else "resumed", "alert", wish.name)
 
     def _explain(self, wish: Explain) -> Outcome:
-        catalog = self.state.catalog
-        query = self._planner.explain(target(wish, catalog), catalog, self.state.statistics)
+        snapshot = Snapshot(self._planner, self.state.draft(), self._built)
+        (query,) = snapshot.explain_parsed([wish], self._planner)
         return Outcome("explain", "explained", query=query)
 
     def _named(self, kind: str, name: str) -> Stored | None:

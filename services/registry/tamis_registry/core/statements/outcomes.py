@@ -11,13 +11,15 @@ from tamis.messaging.topics import stream_topic
 from tamis.planning.backfill_streams import stream_read
 from tamis.planning.incremental import Built
 from tamis.planning.queries.definitions import definition_id
+from tamis.query.catalog import put
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Redefine, Statement, TableDef
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.errors import UnboundedError
 from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.plan.shared_topics import derived_topic
 from tamis_registry.core.state.model import State
-from tamis_registry.core.statements.catalog_changes import carry_out
+from tamis_registry.core.statements.catalog_changes import carry_out, same
+from tamis_registry.core.statements.history import check_replaced
 
 Result = Literal[
     "created",
@@ -114,6 +116,7 @@ def explain_all(
     """
     queries = []
     for statement in statements:
+        _check(statement, catalog)
         carry_out(catalog, statement)
         match statement:
             case TableDef():
@@ -124,8 +127,26 @@ def explain_all(
             case AlertDef() | DerivedDef():
                 queries.append(planner.explain(statement, catalog, readings))
             case Explain():
-                queries.append(planner.explain(target(statement, catalog), catalog, readings))
+                explained = target(statement, catalog)
+                queries.append(planner.explain(explained, catalog, readings))
+                if statement.creates and isinstance(explained, AlertDef):
+                    _put(catalog, explained)
     return queries
+
+
+def _check(statement: Statement, catalog: Catalog) -> None:
+    """Check what applying an alert would refuse, although it may be explained. Raises Conflict."""
+    made = statement.target if isinstance(statement, Explain) else statement
+    known = catalog.alerts.get(made.name) if isinstance(made, AlertDef) else None
+    if known is not None and isinstance(made, AlertDef):
+        check_replaced(known, made)
+
+
+def _put(catalog: Catalog, made: AlertDef) -> None:
+    """Put an alert into the catalogue as if it were created, with OR REPLACE."""
+    known = catalog.alerts.get(made.name)
+    if made.name not in catalog.derived and (known is None or not same(known, made)):
+        put(catalog, [made])
 
 
 def tell(query: dict[str, Any], state: State, built: Built) -> None:

@@ -99,6 +99,20 @@ class Memory(TypedDict):
     witness: Annotated[str | None, Field(description="An example that proves that the memory is unbounded")]
 
 
+class Replacement(TypedDict):
+    """The alert in service that a query would replace."""
+
+    plan: Annotated[int, Field(description="The plan version that made its definition")]
+    changes: Annotated[
+        list[str],
+        Field(description="Differences in topics, in what edges publish, in the bound and in options"),
+    ]
+    transition: Annotated[
+        list[str],
+        Field(description="When the new definition begins, and what happens to live state and open episodes"),
+    ]
+
+
 class ExplainedQuery(TypedDict):
     """A query before it runs: whether it is accepted, what edges omit, and its memory."""
 
@@ -110,6 +124,9 @@ class ExplainedQuery(TypedDict):
     warnings: NotRequired[Annotated[list[str], Field(description="Mistakes that the query probably has")]]
     history: NotRequired[Annotated[str, Field(description="What reading earlier readings means for it")]]
     growth: NotRequired[list[dict[str, Any]]]
+    replaces: NotRequired[
+        Annotated[Replacement, Field(description="Of the registry: for an alert that replaces another form")]
+    ]
 
 
 class Explanations(TypedDict):
