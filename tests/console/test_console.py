@@ -236,10 +236,16 @@ def test_an_alert_is_replaced(fleet: RegistryInMemory, page: Page) -> None:
     page.keyboard.press("Control+End")
     for _ in "0.5;\n":
         page.keyboard.press("Backspace")
-    page.keyboard.type("0.7;")
+    page.keyboard.type("0.7 AND a.temp > 10;")
+    explanation = page.get_by_role("region", name="Explanation")
+    expect(explanation.get_by_role("heading", name="What it changes in condensation of plan")).to_be_visible()
+    expect(explanation).to_contain_text("air as a: the filter of edges is empty and becomes temp > 10")
+    expect(explanation).to_contain_text(
+        "while condensation@2 runs on, edges retain what either definition needs"
+    )
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_text("replaced alert condensation")).to_be_visible()
-    assert fleet.get("alerts/condensation")["sql"].endswith("> 0.7")
+    assert fleet.get("alerts/condensation")["sql"].endswith("> 0.7 AND a.temp > 10")
 
 
 def test_the_editor_completes_and_can_be_left_by_keyboard(fleet: RegistryInMemory, page: Page) -> None:

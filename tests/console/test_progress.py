@@ -6,6 +6,7 @@ import re
 
 import pytest
 from playwright.sync_api import Page, expect
+from tests.console.conftest import SINCE, SQL
 from tests.console.registry_in_memory import RegistryInMemory
 
 pytestmark = pytest.mark.console
@@ -63,6 +64,27 @@ def test_the_fleet_shows_how_far_the_joiner_is_and_what_holds_it_back(
     expect(
         page.get_by_role("table", name="Streams").get_by_role("row", name=re.compile("^air"))
     ).to_contain_text("25 %")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_reason_why_joins_wait_is_in_sight(empty: RegistryInMemory, page: Page, width: int) -> None:
+    empty.sql(SQL)
+    edge = "-".join(["kitchen"] * 12)
+    empty.settle(("air", "surface"), live=1234, activation=SINCE, edge=edge)
+    empty.keeps_up.clear()
+    empty.sql("CREATE ALERT damp AS SELECT station FROM air WHERE rh > 90;")
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(empty.url)
+    table = page.get_by_role("region", name="Topics of the joiner")
+    why = table.get_by_text(f"shard air:{edge}/air does not obey plan").first
+    expect(why).to_contain_text("Why it waits:")
+    why.scroll_into_view_if_needed()
+    text, around = why.bounding_box(), table.bounding_box()
+    assert text is not None and around is not None
+    assert around["x"] <= text["x"] and text["x"] + text["width"] <= around["x"] + around["width"] <= width
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    # The text wraps.
+    assert text["height"] > 1.8 * page.evaluate("parseFloat(getComputedStyle(document.body).lineHeight)")
 
 
 def test_a_joiner_that_uses_an_old_plan_needs_attention(fleet: RegistryInMemory, page: Page) -> None:

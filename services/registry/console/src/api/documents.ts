@@ -211,6 +211,13 @@ export interface Memory {
   repairs: string[];
 }
 
+/** The alert in service that a query would replace: differences, and how the new definition takes over. */
+export interface Replacement {
+  plan: number;
+  changes: string[];
+  transition: string[];
+}
+
 export interface ExplainedQuery {
   name: string;
   kind: string;
@@ -219,6 +226,7 @@ export interface ExplainedQuery {
   memory: Memory;
   warnings?: string[];
   history?: string;
+  replaces?: Replacement;
 }
 
 /** A column's value in a reading or a row. */

@@ -1,5 +1,5 @@
 /** The explanation of a query: what edges omit, and how much memory it needs. */
-import type { ExplainedQuery, ExplainedSource } from "../api/documents";
+import type { ExplainedQuery, ExplainedSource, Replacement } from "../api/documents";
 import { percent, whole } from "../text/numbers";
 import { links } from "../text/route";
 import { duration } from "../text/time";
@@ -47,7 +47,31 @@ export function Explanation({ query }: { query: ExplainedQuery }) {
       {query.streams.map((source) => (
         <Source key={source.alias} source={source} />
       ))}
+      {query.replaces && <Replaced name={query.name} {...query.replaces} />}
     </div>
+  );
+}
+
+function Replaced({ name, plan, changes, transition }: Replacement & { name: string }) {
+  return (
+    <>
+      <h3>
+        What it changes in <a href={links.alert(name)}>{name}</a> of plan {plan}
+      </h3>
+      {changes.length > 0 ? <Sentences of={changes} /> : <p>Nothing that edges or the joiner do.</p>}
+      <h3>How it takes over</h3>
+      <Sentences of={transition} />
+    </>
+  );
+}
+
+function Sentences({ of }: { of: string[] }) {
+  return (
+    <ul>
+      {of.map((one) => (
+        <li key={one}>{one}</li>
+      ))}
+    </ul>
   );
 }
 

@@ -105,8 +105,14 @@ function Topics({ rows }: { rows: JoinerTopic[] }) {
           { heading: "Complete up to", cell: ({ frontier }) => <Time at={frontier} /> },
           { heading: "Slowest shard", cell: ({ slowest }) => slowest?.shard ?? "–" },
           { heading: "Live tuples", number: true, cell: ({ tuples }) => whole(tuples) },
-          { heading: "Why it waits", wide: true, cell: ({ why }) => <Reasons why={why} /> },
         ]}
+        note={({ why }) =>
+          why.length > 0 ? (
+            <>
+              <span class="muted">Why it waits:</span> <Reasons why={why} />
+            </>
+          ) : null
+        }
       />
     </div>
   );

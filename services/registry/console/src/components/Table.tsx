@@ -2,7 +2,7 @@
  * A table with a caption, headings that stay in sight, and a sentence in place of rows where there are none.
  * On phones rows are blocks; the roles tell screen readers that it is still a table.
  */
-import type { ComponentChildren } from "preact";
+import { Fragment, type ComponentChildren } from "preact";
 
 export interface Column<T> {
   heading: string;
@@ -21,9 +21,11 @@ interface Properties<T> {
   rows: T[] | undefined;
   rowKey: (row: T) => string;
   empty: ComponentChildren;
+  /** A text about a row that is too long for a cell, as a row of its own; null for none. */
+  note?: (row: T) => ComponentChildren;
 }
 
-export function Table<T>({ caption, columns, rows, rowKey, empty }: Properties<T>) {
+export function Table<T>({ caption, columns, rows, rowKey, empty, note }: Properties<T>) {
   if (rows === undefined) return <p class="muted">Loading …</p>;
   if (rows.length === 0) return <p class="empty">{empty}</p>;
   return (
@@ -40,22 +42,34 @@ export function Table<T>({ caption, columns, rows, rowKey, empty }: Properties<T
           </tr>
         </thead>
         <tbody>
-          {rows.map((row) => (
-            <tr key={rowKey(row)} role="row">
-              {columns.map(({ heading, number, head, wide, cell }) => {
-                const style = [number && "number", wide && "wide"].filter(Boolean).join(" ") || undefined;
-                return head ? (
-                  <th key={heading} scope="row" role="rowheader" class={style}>
-                    {cell(row)}
-                  </th>
-                ) : (
-                  <td key={heading} role="cell" class={style} data-heading={heading}>
-                    <div>{cell(row)}</div>
-                  </td>
-                );
-              })}
-            </tr>
-          ))}
+          {rows.map((row) => {
+            const more = note?.(row) ?? null;
+            return (
+              <Fragment key={rowKey(row)}>
+                <tr role="row" class={more === null ? undefined : "noted"}>
+                  {columns.map(({ heading, number, head, wide, cell }) => {
+                    const style = [number && "number", wide && "wide"].filter(Boolean).join(" ") || undefined;
+                    return head ? (
+                      <th key={heading} scope="row" role="rowheader" class={style}>
+                        {cell(row)}
+                      </th>
+                    ) : (
+                      <td key={heading} role="cell" class={style} data-heading={heading}>
+                        <div>{cell(row)}</div>
+                      </td>
+                    );
+                  })}
+                </tr>
+                {more !== null && (
+                  <tr role="row" class="note">
+                    <td role="cell" colSpan={columns.length}>
+                      <div>{more}</div>
+                    </td>
+                  </tr>
+                )}
+              </Fragment>
+            );
+          })}
         </tbody>
       </table>
     </div>
