@@ -18,7 +18,7 @@ from tamis_edge.sources.kafka.schemas import FetchedSchemas, SchemaPayloads
 if TYPE_CHECKING:
     from tamis_edge.sources.kafka.topic import KafkaTopic
 
-BUFFER = 8_000  # messages of one partition that wait here before it is paused
+BUFFER = 6_000  # messages of one partition that wait here before it is paused
 STALLED = 10.0  # seconds that readings wait in Kafka without one coming before that is reported
 
 
