@@ -37,6 +37,7 @@ class DeadLetter:
     offset: int
     reason: Reason
     error: str
+    edge: str = ""  # the name of the edge that made it
     sink: str = ""  # of a notification: the sink that has not accepted it
     of_event: tuple[tuple[str, bytes], ...] = ()  # of a notification: the headers of the event
 
@@ -49,6 +50,7 @@ class DeadLetter:
             ("source.offset", str(self.offset).encode()),
             ("reason", self.reason.value.encode()),
             ("error", self.error.encode()),
+            *([("edge", self.edge.encode())] if self.edge else []),
             *([("sink", self.sink.encode())] if self.sink else []),
             *self.of_event,
         ]

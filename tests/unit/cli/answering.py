@@ -13,8 +13,8 @@ import orjson
 
 @contextmanager
 def answering(answers: Mapping[str, Any], received: list[tuple[str, bytes]] | None = None) -> Iterator[str]:
-    """The URL of a server on loopback that answers a path with its document, and others with status 404.
-    It appends the path and the body of each request to `received`.
+    """The URL of a server on loopback that answers a path, with its query or with any, with its document, and
+    others with status 404. It appends the path and the body of each request to `received`.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -23,8 +23,9 @@ def answering(answers: Mapping[str, Any], received: list[tuple[str, bytes]] | No
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             if received is not None:
                 received.append((path, body))
-            known = path in answers
-            answer = orjson.dumps(answers[path] if known else {"detail": f"nothing at {path}"})
+            asked = self.path if self.path in answers else path
+            known = asked in answers
+            answer = orjson.dumps(answers[asked] if known else {"detail": f"nothing at {path}"})
             self.send_response(200 if known else 404)
             self.send_header("content-length", str(len(answer)))
             self.end_headers()

@@ -144,3 +144,49 @@ def test_doubts_about_the_readings_of_a_shard_stand_behind_the_reason_of_its_sta
 def test_a_shard_without_earlier_readings_serves_from_its_first_reading_and_not_from_1970() -> None:
     (line,) = get({**EDGE, "shards": [{**SHARD, "activation": 0}]})
     assert line.endswith("  3     its first reading")
+
+
+LETTER = {
+    "partition": 0,
+    "offset": 7,
+    "time": 1_700_000_000_000_000,
+    "reason": "undecodable",
+    "error": "no JSON",
+    "service": "edge",
+    "source": "raw.air",
+    "source_partition": 3,
+    "source_offset": 12,
+    "edge": "roof",
+    "sink": None,
+    "bytes": 3,
+    "text": "\x1b[2J{",
+    "base64": None,
+}
+LETTERS = {"records": [LETTER], "reasons": {"undecodable": 1}, "complete": True, "read": 1, "unreadable": 0}
+
+
+def test_dead_letters_name_their_edge_and_do_not_move_the_cursor() -> None:
+    code, output = shown("dead-letters", LETTERS)
+    assert code == 0
+    assert output.splitlines()[1].split(maxsplit=6) == [
+        "2023-11-14T22:13:20Z",
+        "edge",
+        "roof",
+        "raw.air",
+        "3:12",
+        "undecodable",
+        "no JSON  \\x1b[2J{",
+    ]
+    older = {name: value for name, value in LETTER.items() if name != "edge"}
+    _, output = shown("dead-letters", {**LETTERS, "records": [older], "complete": False, "read": 9})
+    assert output.splitlines()[1].split()[1:3] == ["edge", "raw.air"]
+    assert "the newest ones of the 9 that were looked at; there may be more" in output
+
+
+def test_options_of_dead_letters_reach_the_registry_and_are_refused_elsewhere() -> None:
+    with answering({"/v1/dead-letters?limit=5&reason=nan": LETTERS}) as url:
+        arguments = ["get", "dead-letters", "--limit", "5", "--reason", "nan", "--registry", url]
+        assert CliRunner().invoke(main, arguments).exit_code == 0
+    code, output = shown("alerts", [], "--limit", "5")
+    assert code == 2
+    assert "--limit: only dead letters have a limit and reasons; run: tamis get dead-letters" in output

@@ -48,7 +48,8 @@ class QueuedEvent:
     ) -> QueuedEvent:
         """The event of the record `value` at a partition and an offset."""
         of_event = tuple(names.headers)
-        letter = DeadLetter(value, "alerts", EPISODES, *place, Reason.UNDELIVERED, "", sink, of_event)
+        origin = "alerts", EPISODES, *place
+        letter = DeadLetter(value, *origin, Reason.UNDELIVERED, "", sink=sink, of_event=of_event)
         return QueuedEvent(episode, letter, written, names)
 
 

@@ -411,7 +411,7 @@ class Publisher:
                 "Kafka refuses a tuple permanently: it becomes a dead letter", topic=record.topic, reason=why
             )
             self._metrics.inc("tamis_dead_letters_total", service="edge", reason=reason.value)
-            self._post_alone(sender, letter_of(record, reason, why))
+            self._post_alone(sender, letter_of(record, reason, why, self._edge))
             self._count_refused("dead_letters")
 
     def _count_refused(self, place: str) -> None:

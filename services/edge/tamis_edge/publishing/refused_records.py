@@ -13,8 +13,10 @@ def size_of(record: Record) -> int:
     return len(record.value) + len(record.key or b"") + headers
 
 
-def letter_of(record: Record, reason: Reason, error: str) -> Record:
-    """The dead letter of a tuple: the value that would have been published, with the tuple's own token."""
-    letter = DeadLetter(record.value, "edge", record.topic, record.partition, -1, reason, error)
+def letter_of(record: Record, reason: Reason, error: str, edge: str) -> Record:
+    """The dead letter of a tuple of `edge`: the value that would have been published, with the tuple's own
+    token.
+    """
+    letter = DeadLetter(record.value, "edge", record.topic, record.partition, -1, reason, error, edge)
     headers = letter.headers()
     return Record(record.token, DEAD_LETTERS, ANY_PARTITION, None, record.value, record.arrival, headers)

@@ -99,7 +99,8 @@ class Intake:
             # A backfill stream reads what its raw stream reads, too, which makes the dead letter.
             return
         payload = delivery.payload(row)
-        letter = DeadLetter(payload, "edge", source.topic, source.partition, offset, reason, error)
+        place = source.topic, source.partition, offset
+        letter = DeadLetter(payload, "edge", *place, reason, error, self._edge)
         run.add_dead_letter(letter, int(delivery.arrivals[row]) // 1000)
         self._metrics.inc("tamis_dead_letters_total", service="edge", reason=reason.value)
 

@@ -14,8 +14,8 @@ from tamis_joiner.spark.processor import OUTPUT, GroupProcessor
 from tamis_joiner.spark.source import FORMAT, OffsetsSource, options
 
 NAME = "tamis-joiner"
-# Few rows pass through the JVM, since tasks read Kafka themselves. Compiling code for their plans costs more in
-# each batch than it saves.
+# Few rows pass through the JVM, since tasks read Kafka themselves. Compiling code for their plans costs more
+# in each batch than it saves.
 _NO_CODE_GENERATION = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 

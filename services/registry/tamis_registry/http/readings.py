@@ -158,6 +158,7 @@ def _dead_letter(message: Message) -> dict[str, Any]:
         "source": headers["source.topic"],
         "source_partition": int(headers["source.partition"]),
         "source_offset": int(headers["source.offset"]),
+        "edge": headers.get("edge"),
         "sink": headers.get("sink"),
         "bytes": len(value),
         "text": text,

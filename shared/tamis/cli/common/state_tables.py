@@ -19,6 +19,7 @@ HEADINGS = {
         "SILENCED",
     ),
     "plans": ("PLAN", "NEWEST", "DEFINITIONS", "TOPICS", "SHARDS"),
+    "dead-letters": ("TIME", "SERVICE", "SOURCE", "REASON", "ERROR", "RECORD"),
     "silences": ("SILENCE", "STATE", "FROM", "UNTIL", "HOLDS BACK", "COVERS", "BY", "COMMENT"),
     "acknowledgements": ("EPISODE", "SINCE", "BY", "COMMENT"),
     "edges": ("EDGE", "SHARD", "STATE", "PLAN", "SINCE", "WHY"),
@@ -26,9 +27,10 @@ HEADINGS = {
     "sinks": ("SINK", "STATE", "WAITING", "SINCE", "WHY"),
 }
 # One document each, or documents without names in paths.
-NAMELESS = ("silences", "acknowledgements", "episodes", "joiner", "sinks")
+NAMELESS = ("silences", "acknowledgements", "episodes", "joiner", "sinks", "dead-letters")
 # The characters of an episode's identity that tables show; `tamis acknowledge` takes the beginning.
 SHORT = 8
+SAMPLE = 100  # the characters of a dead letter's record that tables show
 
 
 def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -57,6 +59,8 @@ def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
             return [(entry["episode"], _time(entry["made"]), entry["by"], entry["comment"])]
         case "episodes":
             return [_episode_row(entry)]
+        case "dead-letters":
+            return [_dead_letter_row(entry)]
         case "joiner":
             return _joiner_rows(entry)
         case "sinks":
@@ -100,6 +104,28 @@ def _episode_row(episode: dict[str, Any]) -> tuple[str, ...]:
         "" if by is None else f"by {by['by']}" if by["by"] else "yes",
         "" if episode["silenced"] is None else f"until {_time(episode['silenced'])}",
     )
+
+
+def _dead_letter_row(letter: dict[str, Any]) -> tuple[str, ...]:
+    # A registry of an older release doesn't know the edge, nor does a dead letter of an older edge.
+    service = f"{letter['service']} {letter.get('edge') or ''}".rstrip()
+    source = f"{letter['source']} {letter['source_partition']}:{letter['source_offset']}"
+    if letter["sink"]:
+        source = f"sink {letter['sink']}"
+    record = letter["text"] if letter["text"] is not None else f"base64: {letter['base64']}"
+    facts = (letter["reason"], letter["error"], printable(record, SAMPLE))
+    return (_time(letter["time"]), service, source, *facts)
+
+
+def printable(text: str, most: int) -> str:
+    """The first `most` characters of a text that somebody else wrote: no character of it moves the cursor or
+    breaks the line.
+
+    >>> printable("a\tb\x1b[2J" + "c" * 5, 9)
+    'a\\tb\\x1b[2Jc …'
+    """
+    cut = text if len(text) <= most else f"{text[:most]} …"
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in cut)
 
 
 def _joiner_rows(joiner: dict[str, Any]) -> list[tuple[str, ...]]:

@@ -1,9 +1,9 @@
-"""`tamis get`: the state of definitions, plans, edges, joiner, sinks and episodes, and silences of these."""
+"""`tamis get`: the state of definitions, plans, edges, joiner, sinks and episodes, silences, dead letters."""
 
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import click
 import orjson
@@ -15,7 +15,10 @@ from tamis.cli.common.sql_file import say
 from tamis.cli.common.state_tables import HEADINGS, NAMELESS, state_rows
 from tamis.cli.common.tables import show_table
 from tamis.errors import InputError
+from tamis.messaging.dead_letters import Reason
 from tamis.web.registry_client import RegistryClient
+
+REASONS = Choice([reason.value for reason in Reason])
 
 
 @click.command(
@@ -26,20 +29,38 @@ Examples:
   tamis get edges
   tamis get joiner
   tamis get episodes
+  tamis get dead-letters --reason out_of_domain --limit 5
 """
 )
 @click.argument("what", type=Choice(list(HEADINGS)), default="alerts")
 @click.argument("name", required=False, shell_complete=names_by("what"))
+@click.option(
+    "--limit", type=click.IntRange(1, 500), help="The greatest number of dead letters, 50 by default."
+)
+@click.option("--reason", metavar="REASON", help="Show only dead letters with this reason.", type=REASONS)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer of the registry as JSON.")
 @registry_option
-def command(what: str, name: str | None, as_json: bool, registry: RegistryClient) -> None:
-    """Show alerts (the default), streams, patterns, plans, edges, the joiner, sinks, open episodes, silences
-    or acknowledgements.
+def command(
+    what: str,
+    name: str | None,
+    limit: int | None,
+    reason: str | None,
+    as_json: bool,
+    registry: RegistryClient,
+) -> None:
+    """Show alerts (the default), or other parts of the fleet's state.
+
+    WHAT is one of alerts, streams, patterns, plans, edges, joiner (and what joins wait for), sinks, episodes
+    (the open ones), silences, acknowledgements and dead-letters (the newest ones, with the reasons).
     """
+    asked = {name: value for name, value in (("limit", limit), ("reason", reason)) if value is not None}
+    if asked and what != "dead-letters":
+        hint = "run: tamis get dead-letters"
+        raise InputError("only dead letters have a limit and reasons", where=f"--{min(asked)}", hint=hint)
     if name is not None and what in NAMELESS:
         raise InputError(f"`tamis get {what}` takes no name", where=name, hint=f"run: tamis get {what}")
     path = f"/v1/{what}" if name is None else f"/v1/{what}/{quote(name, safe='')}"
-    answer = registry.request("GET", path)
+    answer = registry.request("GET", f"{path}?{urlencode(asked)}" if asked else path)
     if as_json or (what == "plans" and name is not None):
         click.echo(orjson.dumps(answer, option=orjson.OPT_INDENT_2))
         return
@@ -47,6 +68,12 @@ def command(what: str, name: str | None, as_json: bool, registry: RegistryClient
         _show(what, answer["episodes"], "open episodes")
         if not answer["complete"]:
             say(f"only the newest {answer['read']} events of episodes were looked through; there may be more")
+    elif what == "dead-letters":
+        _show(what, answer["records"], "dead letters with this reason" if reason else "dead letters")
+        if answer["unreadable"]:
+            say(f"{answer['unreadable']} dead letters could not be decoded")
+        if not answer["complete"]:
+            say(f"these are the newest ones of the {answer['read']} that were looked at; there may be more")
     else:
         _show(what, answer if isinstance(answer, list) else [answer], what)
 

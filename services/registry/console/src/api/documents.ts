@@ -316,6 +316,8 @@ export interface DeadLetter {
   source: string | null;
   source_partition: number | null;
   source_offset: Whole | null;
+  /** Missing in answers of an older registry. */
+  edge?: string | null;
   sink: string | null;
   bytes: number;
   text: string | null;

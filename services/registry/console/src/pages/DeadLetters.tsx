@@ -64,7 +64,7 @@ function Letters({ rows }: { rows: DeadLetter[] | undefined }) {
         { heading: "Time", head: true, cell: ({ time }) => <Time at={time} /> },
         { heading: "Reason", cell: ({ reason }) => reason },
         { heading: "Error", wide: true, cell: ({ error }) => error ?? "–" },
-        { heading: "Service", cell: ({ service }) => service ?? "–" },
+        { heading: "Service", cell: ({ service, edge }) => (edge ? `${service} ${edge}` : (service ?? "–")) },
         { heading: "Source", cell: place },
         { heading: "Bytes", number: true, cell: ({ bytes }) => whole(bytes) },
         { heading: "Record", wide: true, cell: (letter) => <Sample letter={letter} /> },

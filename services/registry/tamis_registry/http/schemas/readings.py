@@ -40,6 +40,9 @@ class DeadLetter(TypedDict):
     source: Annotated[str, Field(description="Where it came from: a topic, a file or a path of HTTP")]
     source_partition: int
     source_offset: int
+    edge: Annotated[
+        str | None, Field(description="The edge that made it; null for other services and earlier releases")
+    ]
     sink: Annotated[str | None, Field(description="Of a notification: the sink that did not take it")]
     bytes: Annotated[int, Field(description="The length of the original")]
     text: Annotated[str | None, Field(description="Its first 4,096 bytes; null if they are no UTF-8 text")]
