@@ -51,9 +51,11 @@ _MODULES = {
 
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
-        # With the module, Python suggests the name that is most similar.
+        # With the module, Python suggests the name that is most similar, but not `plot_omission` for `plot`.
+        longer = " and ".join(one for one in __all__ if one.startswith(f"{name}_"))
+        hint = f"; it has {longer}" if longer else ""
         raise AttributeError(
-            f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+            f"module {__name__!r} has no attribute {name!r}{hint}", name=name, obj=sys.modules[__name__]
         )
     try:
         return getattr(import_module(_MODULES[name]), name)

@@ -106,11 +106,29 @@ def message(parts: Sequence[Expr], streams: Mapping[str, StreamDef], said: Mappi
     """
     texts = list(dict.fromkeys(said.get(part, to_sql(part)) for part in parts))
     if len(texts) == 1:
+        if len(parts) == 1 and (instead := null_test(parts[0])):
+            return f"{texts[0]} compares with NULL, which is never true (write {instead})"
         limits = possible_limits(parts[0], streams) if len(parts) == 1 else ""
         admitted = admitted_texts(parts[0], streams) if len(parts) == 1 else None
         limits = f": {admitted}" if admitted else limits
         return f"{texts[0]} is never true for values of the declared domains{limits}"
     return f"no tuples meet all of {', '.join(texts)}" if texts else None
+
+
+def null_test(condition: Expr) -> str | None:
+    """The test for NULL that the author of a comparison with NULL meant; None for other conditions.
+
+    >>> value = Column("a", "v", Type.DOUBLE)
+    >>> null_test(call("!=", Literal(None, Type.DOUBLE), value)), null_test(call("=", value, value))
+    ('a.v IS NOT NULL', None)
+    """
+    if not isinstance(condition, Call) or condition.op not in ("=", "!="):
+        return None
+    others = [side for side in condition.args if not (isinstance(side, Literal) and side.value is None)]
+    if len(others) != 1:
+        return None
+    test = call("is_null", others[0])
+    return to_sql(call("not", test) if condition.op == "!=" else test)
 
 
 def admitted_texts(condition: Expr, streams: Mapping[str, StreamDef]) -> str | None:

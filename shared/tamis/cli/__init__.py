@@ -24,6 +24,7 @@ import ast
 import errno
 import importlib
 import os
+import re
 import sys
 from pathlib import Path
 from typing import IO, Any
@@ -153,10 +154,11 @@ def modules() -> dict[str, Path]:
 
 
 def summary(module: Path) -> str:
-    """The first line of a subcommand's docstring, read from the source without an import."""
+    """The first sentence of a subcommand's docstring, read from the source without an import."""
     for node in ast.parse(module.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef) and node.name == "command":
-            return (ast.get_docstring(node) or "").partition("\n")[0]
+            first = " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())
+            return re.split(r"(?<=[.]) ", first, maxsplit=1)[0]
     return ""
 
 

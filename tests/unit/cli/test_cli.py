@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -102,3 +103,13 @@ def test_what_may_pass_by_itself_can_have_an_exit_code_of_its_own(
     assert (away.exit_code, "the registry does not answer" in away.output) == (code, True)
     wrong = CliRunner(env=environment).invoke(main, ["apply", str(tmp_path / "none.sql")])
     assert wrong.exit_code == 2
+
+
+def test_no_summary_of_a_command_is_cut_off() -> None:
+    """Each is a whole sentence, of at most two lines of 80 columns."""
+    shown = CliRunner().invoke(main, ["--help"], terminal_width=80).stdout.partition("Commands:\n")[2]
+    for name, module in modules().items():
+        told = summary(module)
+        assert re.fullmatch(r"[A-Z][^.]*(?:\.[^ .][^.]*)*\.", told), (name, told)
+        assert len(told) <= 2 * 65, (name, told)
+        assert told in " ".join(shown.split()), name

@@ -126,7 +126,11 @@ def test_metrics_have_the_ports_that_were_asked_for(tmp_path: Path) -> None:
     assert fleet.processes["edge"].environment["TAMIS_TELEMETRY_PORT"] == str(other)
     assert fleet.telemetry["alerts"] not in (fleet.telemetry["joiner"], fleet.telemetry["edge"])
     fleet._add("registry", [], telemetry=1)
+    fleet.registry_url = "http://127.0.0.1:8181"
+    assert "TAMIS_REGISTRY" not in _addresses(fleet)
+    fleet.registry_url = "http://127.0.0.1:8182"
     said = _addresses(fleet)
+    assert "\n  export TAMIS_REGISTRY=http://127.0.0.1:8182\n" in said
     for name in ("joiner", "edge", "alerts", "registry"):
         assert f"  {name:<10} {fleet.telemetry[name]}/metrics\n" in said
     for wrong, message in {

@@ -35,6 +35,8 @@ def test_the_names_are_these() -> None:
         assert getattr(tamis, name).__doc__
     with pytest.raises(AttributeError, match="module 'tamis' has no attribute 'verifi'"):
         tamis.verifi  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'plot'; it has plot_omission and plot_retained"):
+        tamis.plot  # noqa: B018
 
 
 def test_the_package_says_that_it_is_typed() -> None:

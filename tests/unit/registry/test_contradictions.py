@@ -34,6 +34,17 @@ def test_they_are_refused_and_explained(statement: str, column: int) -> None:
     assert NEVER.format(column) in query["memory"]["reason"]
 
 
+@pytest.mark.parametrize(("condition", "instead"), [("x = NULL", "IS NULL"), ("x <> NULL", "IS NOT NULL")])
+def test_a_comparison_with_null_is_refused_with_the_test_for_null(condition: str, instead: str) -> None:
+    registry = started()
+    registry.done(registry.apply(AIR, 0)[1], 0)
+    with pytest.raises(NotAcceptedError) as refused:
+        registry.apply(f"CREATE ALERT q AS SELECT k FROM air WHERE {condition};", 0)
+    assert f"compares with NULL, which is never true (write air.x {instead})" in str(refused.value)
+    (query,) = registry.explain(f"CREATE ALERT q AS SELECT k FROM air WHERE {condition} OR x > 9;")
+    assert f"is never true, as every comparison with NULL: write air.x {instead}" in str(query)
+
+
 def test_one_from_an_earlier_release_is_refused_after_the_upgrade() -> None:
     registry = started()
     registry.done(registry.apply(AIR + "CREATE ALERT q AS SELECT k FROM air WHERE x > 9;", 0)[1], 0)

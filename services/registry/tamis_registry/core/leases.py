@@ -43,7 +43,7 @@ def new_lease(stream: str, predicate: str, consumer: str, seconds: int, catalog:
     """
     if catalog.raw_stream(stream) is None and stream not in catalog.derived:
         known = [*catalog.streams, *catalog.derived]
-        hint = suggest(stream, known, "GET /v1/streams lists what there is")
+        hint = suggest(stream, known, "`tamis get streams` (GET /v1/streams) lists what there is")
         raise MissingError(f"there is no stream '{stream}'", hint=hint)
     derived = catalog.derived.get(stream)
     if derived is not None and derived.inlined:

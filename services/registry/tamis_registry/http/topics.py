@@ -37,7 +37,7 @@ def topic_routes(app: FastAPI, worker: Worker) -> None:
         streams = {one.name: one for one in view.state.of_kind("stream", "derived")}
         stored = streams.get(normalized_name(name, streams))
         if stored is None:
-            hint = suggest(name, list(streams), "GET /v1/streams lists what there is")
+            hint = suggest(name, list(streams), "`tamis get streams` (GET /v1/streams) lists what there is")
             raise MissingError(f"there is no stream '{name}'", hint=hint)
         return as_json(topic_documents(view, stored))
 

@@ -176,5 +176,10 @@ def _addresses(fleet: Fleet) -> str:
         if fleet.logins
         else f"TAMIS_KAFKA_BOOTSTRAP={fleet.bootstrap} tamis watch"
     )
+    if not fleet.registry_url.endswith(f":{REGISTRY_PORT}"):
+        lines += [
+            "Other commands need the address of this registry:",
+            f"  export TAMIS_REGISTRY={fleet.registry_url}",
+        ]
     lines += ["Alarms as they come:", f"  {watch}"]
     return "\n".join(lines)

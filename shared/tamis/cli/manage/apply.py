@@ -6,8 +6,8 @@ import click
 import orjson
 
 from tamis.cli.common.outcomes import show_outcome
-from tamis.cli.common.registry_option import registry_option
-from tamis.cli.common.sql_file import file_name, read_sql, show_notices
+from tamis.cli.common.registry_option import DEFAULT_URL, registry_option
+from tamis.cli.common.sql_file import file_name, read_sql, say, show_notices
 from tamis.query.inline_patterns import inline_patterns
 from tamis.web.registry_client import RegistryClient
 
@@ -37,5 +37,7 @@ def command(source: str, as_json: bool, registry: RegistryClient) -> None:
     if as_json:
         click.echo(orjson.dumps(outcomes, option=orjson.OPT_INDENT_2))
         return
+    if registry.url != DEFAULT_URL:
+        say(f"applied at {registry.url}")
     for outcome in outcomes:
         show_outcome(outcome)

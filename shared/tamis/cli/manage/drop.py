@@ -24,9 +24,11 @@ Examples:
 @click.argument("name", shell_complete=names_by("kind"))
 @registry_option
 def command(kind: str, name: str, registry: RegistryClient) -> None:
-    """Drop an alert, or a stream, function, table or pattern that no query reads. Or give up a shard from
-    which nothing more comes, because its source or its edge is broken or was removed: joins no longer wait
-    for it, and it makes no alert degraded. It comes back with its next reading.
+    """Drop an alert, stream, function, table or pattern, or give up a shard.
+
+    No query may read what is dropped. Give up a shard if nothing more comes from it, because its source or
+    its edge is broken or was removed: joins no longer wait for it, and it makes no alert degraded. It comes
+    back with its next reading.
     """
     answer = registry.request("DELETE", f"/v1/{kind}s/{quote(name, safe='')}")
     if kind == "shard":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tamis.analysis.contradictions import admitted_texts, contradictory_values
+from tamis.analysis.contradictions import admitted_texts, contradictory_values, null_test
 from tamis.expressions.nodes import FLIPPED, Call, Column, Expr, Literal, substitute
 from tamis.expressions.sql_text import to_sql
 from tamis.query.model import Catalog, Query, StreamDef
@@ -64,6 +64,9 @@ def _warning(comparison: Call, streams: Mapping[str, StreamDef]) -> Iterator[str
     if any(one.alias not in streams or streams[one.alias].column(one.name) is None for one in named):
         return
     if contradictory_values(streams, [comparison]):
-        texts = admitted_texts(comparison, streams)
-        which = f": {texts}" if texts else " by the CHECK of its column"
+        which = " by the CHECK of its column"
+        if instead := null_test(comparison):
+            which = f", as every comparison with NULL: write {instead}"
+        elif texts := admitted_texts(comparison, streams):
+            which = f": {texts}"
         yield f"{to_sql(comparison)} is never true{which}"
