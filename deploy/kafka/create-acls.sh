@@ -71,6 +71,7 @@ acl --allow-principal "$READER" --operation Describe --group tamis-reader --reso
 acl --allow-principal "$READER" --operation Read --topic tamis.alarms --resource-pattern-type literal
 acl --allow-principal "$READER" --operation Read --topic tamis.episodes --resource-pattern-type literal
 acl --allow-principal "$READER" --operation Read --topic tamis.plans --resource-pattern-type literal
+acl --allow-principal "$READER" --operation Read --topic tamis.silences --resource-pattern-type literal
 acl --allow-principal "$READER" --operation Read --topic tamis.statements --resource-pattern-type literal
 
 OPERATOR="${OPERATOR:-User:operator}"

@@ -19,3 +19,16 @@ def iso_text(microseconds: int, precision: Literal["seconds", "milliseconds"] = 
     except OverflowError:
         return str(microseconds)
     return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def exact_text(microseconds: int) -> str:
+    """The same with as many digits of a second as the time has, so that no two times have one text.
+
+    >>> exact_text(1_500_000), exact_text(60_000_000), exact_text(1)
+    ('1970-01-01T00:00:01.5Z', '1970-01-01T00:01:00Z', '1970-01-01T00:00:00.000001Z')
+    """
+    try:
+        text = (_EPOCH + timedelta(microseconds=microseconds)).replace(tzinfo=None).isoformat()
+    except OverflowError:
+        return str(microseconds)
+    return f"{text.rstrip('0') if '.' in text else text}Z"

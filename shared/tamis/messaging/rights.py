@@ -67,6 +67,7 @@ _NOT_IN_FLEET = "Kafka sources"
 _READINGS = "the console and the operations of the HTTP API that show readings"
 _HEARTBEATS = "heartbeats: without it, nobody is told that the service hangs"
 _SILENCES = "silences: without it, no episode is silenced"
+_MARKS = "marks: without it, no alarm is marked as silenced"
 
 RIGHTS: tuple[Right, ...] = (
     Right("edge", "topic", PLANS, "Read", "plans"),
@@ -134,6 +135,7 @@ RIGHTS: tuple[Right, ...] = (
     Right("reader", "topic", EPISODES, "Read", "`tamis watch`"),
     Right("reader", "topic", STATEMENTS, "Read", "`tamis watch ALERT`: which alerts there are"),
     Right("reader", "topic", PLANS, "Read", "`tamis watch ALERT`: alerts that were dropped"),
+    Right("reader", "topic", SILENCES, "Read", "`tamis watch`: what is silenced", only_for=_MARKS),
     Right("reader", "group", READERS, "Describe", "`tamis watch`"),
     Right("operator", "topic", "tamis", "Read", "looking into topics; `tamis redeliver`", prefixed=True),
     Right("operator", "topic", "tamis", "Delete", "deleting a topic of another fleet", prefixed=True),

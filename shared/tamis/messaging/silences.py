@@ -6,11 +6,15 @@ that a silence covered when a sink would have been notified of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+
+from tamis.errors import InputError
+from tamis.query.units import parse_timestamp
 
 SILENCE, ACKNOWLEDGEMENT, HELD = "silence", "acknowledgement", "held"
 
@@ -48,19 +52,47 @@ def covers(silence: Silence, episode: Mapping[str, Any], now: int) -> bool:
         and (silence.alerts is None or episode["alert"] in silence.alerts)
         and (silence.severities is None or (episode["severity"] or "") in silence.severities)
         and all(episode["labels"].get(name, "") in values for name, values in silence.labels.items())
-        and (silence.keys is None or _texts(episode["key"]) in map(_texts, silence.keys))
+        and (silence.keys is None or any(_same(wanted, episode["key"]) for wanted in silence.keys))
     )
 
 
-def _texts(key: Iterable[Any]) -> list[str]:
-    # Who writes a silence by hand gives a number as a text.
-    return [value if isinstance(value, str) else _encode(value).decode() for value in key]
+def _same(wanted: Sequence[Any], key: Sequence[Any]) -> bool:
+    return len(wanted) == len(key) and all(map(_stands_for, wanted, key))
+
+
+def _stands_for(wanted: Any, value: Any) -> bool:
+    """True if a value in a silence means one in a key. Who writes a silence by hand gives a number as a text,
+    and a time as others show it.
+    """
+    if _text(wanted) == _text(value):
+        return True
+    return isinstance(wanted, str) and type(value) is int and _moment(wanted) == value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else _encode(value).decode()
+
+
+@lru_cache(maxsize=10_000)
+def _moment(text: str) -> int | None:
+    """The time of an ISO 8601 text, in microseconds; None if it isn't one."""
+    try:
+        return parse_timestamp(text)
+    except InputError:
+        return None
 
 
 class Acknowledgement(Struct, frozen=True, kw_only=True, tag_field="kind", tag=ACKNOWLEDGEMENT):
-    """Somebody looks after an episode. The record is kept until `until`."""
+    """Somebody looks after an episode. The record is kept until `until`.
+
+    `alert` and `key` are those of the episode; None if they weren't known. `key_times`: the positions of the
+    values in the key that are times.
+    """
 
     episode: str
+    alert: str | None = None
+    key: tuple[Any, ...] | None = None
+    key_times: tuple[int, ...] = ()
     by: str = ""
     comment: str = ""
     made: int

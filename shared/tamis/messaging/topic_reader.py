@@ -41,6 +41,10 @@ _WAIT_SECONDS = 0.1  # of one poll within a snapshot
 T = TypeVar("T")
 
 
+class MissingTopicError(UnavailableError):
+    """A topic doesn't exist, or the client may not know that it does."""
+
+
 @dataclass(frozen=True)
 class Record:
     """One record. If `value` is None, the record is a tombstone: it deletes its key."""
@@ -214,7 +218,8 @@ class TopicReader:
                 self._consumer.poll(0.01)  # calls the error callback, which has the cause
                 raise self._connection.error(error) from error
             if topic.error is not None:
-                raise UnavailableError(
+                missing = topic.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+                raise (MissingTopicError if missing else UnavailableError)(
                     topic.error.str(),
                     where=f"topic {name}, {kafka_at(self._bootstrap)}",
                     hint="the registry creates the topics: start it first",

@@ -15,11 +15,11 @@ from confluent_kafka.cimpl import NewTopic
 from tests.integration.alerts.test_sinks import Bench, until
 
 from tamis.local.broker import EmbeddedKafka
+from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.silences import Held, Silence, decode, encode
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import SILENCES
 from tamis_alerts import silence_view
-from tamis_alerts.core.column_names import ColumnNames
 from tamis_alerts.settings import AlertsConfig
 from tamis_alerts.silence_view import SilenceView
 from tamis_alerts.sinks.all_sinks import Sinks

@@ -18,13 +18,13 @@ from tests.integration.alerts.receiver import Receiver
 
 from tamis.cli import main
 from tamis.local.broker import EmbeddedKafka
+from tamis.messaging.column_names import UNNAMED, ColumnNames
 from tamis.messaging.heartbeats import SinkState
 from tamis.messaging.rights import ALERTS_GROUP
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import DEAD_LETTERS, EPISODES, PLANS
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics
-from tamis_alerts.core.column_names import UNNAMED, ColumnNames
 from tamis_alerts.settings import AlertsConfig
 from tamis_alerts.sinks.all_sinks import Sinks
 from tamis_alerts.sinks.sink_queue import MAX_BYTES

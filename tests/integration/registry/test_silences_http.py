@@ -7,14 +7,17 @@ from typing import Any
 import httpx
 import orjson
 from click.testing import CliRunner
+from confluent_kafka import Producer
 from tests.integration.registry.test_registry_http import problem
 from tests.unit.registry.test_openapi import Made
 
 from tamis.cli import main
+from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.silences import Held, Silence, decode, encode
 from tamis.messaging.topics import EPISODES, SILENCES
 
 EPISODE = "0123456789abcdef0123456789abcdef"
+KEY = "k1, 1970-01-01T00:00:00.000005Z"
 CLOSED = "0123ffff89abcdef0123456789abcdef"
 
 
@@ -45,7 +48,10 @@ def test_silences_and_acknowledgements(fresh: str, start: Any, sql: Any, hand: A
         assert word in str(problem(refused, status)), refused.text
     assert registry.get("silences") == registry.get("acknowledgements") == []
 
-    answer = post("silences", {"alerts": ["Hot"], "keys": [["k1"]], "seconds": 900, "by": "me"})
+    answer = post(
+        "silences",
+        {"alerts": ["Hot"], "keys": [["k1", "1970-01-01T00:00:00.000005Z"]], "seconds": 900, "by": "me"},
+    )
     assert answer.status_code == httpx.codes.CREATED
     made = answer.json()
     Made().check("/v1/silences", made, "post", "201")
@@ -58,11 +64,15 @@ def test_silences_and_acknowledgements(fresh: str, start: Any, sql: Any, hand: A
     assert tamis("silence", "--label", "ops", "--for", "1h")[0] == 2
 
     def happened(episode: str, event: str) -> None:
+        start = 1_700_000_000_000_000
         document = {
-            "alert": "hot", "key": ["k1"], "episode": episode, "event": event, "start": 1_700_000_000_000_000,
-            "end": 1_700_000_060_000_000, "alarms": 7, "row": {}, "severity": None, "labels": {},
+            "alert": "hot", "key": ["k1", 5], "episode": episode, "event": event, "start": start,
+            "end": start + 60_000_000, "alarms": 7, "row": {}, "severity": None, "labels": {},
         }  # fmt: skip
-        hand(fresh).garbage(EPISODES, orjson.dumps(document), b'["hot","k1"]')
+        headers = ColumnNames(("k", "begin"), key_times=("begin",)).headers
+        producer = Producer({"bootstrap.servers": fresh})
+        producer.produce(EPISODES, orjson.dumps(document), b'["hot","k1"]', 0, headers=dict(headers))
+        assert producer.flush(10) == 0
 
     # Only an open episode can be acknowledged; the beginning of its identity is enough.
     happened(CLOSED, "opened")
@@ -80,10 +90,16 @@ def test_silences_and_acknowledgements(fresh: str, start: Any, sql: Any, hand: A
     assert (open_one["episode"], open_one["silenced"], found["read"]) == (EPISODE, made["until"], 3)
     assert open_one["acknowledged"]["comment"] == "on my way" and found["complete"]
     code, said = tamis("get", "episodes")
-    assert code == 0 and f"{EPISODE[:8]}  hot    k1   2023-11-14T22:13:20Z  2023-11-14T22:14:20Z  7" in said
+    assert code == 0 and f"{EPISODE[:8]}  hot    {KEY}  2023-11-14T22:13:20Z  2023-11-14T22:14:20Z  7" in said
 
     # The alerts service holds an opening, and writes so into the same topic.
-    opened = {"episode": EPISODE, "alert": "hot", "key": ["k1"], "severity": None, "labels": {}}
+    opened: dict[str, Any] = {
+        "episode": EPISODE,
+        "alert": "hot",
+        "key": ["k1", 5],
+        "severity": None,
+        "labels": {},
+    }
     held = Held(sink="pager", partition=0, offset=1, event=opened)
     other = Held(sink="chat", partition=0, offset=1, event=opened)
     assert "nothing" in tamis("get", "silences")[1]
@@ -96,7 +112,7 @@ def test_silences_and_acknowledgements(fresh: str, start: Any, sql: Any, hand: A
     hand(fresh).garbage(SILENCES, encode(other), other.record_key)
     hand(fresh).garbage(SILENCES, encode(held), held.record_key)
     registry.until(lambda: holds_back() == (2, 1))
-    assert "2 openings of 1 episode  alert hot; key k1" in tamis("get", "silences")[1]
+    assert "2 openings of 1 episode  alert hot; key k1,1970" in tamis("get", "silences")[1]
     hand(fresh).garbage(SILENCES, None, other.record_key)
     registry.until(lambda: holds_back() == (1, 1))
     hand(fresh).garbage(SILENCES, b"no record", b"silence/garbage")
@@ -114,7 +130,8 @@ def test_silences_and_acknowledgements(fresh: str, start: Any, sql: Any, hand: A
     shapes.check("/v1/episodes/{episode}/acknowledgement", acknowledged, "post", "201")
     code, said = tamis("get", "silences")
     assert code == 0 and "alert hot; key k1" in said
-    assert "on my way" in tamis("get", "acknowledgements")[1]
+    assert (acknowledged["alert"], acknowledged["key"], acknowledged["key_times"]) == ("hot", ["k1", 5], [1])
+    assert f"{EPISODE}  hot    {KEY}" in tamis("get", "acknowledgements")[1]
     assert tamis("get", "silences", "hot")[0] == 2
     assert tamis("unsilence", "x")[0] == 2
     assert tamis("unsilence", first["id"][:8])[0] == 0

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import httpx
 import orjson
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tamis.instants import iso_text
 from tamis.local.broker import EmbeddedKafka
 from tamis.messaging.topics import ALARMS, EPISODES
 
@@ -156,3 +158,30 @@ def test_times_of_a_row_are_iso_8601_whichever_plan_made_them(fresh: str, start:
         "seen=1970-01-01T00:00:01.500Z  at=7",
         "seen=8  at=1970-01-01T00:00:02.000Z",
     ]
+
+
+def test_what_a_silence_covers_is_marked_as_long_as_it_does(fresh: str, start: Any, sql: Any) -> None:
+    registry = start(fresh).ready()
+    registry.sql(sql())
+    registry.sql(
+        "CREATE ALERT loud WITH (severity = 'page', labels = 'team=ops') AS SELECT k, v FROM air WHERE v > 1;"
+    )
+    wanted = {"severities": ["page"], "labels": {"team": ["ops"]}, "seconds": 3600}
+    made = httpx.post(f"{registry.server.url}/v1/silences", json=wanted, timeout=40).json()
+    produce(fresh, [alarm(1, "loud"), alarm(2, "hot")])
+    with watching(fresh, "--from-beginning", "--json") as watch:
+        assert "silenced" not in lines(watch, 1)[0]
+    with watching(fresh, "--from-beginning") as watch:
+        loud, hot = sorted(lines(watch, 2), key=lambda line: "n=2" in line)
+        until = iso_text(made["until"], "seconds")
+        assert loud.endswith(f"  n=1  (silenced until {until})\n") and "silenced" not in hot
+        # The silence ends, and the command learns of it.
+        assert registry.call("DELETE", f"/v1/silences/{made['id']}").is_success
+        for number in range(3, 50):
+            produce(fresh, [alarm(number, "loud")])
+            (line,) = lines(watch, 1)
+            assert f"n={number}" in line
+            if "silenced" not in line:
+                break
+        else:
+            raise AssertionError("it still marks alarms")

@@ -20,9 +20,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from structlog.testing import capture_logs
 
+from tamis.messaging.column_names import UNNAMED, ColumnNames
 from tamis.settings import KafkaSettings
 from tamis.telemetry.server import HttpServer
-from tamis_alerts.core.column_names import UNNAMED, ColumnNames
 from tamis_alerts.settings import AlertsConfig
 from tamis_alerts.sinks.delivery import DeliveryError, LogDelivery, SharedSettings, SinkDelivery
 from tamis_alerts.sinks.notification import accepts, read_episode

@@ -13,9 +13,9 @@ import orjson
 from hypothesis import given
 from msgspec import Raw
 
+from tamis.messaging.column_names import UNNAMED, ColumnNames
 from tamis.plan.model import Definition, Input, Plan, TimeBound
 from tamis_alerts.core.alarm_ids import CHUNK, MOST_CHUNKS
-from tamis_alerts.core.column_names import UNNAMED, ColumnNames
 from tamis_alerts.core.episodes import (
     ID_DIGITS,
     Alarm,

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from tamis.expressions.nodes import Column, Literal, Type
+from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.records import END_OF_TIME, Frontier, StreamState
 from tamis.messaging.topics import FRONTIERS, PLANS
 from tamis.plan.json_form import encode_plan
 from tamis.plan.model import Definition, Input, Plan, StandingQuery, StreamColumn, StreamPlan
-from tamis_alerts.core.column_names import ColumnNames
 from tamis_alerts.fleet_view import FleetView, ProcessedFrontiers
 
 TOPIC = "tamis.stream.a.1"

@@ -41,6 +41,9 @@ def silence(start: int = 0, until: int = 10, **conditions: Any) -> Silence:
         ({"keys": (("b", 2), ("a", 1))}, True),
         ({"keys": (("a", "1"),)}, True),
         ({"keys": (("a",),)}, False),
+        ({"keys": (("a", "1970-01-01T00:00:00.000001Z"),)}, True),
+        ({"keys": (("a", "1970-01-01T01:00:00.000001+01:00"),)}, True),
+        ({"keys": (("a", "1970-01-01T00:00:01Z"),)}, False),
         ({"alerts": ("hot",), "severities": ("info",)}, False),
     ],
 )

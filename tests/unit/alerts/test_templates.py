@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tamis_alerts.core.column_names import ColumnNames
+from tamis.messaging.column_names import ColumnNames
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.template_limits import RenderError
 from tamis_alerts.templates import MOST_TEXT, check, render

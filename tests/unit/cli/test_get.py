@@ -124,6 +124,34 @@ def test_open_episodes_have_who_looks_after_them_and_the_end_of_their_silence() 
     assert re.split(" {2,}", second) == facts
 
 
+def test_times_in_keys_of_episodes_are_times() -> None:
+    found = {**EPISODE, "key": ["k1", 1_700_000_000_500_000, 7], "key_times": [1]}
+    assert "k1, 2023-11-14T22:13:20.5Z, 7 " in episodes(found)[1]
+
+
+def test_acknowledgements_have_the_alert_and_the_key_of_their_episodes() -> None:
+    made = {"episode": EPISODE["episode"], "by": "ci", "comment": "on my way", "made": 1_700_000_000_000_000}
+    known = {**made, "alert": "hot", "key": ["k1", 1_700_000_000_000_000], "key_times": [1]}
+    # The second is of a registry of an earlier release.
+    _, first, second = shown("acknowledgements", [known, made])[1].splitlines()
+    end = ["2023-11-14T22:13:20Z", "ci", "on my way"]
+    assert re.split(" {2,}", first) == [made["episode"], "hot", "k1, 2023-11-14T22:13:20Z", *end]
+    assert re.split(" {2,}", second) == [made["episode"], *end]
+
+
+def test_silences_say_what_they_hold_back() -> None:
+    silence = {
+        "id": "5f0c", "state": "active", "from": 0, "until": 0, "alerts": ["hot"], "severities": None,
+        "labels": {}, "keys": None, "by": "", "comment": "",
+    }  # fmt: skip
+    counts = {"held_episodes": 1, "held_notifications": 3}
+    found = [{**silence, **counts}, {**silence, "held_episodes": 0, "held_notifications": 0}, silence]
+    lines = shown("silences", [*found, {**silence, **counts, "state": "over"}])[1].splitlines()
+    assert [line.split("1970-01-01T00:00:00Z")[-1].split("alert")[0].strip() for line in lines[1:]] == [
+        *("3 openings of 1 episode", "nothing", "", "")
+    ]
+
+
 def test_without_open_episodes_and_with_more_of_them_get_says_so() -> None:
     assert "there are no open episodes" in episodes()[1]
     assert "only the newest 9 events" in episodes(EPISODE, complete=False)[1]

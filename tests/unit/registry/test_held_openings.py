@@ -1,4 +1,4 @@
-"""What silences hold back, from the records of the alerts service."""
+"""Openings that silences hold back, from the records of the alerts service."""
 
 from __future__ import annotations
 
@@ -40,14 +40,22 @@ def test_a_silence_holds_back_an_opening_for_each_sink() -> None:
         silence("pending", start=NOW + 1, severities=("page",)),
         silence("ended", until=NOW, severities=("page",)),
     ]
-    assert held_back(silences, openings.openings, NOW) == {
+    assert held_back(silences, openings.of_sinks(None), NOW) == {
         "of hot": HeldBack(1, 2),
         "of all": HeldBack(2, 3),
         "of none": HeldBack(0, 0),
     }
+    # A sink that was removed gets none.
+    assert held_back(silences[:2], openings.of_sinks({"chat"}), NOW) == {
+        "of hot": HeldBack(1, 1),
+        "of all": HeldBack(1, 1),
+    }
     openings.take(held("a").record_key, None)  # the sink got it, or the episode is over
     openings.take(held("a", "chat").record_key, held_opening(held("a", "chat", closed=9)))
-    assert held_back(silences[:2], openings.openings, NOW) == {"of hot": HeldBack(), "of all": HeldBack(1, 1)}
+    assert held_back(silences[:2], openings.of_sinks(None), NOW) == {
+        "of hot": HeldBack(),
+        "of all": HeldBack(1, 1),
+    }
 
 
 def test_counts_are_those_of_all_pairs_of_silences_and_openings() -> None:
@@ -62,7 +70,7 @@ def test_counts_are_those_of_all_pairs_of_silences_and_openings() -> None:
         kept = {record.record_key: record for record in records}.values()
         covered = [r for r in kept if one.start <= NOW and r.event["alert"] in (alerts or ("hot", "dry"))]
         wanted = HeldBack(len({r.episode for r in covered}), len(covered))
-        assert held_back([one], taken(*records).openings, NOW).get("s", HeldBack()) == wanted
+        assert held_back([one], taken(*records).of_sinks(None), NOW).get("s", HeldBack()) == wanted
         seen.add(wanted)
     assert len(seen) > 5, "the cases differ"
 

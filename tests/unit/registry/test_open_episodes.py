@@ -33,13 +33,15 @@ def test_an_episode_is_open_by_its_newest_event() -> None:
         ("long", 3, 8, 4),
     ]
     assert found[0] == {
-        "episode": "new", "alert": "hot", "key": ["k1"], "start": 7, "end": 7, "alarms": 1,
+        "episode": "new", "alert": "hot", "key": ["k1"], "key_times": [], "start": 7, "end": 7, "alarms": 1,
         "severity": "page", "labels": {"team": "ops"}, "acknowledged": None, "silenced": None,
     }  # fmt: skip
 
 
 def test_acknowledgements_and_the_end_of_the_silences_that_cover_it_now() -> None:
-    looked = Acknowledgement(episode="e", by="ci", comment="on my way", made=5, until=500)
+    looked = Acknowledgement(
+        episode="e", alert="hot", key=("k1",), by="ci", comment="on my way", made=5, until=500
+    )
     silences = [
         silence(200, alerts=("hot",)),
         silence(300, labels={"team": ("ops",)}),
@@ -52,6 +54,9 @@ def test_acknowledgements_and_the_end_of_the_silences_that_cover_it_now() -> Non
     )
     assert found["acknowledged"] == {
         "episode": "e",
+        "alert": "hot",
+        "key": ["k1"],
+        "key_times": [],
         "by": "ci",
         "comment": "on my way",
         "made": 5,

@@ -11,10 +11,20 @@ from tamis.messaging.silences import Acknowledgement, Silence
 from tamis_registry.core import silences as core
 from tamis_registry.core.errors import MissingError
 from tamis_registry.core.registry import Registry
-from tamis_registry.core.silences import DAY, SECOND, Kept, Silences, Wanted, acknowledgement
+from tamis_registry.core.silences import (
+    DAY,
+    SECOND,
+    AcknowledgedEpisode,
+    Kept,
+    Silences,
+    Wanted,
+    acknowledgement,
+)
 from tamis_registry.http.open_episodes import Event, chosen
+from tamis_registry.http.silences import acknowledgement_document
 
 NOW = 100 * DAY
+HOT = AcknowledgedEpisode("e1", "hot", ("k", 5), (1,))
 
 
 @pytest.fixture
@@ -118,9 +128,14 @@ def test_silences_and_acknowledgements_are_kept_and_removed_when_nobody_needs_th
     long = wanted(alerts=["hot"], seconds=20).silence("long", registry.state.catalog, NOW)
     keep(registry, long)
     keep(registry, short)
-    first = keep(registry, acknowledgement("e1", "me", "", NOW))
-    again = keep(registry, acknowledgement("e1", "you", "mine", NOW + 1))
-    assert isinstance(first, Acknowledgement)
+    first = keep(registry, acknowledgement(AcknowledgedEpisode("e1"), "me", "", NOW))
+    again = keep(registry, acknowledgement(HOT, "you", "mine", NOW + 1))
+    assert isinstance(first, Acknowledgement) and isinstance(again, Acknowledgement)
+    assert (again.episode, again.alert, again.key, again.key_times) == ("e1", "hot", ("k", 5), (1,))
+    # A key is a part of readings, which not every token may see.
+    shown, hidden = (acknowledgement_document(again, readings=may) for may in (True, False))
+    assert (shown["alert"], shown["key"], shown["key_times"]) == ("hot", ["k", 5], [1])
+    assert (hidden["alert"], hidden["key"], hidden["key_times"]) == ("hot", None, [])
     assert registry.silences.silences == [short, long] and registry.silences.acknowledgements == [again]
     gone: dict[bytes, int] = {}
     for now in range(NOW, NOW + 9 * DAY, DAY // 4):
@@ -152,7 +167,7 @@ def test_there_are_not_too_many_of_a_kind(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(RefusedError, match="2 already"):
         kept.added(one[2])
     assert kept.added(one[1]) == {b"silence/1": one[1]}
-    assert kept.added(acknowledgement("e", "", "", 0))
+    assert kept.added(acknowledgement(AcknowledgedEpisode("e"), "", "", 0))
 
 
 @pytest.mark.parametrize(
@@ -170,10 +185,13 @@ def test_there_are_not_too_many_of_a_kind(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_the_beginning_of_an_identity_stands_for_the_only_open_episode(
-    beginning: str, events: list[Event], complete: bool, found: str
+    beginning: str, events: list[tuple[str, str]], complete: bool, found: str
 ) -> None:
+    read = [Event(AcknowledgedEpisode(identity, "hot", ("k",)), what) for identity, what in events]
     if " " not in found:
-        assert chosen(beginning, events, complete=complete) == found
+        # Of an episode that wasn't read, neither alert nor key is known.
+        facts = ("hot", ("k",)) if events else (None, None)
+        assert chosen(beginning, read, complete=complete) == AcknowledgedEpisode(found, *facts)
     else:
         with pytest.raises((InputError, MissingError), match=found):
-            chosen(beginning, events, complete=complete)
+            chosen(beginning, read, complete=complete)

@@ -19,8 +19,8 @@ import orjson
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from tamis.messaging.column_names import UNNAMED, ColumnNames
 from tamis_alerts.core.alarm_ids import AlarmIds, Chunk
-from tamis_alerts.core.column_names import UNNAMED, ColumnNames
 from tamis_alerts.core.rules import Rule
 
 # Hexadecimal digits of an identity that are kept: half of its 128 bits are enough to distinguish the alarms

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from tamis_alerts.core.column_names import UNNAMED, ColumnNames
+from tamis.messaging.column_names import UNNAMED, ColumnNames
 from tamis_alerts.core.event_facts import readable
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tamis.expressions.nodes import Type
+from tamis.messaging.column_names import UNNAMED, ColumnNames
 from tamis.plan.model import Definition, Plan, StandingQuery
-from tamis_alerts.core.column_names import UNNAMED, ColumnNames
 
 # Default of `gap`: an episode ends after a minute without an alarm.
 DEFAULT_GAP = 60_000_000

@@ -17,6 +17,23 @@ from tamis.messaging.silences import Held, Silence, covers
 Decision = Literal["tell", "hold", "skip"]
 
 
+class ActiveSilences:
+    """The silences that are active at a time, by the alerts that they name: there may be thousands."""
+
+    def __init__(self, silences: Iterable[Silence], now: int) -> None:
+        self._now = now
+        self._of_alerts: dict[str | None, list[Silence]] = {}
+        for one in silences:
+            if one.start <= now < one.until:
+                for alert in (None,) if one.alerts is None else one.alerts:
+                    self._of_alerts.setdefault(alert, []).append(one)
+
+    def cover(self, episode: Mapping[str, Any]) -> bool:
+        """True if one of them covers an episode."""
+        found = (self._of_alerts.get(alert, ()) for alert in (episode["alert"], None))
+        return any(covers(one, episode, self._now) for silences in found for one in silences)
+
+
 @dataclass
 class HeldOpenings:
     """The held openings of one sink, by the identities of their episodes."""
@@ -52,29 +69,27 @@ class HeldOpenings:
         """For each event that waits, in the order of the queue, True if it will be sent with the silences as
         they are. An event comes with its decision if that was made.
         """
-        active = [one for one in silences if one.start <= now < one.until]
-        held = set(self.by_episode)
+        active, held = ActiveSilences(silences, now), set(self.by_episode)
         for event, made in events:
             episode = event["episode"]
             if event["event"] != "opened":
                 sent = made == "tell" if made else event["event"] != "closed" or episode not in held
             else:
-                sent = made == "tell" if made else not any(covers(one, event, now) for one in active)
+                sent = made == "tell" if made else not active.cover(event)
                 (held.discard if sent else held.add)(episode)
             yield sent
 
     def held_back(self, silences: Iterable[Silence], now: int) -> int:
         """The number of openings of open episodes that a silence covers."""
-        active = [one for one in silences if one.start <= now < one.until]
-        return sum(
-            held.closed is None and any(covers(one, held.event, now) for one in active)
-            for held in self.by_episode.values()
-        )
+        active = ActiveSilences(silences, now)
+        return sum(held.closed is None and active.cover(held.event) for held in self.by_episode.values())
 
     def due(self, silences: Iterable[Silence], now: int) -> Iterator[Held]:
         """The openings of open episodes that no silence covers any more."""
-        active = [one for one in silences if one.start <= now < one.until]
-        yield from (held for held in self.by_episode.values() if self.is_due(held, active, now))
+        active = ActiveSilences(silences, now)
+        yield from (
+            held for held in self.by_episode.values() if held.closed is None and not active.cover(held.event)
+        )
 
     def is_due(self, held: Held, silences: Iterable[Silence], now: int) -> bool:
         """True if an opening is still held, its episode is open, and no silence covers it any more."""

@@ -16,9 +16,9 @@ from tenacity import (
 )
 
 from tamis.errors import TamisError
+from tamis.messaging.column_names import UNNAMED, ColumnNames
 from tamis.settings import KafkaSettings
 from tamis.telemetry import get_logger
-from tamis_alerts.core.column_names import UNNAMED, ColumnNames
 from tamis_alerts.core.event_facts import iso_time
 from tamis_alerts.core.notifications import Notification, notification
 from tamis_alerts.core.routes import Route

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.messaging.silences import Held
 from tamis.messaging.topics import EPISODES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics, get_logger
-from tamis_alerts.core.column_names import ColumnNames
 from tamis_alerts.core.silences import Decision
 from tamis_alerts.sinks.dead_letter_writer import write_dead_letter
 from tamis_alerts.sinks.delivery import Delivery, DeliveryError

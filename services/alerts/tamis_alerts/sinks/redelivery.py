@@ -17,11 +17,12 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
+from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.connection import Connection
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.topics import DEAD_LETTERS
 from tamis.settings import KafkaSettings
-from tamis_alerts.core.column_names import ColumnNames
+from tamis_alerts.core.notifications import Notification
 from tamis_alerts.kafka_reads import read_to_end
 from tamis_alerts.sink_settings import Sink
 from tamis_alerts.sinks.closed_episodes import closed_episodes
@@ -81,7 +82,9 @@ class Redelivery:
         sent = left_out = 0
         try:
             for message, episode in self._letters(at):
-                what = f"{self._sink.name}: {episode['alert']} {episode['key']} {episode['event']}"
+                names = ColumnNames.of(message.headers())
+                key = Notification(episode, names).readable_key
+                what = f"{self._sink.name}: {episode['alert']} {key} {episode['event']}"
                 if episode["event"] != "closed" and episode["episode"] in over:
                     say(f"{what}: left out, since the episode has closed")
                     left_out += 1
@@ -89,7 +92,6 @@ class Redelivery:
                     say(what)
                     if not dry_run:
                         try:
-                            names = ColumnNames.of(message.headers())
                             await delivery.deliver(episode, time.time(), names)
                         except DeliveryError as error:
                             return Outcome(self._sink.name, sent, str(error), left_out)

@@ -20,12 +20,12 @@ from typing import Any
 from confluent_kafka import KafkaError, Message, Producer
 
 from tamis.errors import UnavailableError
+from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.connection import NOT_AUTHORIZED, NotAuthorizedError
 from tamis.messaging.silences import Held, Silence, encode
 from tamis.messaging.topics import MAX_RECORD_BYTES, SILENCES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import get_logger
-from tamis_alerts.core.column_names import ColumnNames
 from tamis_alerts.core.silences import Decision, HeldOpenings
 from tamis_alerts.silence_view import SilenceView, read_held
 

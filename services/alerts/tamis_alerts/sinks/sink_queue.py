@@ -24,6 +24,7 @@ from typing import Any
 import orjson
 from confluent_kafka import Consumer, Message, TopicPartition
 
+from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.connection import Connection
 from tamis.messaging.heartbeats import SinkState
 from tamis.messaging.records import canonical_key
@@ -31,7 +32,6 @@ from tamis.messaging.topics import EPISODES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics, get_logger
 from tamis.telemetry.essential_threads import WorkerThread
-from tamis_alerts.core.column_names import ColumnNames
 from tamis_alerts.core.event_facts import event_id
 from tamis_alerts.core.offset_tracker import OffsetTracker
 from tamis_alerts.sinks.backlog import Backlog

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,13 +16,14 @@ class HeldOpening(NamedTuple):
     closed, nobody gets it any more.
     """
 
+    sink: str
     episode: str
     facts: Mapping[str, Any]
     closed: bool
 
 
 class HeldBack(NamedTuple):
-    """What a silence holds back now: a notification for each sink, of so many episodes."""
+    """The openings that a silence holds back now, one for each sink, and the number of their episodes."""
 
     episodes: int = 0
     notifications: int = 0
@@ -42,7 +43,7 @@ def held_opening(held: Held) -> HeldOpening:
         facts = msgspec.convert(held.event, _Facts)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None
-    return HeldOpening(facts.episode, msgspec.structs.asdict(facts), held.closed is not None)
+    return HeldOpening(held.sink, facts.episode, msgspec.structs.asdict(facts), held.closed is not None)
 
 
 @dataclass
@@ -57,15 +58,14 @@ class HeldOpenings:
         if opening is not None and not opening.closed:
             self._records[key] = opening
 
-    @property
-    def openings(self) -> list[HeldOpening]:
-        """All of them."""
-        return list(self._records.values())
+    def of_sinks(self, sinks: Container[str] | None) -> list[HeldOpening]:
+        """Those of some sinks; None: all of them. The openings of a sink that was removed stay in Kafka."""
+        return [one for one in self._records.values() if sinks is None or one.sink in sinks]
 
 
 def held_back(silences: Iterable[Silence], openings: Sequence[HeldOpening], now: int) -> dict[str, HeldBack]:
-    """What each silence that is active holds back now, by its identity. An opening that several silences
-    cover counts for each of them.
+    """Counts of the openings that each active silence holds back now, by its identity. An opening that
+    several silences cover counts for each of them.
     """
     by_alert: dict[str, list[HeldOpening]] = {}
     for one in openings:

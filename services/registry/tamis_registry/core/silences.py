@@ -119,9 +119,28 @@ def _nearest(word: str, known: Iterable[str]) -> str:
     return suggest(word, known, f"there are: {names}" if names else "no alert has any")
 
 
-def acknowledgement(episode: str, by: str, comment: str, now: int) -> Acknowledgement:
+@dataclass(frozen=True)
+class AcknowledgedEpisode:
+    """An episode that somebody looks after, as `Acknowledgement` has it."""
+
+    identity: str
+    alert: str | None = None
+    key: tuple[Any, ...] | None = None
+    key_times: tuple[int, ...] = ()
+
+
+def acknowledgement(episode: AcknowledgedEpisode, by: str, comment: str, now: int) -> Acknowledgement:
     """The acknowledgement of an episode."""
-    return Acknowledgement(episode=episode, by=by, comment=comment, made=now, until=now + ACKNOWLEDGED)
+    return Acknowledgement(
+        episode=episode.identity,
+        alert=episode.alert,
+        key=episode.key,
+        key_times=episode.key_times,
+        by=by,
+        comment=comment,
+        made=now,
+        until=now + ACKNOWLEDGED,
+    )
 
 
 class Silences:

@@ -9,6 +9,7 @@ from typing import Any
 from tamis.expressions.nodes import Type
 from tamis.messaging.records import Ack
 from tamis.plan.model import Plan, TopicPlan
+from tamis.plan.time_columns import key_times
 from tamis.query.backfill import raw_name
 from tamis.query.catalog import dependents
 from tamis.query.model import PatternDef
@@ -93,8 +94,8 @@ def alert_document(view: View, stored: Stored) -> Document:
 
 
 def whole_alert(view: View, alert: Document) -> Document:
-    """The document of an alert with the columns of its rows that are times, the topics that serve its
-    sources, and all readers of these topics.
+    """The document of an alert with the columns of its rows and the values of its keys that are times, the
+    topics that serve its sources, and all readers of these topics.
     """
     definition = view.definition(alert["name"], alert["plan"])
     inputs = definition.inputs if definition else ()
@@ -111,7 +112,12 @@ def whole_alert(view: View, alert: Document) -> Document:
     defined = view.state.catalog.alerts.get(alert["name"])
     chosen = defined.query.select if defined else ()
     times = [output.name for output in chosen if output.expr.type is Type.TIMESTAMP]
-    return {**alert, "times": times, "sharing": sharing}
+    return {
+        **alert,
+        "times": times,
+        "key_times": list(key_times(definition, view.plan)) if definition else [],
+        "sharing": sharing,
+    }
 
 
 def reader_document(reader: TopicReader) -> Document:

@@ -10,6 +10,7 @@ from confluent_kafka import Message
 from fastapi import FastAPI
 from starlette.responses import Response
 
+from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.silences import Acknowledgement, Silence, covers
 from tamis.messaging.topics import EPISODES
 from tamis_registry.http.parts import as_json
@@ -36,6 +37,7 @@ class Event(msgspec.Struct, gc=False):
     alarms: int
     severity: str | None
     labels: dict[str, str]
+    key_times: tuple[int, ...] = ()  # positions in `key`, from the headers of the record
 
 
 _decode = msgspec.json.Decoder(Event).decode
@@ -81,8 +83,10 @@ def open_episodes(
         document = msgspec.to_builtins(event)
         del document["event"]
         acknowledged = looked_after.get(event.episode)
-        document["key"] = list(event.key)
-        document["acknowledged"] = None if acknowledged is None else acknowledgement_document(acknowledged)
+        document["key"], document["key_times"] = list(event.key), list(event.key_times)
+        document["acknowledged"] = (
+            None if acknowledged is None else acknowledgement_document(acknowledged, readings=True)
+        )
         ends = [one.until for one in silences if covers(one, document, now)]
         document["silenced"] = max(ends, default=None)
         found.append(document)
@@ -91,6 +95,8 @@ def open_episodes(
 
 def _event(message: Message) -> Event:
     try:
-        return _decode(message.value() or b"")
+        event = _decode(message.value() or b"")
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(str(error)) from None
+    event.key_times = ColumnNames.of(message.headers()).times_of(event.key)
+    return event

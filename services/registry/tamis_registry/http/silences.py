@@ -13,11 +13,13 @@ from starlette.responses import Response
 
 from tamis.messaging.silences import ACKNOWLEDGEMENT, SILENCE, Acknowledgement, Silence
 from tamis.web.authentication import TOKEN
+from tamis_registry.core.heartbeats import sink_reports
 from tamis_registry.core.held_openings import HeldBack, held_back
 from tamis_registry.core.silences import Wanted, acknowledgement, doubts
 from tamis_registry.http.open_episodes import open_episode
 from tamis_registry.http.parts import as_json
 from tamis_registry.http.reading_turns import ReadingTurns
+from tamis_registry.http.rights import may_see_readings
 from tamis_registry.http.schemas import silences as types
 from tamis_registry.kafka.newest import NewestReader
 from tamis_registry.worker import Worker
@@ -41,7 +43,8 @@ def silence_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
     )
     def silences() -> Response:
         with worker.reading() as (registry, now):
-            found, openings = registry.silences.silences, registry.held.openings
+            sinks = {one.name for one in sink_reports(registry.seen, now)}
+            found, openings = registry.silences.silences, registry.held.of_sinks(sinks or None)
         held = held_back(found, openings, now)
         return as_json([_document(one, now, held.get(one.id)) for one in found])
 
@@ -88,13 +91,15 @@ def silence_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
     @app.get(
         "/v1/acknowledgements",
         summary="Every acknowledgement of an episode",
-        description="The newest first. Each is kept for seven days.",
+        description="The newest first. Each is kept for seven days. Tokens need `readings: true` for `key`.",
         tags=["Silences"],
         response_model=list[types.Acknowledgement],
     )
-    def acknowledgements() -> Response:
+    def acknowledgements(request: Request) -> Response:
+        readings = may_see_readings(request)
         with worker.reading() as (registry, _):
-            return as_json([acknowledgement_document(one) for one in registry.silences.acknowledgements])
+            found = registry.silences.acknowledgements
+        return as_json([acknowledgement_document(one, readings=readings) for one in found])
 
     @app.post(
         "/v1/episodes/{episode}/acknowledgement",
@@ -111,12 +116,12 @@ def silence_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
         by = _caller(request, wanted.by)
 
         def work() -> Response:
-            identity = open_episode(reader, episode)
+            found = open_episode(reader, episode)
             made = worker.submit(
-                lambda registry, now: registry.keep(acknowledgement(identity, by, wanted.comment, now))
+                lambda registry, now: registry.keep(acknowledgement(found, by, wanted.comment, now))
             )
             assert isinstance(made, Acknowledgement)
-            return _created(acknowledgement_document(made))
+            return _created(acknowledgement_document(made, readings=may_see_readings(request)))
 
         return await turns.run(work)
 
@@ -148,11 +153,13 @@ def _document(silence: Silence, now: int, held: HeldBack | None) -> dict[str, An
     return {**document, "state": state, "held_episodes": episodes, "held_notifications": notifications}
 
 
-def acknowledgement_document(one: Acknowledgement) -> dict[str, Any]:
-    """An acknowledgement in an answer."""
+def acknowledgement_document(one: Acknowledgement, *, readings: bool) -> dict[str, Any]:
+    """An acknowledgement in an answer. Keys are parts of `readings`, which not every token may see."""
     document: dict[str, Any] = msgspec.to_builtins(one)
     del document["kind"]
-    return document
+    key = one.key if readings else None
+    times = () if key is None else one.key_times
+    return {**document, "key": None if key is None else list(key), "key_times": list(times)}
 
 
 def _created(document: dict[str, Any]) -> Response:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 import orjson
 
 from tamis.durations import seconds
-from tamis.instants import iso_text
+from tamis.instants import exact_text, iso_text
 
 HEADINGS = {
     "streams": ("STREAM", "KIND", "SHARDS", "TOPICS", "ALERTS", "WHY"),
@@ -21,7 +21,7 @@ HEADINGS = {
     "plans": ("PLAN", "NEWEST", "DEFINITIONS", "TOPICS", "SHARDS"),
     "dead-letters": ("TIME", "SERVICE", "SOURCE", "REASON", "ERROR", "RECORD"),
     "silences": ("SILENCE", "STATE", "FROM", "UNTIL", "HOLDS BACK", "COVERS", "BY", "COMMENT"),
-    "acknowledgements": ("EPISODE", "SINCE", "BY", "COMMENT"),
+    "acknowledgements": ("EPISODE", "ALERT", "KEY", "SINCE", "BY", "COMMENT"),
     "edges": ("EDGE", "SHARD", "STATE", "PLAN", "SINCE", "WHY"),
     "joiner": ("JOINER", "STATE", "REPORTED", "PLAN", "COMPLETE UP TO", "TUPLES", "WHY"),
     "sinks": ("SINK", "STATE", "WAITING", "SINCE", "WHY"),
@@ -56,7 +56,9 @@ def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
             facts = (_held(entry), covered(entry), entry["by"], entry["comment"])
             return [(entry["id"], entry["state"], _time(entry["from"]), _time(entry["until"]), *facts)]
         case "acknowledgements":
-            return [(entry["episode"], _time(entry["made"]), entry["by"], entry["comment"])]
+            # A registry of an older release, or one that may not read episodes, knows neither alert nor key.
+            of = (entry.get("alert") or "", _key(entry))
+            return [(entry["episode"], *of, _time(entry["made"]), entry["by"], entry["comment"])]
         case "episodes":
             return [_episode_row(entry)]
         case "dead-letters":
@@ -96,7 +98,7 @@ def _episode_row(episode: dict[str, Any]) -> tuple[str, ...]:
     return (
         episode["episode"][:SHORT],
         episode["alert"],
-        ", ".join(map(shown, episode["key"])),
+        _key(episode),
         _time(episode["start"]),
         _time(episode["end"]),
         str(episode["alarms"]),
@@ -153,6 +155,24 @@ def shown(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
+def key_texts(key: Sequence[Any], times: Container[int]) -> list[str]:
+    """The values of a key. `times`: the positions of those that are times.
+
+    >>> key_texts(["k", 60_000_000, None], [1])
+    ['k', '1970-01-01T00:01:00Z', 'NULL']
+    """
+    return [
+        exact_text(value) if place in times and type(value) is int else shown(value)
+        for place, value in enumerate(key)
+    ]
+
+
+def _key(entry: dict[str, Any]) -> str:
+    """The key of an episode; empty if it isn't known."""
+    # A registry of an older release doesn't know which values are times.
+    return ", ".join(key_texts(entry.get("key") or (), entry.get("key_times", ())))
+
+
 def covered(silence: dict[str, Any]) -> str:
     """The conditions of a silence in words.
 
@@ -176,9 +196,9 @@ def _held(silence: dict[str, Any]) -> str:
     '2 openings of 1 episode'
     """
     # A registry of an older release doesn't know it.
-    openings, episodes = silence.get("held_notifications"), silence.get("held_episodes")
-    if silence["state"] != "active" or openings is None:
+    if silence["state"] != "active" or "held_notifications" not in silence:
         return ""
+    openings, episodes = silence["held_notifications"], silence["held_episodes"]
     return f"{_count(openings, 'opening')} of {_count(episodes, 'episode')}" if openings else "nothing"
 
 

@@ -5,7 +5,8 @@
 | `apply`, `drop` | definitions at the registry |
 | `get` | their state |
 | `sql` | the shell for both |
-| `watch` | alarms and episodes as they come from Kafka; `_time_columns` finds their times |
+| `watch` | alarms and episodes as they come from Kafka |
+| `_definitions`, `_silences` | for it: facts of alerts, and what is silenced |
 | `silence`, `unsilence`, `acknowledge` | notifications that people don't need now |
 | `redeliver` | notifications among the dead letters |
 | `token` | a token of the registry or of edges |

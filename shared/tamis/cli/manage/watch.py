@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,8 +13,9 @@ import orjson
 
 from tamis.cli.common.names import names_of
 from tamis.cli.common.signals import stop_event
-from tamis.cli.common.state_tables import SHORT, shown
-from tamis.cli.manage._time_columns import TimeColumns
+from tamis.cli.common.state_tables import SHORT, key_texts, shown
+from tamis.cli.manage._definitions import UNKNOWN, DefinitionFacts, Definitions
+from tamis.cli.manage._silences import Silences
 from tamis.errors import InputError, UnavailableError
 from tamis.instants import iso_text
 from tamis.messaging.topics import ALARMS, EPISODES, PLANS, STATEMENTS
@@ -54,7 +55,10 @@ Examples:
 def command(
     alert: str | None, from_beginning: bool, since: str | None, as_json: bool, bootstrap: str | None
 ) -> None:
-    """Show alarms and episodes as they arrive in Kafka; Ctrl-C stops it."""
+    """Show alarms and episodes as they arrive in Kafka; Ctrl-C stops it.
+
+    Those that a silence covers are marked with its end.
+    """
     from tamis.messaging.topic_reader import TopicReader
     from tamis.settings import KafkaSettings, load
 
@@ -69,11 +73,24 @@ def command(
         if alert is not None:
             _check(config, alert, past=begin is not None)
         away = False
-        times = TimeColumns(config, lambda text: click.echo(text, err=True))
-        while not stopping.is_set():
-            for record in reader.poll(_WAIT_SECONDS):
-                _show(record, alert, as_json, times)
-            away = _report_kafka(reader, away)
+        definitions = Definitions(config, _say)
+        # A JSON document is the record as it is.
+        silences = None if as_json else Silences(config, _say)
+        try:
+            while not stopping.is_set():
+                records = reader.poll(_WAIT_SECONDS)
+                if silences is not None and not away:
+                    silences.follow()
+                for record in records:
+                    _show(record, alert, definitions, silences)
+                away = _report_kafka(reader, away)
+        finally:
+            if silences is not None:
+                silences.close()
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _begin(from_beginning: bool, since: str | None) -> int | None:
@@ -146,18 +163,21 @@ def _report_kafka(reader: TopicReader, away: bool) -> bool:
     return True
 
 
-def _show(record: Record, alert: str | None, as_json: bool, times: TimeColumns) -> None:
+def _show(record: Record, alert: str | None, definitions: Definitions, silences: Silences | None) -> None:
+    """Show a record; without `silences`, as JSON."""
     if record.value is None:
         return
     try:
         document = orjson.loads(record.value)
         if alert is not None and document["alert"] != normalized_name(alert, {document["alert"]}):
             return
-        if as_json:
+        if silences is None:
             text = orjson.dumps(document).decode()
         else:
-            columns = times.of(document["alert"], document.get("definition"))
-            text = line(record.topic, document, columns)
+            facts = definitions.of(document["alert"], document.get("definition"))
+            # Episodes have severity and labels themselves.
+            episode = {"severity": facts.severity, "labels": facts.labels, **document}
+            text = line(record.topic, document, facts, silences.until(episode, record.timestamp * 1000))
             if sys.stdout.isatty():
                 text = fitted(text, shutil.get_terminal_size().columns)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -184,13 +204,15 @@ def fitted(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def line(topic: str, record: Mapping[str, Any], times: Container[str] = ()) -> str:
-    """One record for people. `times`: the columns of its row that are times.
+def line(
+    topic: str, record: Mapping[str, Any], facts: DefinitionFacts = UNKNOWN, silenced: int | None = None
+) -> str:
+    """One record for people. `facts`: of its alert. `silenced`: the end of the silences that cover it.
 
     >>> line("tamis.alarms", {"alert": "hot", "key": ["k"], "event_time": 0, "row": {"t": 3.5}})
     '1970-01-01T00:00:00.000Z  alarm    hot  k  t=3.5'
     >>> seen = {"alert": "hot", "key": ["k"], "event_time": 0, "row": {"ts": 1_500_000, "n": 1}}
-    >>> line("tamis.alarms", seen, {"ts"})
+    >>> line("tamis.alarms", seen, DefinitionFacts(frozenset({"ts"})))
     '1970-01-01T00:00:00.000Z  alarm    hot  k  ts=1970-01-01T00:00:01.500Z  n=1'
     >>> over_shed = {"alert": "hot", "key": [], "event_time": 0, "row": {"t": 3.5}, "incomplete": True}
     >>> line("tamis.alarms", over_shed)
@@ -203,18 +225,23 @@ def line(topic: str, record: Mapping[str, Any], times: Container[str] = ()) -> s
     >>> event = {"alert": "hot", "key": ["k"], "start": 0, "end": 0, "event": "opened", "row": {"t": 3.5}}
     >>> line("tamis.episodes", {**event, "episode": "9d41e07a9d41e07a9d41e07a9d41e07a"})
     '1970-01-01T00:00:00.000Z  opened   hot  k  t=3.5  episode 9d41e07a'
+    >>> window = {"alert": "a", "key": ["k", 60_000_000], "event_time": 0, "row": {"n": 3}}
+    >>> line("tamis.alarms", window, DefinitionFacts(key_times=(1,)), 3_600_000_000)
+    '1970-01-01T00:00:00.000Z  alarm    a  k,1970-01-01T00:01:00Z  n=3  (silenced until 1970-01-01T01:00:00Z)'
     """
-    key = ",".join(map(shown, record["key"])) or "-"
+    key = ",".join(key_texts(record["key"], facts.key_times)) or "-"
     row = "  ".join(
-        f"{name}={iso_text(value) if name in times and isinstance(value, int) else shown(value)}"
+        f"{name}={iso_text(value) if name in facts.row_times and isinstance(value, int) else shown(value)}"
         for name, value in record["row"].items()
     )
+    mark = "" if silenced is None else f"  (silenced until {iso_text(silenced, 'seconds')})"
     if topic == ALARMS:
         doubt = "  (incomplete: readings were shed)" if record.get("incomplete") else ""
         if record.get("withdrawn"):
             doubt += "  (withdrawn: HAVING holds no more)"
-        return f"{iso_text(record['event_time'])}  alarm    {record['alert']}  {key}  {row}{doubt}"
+        return f"{iso_text(record['event_time'])}  alarm    {record['alert']}  {key}  {row}{doubt}{mark}"
     lasted = (record["end"] - record["start"]) / 1e6
-    facts = f"{record['alarms']} alarms over {lasted:g} s" if record["event"] != "opened" else row
+    what = f"{record['alarms']} alarms over {lasted:g} s" if record["event"] != "opened" else row
     identity = f"episode {record['episode'][:SHORT]}"
-    return f"{iso_text(record['end'])}  {record['event']:<7}  {record['alert']}  {key}  {facts}  {identity}"
+    event = f"{record['event']:<7}  {record['alert']}  {key}"
+    return f"{iso_text(record['end'])}  {event}  {what}  {identity}{mark}"

@@ -81,6 +81,10 @@ class WholeAlert(Alert):
     """An alert with the topics that serve its sources."""
 
     times: Annotated[list[str], Field(description="The columns of its rows that are times")]
+    key_times: Annotated[
+        list[int],
+        Field(description="Positions of the values in the keys of its alarms that are times; from 0"),
+    ]
     sharing: list[SourceTopic]
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from tamis_registry.http.schemas.readings import Found
-from tamis_registry.http.schemas.silences import Acknowledgement, Value
+from tamis_registry.http.schemas.silences import Acknowledgement, KeyTimes, Value
 
 
 class OpenEpisode(TypedDict):
@@ -17,6 +17,7 @@ class OpenEpisode(TypedDict):
     episode: str
     alert: str
     key: list[Value]
+    key_times: KeyTimes
     start: Annotated[int, Field(description="Event time of its first alarm")]
     end: Annotated[int, Field(description="Event time of its latest alarm, as of its newest event")]
     alarms: int

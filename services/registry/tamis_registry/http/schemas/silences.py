@@ -48,6 +48,10 @@ class AcknowledgementRequest(BaseModel):
     by: By = ""
 
 
+KeyTimes = Annotated[
+    list[int], Field(description="Positions of the values in `key` that are times, in microseconds; from 0")
+]
+
 Silence = TypedDict(
     "Silence",
     {
@@ -85,6 +89,11 @@ class Acknowledgement(TypedDict):
     """Somebody looks after an episode."""
 
     episode: str
+    alert: Annotated[str | None, Field(description="Null if the registry could not look at the episode")]
+    key: Annotated[
+        list[Value] | None, Field(description="Null as `alert`, and for tokens without `readings: true`")
+    ]
+    key_times: KeyTimes
     by: str
     comment: str
     made: int

@@ -7,7 +7,7 @@ event.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -28,6 +28,16 @@ class ColumnNames(Struct, frozen=True):
     key: tuple[str, ...] = ()
     key_times: tuple[str, ...] = ()
     row_times: tuple[str, ...] = ()
+
+    def times_of(self, key: Sequence[Any]) -> tuple[int, ...]:
+        """The positions of the values of a key that are times; none if the names are unknown.
+
+        >>> ColumnNames(("station", "begin"), key_times=("begin",)).times_of(["k", 5])
+        (1,)
+        """
+        if len(self.key) != len(key):
+            return ()
+        return tuple(place for place, name in enumerate(self.key) if name in self.key_times)
 
     @property
     def headers(self) -> list[tuple[str, bytes]]:
