@@ -13,6 +13,8 @@ from tests.console.conftest import SINCE
 from tests.console.registry_in_memory import RegistryInMemory
 from tests.integration.registry.conftest import Running
 
+from tamis.instants import exact_text
+from tamis.messaging.heartbeats import SinkState
 from tamis.messaging.silences import Held, encode
 from tamis.messaging.topic_reader import Record
 from tamis.messaging.topics import EPISODES, SILENCES
@@ -62,6 +64,7 @@ def test_a_silence_is_made_and_ended(fleet: RegistryInMemory, page: Page) -> Non
     )
     assert made["until"] - made["from"] == 1_800_000_000
     expect(rows.nth(1)).to_contain_text("nothing")
+    fleet.sinks = {"log": SinkState(), "pager": SinkState(), "chat": SinkState()}
     opened = {"episode": OPEN, "alert": "condensation", "key": ["k1"], "labels": {"team": "ops"}}
     for sink in ("pager", "chat"):
         held = Held(sink=sink, partition=0, offset=0, event={**opened, "severity": None})
@@ -145,3 +148,22 @@ def test_an_open_episode_is_acknowledged_and_silenced(episodes: Running, page: P
     row.get_by_role("link", name="silenced").click()
     page.get_by_role("button", name="End the silence").click()
     expect(page.get_by_text("There is no silence")).to_be_visible()
+
+
+def test_times_in_keys_are_shown_as_times(with_kafka: Running, page: Page) -> None:
+    with_kafka.sql(
+        "CREATE STREAM ovens (oven VARCHAR KEY, batch TIMESTAMP KEY, ts TIMESTAMP, temp DOUBLE, "
+        "WATERMARK FOR ts AS ts - INTERVAL '1' SECOND);"
+        "CREATE ALERT hot_batch AS SELECT oven, batch, temp FROM ovens WHERE temp > 300;"
+    )
+    opened = {**event(OPEN, "k1", "opened"), "alert": "hot_batch", "key": ["k1", SINCE]}
+    producer = Producer({"bootstrap.servers": with_kafka.bootstrap})
+    producer.produce(EPISODES, orjson.dumps(opened), b"k", 0)
+    assert producer.flush(30) == 0
+    try:
+        page.goto(f"{with_kafka.server.url}/#/alerts/hot_batch")
+        key = f"k1, {exact_text(SINCE)}"
+        expect(page.get_by_role("table", name="Episodes").get_by_role("rowheader")).to_have_text(key)
+        expect(page.get_by_role("button", name=f"Acknowledge the episode of key {key}")).to_be_visible()
+    finally:
+        with_kafka.sql("DROP ALERT hot_batch; DROP STREAM ovens;")

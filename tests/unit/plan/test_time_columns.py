@@ -7,9 +7,11 @@ from tamis.plan.model import Definition, Input, Plan, StandingQuery, StreamColum
 from tamis.plan.time_columns import key_times
 
 SQL = """
-CREATE STREAM a (site VARCHAR KEY, ts TIMESTAMP, v DOUBLE, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND);
-CREATE ALERT counted AS SELECT site, window_start AS begin, count(*) AS n
-FROM TUMBLE(a, ts, INTERVAL '1' MINUTE) GROUP BY site, window_start;
+CREATE STREAM a (
+  site VARCHAR KEY, batch TIMESTAMP, ts TIMESTAMP, v DOUBLE, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND
+);
+CREATE ALERT counted AS SELECT site, batch AS begin, count(*) AS n
+FROM TUMBLE(a, ts, INTERVAL '1' MINUTE) GROUP BY site, batch, window_start;
 """
 
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Episode, Silence } from "../src/api/documents";
+import { keyShown } from "../src/text/keys";
 import { links, parseRoute } from "../src/text/route";
-import { conditions, covers, keyText, opening, requested, type Wanted } from "../src/text/silences";
+import { conditions, covers, held, keyText, opening, requested, type Wanted } from "../src/text/silences";
 
 const EMPTY: Wanted = { alert: "", key: "", severity: "", label: "", seconds: 60, comment: "" };
 
@@ -29,6 +30,13 @@ describe("a form", () => {
   });
 });
 
+describe("a key", () => {
+  it("has times where its columns are times", () => {
+    expect(keyShown(["k1", 1_700_000_000_500_000, 7, null], [1, 3])).toBe("k1, 2023-11-14T22:13:20.5Z, 7, NULL");
+    expect(keyShown([], [])).toBe("");
+  });
+});
+
 describe("a silence", () => {
   const silence: Silence = {
     id: "1", alerts: ["hot"], severities: null, labels: {}, keys: null, from: 0, until: 1, by: "", comment: "", made: 0, state: "active",
@@ -51,8 +59,16 @@ describe("a silence", () => {
       [{ labels: { site: [""] } }, true],
       [{ keys: [["k2", 3], ["k1", "3"]] }, true],
       [{ keys: [["k1"]] }, false],
+      [{ keys: [["k1", "1970-01-01T00:00:00.000003Z"]] }, true],
+      [{ keys: [["k1", "1970-01-01T01:00:00.000003+01:00"]] }, true],
+      [{ keys: [["k1", "1970-01-01T00:00:00Z"]] }, false],
     ];
     for (const [part, expected] of cases) expect(covers({ ...silence, ...part }, episode)).toBe(expected);
+  });
+  it("says what it holds back while it is active", () => {
+    const holds = { held_notifications: 3, held_episodes: 1 };
+    expect(held({ ...silence, ...holds })).toBe("3 openings of 1 episode");
+    expect([held(silence), held({ ...silence, ...holds, state: "over" })]).toEqual(["nothing", "–"]);
   });
   it("holds the opening of an episode that opened while a silence covered it", () => {
     const later = { ...silence, from: 100, until: 200, made: 100 };

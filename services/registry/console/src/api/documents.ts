@@ -22,6 +22,8 @@ export interface AlertDocument {
   history?: { from: unknown; event_time: Whole | null; shards: Record<string, unknown> };
   /** Of a single alert: the columns of its rows that are times. */
   times?: string[];
+  /** Of a single alert: the positions of the values in the keys of its alarms that are times. */
+  key_times?: number[];
   /** Of a single alert: the topic of each of its sources, with all readers of the topic. */
   sharing?: SourceTopic[];
   sql: string;

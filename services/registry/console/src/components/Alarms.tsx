@@ -2,8 +2,8 @@
 import { useMemo } from "preact/hooks";
 import type { Alarm, ExplainedSource, Names, Records, TopicRecord } from "../api/documents";
 import { useLive } from "../api/live";
+import { keyShown } from "../text/keys";
 import { latencyOf } from "../text/latency";
-import { shown } from "../text/numbers";
 import { seriesOf, timesOf, type Times } from "../text/series";
 import { roughly } from "../text/time";
 import { Episodes } from "./Episodes";
@@ -14,8 +14,16 @@ import { Section } from "./Section";
 import { Table } from "./Table";
 import { Time } from "./Time";
 
-/** `times`: the columns of its rows that are times. */
-export function Alarms({ name, sources, times }: { name: string; sources: ExplainedSource[]; times: string[] }) {
+interface Properties {
+  name: string;
+  sources: ExplainedSource[];
+  /** The columns of its rows that are times. */
+  times: string[];
+  /** The positions of the values in its keys that are times. */
+  keyTimes: number[];
+}
+
+export function Alarms({ name, sources, times, keyTimes }: Properties) {
   const path = `/v1/alerts/${encodeURIComponent(name)}`;
   const alarms = useLive<Records<Alarm>>(`${path}/alarms?limit=50`, ["alarm"], name);
   const { data: names } = useLive<Names>("/v1/names", ["streams", "plan"]);
@@ -29,7 +37,7 @@ export function Alarms({ name, sources, times }: { name: string; sources: Explai
   const latency = useMemo(() => latencyOf(distinct ?? []), [distinct]);
   return (
     <>
-      <Episodes name={name} times={times} />
+      <Episodes name={name} times={times} keyTimes={keyTimes} />
       <Section title="Alarms" note="The newest first, at most 50.">
         {alarms.problem ? (
           <ProblemMessage problem={alarms.problem} />
@@ -45,7 +53,7 @@ export function Alarms({ name, sources, times }: { name: string; sources: Explai
                 until the alarm is in Kafka.
               </p>
             )}
-            <AlarmTable rows={distinct} times={times} ofSources={ofSources} />
+            <AlarmTable rows={distinct} times={times} keyTimes={keyTimes} ofSources={ofSources} />
           </>
         )}
       </Section>
@@ -61,10 +69,11 @@ function once(records: TopicRecord<Alarm>[]): TopicRecord<Alarm>[] {
 interface TableProperties {
   rows: TopicRecord<Alarm>[] | undefined;
   times: string[];
+  keyTimes: number[];
   ofSources: Times;
 }
 
-function AlarmTable({ rows, times, ofSources }: TableProperties) {
+function AlarmTable({ rows, times, keyTimes, ofSources }: TableProperties) {
   return (
     <Table
       caption="Alarms"
@@ -73,7 +82,7 @@ function AlarmTable({ rows, times, ofSources }: TableProperties) {
       empty="No alarm is in the topic, which keeps a week. New alarms appear here as they come."
       columns={[
         { heading: "Event time", head: true, cell: ({ value }) => <Time at={value.event_time} /> },
-        { heading: "Key", cell: ({ value }) => value.key.map(shown).join(", ") || "–" },
+        { heading: "Key", cell: ({ value }) => keyShown(value.key, keyTimes) || "–" },
         { heading: "Row", wide: true, cell: ({ value }) => <RowText row={value.row} times={times} /> },
         {
           heading: "Readings",

@@ -6,7 +6,8 @@ import { onEvent } from "../api/events";
 import { useLive } from "../api/live";
 import { useRights } from "../api/rights";
 import { token } from "../api/token";
-import { shown, whole } from "../text/numbers";
+import { keyShown } from "../text/keys";
+import { whole } from "../text/numbers";
 import { links } from "../text/route";
 import { covers, keyText, opening } from "../text/silences";
 import { iso } from "../text/time";
@@ -19,8 +20,15 @@ import { State } from "./State";
 import { Table } from "./Table";
 import { Time } from "./Time";
 
-/** `times`: the columns of the alert's rows that are times. */
-export function Episodes({ name, times }: { name: string; times: string[] }) {
+interface Properties {
+  name: string;
+  /** The columns of the alert's rows that are times. */
+  times: string[];
+  /** The positions of the values in its keys that are times. */
+  keyTimes: number[];
+}
+
+export function Episodes({ name, times, keyTimes }: Properties) {
   const path = `/v1/alerts/${encodeURIComponent(name)}/episodes?limit=50`;
   const episodes = useLive<Records<Episode>>(path, ["episode"], name);
   const silences = useLive<Silence[]>("/v1/silences");
@@ -40,10 +48,11 @@ export function Episodes({ name, times }: { name: string; times: string[] }) {
     }
     acknowledgements.again();
   };
+  const named = ({ key }: Episode): string => keyShown(key, keyTimes) || "–";
   const looked = new Map(acknowledgements.data?.map((one) => [one.episode, one]));
   return (
     <Section title="Episodes" note="Alarms of one key that follow each other closely. Open ones first, and the newest of these first.">
-      <Announced name={name} />
+      <Announced name={name} keyTimes={keyTimes} />
       <Lacking right="operate" />
       <p role="status" class="muted">
         {done}
@@ -58,7 +67,7 @@ export function Episodes({ name, times }: { name: string; times: string[] }) {
           rowKey={({ episode }) => episode}
           empty="No episode is in the topic, which keeps a week. One opens with the first alarm of a key."
           columns={[
-            { heading: "Key", head: true, cell: ({ key }) => key.map(shown).join(", ") || "–" },
+            { heading: "Key", head: true, cell: named },
             {
               heading: "State",
               cell: (episode) => (
@@ -80,6 +89,7 @@ export function Episodes({ name, times }: { name: string; times: string[] }) {
               cell: (episode) => (
                 <LookedAfter
                   episode={episode}
+                  named={named(episode)}
                   acknowledgement={looked.get(episode.episode)}
                   onAcknowledge={() => setAsking(episode)}
                   onTakeBack={() =>
@@ -96,7 +106,7 @@ export function Episodes({ name, times }: { name: string; times: string[] }) {
       )}
       {asking && (
         <Acknowledge
-          episode={asking}
+          named={named(asking)}
           onCancel={() => setAsking(null)}
           onConfirm={(body) => {
             setAsking(null);
@@ -127,10 +137,6 @@ function inOrder(episodes: Episode[]): Episode[] {
 /** When the opening of an episode was written; undefined if its record isn't among these. */
 function openedAt(records: TopicRecord<Episode>[], { episode }: Episode): Whole | undefined {
   return records.find(({ value }) => value.episode === episode && value.event === "opened")?.time;
-}
-
-function named({ key }: Episode): string {
-  return key.map(shown).join(", ") || "–";
 }
 
 interface EpisodeStateProperties {
@@ -166,14 +172,16 @@ function EpisodeState({ episode, opened, silences }: EpisodeStateProperties) {
 
 interface LookedAfterProperties {
   episode: Episode;
+  /** Its key. */
+  named: string;
   acknowledgement: Acknowledgement | undefined;
   onAcknowledge: () => void;
   onTakeBack: () => void;
 }
 
-function LookedAfter({ episode, acknowledgement, onAcknowledge, onTakeBack }: LookedAfterProperties) {
+function LookedAfter({ episode, named, acknowledgement, onAcknowledge, onTakeBack }: LookedAfterProperties) {
   const { operate } = useRights();
-  const of = ` the episode of key ${named(episode)}`;
+  const of = ` the episode of key ${named}`;
   return (
     <>
       {acknowledgement && (
@@ -193,7 +201,7 @@ function LookedAfter({ episode, acknowledgement, onAcknowledge, onTakeBack }: Lo
               Acknowledge
             </button>
           )}
-          <a class="button quiet" href={links.silence(episode.alert, keyText(episode.key))} aria-label={`Silence key ${named(episode)}`}>
+          <a class="button quiet" href={links.silence(episode.alert, keyText(episode.key))} aria-label={`Silence key ${named}`}>
             Silence
           </a>
         </div>
@@ -203,17 +211,18 @@ function LookedAfter({ episode, acknowledgement, onAcknowledge, onTakeBack }: Lo
 }
 
 interface AcknowledgeProperties {
-  episode: Episode;
+  /** The key of the episode. */
+  named: string;
   onConfirm: (body: { by: string; comment: string }) => void;
   onCancel: () => void;
 }
 
-function Acknowledge({ episode, onConfirm, onCancel }: AcknowledgeProperties) {
+function Acknowledge({ named, onConfirm, onCancel }: AcknowledgeProperties) {
   const [by, setBy] = useState("");
   const [comment, setComment] = useState("");
   return (
     <Confirm
-      title={`Acknowledge the episode of key ${named(episode)}?`}
+      title={`Acknowledge the episode of key ${named}?`}
       action="Acknowledge"
       danger={false}
       onCancel={onCancel}
@@ -243,7 +252,7 @@ function Field({ name, longest, value, onInput }: FieldProperties) {
 }
 
 /** Tells screen readers of a new episode. */
-function Announced({ name }: { name: string }) {
+function Announced({ name, keyTimes }: { name: string; keyTimes: number[] }) {
   const [text, setText] = useState("");
   useEffect(
     () =>
@@ -251,10 +260,10 @@ function Announced({ name }: { name: string }) {
         if (kind !== "episode") return;
         const episode = data as Episode;
         if (episode.alert === name && episode.event === "opened") {
-          setText(`New episode of key ${episode.key.map(shown).join(", ")} at ${iso(episode.start)}`);
+          setText(`New episode of key ${keyShown(episode.key, keyTimes)} at ${iso(episode.start)}`);
         }
       }),
-    [name],
+    [name, keyTimes.join()],
   );
   return (
     <p class="hidden" aria-live="polite">

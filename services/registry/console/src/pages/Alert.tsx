@@ -35,7 +35,7 @@ export function Alert({ name }: { name: string }) {
       {alert && (
         <>
           <Facts alert={alert} />
-          <Alarms name={name} sources={query?.streams ?? NO_SOURCES} times={alert.times ?? []} />
+          <Alarms name={name} sources={query?.streams ?? NO_SOURCES} times={alert.times ?? []} keyTimes={alert.key_times ?? []} />
           <div class="columns">
             <Section title="Explanation">
               <ProblemMessage problem={explained.problem} />

@@ -1,6 +1,7 @@
 /** Silences: their conditions as text, what a form asks for, and the episodes that they cover. */
 import { showJson } from "../api/json";
 import type { Episode, Silence, Value, Whole } from "../api/documents";
+import { standsFor } from "./keys";
 import { count, shown } from "./numbers";
 
 /** The texts of a form. Several severities or labels are separated by commas. */
@@ -112,11 +113,14 @@ function meets({ alerts, keys, severities, labels }: Silence, episode: Episode):
     (alerts === null || alerts.includes(episode.alert)) &&
     (severities === null || severities.includes(episode.severity ?? "")) &&
     Object.entries(labels).every(([name, values]) => values.includes(episode.labels[name] ?? "")) &&
-    (keys === null || keys.some((key) => texts(key) === texts(episode.key)))
+    (keys === null || keys.some((key) => means(key, episode.key)))
   );
 }
 
-/** Values as texts: a text may stand for a number. */
-function texts(key: Value[]): string {
-  return JSON.stringify(key.map((value) => (typeof value === "string" ? value : showJson(value))));
+/** True if a key of a silence means the key of an episode. Who writes a silence gives a number or a time as a text. */
+function means(wanted: Value[], key: Value[]): boolean {
+  return (
+    wanted.length === key.length &&
+    wanted.every((one, place) => standsFor(typeof one === "string" ? one : showJson(one), key[place] ?? null))
+  );
 }
