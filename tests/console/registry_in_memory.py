@@ -26,6 +26,7 @@ from tamis_registry.core.silences import Kept
 from tamis_registry.http.api import application
 from tamis_registry.kafka.store import Recovered, Unreadable
 from tamis_registry.planning import PLANNER
+from tamis_registry.plans.origin import Origin
 from tamis_registry.proving.messages import Settings
 from tamis_registry.proving.pool import Provers
 from tamis_registry.proving.prover import Prover
@@ -79,7 +80,7 @@ class MemoryStore:
     def write_silences(self, changed: Mapping[bytes, Kept | None]) -> None:
         """The core keeps them."""
 
-    def write_plan(self, plan: bytes, partitions: int, finals: Iterable[Final]) -> None:
+    def write_plan(self, plan: bytes, origin: Origin, partitions: int, finals: Iterable[Final]) -> None:
         """The loop keeps the plan in `found.plans`."""
 
     def check_plan(self, plan: PlanDocument) -> None:

@@ -25,6 +25,7 @@ from tamis_registry.jobs import IDLE, Decide, Jobs
 from tamis_registry.kafka.reports import read, read_ack, read_frontier, read_held, read_observation
 from tamis_registry.kafka.store import FencedError, LostTransactionError, Store
 from tamis_registry.plans.history import History
+from tamis_registry.plans.origin import Origin
 from tamis_registry.plans.pending import PendingPlan
 from tamis_registry.startup import (
     fleet_partitions,
@@ -278,8 +279,10 @@ class Worker:
         if new.plan is None or not (ending or new.due(time.monotonic(), partitions)):
             return
         document = new.plan.json
-        store.write_plan(document, partitions, new.finals)
-        self.plans.add(new.version, document)
+        # A plan that is written again for the joiner is the one that it was.
+        origin = self.plans.origin(new.version) or Origin.now(_now(), new.why)
+        store.write_plan(document, origin, partitions, new.finals)
+        self.plans.add(new.version, document, origin)
         _log.info("plan written", plan=new.version, why=new.why)
         self._unwritten = PendingPlan(written=time.monotonic())
         with self._lock:

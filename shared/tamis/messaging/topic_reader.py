@@ -55,6 +55,7 @@ class Record:
     key: bytes | None
     value: bytes | None
     timestamp: int = 0  # Kafka's, in milliseconds
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class TopicReader:
@@ -264,4 +265,13 @@ def _record(message: Message) -> Record:
         key=message.key(),
         value=message.value(),
         timestamp=message.timestamp()[1],
+        headers=_headers(message),
     )
+
+
+def _headers(message: Message) -> tuple[tuple[str, bytes], ...]:
+    found = message.headers()
+    if not found:
+        return ()
+    pairs = found.items() if isinstance(found, dict) else found
+    return tuple((name, value) for name, value in pairs if isinstance(value, bytes))

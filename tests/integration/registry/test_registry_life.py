@@ -153,6 +153,23 @@ def test_everything_is_recovered_from_kafka(fresh: str, start: Any, hand: Any, s
     assert {p for p, doc in fleet.read(PLANS) if doc["version"] == again["version"]} == {0, 1}
 
 
+def test_plans_keep_their_time_and_their_reasons(fresh: str, start: Any, hand: Any, sql: Any) -> None:
+    began = time.time_ns() // 1000
+    first = start(fresh).ready()
+    first.sql(sql())
+    settle(first, hand(fresh), 100)
+    assert "ALERT hot" in tamis(first, "get", "plans")[1]
+    before = {plan["version"]: (plan["made"], plan["why"]) for plan in first.get("plans")}
+    assert all(began <= made <= time.time_ns() // 1000 for made, _ in before.values())
+    assert ["the registry started"] in [why for _, why in before.values()]
+    assert {f"shard {shard} came" for shard in SHARDS} <= {one for _, why in before.values() for one in why}
+    first.stop()
+    again = {plan["version"]: (plan["made"], plan["why"]) for plan in start(fresh).ready().get("plans")}
+    newest = max(again)
+    assert again.pop(newest)[1] == ["the registry started"]
+    assert before.items() <= again.items()
+
+
 def test_without_the_statements_the_fleet_keeps_its_plan_until_they_are_applied_again(
     fresh: str, start: Any, hand: Any, sql: Any
 ) -> None:

@@ -65,15 +65,16 @@ JOINER = {
 
 def test_the_joiner_is_a_row_with_one_more_for_each_partition_and_topic() -> None:
     code, output = shown("joiner", JOINER)
-    _, whole, first, second, topic = output.splitlines()
+    _, whole, first, second, topic, empty, *notes = output.splitlines()
     assert code == 0
-    assert whole.split(maxsplit=7) == [
-        *("all", "silent", "40", "s", "ago", "3", "2023-11-14T22:13:20Z"),
-        f"12      {JOINER['why'][0]}",  # type: ignore[index]
-    ]
+    assert whole.split() == ["all", "silent", "40", "s", "ago", "3", "2023-11-14T22:13:20Z", "12"]
+    assert (empty, notes) == (
+        "",
+        ["all: the joiner has reported nothing for 40 s", "tamis.stream.air.1: shard s waits"],
+    )
     assert first.split() == ["partition", "0", "3", "2023-11-14T22:13:20Z", "5"]
     assert second.split() == ["partition", "1", "3", "2023-11-14T22:13:21Z", "7"]
-    assert topic.split(maxsplit=2) == ["tamis.stream.air.1", "12", "shard s waits"]
+    assert topic.split() == ["tamis.stream.air.1", "12"]
     code, output = shown("joiner", JOINER, "x")
     assert code == 2 and "takes no name" in output
 
@@ -81,6 +82,29 @@ def test_the_joiner_is_a_row_with_one_more_for_each_partition_and_topic() -> Non
 def test_a_joiner_that_has_joined_nothing_has_no_event_time() -> None:
     fresh = {**JOINER, "state": "unknown", "reported_ago": None, "partitions": []}
     assert shown("joiner", fresh)[1].splitlines()[1].split()[:3] == ["all", "unknown", "3"]
+
+
+PLAN = {"version": 7, "newest": True, "definitions": ["hot@7"], "topics": ["t"], "shards": 2}
+
+
+def test_plans_have_their_time_and_what_made_them() -> None:
+    why = ["CREATE ALERT hot AS", "shard s1 came", "shard s2 came", "shard s3 came"]
+    older = {**PLAN, "version": 6, "newest": False}  # as a registry of an older release tells it
+    plans = [{**PLAN, "made": 1_700_000_000_000_000, "why": why}, older]
+    code, output = shown("plans", plans)
+    heading, newest, before = output.splitlines()
+    assert code == 0 and heading.split() == [
+        "PLAN",
+        "NEWEST",
+        "MADE",
+        "SHARDS",
+        "WHY",
+        "DEFINITIONS",
+        "TOPICS",
+    ]
+    said = "CREATE ALERT hot AS; shard s1 came; shard s2 came; 1 more"
+    assert newest.split(maxsplit=4) == ["7", "yes", "2023-11-14T22:13:20Z", "2", f"{said}  hot@7        t"]
+    assert before.split() == ["6", "2", "hot@7", "t"]
 
 
 def test_sinks_have_what_waits_and_why() -> None:

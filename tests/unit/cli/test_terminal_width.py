@@ -39,6 +39,18 @@ def test_no_name_is_cut_off() -> None:
     assert cells == [NAME, "raw", "0/0", TOPIC, "too_warm", ""]
 
 
+def test_the_reasons_of_the_joiner_are_wrapped_below_its_table() -> None:
+    why = f"shard air:roof/air has had nothing new for 60 s; joins wait for it: tamis drop shard {NAME}"
+    one = {"topic": TOPIC, "frontier": None, "tuples": 12, "why": [why]}
+    joiner = {"state": "running", "why": [], "plan": 3, "partitions": [], "topics": [one]}
+    with answering({"/v1/joiner": joiner}) as url:
+        shown = re.sub(r"\x1b\[[0-9;]*m", "", in_terminal(60, "get", "joiner", "--registry", url))
+    table, _, notes = shown.replace("\r", "").partition("\n\n")
+    lines = notes.splitlines()
+    assert "WHY" not in table and max(map(len, lines)) <= 60 and len(lines) > 2
+    assert " ".join(line.strip() for line in lines) == f"{TOPIC}: {why}"
+
+
 def test_nothing_is_said_where_there_is_nothing() -> None:
     with answering({"/v1/edges": []}) as url:
         command = [sys.executable, "-P", "-m", "tamis.cli", "get", "edges", "--registry", url]

@@ -23,6 +23,7 @@ from tamis_registry.http import documents
 from tamis_registry.http.api import application
 from tamis_registry.http.schemas.problems import Problem
 from tamis_registry.planning import PLANNER
+from tamis_registry.plans.origin import Origin
 from tamis_registry.proving.pool import provers_of
 from tamis_registry.worker import Worker
 
@@ -112,7 +113,8 @@ def make() -> Made:
     lease = leases.new_lease("air", "v > 7", "mine", 600, one.registry.state.catalog)
     _, change = one.registry.subscribe(lease, one.now)
     one.registry.done(change, one.now)
-    one.worker.plans.add(one.registry.plan.version, encode_plan(one.registry.plan))
+    made = Origin(1_700_000_000_000_000, ("CREATE ALERT hot AS",))
+    one.worker.plans.add(one.registry.plan.version, encode_plan(one.registry.plan), made)
     return one
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from tests.unit.registry.conftest import Fleet
 
+from tamis.messaging.topic_reader import Record
+from tamis.messaging.topics import PLANS
 from tamis.plan.document import PlanDocument
 from tamis.plan.model import Plan
 from tamis_registry.core.plan.change import Change
+from tamis_registry.kafka.store import OVERHEAD
 from tamis_registry.plans.history import BYTES, VERSIONS, History
+from tamis_registry.plans.origin import HEADER, MOST_BYTES, Origin
 from tamis_registry.plans.pending import LONGEST, RATE, SMALL, PendingPlan
 
 
@@ -15,7 +22,7 @@ def test_the_newest_plans_are_kept_whatever_their_order_and_size() -> None:
     history = History()
     assert history.greatest == 0
     for version in (5, 3, *range(100, 6, -1)):
-        history.add(version, b"%d" % version)
+        history.add(version, b"%d" % version, Origin(0))
     assert history.greatest == 100 and history.get(100) == b"100" and history.get(3) is None
     asked = []
 
@@ -27,8 +34,8 @@ def test_the_newest_plans_are_kept_whatever_their_order_and_size() -> None:
         newest = [summary["number"] for summary in history.summaries(size)]
         assert newest == list(range(100, 100 - VERSIONS, -1))
     assert len(asked) == VERSIONS  # once for each
-    history.add(101, bytes(BYTES // 2))
-    history.add(102, bytes(BYTES // 2 + 1))
+    history.add(101, bytes(BYTES // 2), Origin(0))
+    history.add(102, bytes(BYTES // 2 + 1), Origin(0))
     assert [summary["size"] for summary in history.summaries(size)] == [BYTES // 2 + 1]
 
 
@@ -64,3 +71,60 @@ def test_the_newest_plan_goes_out_with_the_final_records_of_all() -> None:
     assert (new.version, new.plan) == (changes[-1].state.version, changes[-1].written)
     assert new.why == [why for change in changes for why in change.why]
     assert new.finals == [final for change in changes for final in change.finals]
+
+
+STREAM = "CREATE STREAM air (\n  k VARCHAR KEY, ts TIMESTAMP, v DOUBLE, WATERMARK FOR ts AS ts);"
+HOT = "CREATE ALERT hot AS\n  SELECT k FROM air WHERE v > 30;"
+
+
+LONG = f"CREATE ALERT {'a' * 90} AS SELECT k FROM air WHERE v > 30;"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (HOT, ["CREATE ALERT hot AS"]),
+        # What changes nothing is no reason.
+        (f"{STREAM} {HOT} SHOW ALERTS; EXPLAIN hot;", ["CREATE ALERT hot AS"]),
+        ("ALTER STREAM air SET (max_stall = '5 minutes');", ["ALTER STREAM air"]),
+        ("CREATE STREAM other (k VARCHAR);", ["CREATE STREAM other (k VARCHAR)"]),
+        (LONG, [f"{LONG[:119]}…"]),
+    ],
+)
+def test_a_plan_has_the_first_lines_of_its_statements(text: str, why: list[str]) -> None:
+    fleet = Fleet()
+    fleet.sql(STREAM)
+    _, change = fleet.registry.apply(text, fleet.now)
+    assert list(change.why) == why
+
+
+def test_a_plan_says_which_shards_came_and_went() -> None:
+    fleet = Fleet()
+    fleet.sql(STREAM + HOT)
+    fleet.ack("air", fleet.version)
+    assert (came := fleet.tick()) and came.why == ("shard e1/air came",)
+    fleet.ack("air", fleet.version, 100, "final")
+    assert (ended := fleet.tick()) and ended.why == ("shard e1/air has ended",)
+    assert fleet.registry.apply("PAUSE ALERT hot;", 0)[1].why == ("PAUSE ALERT hot",)
+    assert fleet.registry.apply("DROP ALERT hot;", 0)[1].why == ("DROP ALERT hot",)
+    fleet.start(finish=False)
+    assert fleet.registry.begin(0).why == ("the registry started",)
+
+
+def test_the_origin_is_a_header_and_earlier_plans_have_the_time_of_their_record() -> None:
+    made = Origin.now(1_700_000_000_000_000, ["CREATE ALERT hot AS", "shard ü came", "shard ü came"])
+    assert made.why == ("CREATE ALERT hot AS", "shard ü came")
+    record = Record(PLANS, 0, 0, b"plan", b"{}", 5, (("traceparent", b"?"), made.header))
+    assert Origin.of(record) == made
+    assert Origin.of(replace(record, headers=())) == Origin(5_000)
+    assert Origin.of(replace(record, headers=((HEADER, b"[1]"),))) == Origin(5_000)  # of a later release
+    later = b'{"time":7,"why":["x"],"by":"me"}'
+    assert Origin.of(replace(record, headers=((HEADER, later),))) == Origin(7, ("x",))
+
+
+def test_many_reasons_fit_into_a_header() -> None:
+    made = Origin.now(0, (f"shard é{n} came" for n in range(10_000)))
+    *some, more = made.why
+    assert sum(len(one.encode()) for one in some) <= MOST_BYTES < 2 * len(some) * 20
+    assert more == f"{10_000 - len(some)} more"
+    assert len(made.header[1]) < OVERHEAD - 1024

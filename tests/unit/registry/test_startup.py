@@ -9,6 +9,7 @@ from tamis.plan.json_form import encode_plan
 from tamis.plan.model import Plan
 from tamis_registry.core.state.model import State, Stored
 from tamis_registry.plans.history import History
+from tamis_registry.plans.origin import Origin
 from tamis_registry.startup import statements_lost
 
 VERSION = 7
@@ -17,8 +18,8 @@ STREAM = "CREATE STREAM air (station VARCHAR KEY, ts TIMESTAMP, WATERMARK FOR ts
 
 def history(*, streams: bool) -> History:
     found = History()
-    found.add(VERSION - 1, encode_plan(Plan(VERSION - 1, 2)))
-    found.add(VERSION, encode_plan(Plan(VERSION, 2, streams=(air([]),) if streams else ())))
+    found.add(VERSION - 1, encode_plan(Plan(VERSION - 1, 2)), Origin(0))
+    found.add(VERSION, encode_plan(Plan(VERSION, 2, streams=(air([]),) if streams else ())), Origin(0))
     return found
 
 
@@ -49,5 +50,5 @@ def test_the_first_start_of_a_fleet_has_lost_nothing() -> None:
 
 def test_a_plan_of_another_release_is_replaced() -> None:
     plans = history(streams=True)
-    plans.add(VERSION + 1, b'{"version":8,"format":99}')
+    plans.add(VERSION + 1, b'{"version":8,"format":99}', Origin(0))
     assert not statements_lost(None, plans)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -47,6 +47,7 @@ from tamis_registry.core.statements.reading import (
     parsed,
     same_definitions,
 )
+from tamis_registry.core.statements.reasons import reasons
 from tamis_registry.core.statements.recovery import parse_all
 from tamis_registry.core.status import View
 
@@ -129,7 +130,7 @@ class Registry:
         if keep_plan:
             draft = self.state.draft()
             return Change(draft, difference(self._found, draft))
-        return self._change(self.state.draft(), now, ("start",), always=True)
+        return self._change(self.state.draft(), now, ("the registry started",), always=True)
 
     def apply(
         self, text: str, now: int, file: str | None = None, *, keep: bool = False
@@ -172,7 +173,7 @@ class Registry:
             elif isinstance(made, AlertDef):
                 check_history(made, draft, self.seen)
         outcomes = [fold.take(statement) for statement in statements]
-        change = self._change(draft, now, tuple(o.statement for o in outcomes))
+        change = self._change(draft, now, reasons(statements, outcomes))
         for outcome in outcomes:
             if outcome.result == "explained" or change.considered is None:
                 continue
@@ -220,7 +221,7 @@ class Registry:
         shard = membership.forget(draft, self.seen, name, now, draft.version + 1)
         if known is None or known.since is None:
             return shard.name, Change(draft, difference(self._found, draft))
-        return shard.name, self._change(draft, now, (f"shard {name} dropped",))
+        return shard.name, self._change(draft, now, ())
 
     def snapshot(self) -> Snapshot:
         """A copy of the state, for questions that change nothing. The registry can continue meanwhile."""
@@ -276,7 +277,7 @@ class Registry:
             if done := self.silences.over(now):
                 return Change(self.state, {}, silences=done)
             return self._written_again(now)
-        return self._change(draft, now, tuple(_moves(self.state, draft)))
+        return self._change(draft, now, ())
 
     def _written_again(self, now: int) -> Change | None:
         """The plan as it is, if the joiner waits for any record to come."""
@@ -325,12 +326,21 @@ class Registry:
             # Here, since a plan that is too large to be written must fail before anything is durable.
             written=PlanDocument(plan, self._written),
             finals=finals,
-            why=why,
+            why=(*why, *_moves(self.state, draft)),
         )
 
 
-def _moves(old: State, new: State) -> Iterable[str]:
+_MOVED = {
+    "ended": "has ended",
+    "silent": "is declared gone",
+    "given_up": "was given up",
+    "dropped": "has no stream any more",
+}
+
+
+def _moves(old: State, new: State) -> Iterator[str]:
+    """The shards that came or went."""
     for name, shard in new.shards.items():
         before = old.shards.get(name)
-        if before != shard:
-            yield f"shard {name} listed" if shard.since is not None else f"shard {name} {shard.reason}"
+        if before is not shard and before != shard:
+            yield f"shard {name} came" if shard.since is not None else f"shard {name} {_MOVED[shard.reason]}"

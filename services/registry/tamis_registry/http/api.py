@@ -166,7 +166,13 @@ def _reading(app: FastAPI, worker: Worker) -> None:
     def plans() -> Response:
         known = worker.plans.summaries(_summary)
         newest = max((plan["version"] for plan in known), default=0)
-        return as_json([{**plan, "newest": plan["version"] == newest} for plan in known])
+        return as_json(
+            [
+                {**plan, **documents.origin_document(origin), "newest": plan["version"] == newest}
+                for plan in known
+                if (origin := worker.plans.origin(plan["version"])) is not None
+            ]
+        )
 
     @app.get(
         "/v1/plans/{version}",

@@ -21,6 +21,7 @@ from tamis_registry.core.state.model import Lease, Shard, State, Stored
 from tamis_registry.core.statements.outcomes import Outcome
 from tamis_registry.core.status import View, alert_status, edge_state, shard_state
 from tamis_registry.core.topic_readers import TopicReader, lease_topic, topic_readers
+from tamis_registry.plans.origin import Origin
 
 Document = dict[str, Any]
 
@@ -372,6 +373,11 @@ def every_shard(view: View) -> list[Shard]:
     ]
     known = [shard for shard in view.state.shards.values() if not view.forgotten(shard)]
     return sorted([*known, *waiting], key=lambda s: (s.edge, s.name))
+
+
+def origin_document(origin: Origin) -> Document:
+    """The time at which a plan version was made, and why."""
+    return {"made": origin.time, "why": list(origin.why)}
 
 
 def plan_document(plan: Plan) -> Document:

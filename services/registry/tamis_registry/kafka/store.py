@@ -33,13 +33,14 @@ from tamis_registry.core.silences import Kept
 from tamis_registry.core.state.records import FLEET, owned_by, owner
 from tamis_registry.kafka.topic_admin import TopicAdmin
 from tamis_registry.plans.history import History, claimed, whole_version
+from tamis_registry.plans.origin import Origin
 
 TRANSACTION_SECONDS = 10.0
 # A plan says the same of thousands of queries: a fifteenth is left of it.
 COMPRESSION = "zstd"
 PLAN_KEY = b"plan"
 AT_ONCE = 1_000  # reports that are taken between two looks at jobs
-OVERHEAD = 1024  # bytes of a record besides its value, and more
+OVERHEAD = 4096  # bytes of a record besides its value, and more
 
 # The alerts service writes these records into the topic of silences. All others there are the registry's own.
 _HELD = f"{HELD}/".encode()
@@ -76,6 +77,17 @@ class Unreadable:
 
     record: Record
     why: str
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """A record to write. Without a value it deletes its key."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, str | bytes | None]] = field(default_factory=list)
 
 
 @dataclass
@@ -154,7 +166,7 @@ class Store:
                 if record.value is None:
                     continue
                 try:
-                    into.plans.add(whole_version(record.value), record.value)
+                    into.plans.add(whole_version(record.value), record.value, Origin.of(record))
                 except InputError as error:
                     into.plans.claim(claimed(record.value))
                     into.unreadable.append(Unreadable(record, error.what))
@@ -166,26 +178,26 @@ class Store:
         """
         keys = {(one.record.partition, one.record.key) for one in unreadable if one.record.key != PLAN_KEY}
         if keys:
-            self._transaction((PLANS, partition, key, None) for partition, key in sorted(keys, key=str))
+            self._transaction(_Sent(PLANS, partition, key, None) for partition, key in sorted(keys, key=str))
 
     def write_statements(self, changed: Mapping[bytes, bytes | None]) -> None:
         """One transaction on `tamis.statements`."""
-        self._transaction((STATEMENTS, 0, key, value) for key, value in changed.items())
+        self._transaction(_Sent(STATEMENTS, 0, key, value) for key, value in changed.items())
 
     def write_silences(self, changed: Mapping[bytes, Kept | None]) -> None:
         """One transaction on `tamis.silences`."""
         self._transaction(
-            (SILENCES, 0, key, None if kept is None else encode(kept)) for key, kept in changed.items()
+            _Sent(SILENCES, 0, key, None if kept is None else encode(kept)) for key, kept in changed.items()
         )
 
-    def write_plan(self, plan: bytes, partitions: int, finals: Iterable[Final]) -> None:
+    def write_plan(self, plan: bytes, origin: Origin, partitions: int, finals: Iterable[Final]) -> None:
         """The plan in every partition and the final records, as one transaction."""
-        records: list[tuple[str, int, bytes | None, bytes | None]] = [
-            (PLANS, partition, PLAN_KEY, plan) for partition in range(partitions)
+        records = [
+            _Sent(PLANS, partition, PLAN_KEY, plan, [origin.header]) for partition in range(partitions)
         ]
         for final in finals:
             value = encode_alone(final.schema, final_envelope(final.shard, final.version))
-            records += [(final.topic, partition, None, value) for partition in range(partitions)]
+            records += [_Sent(final.topic, partition, None, value) for partition in range(partitions)]
         self._transaction(records)
 
     def check_plan(self, plan: PlanDocument) -> None:
@@ -254,11 +266,11 @@ class Store:
                 tables[record.topic][record.key] = record.value
         return found
 
-    def _transaction(self, records: Iterable[tuple[str, int, bytes | None, bytes | None]]) -> None:
+    def _transaction(self, records: Iterable[_Sent]) -> None:
         self._call(self._producer.begin_transaction)
         try:
-            for topic, partition, key, value in records:
-                self._produce(topic, partition, key, value)
+            for record in records:
+                self._produce(record)
             self._call(self._producer.commit_transaction, TRANSACTION_SECONDS)
         except UnavailableError:
             # Where this fails too, the next producer of the name aborts what is left.
@@ -266,10 +278,12 @@ class Store:
                 self._producer.abort_transaction(TRANSACTION_SECONDS)
             raise
 
-    def _produce(self, topic: str, partition: int, key: bytes | None, value: bytes | None) -> None:
+    def _produce(self, sent: _Sent) -> None:
         while True:
             try:
-                self._producer.produce(topic, value, key, partition)
+                self._producer.produce(
+                    sent.topic, sent.value, sent.key, sent.partition, headers=sent.headers or None
+                )
                 return
             except BufferError:
                 self._producer.poll(0.1)

@@ -1,1 +1,1 @@
-"""Plans in the registry's loop: the newest versions as written, and the plan that is still to be written."""
+"""Plans in the registry's loop: the newest versions with their origins, and the plan still to be written."""

@@ -9,6 +9,7 @@ import orjson
 
 from tamis.errors import InputError
 from tamis.plan.json_form import version_of
+from tamis_registry.plans.origin import Origin
 
 # How many versions are kept at most, and how many bytes of them: plans of thousands of queries are large.
 VERSIONS = 50
@@ -51,21 +52,27 @@ class History:
 
     def __init__(self) -> None:
         self._plans: dict[int, bytes] = {}
+        self._origins: dict[int, Origin] = {}
         self._summaries: dict[int, Summary | None] = {}
         self._claimed = 0
 
-    def add(self, version: int, document: bytes) -> None:
+    def add(self, version: int, document: bytes, origin: Origin) -> None:
         """Add a plan, and remove the oldest."""
         self._plans[version] = document
+        self._origins[version] = origin
         self._summaries.pop(version, None)
         while len(self._plans) > 1 and (len(self._plans) > VERSIONS or self._bytes() > BYTES):
             oldest = min(self._plans)
-            del self._plans[oldest]
+            del self._plans[oldest], self._origins[oldest]
             self._summaries.pop(oldest, None)
 
     def get(self, version: int) -> bytes | None:
         """A plan; None if it isn't kept."""
         return self._plans.get(version)
+
+    def origin(self, version: int) -> Origin | None:
+        """The origin of a plan; None if the plan isn't kept."""
+        return self._origins.get(version)
 
     def summaries(self, make: Callable[[bytes], Summary | None]) -> list[Summary]:
         """The result of `make` for each plan, the newest first. Plans for which `make` returns nothing are

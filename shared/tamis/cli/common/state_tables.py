@@ -18,16 +18,18 @@ HEADINGS = {
         *("EPISODE", "ALERT", "KEY", "SINCE", "LATEST ALARM", "ALARMS", "SEVERITY", "ACKNOWLEDGED"),
         "SILENCED",
     ),
-    "plans": ("PLAN", "NEWEST", "DEFINITIONS", "TOPICS", "SHARDS"),
+    "plans": ("PLAN", "NEWEST", "MADE", "SHARDS", "WHY", "DEFINITIONS", "TOPICS"),
     "dead-letters": ("TIME", "SERVICE", "SOURCE", "REASON", "ERROR", "RECORD"),
     "silences": ("SILENCE", "STATE", "FROM", "UNTIL", "HOLDS BACK", "COVERS", "BY", "COMMENT"),
     "acknowledgements": ("EPISODE", "ALERT", "KEY", "SINCE", "BY", "COMMENT"),
     "edges": ("EDGE", "SHARD", "STATE", "PLAN", "SINCE", "WHY"),
-    "joiner": ("JOINER", "STATE", "REPORTED", "PLAN", "COMPLETE UP TO", "TUPLES", "WHY"),
+    "joiner": ("JOINER", "STATE", "REPORTED", "PLAN", "COMPLETE UP TO", "TUPLES"),
     "sinks": ("SINK", "STATE", "WAITING", "SINCE", "WHY"),
 }
 # One document each, or documents without names in paths.
 NAMELESS = ("silences", "acknowledgements", "episodes", "joiner", "sinks", "dead-letters")
+# The reasons of a plan that its row has.
+MOST_REASONS = 3
 # The characters of an episode's identity that tables show; `tamis acknowledge` takes the beginning.
 SHORT = 8
 SAMPLE = 100  # the characters of a dead letter's record that tables show
@@ -73,7 +75,9 @@ def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
         case "plans":
             definitions, topics = ", ".join(entry["definitions"]), ", ".join(entry["topics"])
             newest = "yes" if entry["newest"] else ""
-            return [(str(entry["version"]), newest, definitions, topics, str(entry["shards"]))]
+            # A registry of an older release knows neither when nor why.
+            made = (newest, _time(entry.get("made")), str(entry["shards"]), _first(entry.get("why", ())))
+            return [(str(entry["version"]), *made, definitions, topics)]
         case _:
             name = entry["name"]
             lines = [
@@ -138,14 +142,22 @@ def _joiner_rows(joiner: dict[str, Any]) -> list[tuple[str, ...]]:
     tuples = sum(one["tuples"] for one in partitions)
     ago = joiner.get("reported_ago")
     facts = ("" if ago is None else f"{ago} s ago", str(joiner["plan"]), _time(least), str(tuples))
-    rows: list[tuple[str, ...]] = [("all", joiner["state"], *facts, _why(joiner))]
+    rows: list[tuple[str, ...]] = [("all", joiner["state"], *facts)]
     for one in partitions:
         facts = ("", str(one["plan"]), _time(one["frontier"]), str(one["tuples"]))
-        rows.append((f"partition {one['partition']}", "", *facts, ""))
+        rows.append((f"partition {one['partition']}", "", *facts))
     for one in joiner["topics"]:
         facts = ("", "", _time(one["frontier"]), str(one["tuples"]))
-        rows.append((one["topic"], "", *facts, _why(one)))
+        rows.append((one["topic"], "", *facts))
     return rows
+
+
+def state_notes(what: str, entry: dict[str, Any]) -> list[str]:
+    """The reasons that are too long for a cell, each behind the name of its row."""
+    if what != "joiner":
+        return []
+    named = [("all", entry["why"]), *((one["topic"], one["why"]) for one in entry["topics"])]
+    return [f"{name}: {reason}" for name, reasons in named for reason in reasons]
 
 
 def shown(value: Any) -> str:
@@ -218,6 +230,16 @@ def _deleted(history: dict[str, Any] | None) -> Iterator[str]:
 
 def _why(entry: dict[str, Any]) -> str:
     return "; ".join(entry["why"])
+
+
+def _first(reasons: Sequence[str]) -> str:
+    """The first reasons, and the number of the others.
+
+    >>> _first(["a", "b"]), _first(["a", "b", "c", "d", "e"])
+    ('a; b', 'a; b; c; 2 more')
+    """
+    left = len(reasons) - MOST_REASONS
+    return "; ".join([*reasons[:MOST_REASONS], *([f"{left} more"] if left > 0 else [])])
 
 
 def _since(event_time: int | None) -> str:

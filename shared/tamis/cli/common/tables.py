@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 
 import click
@@ -22,6 +24,16 @@ def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*row)
     Console().print(table, markup=False)
+
+
+def show_notes(notes: Sequence[str]) -> None:
+    """Print texts about rows below their table: in a terminal wrapped to its width, else a line each."""
+    if notes:
+        click.echo()
+    width = shutil.get_terminal_size().columns
+    for note in notes:
+        lines = textwrap.wrap(note, width, subsequent_indent="  ") if sys.stdout.isatty() else [note]
+        click.echo("\n".join(lines))
 
 
 def _plain(lines: Sequence[Sequence[str]]) -> None:

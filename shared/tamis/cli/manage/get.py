@@ -12,8 +12,8 @@ from tamis.cli.common.choices import Choice
 from tamis.cli.common.names import names_by
 from tamis.cli.common.registry_option import registry_option
 from tamis.cli.common.sql_file import say
-from tamis.cli.common.state_tables import HEADINGS, NAMELESS, state_rows
-from tamis.cli.common.tables import show_table
+from tamis.cli.common.state_tables import HEADINGS, NAMELESS, state_notes, state_rows
+from tamis.cli.common.tables import show_notes, show_table
 from tamis.errors import InputError
 from tamis.messaging.dead_letters import Reason
 from tamis.web.registry_client import RegistryClient
@@ -82,5 +82,6 @@ def _show(what: str, entries: list[dict[str, Any]], named: str) -> None:
     """Print a table. `named`: what there is none of if it is empty."""
     rows = [row for entry in entries for row in state_rows(what, entry)]
     show_table(HEADINGS[what], rows)
+    show_notes([note for entry in entries for note in state_notes(what, entry)])
     if not rows:
         say(f"there are no {named}")

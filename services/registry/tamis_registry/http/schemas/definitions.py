@@ -196,6 +196,14 @@ class PlanSummary(TypedDict):
     retiring: Annotated[list[str], Field(description="Replaced definitions that still run")]
     topics: list[str]
     shards: int
+    made: Annotated[int, Field(description="When it was made, in microseconds")]
+    why: Annotated[
+        list[str],
+        Field(
+            description="The first lines of statements, shards that came or went, and further reasons; "
+            "empty for plans of earlier releases"
+        ),
+    ]
     newest: bool
 
 
