@@ -80,6 +80,25 @@ def test_an_edge_without_shards_reports_its_failing_source_until_it_has_a_shard(
     edge.stop()
 
 
+def test_a_topic_that_does_not_exist_is_named_and_read_once_somebody_creates_it(bench: Bench) -> None:
+    bench.publish(everything("air:raw.late/0"))
+    reader = bench.reader(TOPIC, ACKS)
+    source = "{kind: kafka, name: k, topic: raw.late, stream: air}"
+    edge = bench.edge("late", f"sources: [{source}]").start()
+    wait_for(
+        "the missing topic",
+        lambda: [
+            one.failing for one in reader.lives("late") if "topic raw.late doesn't exist" in str(one.failing)
+        ],
+    )
+    AdminOf(bench.bootstrap).create("raw.late", 1)
+    producer = Producer({"bootstrap.servers": bench.bootstrap})
+    producer.produce("raw.late", orjson.dumps(reading(0)))
+    assert producer.flush(10) == 0
+    await_all(reader, 1)
+    edge.stop()
+
+
 # ---- HTTP
 
 

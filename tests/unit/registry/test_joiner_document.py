@@ -203,7 +203,7 @@ def test_a_silent_joiner_is_told_first_and_no_shard_is_blamed(made: Made) -> Non
     assert joiner_document(registry.view(now + 40 * SECOND))["state"] == "running"
     registry.take_heartbeat(JOINER, Heartbeat(time=now), now + SECOND)
     fresh = joiner_document(registry.view(now + 15 * SECOND))
-    assert (fresh["state"], fresh["reported_ago"]) == ("running", 14)
+    assert (fresh["state"], fresh["reported_ago"], fresh["process"]) == ("running", 14, None)
     assert next(topic for topic in fresh["topics"] if topic["stream"] == "air")["slowest"] is not None
     view = registry.view(now + 18 * SECOND)
     silent = joiner_document(view)
@@ -215,6 +215,8 @@ def test_a_silent_joiner_is_told_first_and_no_shard_is_blamed(made: Made) -> Non
     later = registry.view(now + 19 * SECOND)
     assert all(alert["why"][0] == why for alert in documents.alert_documents(later))
     assert {alert["state"] for alert in documents.alert_documents(view)} <= {"degraded", "starting"}
+    registry.take_heartbeat(JOINER, Heartbeat(time=now, host="node7", pid=12), now + SECOND)
+    assert joiner_document(registry.view(now + 18 * SECOND))["process"] == "process 12 on node7"
     # Kafka was away meanwhile, so nobody could be heard.
     registry.listen_anew(now + 18 * SECOND)
     assert joiner_document(registry.view(now + 30 * SECOND))["state"] == "running"

@@ -44,6 +44,12 @@ def joiner_reported(seen: FleetReports) -> int | None:
     return seen.services_heard.get(JOINER, max(told))
 
 
+def joiner_process(seen: FleetReports) -> str | None:
+    """The joiner's process and its host, as an operator looks for them; None if it hasn't told."""
+    beat = seen.heartbeats.get(JOINER)
+    return f"process {beat.pid} on {beat.host}" if beat is not None and beat.pid else None
+
+
 def joiner_silent(seen: FleetReports, now: int) -> str | None:
     """The reason why the joiner counts as silent; None if it doesn't.
 

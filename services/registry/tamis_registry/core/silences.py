@@ -80,7 +80,9 @@ def _alerts(names: Sequence[str], catalog: Catalog) -> Iterable[str]:
     for name in _some(names, "alerts"):
         found = normalized_name(name, catalog.alerts)
         if found not in catalog.alerts:
-            hint = suggest(found, list(catalog.alerts), "`tamis get alerts` (GET /v1/alerts) lists what there is")
+            hint = suggest(
+                found, list(catalog.alerts), "`tamis get alerts` (GET /v1/alerts) lists what there is"
+            )
             raise InputError(f"there is no alert '{name}'", where="alerts", hint=hint)
         yield found
 
@@ -190,7 +192,10 @@ class Silences:
         """The change that removes a record. Raises MissingError."""
         if key not in self._records:
             kind, _, name = key.decode().partition("/")
-            raise MissingError(f"there is no {kind} '{name}'", hint=f"`tamis get {kind}s` (GET /v1/{kind}s) lists what there is")
+            raise MissingError(
+                f"there is no {kind} '{name}'",
+                hint=f"`tamis get {kind}s` (GET /v1/{kind}s) lists what there is",
+            )
         return {key: None}
 
     def over(self, now: int) -> dict[bytes, Kept | None]:

@@ -145,7 +145,9 @@ def _reading(app: FastAPI, worker: Worker) -> None:
             found = next((kind.complete(view, row) for row in rows if row["name"] == wanted), None)
         if found is None:
             known = [str(row["name"]) for row in rows]
-            hint = suggest(wanted, known, f"`tamis get {kind.word}s` (GET /v1/{kind.word}s) lists what there is")
+            hint = suggest(
+                wanted, known, f"`tamis get {kind.word}s` (GET /v1/{kind.word}s) lists what there is"
+            )
             raise MissingError(f"there is no {kind.word} '{name}'", hint=hint)
         return as_json(found)
 
@@ -184,7 +186,9 @@ def _reading(app: FastAPI, worker: Worker) -> None:
     def plan(version: int) -> Response:
         document = worker.plans.get(version)
         if document is None:
-            raise MissingError(f"there is no plan {version}", hint="`tamis get plans` (GET /v1/plans) lists the newest")
+            raise MissingError(
+                f"there is no plan {version}", hint="`tamis get plans` (GET /v1/plans) lists the newest"
+            )
         return Response(document, media_type="application/json")
 
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from tamis.messaging.records import Frontier, StreamState
 from tamis.plan.model import Definition, StandingQuery, StreamPlan
 from tamis.planning.queries.definitions import definition_id
-from tamis_registry.core.heartbeats import SECOND, joiner_reported
+from tamis_registry.core.heartbeats import SECOND, joiner_process, joiner_reported
 from tamis_registry.core.shards.fleet_reports import AWAY_AFTER
 from tamis_registry.core.status import View, named
 from tamis_registry.http.parts import as_json
@@ -51,6 +51,7 @@ def joiner_document(view: View) -> dict[str, Any]:
         "state": _state(view, known, why),
         "why": why,
         "reported_ago": None if reported is None else max(0, view.now - reported) // SECOND,
+        "process": joiner_process(view.seen),
         "plan": view.joined,
         "partitions": [_partition(one) for one in known],
         "topics": [

@@ -48,7 +48,9 @@ def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
         found = reader.read([topic], _written(_of_alert(wanted)), limit)
         if not found.entries and wanted not in alerts:
             # The records of an alert that was dropped are still shown.
-            raise MissingError(f"there is no alert '{name}'", hint="`tamis get alerts` (GET /v1/alerts) lists what there is")
+            raise MissingError(
+                f"there is no alert '{name}'", hint="`tamis get alerts` (GET /v1/alerts) lists what there is"
+            )
         return as_json(_records(found))
 
     @app.get(
@@ -76,7 +78,10 @@ def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
             streams = {stored.name: stored for stored in registry.state.of_kind("stream", "derived")}
             stored = streams.get(normalized_name(name, streams))
             if stored is None:
-                raise MissingError(f"there is no stream '{name}'", hint="`tamis get streams` (GET /v1/streams) lists what there is")
+                raise MissingError(
+                    f"there is no stream '{name}'",
+                    hint="`tamis get streams` (GET /v1/streams) lists what there is",
+                )
             topics = documents.stream_facts(registry.view(now), stored)["topics"]
             plan = registry.plan
         if stored.kind == "derived" and not topics:

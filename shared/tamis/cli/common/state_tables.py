@@ -157,7 +157,10 @@ def state_notes(what: str, entry: dict[str, Any]) -> list[str]:
     if what != "joiner":
         return []
     named = [("all", entry["why"]), *((one["topic"], one["why"]) for one in entry["topics"])]
-    return [f"{name}: {reason}" for name, reasons in named for reason in reasons]
+    notes = [f"{name}: {reason}" for name, reasons in named for reason in reasons]
+    # A registry of an older release doesn't know the process.
+    process = entry.get("process") if entry["state"] != "running" else None
+    return [*notes, *([f"all: it is {process}"] if process else [])]
 
 
 def shown(value: Any) -> str:

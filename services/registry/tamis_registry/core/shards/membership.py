@@ -71,8 +71,8 @@ def forget(draft: State, seen: FleetReports, name: str, now: int, n: int) -> Sha
         raise RefusedError(
             f"shard {name} had something new in the last {seconds} s, or the registry has just begun to"
             " listen",
-            hint=f"once nothing has come for {seconds} s, try again; if readings still come, first stop its source"
-            " or remove it from the edge's configuration",
+            hint=f"once nothing has come for {seconds} s, try again; if readings still come, first stop its"
+            " source or remove it from the edge's configuration",
         )
     if known is None:
         assert ack is not None

@@ -69,6 +69,9 @@ class Joiner(TypedDict):
     reported_ago: Annotated[
         int | None, Field(description="Seconds since its newest report; null if there is none")
     ]
+    process: Annotated[
+        str | None, Field(description="Its process and host; null if a joiner of an earlier release runs")
+    ]
     plan: Annotated[int, Field(description="The plan version that all partitions use; 0 if not known")]
     partitions: list[JoinerPartition]
     topics: list[JoinerTopic]
