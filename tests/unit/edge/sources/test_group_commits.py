@@ -77,3 +77,16 @@ def test_a_revoked_shard_commits_nothing() -> None:
             old.commit(Commit(done=10), False).result(0)
     finally:
         owner.close()
+
+
+@pytest.mark.parametrize("code", [KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC])
+def test_a_topic_that_does_not_exist_is_told_with_the_command_that_creates_it(code: int) -> None:
+    settings = KafkaSettings(bootstrap="127.0.0.1:1")
+    owner = KafkaTopic(SOURCE, settings, lambda _: None, lambda _: None, clock=lambda: 0.0)
+    try:
+        said = owner._reason(KafkaError(code))
+    finally:
+        owner.close()
+    assert said.startswith("Kafka at 127.0.0.1:1: topic raw doesn't exist; create it: ")
+    assert "--bootstrap-server 127.0.0.1:1 --create --topic raw " in said
+    assert "check that it is up" not in said

@@ -22,7 +22,7 @@ from confluent_kafka import (
 )
 
 from tamis.errors import UnavailableError
-from tamis.messaging.connection import NOT_AUTHORIZED, Cluster, Connection
+from tamis.messaging.connection import NOT_AUTHORIZED, Cluster, Connection, kafka_at
 from tamis.messaging.rights import SOURCE_GROUPS
 from tamis.settings import KafkaSettings
 from tamis.telemetry.logs import get_logger
@@ -41,6 +41,7 @@ PATIENCE = 10.0  # seconds for calls that wait for the group's coordinator
 AT_ONCE = BUFFER // 2  # messages taken from the client at once
 ASK_EVERY = 2.0  # seconds without a message of a partition before its end is asked for, and between questions
 DENIED = 15.0  # seconds for which a missing right counts: the client repeats the error at least every ten
+_NO_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 # How much the client fetches before it is asked for.
 PREFETCH = {
     # Of one response, over all partitions: one that takes longer than the client's timeout for requests
@@ -81,6 +82,7 @@ class KafkaTopic:
         self._stalled = False
         cluster = cluster_of(source, settings)
         config = cluster.client_config()
+        self._bootstrap = str(config["bootstrap.servers"])
         self._connection = Connection(Cluster.of(config, cluster.setting), tell=self._log_trouble)
         self._ends = PartitionEnds(config, source.topic)
         self._ask_at = 0.0
@@ -284,6 +286,15 @@ class KafkaTopic:
             return str(self._connection.not_authorized(f"no Read on group {self._group}"))
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             return str(self._connection.not_authorized(f"no Read on topic {self._source.topic}"))
+        if error.code() in _NO_TOPIC:
+            return str(
+                UnavailableError(
+                    f"topic {self._source.topic} doesn't exist",
+                    where=kafka_at(self._bootstrap),
+                    hint=f"create it: kafka-topics.sh --bootstrap-server {self._bootstrap} --create --topic"
+                    f" {self._source.topic} --partitions 1; or correct `topic` of the source",
+                )
+            )
         return str(self._connection.error(error))
 
     def _reposition(self, shard: KafkaShard) -> None:
