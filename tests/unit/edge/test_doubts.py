@@ -73,7 +73,12 @@ def misspelt(tmp_path: Path) -> Iterator[Mapped]:
 def test_columns_without_a_value_in_the_last_readings_are_reported(
     misspelt: Mapped, logged: list[dict[str, Any]]
 ) -> None:
-    assert misspelt.send(READINGS - 1).doubts is None
+    early = (
+        "no reading has had a value for station (field idd), temp (field v.tmep) yet: compare `map` with them"
+    )
+    assert misspelt.send(1).doubts == [early]
+    assert misspelt.send(READINGS - 2).doubts == [early]
+    assert logged == []
     told = (
         "none of the last 100 readings has a value for site (field site), station (field idd),"
         " temp (field v.tmep): compare `map` with them"

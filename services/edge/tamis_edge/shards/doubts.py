@@ -50,6 +50,7 @@ class Doubts:
 
     def __init__(self) -> None:
         self._without: dict[str, int] = {}  # readings in a row without a value, by column
+        self._valued: set[str] = set()  # columns that have had a value
         self._times: tuple[str, int] | None = None  # what was said about times, and until when
 
     def take(
@@ -63,6 +64,7 @@ class Doubts:
             for name in read
             if name in columns
         }
+        self._valued.update(name for name in read if name in columns and _valued(columns[name]))
         found = implausibility(times, unit)
         if found is None:
             return None
@@ -76,9 +78,25 @@ class Doubts:
         """The columns without a value in the last readings, in the order of their names."""
         return sorted(name for name, count in self._without.items() if count >= READINGS)
 
-    def told(self, paths: Mapping[str, str], now: int) -> list[str]:
-        """Sentences for people, without full stops. `paths`: the field of each column."""
+    def never(self, mapped: Mapping[str, object]) -> list[str]:
+        """The columns named by `map` that have had no value since the first reading, in the order of their
+        names. Those of `empty` are left out.
+        """
+        return sorted(
+            name
+            for name, count in self._without.items()
+            if name in mapped and name not in self._valued and 0 < count < READINGS
+        )
+
+    def told(self, paths: Mapping[str, str], now: int, mapped: Mapping[str, str] | None = None) -> list[str]:
+        """Sentences for people, without full stops. `paths`: the field of each column; `mapped`: those that
+        `map` names.
+        """
         said = []
+        if mapped and (never := self.never(mapped)):
+            named = ", ".join(f"{name} (field {mapped[name]})" for name in never[:MOST_NAMED])
+            more = f" and {len(never) - MOST_NAMED} more" if len(never) > MOST_NAMED else ""
+            said.append(f"no reading has had a value for {named}{more} yet: compare `map` with them")
         if names := self.empty:
             named = ", ".join(f"{name} (field {paths[name]})" for name in names[:MOST_NAMED])
             more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
@@ -88,6 +106,10 @@ class Doubts:
         if self._times is not None and now < self._times[1]:
             said.append(f"{self._times[0]}; {TIME_HINT}")
         return said
+
+
+def _valued(vector: Vector) -> bool:
+    return vector.null is None or not bool(vector.null.all())
 
 
 def _without_value(vector: Vector, before: int) -> int:

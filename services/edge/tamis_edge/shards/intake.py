@@ -128,7 +128,7 @@ class Intake:
         if self.decoder is None:
             return []
         paths = {name: ".".join(self.decoder.path(name)) for name in self._doubts.empty}
-        return self._doubts.told(paths, now)
+        return self._doubts.told(paths, now, self._source.fields.fields)
 
     def _doubt(self, decoded: Decoded, label: str, now: int) -> None:
         """Count event times before 2000 or after 2100, and log doubts about the readings when they begin."""
