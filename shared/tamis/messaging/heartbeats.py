@@ -33,8 +33,8 @@ class SinkState(Struct, frozen=True, kw_only=True):
 
 
 class Heartbeat(Struct, frozen=True, kw_only=True):
-    """A sign of life. `time` is the wall clock in microseconds. `host` and `pid` name the process, for those who
-    have to end it when it hangs. `sinks` has the sinks of a worker by name.
+    """A sign of life. `time` is the wall clock in microseconds. `host` and `pid` name the process,
+    for those who have to end it when it hangs. `sinks` has the sinks of a worker by name.
     """
 
     time: int
