@@ -125,16 +125,27 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return text
 
 
+# Pages of the code and its measurements, for readers who change Tamis.
+_OF_CODE = ("decisions/", "benchmarks/", "modules.md", "bibliography.md")
+_README = re.compile(r"repository/services/[^/]+\.md")
+
+
 def search_boost(place: str) -> float:
     """The weight of a page in the search of the site. A reader who searches for a message wants to know what
-    to do, so the pages for that come first, and those about the history of Tamis last.
+    to do, so the pages for that come first. Pages about the code, copied files and the glossary, which have
+    all words of other pages, come last.
 
     >>> search_boost("troubleshoot.md"), search_boost("sql.md"), search_boost("decisions/0009-x.md")
-    (4, 1, 0.1)
+    (2, 1, 0.1)
+    >>> search_boost("repository/services/edge.md"), search_boost("repository/services/edge/example.yaml.md")
+    (1, 0.1)
     """
     if place in ("runbook.md", "troubleshoot.md"):
-        return 4
-    return 0.1 if place.startswith("decisions/") or "changelog" in place.lower() else 1
+        return 2
+    if place == GLOSSARY:
+        return 0.3
+    copied = place.startswith("repository/") and not _README.fullmatch(place)
+    return 0.1 if copied or place.startswith(_OF_CODE) else 1
 
 
 class _Loads(HTMLParser):
