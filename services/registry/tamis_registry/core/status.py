@@ -16,6 +16,7 @@ from tamis_registry.core.heartbeats import joiner_silent
 from tamis_registry.core.plan.retirement import still_needed, unproven
 from tamis_registry.core.shards.fleet_reports import FleetReports
 from tamis_registry.core.shards.history import lacks, waits_for
+from tamis_registry.core.shards.unused import unmissed
 from tamis_registry.core.state.model import FORGOTTEN, Retiring, Shard, State, Stored
 
 AlertState = Literal["starting", "running", "degraded", "paused", "refused"]
@@ -105,6 +106,11 @@ class View:
         """
         return self.seen.away(shard.name, self.now) and self.reporting_edges.get(shard.edge) is False
 
+    def unused(self, shard: Shard) -> bool:
+        """True if a silent shard never had a reading, its edge is alive, and nobody misses it."""
+        found = unmissed(self.seen.acks.get(shard.name), self.shards.get(shard.stream, ()))
+        return found and not self.seen.away(shard.name, self.now)
+
     @cached_property
     def lagging(self) -> dict[str, list[tuple[Shard, int]]]:
         """By stream, the listed shards that don't use the newest plan yet, with the version that they use."""
@@ -190,7 +196,7 @@ def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
         match shard.reason:
             case "ended":
                 return "ended", f"shard {shard.name} has ended (plan {shard.gone})"
-            case "silent" if _unused(view, shard):
+            case "silent" if view.unused(shard):
                 return "unused", f"shard {shard.name} has never had a reading"
             case "silent":
                 return (
@@ -220,19 +226,6 @@ def _advice(view: View, shard: Shard) -> str:
     if view.lacks_source(shard):
         return f"; edge {shard.edge} runs without its source: add it to the configuration again, or {drop}"
     return f"; if nothing more comes from it: {drop}"
-
-
-def _unused(view: View, shard: Shard) -> bool:
-    """True if a shard that is gone never had a reading, its edge is alive, and it is not the one that is
-    missed: another shard of its stream is listed, or the configuration of the edge doesn't name the stream.
-    The HTTP source of an edge without a configuration has such a shard for each stream.
-    """
-    ack = view.seen.acks.get(shard.name)
-    if ack is None or ack.tuples is None or any(ack.tuples.values()):
-        return False
-    others = view.shards.get(shard.stream, ())
-    missed = not ack.unused and not any(other.since is not None for other in others)
-    return not missed and not view.seen.away(shard.name, view.now)
 
 
 def edge_state(view: View, edge: str) -> tuple[ShardState, str]:

@@ -16,6 +16,7 @@ from tamis.query.names import suggest
 from tamis_registry.core.errors import MissingError
 from tamis_registry.core.shards.backfill import held_back, unread
 from tamis_registry.core.shards.fleet_reports import AWAY_AFTER, FleetReports
+from tamis_registry.core.shards.unused import unneeded
 from tamis_registry.core.state.model import FORGOTTEN, Shard, State
 
 
@@ -35,13 +36,13 @@ def declare_gone(draft: State, seen: FleetReports, now: int, n: int) -> bool:
     """Delist the shards that are silent for longer than their stream's `max_stall`, and those that are unused
     because the readings of their stream come another way.
     """
-    unneeded = _unneeded(draft, seen)
+    ignored = unneeded(draft.shards.values(), seen)
     silent = [
         shard
         for shard in draft.shards.values()
         if shard.since is not None
         and (stream := draft.raw_stream(shard.stream))
-        and (shard.name in unneeded or seen.silence(shard.name, now) > stream.max_stall)
+        and (shard.name in ignored or seen.silence(shard.name, now) > stream.max_stall)
     ]
     for shard in silent:
         draft.shards[shard.name] = replace(shard, since=None, gone=n, reason="silent")
@@ -90,7 +91,7 @@ def list_waiting(draft: State, seen: FleetReports, now: int, n: int) -> bool:
     """
     came = False
     held: dict[str, str] | None = None
-    unneeded = _unneeded(draft, seen)
+    ignored = unneeded(draft.shards.values(), seen)
     for name, ack in seen.acks.items():
         known = draft.shards.get(name)
         if (
@@ -101,7 +102,7 @@ def list_waiting(draft: State, seen: FleetReports, now: int, n: int) -> bool:
             and (stream := draft.raw_stream(ack.stream))
             and ack.quiet <= stream.max_stall
             and not (ack.unread is False and _given_up(draft, known))
-            and name not in unneeded
+            and name not in ignored
             and not unread(ack.stream, draft)
         ):
             if Backfill.named(ack.stream) is not None:
@@ -125,19 +126,3 @@ def _given_up(draft: State, known: Shard | None) -> bool:
         return False
     stream = draft.raw_stream(known.stream)
     return stream is not None and stream.idle_timeout is None
-
-
-def _unneeded(draft: State, seen: FleetReports) -> set[str]:
-    """The unused shards of streams of which another shard is listed: joins needn't wait for them. Nobody
-    knows if an unused shard will ever have a reading; an HTTP source without `streams` has one for each
-    stream.
-    """
-    unused = {name for name, ack in seen.acks.items() if ack.unused}
-    if not unused:
-        return unused
-    served = {
-        shard.stream
-        for name, shard in draft.shards.items()
-        if shard.since is not None and name in seen.acks and name not in unused
-    }
-    return {name for name in unused if seen.acks[name].stream in served}
