@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -64,6 +65,19 @@ def test_the_fleet_shows_how_far_the_joiner_is_and_what_holds_it_back(
     expect(
         page.get_by_role("table", name="Streams").get_by_role("row", name=re.compile("^air"))
     ).to_contain_text("25 %")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_plans_say_when_and_why_they_were_made(fleet: RegistryInMemory, page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(fleet.url)
+    table = page.get_by_role("table", name="Plans")
+    newest, *_ = fleet.get("plans")
+    made = datetime.fromtimestamp(newest["made"] // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    expect(table.get_by_text(made).first).to_be_visible()
+    expect(table).to_contain_text("Why it was made: shard air:kitchen/air came")
+    expect(table).to_contain_text("CREATE ALERT condensation WITH (max_delay = '5 seconds') AS")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("width", [390, 1280])

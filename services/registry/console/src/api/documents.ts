@@ -190,6 +190,9 @@ export interface PlanDocument {
   retiring: string[];
   topics: string[];
   shards: number;
+  made: Whole;
+  /** First lines of statements, shards that came or went, and further reasons. */
+  why: string[];
 }
 
 export interface ExplainedSource {

@@ -19,6 +19,7 @@ import { Sinks } from "../components/Sinks";
 import { Since } from "../components/Since";
 import { State } from "../components/State";
 import { Table } from "../components/Table";
+import { Time } from "../components/Time";
 import { attention, type Finding } from "../text/attention";
 import { received } from "../text/decisions";
 import { count, percent, perSecond } from "../text/numbers";
@@ -260,11 +261,19 @@ function Plans({ rows }: { rows: PlanDocument[] | undefined }) {
       columns={[
         { heading: "Plan", head: true, number: true, cell: ({ version }) => version },
         { heading: "Newest", cell: ({ newest }) => (newest ? "yes" : "") },
+        { heading: "Made", cell: ({ made }) => <Time at={made} /> },
         { heading: "Definitions", wide: true, cell: ({ definitions }) => definitions.join(", ") || "–" },
         { heading: "Retiring", cell: ({ retiring }) => retiring.join(", ") || "–" },
         { heading: "Topics", number: true, cell: ({ topics }) => topics.length },
         { heading: "Shards", number: true, cell: ({ shards }) => shards },
       ]}
+      note={({ why }) =>
+        why.length > 0 ? (
+          <>
+            <span class="muted">Why it was made:</span> <Reasons why={why} />
+          </>
+        ) : null
+      }
     />
   );
 }
