@@ -60,7 +60,7 @@ class TopicAssignment:
         self.requests: dict[TopicKey, dict[TopicId, Requests]] = {
             key: dict(numbered) for key, numbered in known.items()
         }
-        self._loads: dict[Topic, TopicLoad] = {}
+        self._loads: dict[tuple[TopicKey, int], TopicLoad] = {}
         self._outdated: set[Topic] = set()  # topics whose known load lacks changes of requests
         self._unsorted: set[Topic] = set()
         if before is not None:
@@ -112,13 +112,17 @@ class TopicAssignment:
             self._add(request, choice.topic)
             self.choices.setdefault(request.reader, {})[request.alias] = choice
         self._sort()
+        # So that the first source of the next reader needs no new load.
+        for key, number in self._loads.keys() & self._outdated:
+            self._load(key, number)
 
     def _sort(self) -> None:
         """Order the requests of each topic: a restart adds them in another order, with the same result."""
         for key, number in self.touched:
             if not self.requests[key].get(number):
                 self.requests[key].pop(number, None)
-                self._loads.pop((key, number), None)
+                if isinstance(number, int):
+                    self._loads.pop((key, number), None)
         for key, number in self._unsorted:
             ordered = sorted(self.requests[key][number].items(), key=lambda pair: pair[1].sort_key)
             self.requests[key][number] = PersistentDict(ordered)
@@ -145,9 +149,10 @@ class TopicAssignment:
         need, basis = self._need(request), self._estimators[request.key[0]].basis(request.filter)
         used = self.requests.get(request.key, {}).keys() - self._hidden(request)
         numbers = sorted(number for number in used if isinstance(number, int))
-        candidates = [self._load(request.key, number).candidate for number in numbers]
+        loads = {number: self._load(request.key, number, request.reader) for number in numbers}
+        candidates = [load.candidate for load in loads.values()]
         topic, share, cost = CandidateTopics(candidates, need.lower.shape[1]).choose(need, request.subscriber)
-        covered = topic is not None and self._load(request.key, topic.number).covers(request)
+        covered = topic is not None and loads[topic.number].covers(request)
         if not covered and cost < _TIE:
             # Conditions of which nothing is known are taken to let every tuple pass. A topic with all tuples
             # by that estimate may still lack those of the request.
@@ -206,7 +211,12 @@ class TopicAssignment:
         """The topics that can't serve a request: alerts need a topic that the joiner reads."""
         return frozenset() if request.subscriber else self.outside.get(request.key[0], frozenset())
 
-    def _load(self, key: TopicKey, number: int) -> TopicLoad:
+    def _load(self, key: TopicKey, number: int, chooser: str | None = None) -> TopicLoad:
+        """The load of a topic, for the choice of a reader.
+
+        A load with only some sources of that reader is not kept: it would be in memory beside the next one,
+        which has all sources and can follow from the load before.
+        """
         topic = key, number
         known = self._loads.get(topic)
         if known is not None and topic not in self._outdated:
@@ -214,8 +224,10 @@ class TopicAssignment:
         estimator = self._estimators[key[0]]
         before = known or TopicLoad.empty(number, estimator.dimensions)
         requests = self.requests_of(key, number)
-        load = self._loads[topic] = before.updated(requests, estimator.passed)
-        self._outdated.discard(topic)
+        load = before.updated(requests, estimator.passed)
+        if not requests or requests[-1].reader != chooser:
+            self._loads[topic] = load
+            self._outdated.discard(topic)
         return load
 
     def _need(self, request: ReadRequest) -> BoxUnion:
