@@ -31,6 +31,7 @@ from tamis_registry.http.episodes import Event, open_episodes
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 AIR = "CREATE STREAM air (station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE, WATERMARK FOR ts AS ts);\n"
+CONDENSATION = "CREATE ALERT condensation"
 REFUSED = "can't reach the MQTT broker at 10.0.0.7:1883: Connection refused"
 
 
@@ -103,6 +104,26 @@ def joiner() -> str:
     return shown(made, "get", "joiner")
 
 
+def plans() -> str:
+    topics = ["tamis.stream.air.1", "tamis.stream.surface.1"]
+    facts = {"definitions": ["condensation@2"], "topics": topics}
+    found = [
+        {
+            "version": 3,
+            "newest": True,
+            "made": now(),
+            "why": ["shard air:roof/air came"],
+            "shards": 1,
+            **facts,
+        },
+        {"version": 2, "newest": False, "made": now(), "why": [CONDENSATION], "shards": 0, **facts},
+        {"version": 1, "newest": False, "made": now(), "why": ["the registry started"], "shards": 0}
+        | {"definitions": [], "topics": []},
+    ]
+    with answering({"/v1/plans": found}) as url:
+        return ran("get", "plans", "--registry", url)
+
+
 def sinks() -> str:
     made = Made()
     waits = SinkState(waiting=3, oldest=now() - 100 * SECOND, error="ConnectError: Connection refused")
@@ -163,6 +184,7 @@ OUTPUTS: dict[str, Callable[[], str]] = {
     "EDGE  SHARD          STATE": edges_with_a_source_that_fails,
     "EDGE  SHARD         STATE": edge_without_shards,
     "JOINER": joiner,
+    "PLAN": plans,
     "SINK": sinks,
     "EPISODE": episodes,
     "patterns/fault.csv": pattern_file,

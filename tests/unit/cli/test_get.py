@@ -70,7 +70,10 @@ def test_the_joiner_is_a_row_with_one_more_for_each_partition_and_topic() -> Non
     assert whole.split() == ["all", "silent", "40", "s", "ago", "3", "2023-11-14T22:13:20Z", "12"]
     assert (empty, notes) == (
         "",
-        ["all: the joiner has reported nothing for 40 s", "tamis.stream.air.1: shard s waits"],
+        [
+            "all: the joiner has reported nothing since 2026-03-01T08:29:58Z",
+            "tamis.stream.air.1: shard s waits",
+        ],
     )
     assert first.split() == ["partition", "0", "3", "2023-11-14T22:13:20Z", "5"]
     assert second.split() == ["partition", "1", "3", "2023-11-14T22:13:21Z", "7"]

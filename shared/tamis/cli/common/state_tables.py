@@ -124,11 +124,11 @@ def _dead_letter_row(letter: dict[str, Any]) -> tuple[str, ...]:
 
 
 def printable(text: str, most: int) -> str:
-    """The first `most` characters of a text that somebody else wrote: no character of it moves the cursor or
+    r"""The first `most` characters of a text that somebody else wrote: no character of it moves the cursor or
     breaks the line.
 
-    >>> printable("a\tb\x1b[2J" + "c" * 5, 9)
-    'a\\tb\\x1b[2Jc …'
+    >>> print(printable("a\tb\x1b[2J" + "c" * 5, 9))
+    a\tb\x1b[2Jcc …
     """
     cut = text if len(text) <= most else f"{text[:most]} …"
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in cut)
