@@ -16,7 +16,9 @@ from tamis.plan.document import FORMAT, LARGEST
 from tamis.plan.wire import UNREADABLE
 
 
-class _Stream(Struct):
+class StreamHead(Struct):
+    """A stream's name, and those of the streams that it depends on."""
+
     name: str
     base: str | None = None
     origin: str | None = None
@@ -26,7 +28,9 @@ class _Input(Struct):
     stream: str
 
 
-class _Definition(Struct):
+class DefinitionHead(Struct):
+    """A definition's name, and the streams that it reads."""
+
     alert: str
     version: int
     inputs: list[_Input]
@@ -37,7 +41,7 @@ class _Definition(Struct):
         return f"{self.alert}@{self.version}"
 
 
-class _Plan(Struct, forbid_unknown_fields=True, omit_defaults=True):
+class PlanTexts(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A plan with its long parts as text. Unknown fields are refused as `decode_plan` refuses them."""
 
     format: int
@@ -51,9 +55,9 @@ class _Plan(Struct, forbid_unknown_fields=True, omit_defaults=True):
     standing: Raw = Raw(b"[]")
 
 
-_PLAN = msgspec.json.Decoder(_Plan)
-_STREAM = msgspec.json.Decoder(_Stream)
-_DEFINITION = msgspec.json.Decoder(_Definition)
+PLAN_TEXTS = msgspec.json.Decoder(PlanTexts)
+STREAM_HEAD = msgspec.json.Decoder(StreamHead)
+DEFINITION_HEAD = msgspec.json.Decoder(DefinitionHead)
 
 
 def cut(document: bytes, streams: Collection[str] | None) -> bytes:
@@ -69,7 +73,7 @@ def cut(document: bytes, streams: Collection[str] | None) -> bytes:
     if len(document) > LARGEST:
         return document
     try:
-        plan = _PLAN.decode(document)
+        plan = PLAN_TEXTS.decode(document)
         if plan.format != FORMAT:
             return document
         return msgspec.json.encode(_cut(plan, streams))
@@ -77,8 +81,8 @@ def cut(document: bytes, streams: Collection[str] | None) -> bytes:
         return document
 
 
-def _cut(plan: _Plan, streams: Collection[str] | None) -> _Plan:
-    heads = [_STREAM.decode(one) for one in plan.streams]
+def _cut(plan: PlanTexts, streams: Collection[str] | None) -> PlanTexts:
+    heads = [STREAM_HEAD.decode(one) for one in plan.streams]
     if streams is None:
         names = {one.name for one in heads}
     else:
@@ -89,11 +93,11 @@ def _cut(plan: _Plan, streams: Collection[str] | None) -> _Plan:
     }
     definitions = [
         (one, raw)
-        for raw in plan.definitions
-        if _looked_at(one := _DEFINITION.decode(raw), names, plan.retiring)
+        for one, raw in zip(map(DEFINITION_HEAD.decode, plan.definitions), plan.definitions, strict=True)
+        if any(name in names for name in looked_at(one, plan.retiring))
     ]
     ids = {one.id for one, _ in definitions}
-    return _Plan(
+    return PlanTexts(
         plan.format,
         plan.version,
         plan.partitions,
@@ -105,6 +109,7 @@ def _cut(plan: _Plan, streams: Collection[str] | None) -> _Plan:
     )
 
 
-def _looked_at(definition: _Definition, names: Collection[str], retiring: Collection[str]) -> bool:
+def looked_at(definition: DefinitionHead, retiring: Collection[str]) -> list[str]:
+    """The streams whose shards look at a definition."""
     read = [source.stream for source in definition.inputs]
-    return (len(read) == 1 or definition.id in retiring) and any(name in names for name in read)
+    return read if len(read) == 1 or definition.id in retiring else []

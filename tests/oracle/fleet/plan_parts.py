@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tamis.plan.model import Plan
 
 
@@ -27,4 +29,13 @@ def part_of(plan: Plan, streams: set[str] | None) -> Plan:
         {shard: version for shard, version in plan.since.items() if shard in shards},
         shards,
         {name: version for name, version in plan.retiring.items() if name in ids},
+    )
+
+
+def in_order(plan: Plan) -> Plan:
+    """The plan with streams and definitions in the order of their names, which is of no importance."""
+    return replace(
+        plan,
+        streams=tuple(sorted(plan.streams, key=lambda one: one.name)),
+        definitions=tuple(sorted(plan.definitions, key=lambda one: (one.alert, one.version))),
     )

@@ -11,12 +11,13 @@ import re
 from typing import Any
 
 import pytest
-from tests.oracle.fleet.plan_parts import part_of
+from tests.oracle.fleet.plan_parts import in_order, part_of
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.errors import TamisError
 from tamis.messaging.topics import JOINER_PATTERN
 from tamis.plan.json_form import decode_plan, encode_plan
+from tamis.plan.parts import joined, parts
 from tamis.plan.slices import cut
 from tamis.planning.incremental import Built, plan_for
 from tamis_registry.core.leases import new_lease
@@ -76,6 +77,11 @@ class World:
             assert written.json == encode_plan(change.plan)
             for streams in ({"a"}, {"b"}, {"a", "b"}, {"nothing"}, None):
                 assert decode_plan(cut(written.json, streams)) == part_of(change.plan, streams)
+            found = parts(written.json)
+            assert found == {name: cut(written.json, {name}) for name in found}
+            for some in ("a", "b"), ("b", "a"), tuple(found):
+                joint = decode_plan(joined({name: found[name] for name in some}))
+                assert in_order(joint) == in_order(part_of(change.plan, set(some)))
         self.registry.done(change, 0)
 
     def sql(self, text: str) -> None:

@@ -1,0 +1,147 @@
+"""Parts of a plan, one for each raw stream, and the plan of an edge put together from those of its streams.
+
+The part of a stream is what `slices.cut` cuts for a source of that stream alone. So its size depends on what
+concerns this stream, and not on the queries of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from tamis.plan.document import FORMAT
+from tamis.plan.json_form import version_of
+from tamis.plan.slices import DEFINITION_HEAD, PLAN_TEXTS, STREAM_HEAD, PlanTexts, StreamHead, looked_at
+from tamis.plan.wire import UNREADABLE, wrong
+
+_ENDS = msgspec.json.Decoder(Annotated[list[Annotated[int, Meta(ge=0)]], Meta(min_length=1)])
+
+
+def parts(document: bytes) -> dict[str, bytes]:
+    """The part of each raw stream of a plan, from one pass over its text.
+
+    Each part is itself a plan, with the version of the whole plan.
+    """
+    plan = PLAN_TEXTS.decode(document)
+    heads = [STREAM_HEAD.decode(one) for one in plan.streams]
+    raw_stream = _raw_streams(heads)
+    found = {name: _empty(plan) for name in raw_stream.values()}
+    for head, text in zip(heads, plan.streams, strict=True):
+        found[raw_stream[head.name]].streams.append(text)
+    for shard, version in plan.since.items():
+        stream = plan.shard_streams.get(shard)
+        if stream in raw_stream:
+            part = found[raw_stream[stream]]
+            part.since[shard], part.shard_streams[shard] = version, stream
+    for text in plan.definitions:
+        definition = DEFINITION_HEAD.decode(text)
+        read = [name for name in looked_at(definition, plan.retiring) if name in raw_stream]
+        for name in dict.fromkeys(raw_stream[name] for name in read):
+            found[name].definitions.append(text)
+            if definition.id in plan.retiring:
+                found[name].retiring[definition.id] = plan.retiring[definition.id]
+    return {name: msgspec.json.encode(part) for name, part in found.items()}
+
+
+def joined(found: Mapping[str, bytes]) -> bytes:
+    """The plan of an edge from the parts of its streams, all of one version. Streams and definitions stand in
+    the order of the parts' names.
+
+    A part that can't be read is returned as it is, so that `decode_plan` says what is wrong.
+    """
+    plan = None
+    ids: set[str] = set()
+    for _, document in sorted(found.items()):
+        try:
+            part = PLAN_TEXTS.decode(document)
+            if part.format != FORMAT:
+                return document
+            plan = plan or _empty(part)
+            for text in part.definitions:
+                # A retired join of two streams is in the parts of both.
+                if (one := DEFINITION_HEAD.decode(text).id) not in ids:
+                    ids.add(one)
+                    plan.definitions.append(text)
+        except UNREADABLE:
+            return document
+        plan.streams += part.streams
+        plan.since |= part.since
+        plan.shard_streams |= part.shard_streams
+        plan.retiring |= part.retiring
+    return msgspec.json.encode(plan)
+
+
+@dataclass(frozen=True)
+class PartRecord:
+    """A record of `tamis.plan-parts.<stream>`. `ends`: the offset behind the plan's transaction in each
+    partition of `tamis.plans`. If a partition ends elsewhere, a plan without parts may have come.
+    """
+
+    ends: Sequence[int]
+    part: bytes
+
+    def encode(self) -> bytes:
+        """The record's value: the ends as a line of JSON, and the part."""
+        return msgspec.json.encode(self.ends) + b"\n" + self.part
+
+    @staticmethod
+    def decode(value: bytes) -> PartRecord:
+        """Raises InputError for other values."""
+        ends, _, part = value.partition(b"\n")
+        try:
+            return PartRecord(_ENDS.decode(ends), part)
+        except UNREADABLE as error:
+            raise wrong(error, "plan part") from None
+
+
+class NewestParts:
+    """The newest part of each stream of an edge, as they arrive in any order of the streams.
+
+    The parts of a version are written in one transaction, so that all of them arrive or none. They are used
+    only together: parts of different versions would be a plan that never was.
+    """
+
+    def __init__(self, streams: Collection[str]) -> None:
+        self._newest: dict[str, tuple[int, PartRecord]] = dict.fromkeys(streams, (0, PartRecord((), b"")))
+
+    def take(self, stream: str, value: bytes) -> None:
+        """A record has arrived. Raises InputError if it can't be read."""
+        record = PartRecord.decode(value)
+        version = version_of(record.part)
+        if version > self._newest[stream][0]:
+            self._newest[stream] = version, record
+
+    @property
+    def streams(self) -> Collection[str]:
+        """The streams of the edge."""
+        return self._newest.keys()
+
+    @property
+    def version(self) -> int:
+        """The version of which every stream has its part; 0 if they have parts of different versions."""
+        versions = {version for version, _ in self._newest.values()}
+        return versions.pop() if len(versions) == 1 else 0
+
+    @property
+    def ends(self) -> Sequence[int]:
+        """Where the plan of `version` ends in each partition of `tamis.plans`."""
+        return next(iter(self._newest.values()))[1].ends
+
+    def plan(self) -> bytes:
+        """The edge's plan of `version`."""
+        return joined({stream: record.part for stream, (_, record) in self._newest.items()})
+
+
+def _raw_streams(heads: list[StreamHead]) -> dict[str, str]:
+    """By the name of each stream, the raw stream whose sources serve it."""
+    origins = {head.name: head.origin or head.name for head in heads}
+    bases = {head.name: head.base or head.name for head in heads}
+    return {name: origins.get(base, base) for name, base in bases.items()}
+
+
+def _empty(plan: PlanTexts) -> PlanTexts:
+    return PlanTexts(plan.format, plan.version, plan.partitions, [], [], {}, {}, {})
