@@ -22,6 +22,7 @@ acl --allow-principal "$EDGE" --operation Read --group tamis-edge. --resource-pa
 acl --allow-principal "$EDGE" --operation Describe --group tamis-reader --resource-pattern-type literal
 acl --allow-principal "$EDGE" --operation Write --topic tamis.acks --resource-pattern-type literal
 acl --allow-principal "$EDGE" --operation Write --topic tamis.dead-letters --resource-pattern-type literal
+acl --allow-principal "$EDGE" --operation Read --topic tamis.plan-parts. --resource-pattern-type prefixed
 acl --allow-principal "$EDGE" --operation Read --topic tamis.plans --resource-pattern-type literal
 acl --allow-principal "$EDGE" --operation Write --topic tamis.sketches --resource-pattern-type literal
 acl --allow-principal "$EDGE" --operation Write --topic tamis.stream. --resource-pattern-type prefixed
@@ -38,6 +39,7 @@ acl --allow-principal "$REGISTRY" --operation Read --topic tamis.dead-letters --
 acl --allow-principal "$REGISTRY" --operation Read --topic tamis.episodes --resource-pattern-type literal
 acl --allow-principal "$REGISTRY" --operation Read --topic tamis.frontiers --resource-pattern-type literal
 acl --allow-principal "$REGISTRY" --operation Read --topic tamis.heartbeats --resource-pattern-type literal
+acl --allow-principal "$REGISTRY" --operation Write --topic tamis.plan-parts. --resource-pattern-type prefixed
 acl --allow-principal "$REGISTRY" --operation Read --operation Write --topic tamis.plans --resource-pattern-type literal
 acl --allow-principal "$REGISTRY" --operation Read --operation Write --topic tamis.silences --resource-pattern-type literal
 acl --allow-principal "$REGISTRY" --operation Read --topic tamis.sketches --resource-pattern-type literal

@@ -19,7 +19,9 @@ from tests.e2e.feeder import SECOND, PatientFeeder, close_alert, feeding, hot_al
 from tests.e2e.release_tree import NoCommitError, release_tree
 from tests.integration.alerts.receiver import Receiver
 
-from tamis.messaging.topics import EPISODES, PLANS
+from tamis.local.fleet import EdgeSpec
+from tamis.local.ports import free_ports
+from tamis.messaging.topics import EPISODES, PART_PREFIX, PLANS
 from tamis.plan.json_form import decode_plan, version_of
 from tamis_alerts.core.rules import rules_of
 
@@ -49,6 +51,12 @@ PEAKS = f"""
 CREATE ALERT peaks AS
 SELECT window_end, station, max(temp) AS peak FROM TUMBLE(air, ts, INTERVAL '{PEAK_SECONDS}' SECOND)
 GROUP BY window_end, station HAVING max(temp) > 2;"""
+# Its streams are named: this version reads their parts of plans, and older ones whole plans.
+EDGE = """
+sources:
+  - {{name: http, kind: http, streams: [air, surface]}}
+http: {{port: {port}}}
+"""
 JOINS = {"warm": close_alert("warm", 9.0), "swell": swell_alert("swell", 10.0), "scaled": SCALED}
 
 
@@ -90,11 +98,15 @@ def test_services_are_replaced_one_by_one_and_no_alarm_is_missed(base: Base, tmp
     receiver = Receiver()
     sinks = tmp_path / "alerts.yaml"
     sinks.write_text(f"sinks:\n  - {{kind: webhook, url: '{receiver.url}', timeout: 60}}\n")
-    fed = FedFleet(tmp_path / "fleet", old, sinks)
+    (port,) = free_ports(1)
+    config = tmp_path / "edge.yaml"
+    config.write_text(EDGE.format(port=port))
+    fed = FedFleet(tmp_path / "fleet", old, sinks, [EdgeSpec("edge", config)])
     feeder = PatientFeeder(seed=11)
     added: dict[str, Mapping[str, int]] = {}
     try:
-        feeder.url = fed.start("".join(JOINS.values()) + hot_alert("hot", 3.0) + PEAKS)
+        feeder.url = f"http://127.0.0.1:{port}"
+        fed.start("".join(JOINS.values()) + hot_alert("hot", 3.0) + PEAKS)
         with feeding(feeder):
             until(lambda: len(receiver.posted) > 10)
             # Notifications wait in the old service, and the new one delivers them.
@@ -104,6 +116,7 @@ def test_services_are_replaced_one_by_one_and_no_alarm_is_missed(base: Base, tmp
             replace(fed, "alerts", {})
             receiver.open.set()
             added["for_new"] = replace_all(fed, feeder, ORDER[1:], {}, "for_new")
+            assert reads_parts(fed)
             if base.back:
                 added["for_old"] = replace_all(fed, feeder, ORDER[::-1], old, "for_old")
         end = feeder.second
@@ -122,6 +135,12 @@ def test_services_are_replaced_one_by_one_and_no_alarm_is_missed(base: Base, tmp
     assert codes == dict.fromkeys(codes, 0)
     compare_alarms(feeder, tmp_path, alarms, added)
     compare_episodes(alarms, episodes, gaps)
+
+
+def reads_parts(fed: FedFleet) -> bool:
+    """True if there are parts of plans, and the edge has not gone over to whole plans."""
+    parts = fed.records(f"{PART_PREFIX}air")
+    return bool(parts) and "reading whole plans" not in fed.fleet.processes["edge"].log.read_text()
 
 
 def compare_alarms(

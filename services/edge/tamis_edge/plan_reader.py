@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from tamis.errors import InputError, UnavailableError
 from tamis.expressions.python_functions import SETTING
-from tamis.messaging.plans import Newest, newest, newest_plan
+from tamis.messaging.plans import FARTHER, TAIL, Newest, newest, newest_plan
 from tamis.messaging.topic_reader import Record, TopicReader
-from tamis.messaging.topics import PLANS
+from tamis.messaging.topics import PART_PREFIX, PLANS, part_topic
 from tamis.plan.json_form import decode_plan
 from tamis.plan.model import Plan
+from tamis.plan.parts import NewestParts
 from tamis.plan.slices import cut
 from tamis.settings import KafkaSettings
 from tamis.telemetry.essential_threads import WorkerThread
@@ -27,6 +30,12 @@ from tamis_edge.core.missing_functions import able, lacking, needed
 _log = get_logger("edge.plans")
 
 RETRY = 1.0  # seconds between attempts to read the plan topic, or to find the topics that a plan names
+# Seconds between two looks whether `tamis.plans` has a plan that came without parts.
+LOOK = 10.0
+# Seconds that the parts of a plan may come later than the plan.
+LATER = 3.0
+# Seconds for which whole plans are read once a plan has come without parts.
+WHOLE = 600.0
 
 
 class PlanFile:
@@ -39,7 +48,7 @@ class PlanFile:
     def __init__(self, folder: Path, streams: frozenset[str] | None = None) -> None:
         """`streams`: the raw streams of the edge's sources; None: any stream."""
         self._path, self._whole = folder / "edge-plan.json", folder / "plan.json"
-        self._streams = streams
+        self.streams = streams
         self._head = msgspec.json.encode(None if streams is None else sorted(streams))
 
     def load(self) -> Plan | None:
@@ -71,12 +80,14 @@ class PlanFile:
 
     def cut(self, document: bytes) -> bytes:
         """The part of a plan that the edge needs."""
-        return cut(document, self._streams)
+        return cut(document, self.streams)
 
 
 class PlanReader:
-    """A thread that reads one partition of the plan topic: all have the same plans. It takes the plan with
-    the greatest version, never an older one.
+    """A thread that reads the parts of plans that concern the edge's streams, each from a topic of its own.
+    If there are none, as under an older registry, or if the edge takes any stream, it reads whole plans from
+    one partition of the plan topic: all have the same plans. It takes the plan with the greatest version,
+    never an older one.
 
     A plan is refused if its topics have a different partition count in Kafka than in the plan: readers would
     look for keys in the wrong partitions.
@@ -142,6 +153,8 @@ class PlanReader:
         reason = ""
         while not self._stopping.is_set():
             try:
+                if self._file.streams:
+                    self._read_parts(config, self._file.streams)
                 with TopicReader(config, [PLANS], one=self._one) as reader:
                     self._follow(reader)
             except UnavailableError as error:
@@ -154,23 +167,102 @@ class PlanReader:
                 self._refuse(f"the plan can't be kept on disk: {error}")
                 self._stopping.wait(RETRY)
 
+    def _read_parts(self, config: dict[str, Any], streams: frozenset[str]) -> None:
+        """Read parts of plans until a plan comes without parts, or they can't be read although Kafka answers.
+
+        Raises UnavailableError if Kafka is away.
+        """
+        reason = f"a plan in {PLANS} has no parts"
+        with TopicReader(config, [part_topic(stream) for stream in sorted(streams)]) as reader:
+            try:
+                while self._follow_parts(reader, NewestParts(streams)):
+                    pass
+            except UnavailableError as error:
+                reason = str(error)
+                reader.end(PLANS, 0)
+        if not self._stopping.is_set():
+            _log.info("reading whole plans", reason=reason)
+
+    def _follow_parts(self, reader: TopicReader, parts: NewestParts) -> bool:
+        """Read the newest parts, and then new ones, until Kafka was away and has answered again. False if
+        there is a plan without them, or if the edge stops.
+        """
+        self._newest_parts(reader, parts)
+        offered, look, missing = 0, 0.0, 0.0
+        while not self._stopping.is_set():
+            if parts.version > offered and self._offer_parts(parts):
+                offered = parts.version
+            now = time.monotonic()
+            if now >= look:
+                complete = self._complete(reader, parts)
+                if complete:
+                    self._now_fresh()
+                elif missing and now - missing > LATER:
+                    return False
+                missing = 0.0 if complete else missing or now
+                look = now + (LOOK if complete else RETRY)
+            self._take(parts, reader.poll(0.2))
+            if reader.trouble is not None and reader.reachable(RETRY):
+                return True
+        return False
+
+    def _newest_parts(self, reader: TopicReader, parts: NewestParts) -> None:
+        topics = [part_topic(stream) for stream in parts.streams]
+        tail = TAIL
+        while True:
+            self._take(parts, reader.snapshot(last=dict.fromkeys(topics, tail)))
+            if parts.version or reader.from_beginning:
+                return
+            tail *= FARTHER
+
+    def _take(self, parts: NewestParts, records: Iterable[Record]) -> None:
+        for record in records:
+            if record.value is not None:
+                try:
+                    parts.take(record.topic.removeprefix(PART_PREFIX), record.value)
+                except InputError as error:
+                    _unreadable(record, error)
+
+    def _offer_parts(self, parts: NewestParts) -> bool:
+        """`_offer` of the plan of these parts. A plan that can't be read isn't offered."""
+        document = parts.plan()
+        try:
+            plan = decode_plan(document)
+        except InputError as error:
+            _log.error("a plan can't be read", version=parts.version, error=str(error))
+            return True
+        return self._offer(Newest(plan, document))
+
+    def _complete(self, reader: TopicReader, parts: NewestParts) -> bool:
+        """True if no plan has come without parts: the plan topic ends where the parts say."""
+        if not parts.version:
+            return False
+        partition = self._one % len(parts.ends)
+        return reader.end(PLANS, partition) == parts.ends[partition]
+
+    def _now_fresh(self) -> None:
+        with self._lock:
+            was_fresh, self._fresh = self._fresh, True
+        if not was_fresh:
+            self._wake()
+
     def _follow(self, reader: TopicReader) -> None:
         """Read the newest plan, and then new plans until Kafka was away and has answered again. The topic may
         have been created again meanwhile, and the reader's position may be behind its newest plan.
         """
+        until = time.monotonic() + WHOLE
         waiting = newest_plan(reader, _unreadable, self._file.cut)
         while not self._stopping.is_set():
             if waiting is not None and self._offer(waiting):
                 waiting = None
-            with self._lock:
-                was_fresh, self._fresh = self._fresh, True
-            if not was_fresh:
-                self._wake()
+            self._now_fresh()
             known = waiting.plan if waiting is not None else self.plan
             version = known.version if known else 0
             waiting = newest(reader.poll(0.2), version, _unreadable, self._file.cut) or waiting
             if reader.trouble is not None and reader.reachable(RETRY):
                 return
+            if self._file.streams and time.monotonic() > until:
+                return  # there may be parts by now
 
     def _offer(self, offered: Newest) -> bool:
         """Use a plan if it is newer and fits; False if the caller should offer it again."""

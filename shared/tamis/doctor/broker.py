@@ -9,10 +9,10 @@ from tamis.doctor.finding import Finding
 from tamis.doctor.places import Places
 from tamis.errors import TamisError
 from tamis.messaging.topic_reader import TopicReader
-from tamis.messaging.topics import MAX_RECORD_BYTES, SPECS, STATEMENTS, STREAM_PREFIX, TopicSpec
+from tamis.messaging.topics import MAX_RECORD_BYTES, SPECS, STATEMENTS, TopicSpec
 
 _SPECS = {spec.name: spec for spec in SPECS}
-_STREAMS = next(spec for spec in SPECS if spec.name.startswith(STREAM_PREFIX))
+_PREFIXED = {spec.name.partition("<")[0]: spec for spec in SPECS if "<" in spec.name}
 
 
 def reachable(places: Places) -> Finding:
@@ -49,12 +49,17 @@ def brokers(places: Places) -> Finding:
     return Finding("ok", ", ".join(f"{name}={first.get(name)}" for name in names))
 
 
+def _spec_of(name: str) -> TopicSpec | None:
+    named = (spec for prefix, spec in _PREFIXED.items() if name.startswith(prefix))
+    return _SPECS.get(name) or next(named, None)
+
+
 def topics(places: Places) -> Finding:
     """The fleet's topics beside the partition count that the registry recorded, and their settings."""
     known = {
         name: (topic, spec)
         for name, topic in places.cluster.topics.items()
-        if (spec := _SPECS.get(name, _STREAMS if name.startswith(STREAM_PREFIX) else None)) is not None
+        if (spec := _spec_of(name)) is not None
     }
     if STATEMENTS not in known:
         return Finding("unchecked", "this Kafka has no topics of a fleet; the registry creates them")

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr
 
 from tamis.messaging.connection import NOT_AUTHORIZED, Cluster, NotAuthorizedError, not_authorized
 from tamis.messaging.rights import Right, rights_of
-from tamis.messaging.topics import PLANS, SPECS, STREAM_PREFIX
+from tamis.messaging.topics import PLANS, SPECS
 from tamis.settings import KafkaSettings
 
 REQUEST_SECONDS = 4.0
@@ -30,7 +30,7 @@ _OPERATIONS = {
     "Delete": AclOperation.DELETE,
     "AlterConfigs": AclOperation.ALTER_CONFIGS,
 }
-_TOPICS = tuple(spec.name for spec in SPECS if not spec.name.startswith(STREAM_PREFIX))
+_TOPICS = tuple(spec.name for spec in SPECS if "<" not in spec.name)
 
 
 class RightsCheck:

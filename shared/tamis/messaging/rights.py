@@ -16,6 +16,7 @@ from tamis.messaging.topics import (
     EPISODES,
     FRONTIERS,
     HEARTBEATS,
+    PART_PREFIX,
     PLANS,
     SILENCES,
     SKETCHES,
@@ -63,6 +64,7 @@ class Right:
         return f"{self.operation} on {self.resource} {self.name}{'*' if self.prefixed else ''}"
 
 
+_PARTS = "parts of plans: without it, edges read whole plans"
 _NOT_IN_FLEET = "Kafka sources"
 _READINGS = "the console and the operations of the HTTP API that show readings"
 _HEARTBEATS = "heartbeats: without it, nobody is told that the service hangs"
@@ -71,6 +73,11 @@ _MARKS = "marks: without it, no alarm is marked as silenced"
 
 RIGHTS: tuple[Right, ...] = (
     Right("edge", "topic", PLANS, "Read", "plans"),
+    Right(
+        *("edge", "topic", PART_PREFIX, "Read", "the part of a plan that it needs"),
+        prefixed=True,
+        only_for=_PARTS,
+    ),
     Right("edge", "topic", STREAM_PREFIX, "Write", "retained tuples and progress", prefixed=True),
     Right("edge", "topic", ACKS, "Write", "which plan its shards obey"),
     Right("edge", "topic", SKETCHES, "Write", "samples of readings"),
@@ -87,6 +94,11 @@ RIGHTS: tuple[Right, ...] = (
     Right("registry", "topic", STATEMENTS, "Write", "its state"),
     Right("registry", "topic", PLANS, "Read", "earlier plans"),
     Right("registry", "topic", PLANS, "Write", "plans"),
+    Right(
+        *("registry", "topic", PART_PREFIX, "Write", "the parts of plans that edges need"),
+        prefixed=True,
+        only_for=_PARTS,
+    ),
     Right(
         "registry", "topic", STREAM_PREFIX, "Write", "final records of shards that are gone", prefixed=True
     ),

@@ -179,6 +179,12 @@ class TopicReader:
         self._connection.answered()
         return True
 
+    def end(self, topic: str, partition: int) -> int:
+        """The offset at which a partition ends now, of any topic. Raises UnavailableError if Kafka doesn't
+        tell.
+        """
+        return self._ends_of(TopicPartition(topic, partition))[1]
+
     def close(self) -> None:
         """Close the connections."""
         self._consumer.close()

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 STREAM_PREFIX = "tamis.stream."
 PLANS = "tamis.plans"
+PART_PREFIX = "tamis.plan-parts."
+PLAN_KEY = b"plan"  # the key of plans and of their parts
 STATEMENTS = "tamis.statements"
 ACKS = "tamis.acks"
 SKETCHES = "tamis.sketches"
@@ -67,6 +69,14 @@ SPECS: tuple[TopicSpec, ...] = (
         "a retained tuple, a progress or a final record",
     ),
     TopicSpec(PLANS, None, True, 7 * DAY_MS, '"plan"', "one plan version, the same in every partition"),
+    TopicSpec(
+        PART_PREFIX + "<stream>",
+        1,
+        True,
+        None,
+        '"plan"',
+        "the part of one plan version that concerns the stream, and where the plan ends in `tamis.plans`",
+    ),
     TopicSpec(STATEMENTS, 1, True, None, "kind and name", "one statement in force, or the fleet's settings"),
     TopicSpec(
         ACKS,
@@ -129,6 +139,15 @@ def outside_topic(stream: str, number: int) -> str:
     'tamis.stream.air.02'
     """
     return f"{STREAM_PREFIX}{stream}.0{number}"
+
+
+def part_topic(stream: str) -> str:
+    """The name of the topic with a stream's parts of plans.
+
+    >>> part_topic("air")
+    'tamis.plan-parts.air'
+    """
+    return PART_PREFIX + stream
 
 
 def is_stream_name(text: str) -> bool:

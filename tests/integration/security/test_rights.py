@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from tests.integration.edge.test_plan_parts import of
 from tests.integration.edges import wait_for
 from tests.integration.security.conftest import SecureKafka
 
@@ -24,11 +25,13 @@ from tamis.messaging.rights import RIGHTS, Right
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topic_wait import wait_for_topics
 from tamis.messaging.topics import ALARMS, PLANS
+from tamis.plan.json_form import encode_plan
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health
 from tamis.telemetry.metrics import Metrics
 from tamis_alerts.state_store import CHANGELOG, StateStore
 from tamis_edge.core.messages.records import Record
+from tamis_edge.plan_reader import PlanFile, PlanReader
 from tamis_edge.publishing.dead_letter_files import DeadLetterFiles
 from tamis_edge.publishing.publisher import Publisher
 from tamis_edge.settings import KafkaSource
@@ -61,6 +64,7 @@ def fleet(secure: SecureKafka) -> None:
     topics = TopicAdmin(settings(secure, "registry").client_config())
     topics.ensure_base(2)
     topics.ensure_streams([STREAM], 2)
+    topics.ensure_parts(["a"])
     StateStore(settings(secure, "alerts").client_config()).create(2)
     secure.create_topic(RAW)
 
@@ -160,6 +164,27 @@ def test_a_kafka_source(secure: SecureKafka, right: Right, said: str) -> None:
         assert said in wait_for("the error", trouble, 20)
     wait_for("its partitions", source.shards, 60)
     source.close()
+
+
+def test_an_edge_reads_whole_plans_if_there_is_no_right_on_parts(secure: SecureKafka, tmp_path: Path) -> None:
+    store = Store(settings(secure, "registry"), "me")
+    plans = PlanReader(
+        settings(secure, "edge"), PlanFile(tmp_path, frozenset({"a"})), dict, lambda: None, "edge"
+    )
+    try:
+        store.take_over(False)
+        with without(secure, one("edge", "Read", "tamis.plan-parts.")):
+            store.write_plan(encode_plan(of(1)), 2, ())
+            plans.start()
+            wait_for("the plan", lambda: plans.plan is not None and plans.plan.version == 1)
+        with without(secure, one("registry", "Write", "tamis.plan-parts.")):
+            time.sleep(1)
+            store.write_plan(encode_plan(of(2)), 2, ())
+            wait_for("the next plan", lambda: plans.plan is not None and plans.plan.version == 2)
+        wait_for("rights", lambda: _succeeds(lambda: store.write_plan(encode_plan(of(3)), 2, ())))
+    finally:
+        plans.stop()
+        store.close()
 
 
 def test_an_edge_loses_nothing_while_it_may_not_write(secure: SecureKafka, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tamis.errors import InputError, RefusedError, UnavailableError
 from tamis.messaging.connection import Connection
@@ -21,6 +21,7 @@ from tamis.messaging.topics import (
     FRONTIERS,
     HEARTBEATS,
     MAX_RECORD_BYTES,
+    PLAN_KEY,
     PLANS,
     SILENCES,
     SKETCHES,
@@ -31,6 +32,7 @@ from tamis.settings import KafkaSettings
 from tamis_registry.core.plan.change import Final
 from tamis_registry.core.silences import Kept
 from tamis_registry.core.state.records import FLEET, owned_by, owner
+from tamis_registry.kafka.plan_parts import PlanParts
 from tamis_registry.kafka.topic_admin import TopicAdmin
 from tamis_registry.plans.history import History, claimed, whole_version
 from tamis_registry.plans.origin import Origin
@@ -38,12 +40,13 @@ from tamis_registry.plans.origin import Origin
 TRANSACTION_SECONDS = 10.0
 # A plan says the same of thousands of queries: a fifteenth is left of it.
 COMPRESSION = "zstd"
-PLAN_KEY = b"plan"
 AT_ONCE = 1_000  # reports that are taken between two looks at jobs
 OVERHEAD = 4096  # bytes of a record besides its value, and more
 
 # The alerts service writes these records into the topic of silences. All others there are the registry's own.
 _HELD = f"{HELD}/".encode()
+
+Delivered = Callable[[KafkaError | None, Message], None]
 
 _FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
 
@@ -132,6 +135,7 @@ class Store:
             linger_ms=0,
         )
         self._producer = Producer({**producer, "error_cb": self._connection})
+        self._parts = PlanParts(kafka, self.topics)
 
     def take_over(self, mine: bool) -> Recovered:
         """Fence any earlier writer, and read everything.
@@ -191,14 +195,22 @@ class Store:
         )
 
     def write_plan(self, plan: bytes, origin: Origin, partitions: int, finals: Iterable[Final]) -> None:
-        """The plan in every partition and the final records, as one transaction."""
+        """The plan in every partition and the final records, as one transaction, and behind it the parts."""
+        ends = [0] * partitions
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is None and message.topic() == PLANS:
+                # The marker of the transaction's end comes behind the record.
+                ends[message.partition() or 0] = (message.offset() or 0) + 2
+
         records = [
             _Sent(PLANS, partition, PLAN_KEY, plan, [origin.header]) for partition in range(partitions)
         ]
         for final in finals:
             value = encode_alone(final.schema, final_envelope(final.shard, final.version))
             records += [_Sent(final.topic, partition, None, value) for partition in range(partitions)]
-        self._transaction(records)
+        self._transaction(records, delivered)
+        self._parts.write(plan, ends)
 
     def check_plan(self, plan: PlanDocument) -> None:
         """Raises InputError if a plan is larger than a broker accepts."""
@@ -239,6 +251,7 @@ class Store:
     def close(self) -> None:
         """Close the connections."""
         self._reader.close()
+        self._parts.close()
 
     def _check_owner(self, found: Recovered) -> None:
         if self._is_foreign(found.statements.get(FLEET)):
@@ -266,11 +279,11 @@ class Store:
                 tables[record.topic][record.key] = record.value
         return found
 
-    def _transaction(self, records: Iterable[_Sent]) -> None:
+    def _transaction(self, records: Iterable[_Sent], delivered: Delivered | None = None) -> None:
         self._call(self._producer.begin_transaction)
         try:
             for record in records:
-                self._produce(record)
+                self._produce(record, delivered)
             self._call(self._producer.commit_transaction, TRANSACTION_SECONDS)
         except UnavailableError:
             # Where this fails too, the next producer of the name aborts what is left.
@@ -278,11 +291,13 @@ class Store:
                 self._producer.abort_transaction(TRANSACTION_SECONDS)
             raise
 
-    def _produce(self, sent: _Sent) -> None:
+    def _produce(self, sent: _Sent, delivered: Delivered | None) -> None:
         while True:
             try:
                 self._producer.produce(
-                    sent.topic, sent.value, sent.key, sent.partition, headers=sent.headers or None
+                    *(sent.topic, sent.value, sent.key, sent.partition),
+                    headers=sent.headers or None,
+                    on_delivery=delivered,
                 )
                 return
             except BufferError:

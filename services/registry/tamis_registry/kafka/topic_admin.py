@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -14,7 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from tamis.errors import InputError, UnavailableError
 from tamis.messaging.connection import NOT_AUTHORIZED, Connection
-from tamis.messaging.topics import COMMON_CONFIG, SPECS, STREAM_PREFIX, TopicSpec
+from tamis.messaging.topics import COMMON_CONFIG, PART_PREFIX, SPECS, STREAM_PREFIX, TopicSpec, part_topic
 
 REQUEST_SECONDS = 10.0
 
@@ -23,7 +24,8 @@ REQUEST_SECONDS = 10.0
 _SEGMENT_MS = 3_600_000
 
 _STREAM_SPEC = next(spec for spec in SPECS if spec.name.startswith(STREAM_PREFIX))
-BASE_SPECS = tuple(spec for spec in SPECS if not spec.name.startswith(STREAM_PREFIX))
+_PART_SPEC = next(spec for spec in SPECS if spec.name.startswith(PART_PREFIX))
+BASE_SPECS = tuple(spec for spec in SPECS if "<" not in spec.name)
 
 
 class TopicAdmin:
@@ -49,6 +51,10 @@ class TopicAdmin:
         self._ensure(
             (TopicSpec(n, None, False, _STREAM_SPEC.retention_ms, "", "") for n in names), partitions
         )
+
+    def ensure_parts(self, streams: Iterable[str]) -> None:
+        """Create the topics of these streams' parts of plans."""
+        self._ensure((replace(_PART_SPEC, name=part_topic(stream)) for stream in streams), 1)
 
     def check_streams(self, names: Iterable[str], partitions: int) -> None:
         """Raises InputError if one of these topics exists with another partition count."""
