@@ -101,8 +101,8 @@ class PartRecord:
 class NewestParts:
     """The newest part of each stream of an edge, as they arrive in any order of the streams.
 
-    The parts of a version are written in one transaction, so that all of them arrive or none. They are used
-    only together: parts of different versions would be a plan that never was.
+    They are used only if all have the same version: parts of different versions would be a plan that never
+    was. The parts of a version may arrive one after the other, and some of them may be missing for good.
     """
 
     def __init__(self, streams: Collection[str]) -> None:
