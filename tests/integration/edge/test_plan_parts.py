@@ -25,6 +25,7 @@ from tamis.settings import KafkaSettings
 from tamis_edge import plan_reader
 from tamis_edge.plan_reader import PlanFile, PlanReader
 from tamis_registry.kafka.store import Store
+from tamis_registry.plans.origin import Origin
 
 PARTITIONS = 2
 MADE = replace(
@@ -46,7 +47,7 @@ class World:
         self.readers: list[PlanReader] = []
 
     def write(self, version: int) -> None:
-        self.store.write_plan(encode_plan(of(version)), PARTITIONS, ())
+        self.store.write_plan(encode_plan(of(version)), Origin(0), PARTITIONS, ())
 
     def write_without_parts(self, version: int) -> None:
         """As an older registry does."""
@@ -169,7 +170,7 @@ def test_an_edge_that_starts_under_an_older_registry_has_its_plan(world: World) 
 def test_a_dropped_stream_and_deleted_parts_keep_no_edge_from_its_plan(world: World) -> None:
     world.write(1)
     gone = replace(of(2), streams=tuple(one for one in of(2).streams if one.name != "c"))
-    world.store.write_plan(encode_plan(gone), PARTITIONS, ())
+    world.store.write_plan(encode_plan(gone), Origin(0), PARTITIONS, ())
     edge = world.edge("a", "c")
     until(lambda: edge.plan is not None and edge.plan.version == 2)
     other = world.edge("b")

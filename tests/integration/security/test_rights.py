@@ -40,6 +40,7 @@ from tamis_edge.storage.spool import Spool
 from tamis_registry.kafka.newest import NewestReader
 from tamis_registry.kafka.store import Store
 from tamis_registry.kafka.topic_admin import TopicAdmin
+from tamis_registry.plans.origin import Origin
 
 STREAM = "tamis.stream.air.1"
 RAW = "raw.air"
@@ -174,14 +175,14 @@ def test_an_edge_reads_whole_plans_if_there_is_no_right_on_parts(secure: SecureK
     try:
         store.take_over(False)
         with without(secure, one("edge", "Read", "tamis.plan-parts.")):
-            store.write_plan(encode_plan(of(1)), 2, ())
+            store.write_plan(encode_plan(of(1)), Origin(0), 2, ())
             plans.start()
             wait_for("the plan", lambda: plans.plan is not None and plans.plan.version == 1)
         with without(secure, one("registry", "Write", "tamis.plan-parts.")):
             time.sleep(1)
-            store.write_plan(encode_plan(of(2)), 2, ())
+            store.write_plan(encode_plan(of(2)), Origin(0), 2, ())
             wait_for("the next plan", lambda: plans.plan is not None and plans.plan.version == 2)
-        wait_for("rights", lambda: _succeeds(lambda: store.write_plan(encode_plan(of(3)), 2, ())))
+        wait_for("rights", lambda: _succeeds(lambda: store.write_plan(encode_plan(of(3)), Origin(0), 2, ())))
     finally:
         plans.stop()
         store.close()
