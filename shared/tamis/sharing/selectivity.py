@@ -140,12 +140,14 @@ class SelectivityEstimator:
         """The source of the estimate of a filter, for people."""
         if filter_ is None:
             return "no filter: all pass"
-        _, used = self._estimate(filter_)
+        share, used = self._estimate(filter_)
         found = []
         if used & self._observed.keys():
             found.append(f"{self._readings:,} readings")
         if used - self._observed.keys():
             found.append("declared domains")
+        if not found and not share.share:
+            return "its own conditions, which no tuple meets"
         return " and ".join(found) or "nothing: of what it compares neither readings nor domains are known"
 
     def passed(self, filter_: Expr | None) -> BoxUnion:

@@ -41,6 +41,9 @@ def test_a_comparison_with_null_is_refused_with_the_test_for_null(condition: str
     with pytest.raises(NotAcceptedError) as refused:
         registry.apply(f"CREATE ALERT q AS SELECT k FROM air WHERE {condition};", 0)
     assert f"compares with NULL, which is never true (write air.x {instead})" in str(refused.value)
+    (query,) = registry.explain(f"CREATE ALERT q AS SELECT k FROM air WHERE {condition};")
+    never = {"share": 0.0, "estimated_from": "its own conditions, which no tuple meets"}
+    assert query["streams"][0]["selectivity"] == never
     (query,) = registry.explain(f"CREATE ALERT q AS SELECT k FROM air WHERE {condition} OR x > 9;")
     assert f"is never true, as every comparison with NULL: write air.x {instead}" in str(query)
 

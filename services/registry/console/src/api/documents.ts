@@ -151,6 +151,8 @@ export interface JoinerDocument {
   why: string[];
   /** Seconds since its newest report. */
   reported_ago: number | null;
+  /** Missing in answers of an older registry. */
+  process?: string | null;
   plan: number;
   partitions: JoinerPartition[];
   topics: JoinerTopic[];

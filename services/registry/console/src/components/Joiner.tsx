@@ -44,6 +44,7 @@ function Facts({ joiner }: { joiner: JoinerDocument }) {
       {joiner.why.length > 0 && (
         <div class="panel why">
           <strong>Why {joiner.state}:</strong> <Reasons why={joiner.why} />
+          {joiner.process && <p>It is {joiner.process}.</p>}
         </div>
       )}
       {joiner.partitions.length > 0 && joiner.state !== "silent" && (
