@@ -209,7 +209,7 @@ def test_http_says_what_it_does_not_take(bench: Bench) -> None:
         "source.offset": "2",
         "reason": "out_of_domain",
         "error": "",
-        "edge": "e1",
+        "edge": "h",
     }
     assert edge.metric("tamis_dead_letters_total", reason="undecodable") == 1
     edge.stop()

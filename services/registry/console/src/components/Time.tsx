@@ -2,9 +2,10 @@
 import type { Whole } from "../api/documents";
 import { iso, local } from "../text/time";
 
-export function Time({ at }: { at: Whole | null | undefined }) {
+/** `seconds`: without fractions, for times that people choose. */
+export function Time({ at, seconds = false }: { at: Whole | null | undefined; seconds?: boolean }) {
   if (at === null || at === undefined) return <span class="muted">–</span>;
-  const text = iso(at);
+  const text = seconds ? iso(at).replace(/\.\d+/, "") : iso(at);
   return (
     <time dateTime={text} title={local(at)}>
       {text}

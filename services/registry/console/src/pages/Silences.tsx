@@ -75,8 +75,8 @@ export function Silences({ alert, keyText }: { alert: string; keyText: string })
             columns={[
               { heading: "Covers", head: true, cell: (one) => <Reasons why={conditions(one)} /> },
               { heading: "State", cell: ({ state }) => <State state={state} /> },
-              { heading: "From", cell: ({ from }) => <Time at={from} /> },
-              { heading: "Until", cell: ({ until }) => <Time at={until} /> },
+              { heading: "From", cell: ({ from }) => <Time at={from} seconds /> },
+              { heading: "Until", cell: ({ until }) => <Time at={until} seconds /> },
               { heading: "Holds back now", cell: (one) => held(one) },
               { heading: "By", cell: ({ by }) => by || "–" },
               { heading: "Comment", wide: true, cell: ({ comment }) => comment || "–" },
