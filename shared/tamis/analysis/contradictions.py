@@ -106,13 +106,28 @@ def message(parts: Sequence[Expr], streams: Mapping[str, StreamDef], said: Mappi
     """
     texts = list(dict.fromkeys(said.get(part, to_sql(part)) for part in parts))
     if len(texts) == 1:
-        if len(parts) == 1 and (instead := null_test(parts[0])):
-            return f"{texts[0]} compares with NULL, which is never true (write {instead})"
+        if len(parts) == 1 and compares_with_null(parts[0]):
+            instead = null_test(parts[0])
+            write = f" (write {instead})" if instead else ""
+            return f"{texts[0]} compares with NULL, which is never true{write}"
         limits = possible_limits(parts[0], streams) if len(parts) == 1 else ""
         admitted = admitted_texts(parts[0], streams) if len(parts) == 1 else None
         limits = f": {admitted}" if admitted else limits
         return f"{texts[0]} is never true for values of the declared domains{limits}"
     return f"no tuples meet all of {', '.join(texts)}" if texts else None
+
+
+def compares_with_null(condition: Expr) -> bool:
+    """True for a comparison with the constant NULL, which is never true.
+
+    >>> compares_with_null(call("<", Column("a", "v", Type.DOUBLE), Literal(None, Type.DOUBLE)))
+    True
+    """
+    return isinstance(condition, Call) and condition.op in FLIPPED and any(map(_null, condition.args))
+
+
+def _null(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and expr.value is None
 
 
 def null_test(condition: Expr) -> str | None:
@@ -124,7 +139,7 @@ def null_test(condition: Expr) -> str | None:
     """
     if not isinstance(condition, Call) or condition.op not in ("=", "!="):
         return None
-    others = [side for side in condition.args if not (isinstance(side, Literal) and side.value is None)]
+    others = [side for side in condition.args if not _null(side)]
     if len(others) != 1:
         return None
     test = call("is_null", others[0])

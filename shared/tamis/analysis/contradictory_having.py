@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tamis.analysis.conjuncts import flatten_and
-from tamis.analysis.contradictions import fewest
+from tamis.analysis.contradictions import compares_with_null, fewest
 from tamis.analysis.possible_values import ANYTHING, Values, possible
 from tamis.analysis.value_constraints import narrowed
 from tamis.expressions.nodes import FLIPPED, OPPOSITE, Call, Column, Expr, Literal, Type, columns, substitute
@@ -73,6 +73,8 @@ def contradictory_having(query: Query, streams: Mapping[str, StreamDef]) -> str 
     texts = [_text(one, query) for one in few]
     if len(few) > 1:
         return f"no group meets all of {', '.join(texts)} in HAVING"
+    if compares_with_null(few[0]):
+        return f"HAVING {texts[0]} is never true, as every comparison with NULL"
     return f"HAVING {texts[0]} is never true{_limits(few[0], query, given)}"
 
 

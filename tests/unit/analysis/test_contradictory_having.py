@@ -20,6 +20,7 @@ CREATE STREAM bids (item INT CHECK (item IN (1, 2)), price INT CHECK (price BETW
     [
         ("", "avg(x) > 500 AND count(*) < 0", "HAVING count(*) < 0 is never true: count(*) is at least 1"),
         ("", "avg(x) > 500", "HAVING avg(air.x) > 500 is never true: avg(air.x) is at most 100"),
+        ("", "max(x) = NULL", "HAVING max(air.x) = NULL is never true, as every comparison with NULL"),
         ("WHERE x < 10", "max(x) > 10.5", "HAVING max(air.x) > 10.5 is never true: max(air.x) is at most 10"),
         (
             "",

@@ -48,6 +48,19 @@ def test_a_comparison_with_null_is_refused_with_the_test_for_null(condition: str
     assert f"is never true, as every comparison with NULL: write air.x {instead}" in str(query)
 
 
+@pytest.mark.parametrize("condition", ["x > NULL", "x <= NULL", "x BETWEEN NULL AND 3"])
+def test_the_order_beside_null_is_refused_without_a_word_about_domains(condition: str) -> None:
+    registry = started()
+    registry.done(registry.apply(AIR, 0)[1], 0)
+    with pytest.raises(NotAcceptedError) as refused:
+        registry.apply(f"CREATE ALERT q AS SELECT k FROM air WHERE {condition};", 0)
+    assert f"{condition} (line 1, column 43) compares with NULL, which is never true, so" in str(
+        refused.value
+    )
+    (query,) = registry.explain(f"CREATE ALERT q AS SELECT k FROM air WHERE {condition} OR x > 9;")
+    assert "is never true, as every comparison with NULL" in str(query)
+
+
 def test_one_from_an_earlier_release_is_refused_after_the_upgrade() -> None:
     registry = started()
     registry.done(registry.apply(AIR + "CREATE ALERT q AS SELECT k FROM air WHERE x > 9;", 0)[1], 0)

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tamis.analysis.contradictions import admitted_texts, contradictory_values, null_test
+from tamis.analysis.contradictions import (
+    admitted_texts,
+    compares_with_null,
+    contradictory_values,
+    null_test,
+)
 from tamis.expressions.nodes import FLIPPED, Call, Column, Expr, Literal, substitute
 from tamis.expressions.sql_text import to_sql
 from tamis.query.model import Catalog, Query, StreamDef
@@ -65,8 +70,9 @@ def _warning(comparison: Call, streams: Mapping[str, StreamDef]) -> Iterator[str
         return
     if contradictory_values(streams, [comparison]):
         which = " by the CHECK of its column"
-        if instead := null_test(comparison):
-            which = f", as every comparison with NULL: write {instead}"
+        if compares_with_null(comparison):
+            instead = null_test(comparison)
+            which = ", as every comparison with NULL" + (f": write {instead}" if instead else "")
         elif texts := admitted_texts(comparison, streams):
             which = f": {texts}"
         yield f"{to_sql(comparison)} is never true{which}"
