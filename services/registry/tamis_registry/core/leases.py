@@ -104,7 +104,8 @@ def end(draft: State, lease: str) -> Lease:
     if lease not in draft.leases:
         raise MissingError(
             f"there is no lease '{lease}'",
-            hint="it may have expired; GET /v1/streams/NAME lists the leases of a stream",
+            hint="it may have expired; `tamis get streams NAME --json` (GET /v1/streams/NAME) lists those of"
+            " a stream",
         )
     return draft.leases.pop(lease)
 

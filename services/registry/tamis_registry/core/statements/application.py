@@ -54,6 +54,8 @@ from tamis_registry.core.statements.outcomes import (
 from tamis_registry.core.statements.redefinition import redefine, unchanged
 from tamis_registry.core.statements.replacement import retire
 
+_LISTED = ("alert", "stream", "pattern")  # kinds that `tamis get` and the HTTP API list
+
 
 class TextApplication:
     """Applies the statements of one text in turn to `state`; definitions of `before` stay as they are.
@@ -167,7 +169,9 @@ class TextApplication:
         if current is None:
             kinds = {drop.kind, "derived"} if drop.kind == "stream" else {drop.kind}
             known = [one.name for one in self.state.statements.values() if one.kind in kinds]
-            hint = suggest(drop.name, known, "`tamis get` lists the definitions")
+            listed = f"`tamis get {drop.kind}s` (GET /v1/{drop.kind}s) lists what there is"
+            # No command lists functions and tables, so the hint has their names.
+            hint = suggest(drop.name, known, listed if drop.kind in _LISTED else None)
             raise MissingError(f"there is no {drop.kind} '{drop.name}'", hint=hint)
         if current.definition is not None:
             carry_out(self.state.catalog, drop)
