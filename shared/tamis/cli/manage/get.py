@@ -32,7 +32,8 @@ Examples:
   tamis get dead-letters --reason out_of_domain --limit 5
 """
 )
-@click.argument("what", type=Choice(list(HEADINGS)), default="alerts")
+# Without the metavar, the usage is the list of all words, which click breaks within a word.
+@click.argument("what", metavar="[WHAT]", type=Choice(list(HEADINGS)), default="alerts")
 @click.argument("name", required=False, shell_complete=names_by("what"))
 @click.option(
     "--limit", type=click.IntRange(1, 500), help="The greatest number of dead letters, 50 by default."
