@@ -120,4 +120,5 @@ def test_commands_take_the_token_from_the_environment(
     assert code == 2 and "the token 'looks' has no right to change definitions" in said
     monkeypatch.delenv("TAMIS_TOKEN")
     monkeypatch.setenv("TAMIS_TOKEN_FILE", str(tmp_path / "writer"))
-    assert run("apply", str(tmp_path / "a.sql"))[0] == 0
+    # It isn't the default address, so the command tells where it applied the file.
+    assert run("apply", str(tmp_path / "a.sql")) == (0, f"applied at {url}\n")
