@@ -178,12 +178,22 @@ def definition_that_stays() -> str:
     return difference(kept, "http://127.0.0.1:8181")
 
 
+def joiner_that_is_silent() -> str:
+    made = Made()
+    told = now() - 60 * SECOND
+    made.registry.listen_anew(told)
+    made.registry.take_heartbeat(JOINER, Heartbeat(time=told, host="node7", pid=4711), told)
+    said = shown(made, "get", "joiner")
+    return "".join(line for line in said.splitlines(keepends=True) if line.startswith("all: "))
+
+
 OUTPUTS: dict[str, Callable[[], str]] = {
     "Error: alerts.sql:3:11": mistakes,
     "Error: there is no alert": unknown_alert,
     "EDGE  SHARD          STATE": edges_with_a_source_that_fails,
     "EDGE  SHARD         STATE": edge_without_shards,
     "JOINER": joiner,
+    "all: the joiner": joiner_that_is_silent,
     "PLAN": plans,
     "SINK": sinks,
     "EPISODE": episodes,
