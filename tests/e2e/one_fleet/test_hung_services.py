@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -91,7 +92,11 @@ def test_hung_services_are_told(one_fleet: OneFleet) -> None:
             assert all(topic["slowest"] is None and topic["why"] == [] for topic in joiner["topics"])
             assert alert["state"] == "degraded" and alert["why"][0] == joiner["why"][0]
             assert watched.doctor("joiner")["state"] == "failed"
-            assert "the joiner has reported nothing since" in watched.tamis("get", "joiner")
+            shown = watched.tamis("get", "joiner")
+            assert "the joiner has reported nothing since" in shown
+            # The operator ends this one.
+            pid = watched.fed.fleet.processes["joiner"].pid
+            assert f"\nall: it is process {pid} on {socket.gethostname()}\n" in shown
         until(lambda: watched.get("joiner")["state"] == "running", 120)
 
         watched.receiver.close()
