@@ -11,6 +11,15 @@ class MissingError(RefusedError):
     """There is nothing with that name."""
 
 
+def lists(kind: str, what: str = "what there is") -> str:
+    """The hint of an error about an unknown name: what lists the names, on the command line and over HTTP.
+
+    >>> lists("edges")
+    '`tamis get edges` (GET /v1/edges) lists what there is'
+    """
+    return f"`tamis get {kind}` (GET /v1/{kind}) lists {what}"
+
+
 class UnboundedError(NotAcceptedError):
     """The query's memory isn't proven to be bounded. `document` is the query's part of EXPLAIN's document."""
 

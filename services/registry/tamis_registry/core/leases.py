@@ -20,7 +20,7 @@ from tamis.query.condition import read_condition
 from tamis.query.model import Catalog
 from tamis.query.names import suggest
 from tamis.sharing.subscriptions import Subscription
-from tamis_registry.core.errors import MissingError
+from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.core.shards.fleet_reports import FleetReports
 from tamis_registry.core.state.model import Lease, State
 
@@ -43,7 +43,7 @@ def new_lease(stream: str, predicate: str, consumer: str, seconds: int, catalog:
     """
     if catalog.raw_stream(stream) is None and stream not in catalog.derived:
         known = [*catalog.streams, *catalog.derived]
-        hint = suggest(stream, known, "`tamis get streams` (GET /v1/streams) lists what there is")
+        hint = suggest(stream, known, lists("streams"))
         raise MissingError(f"there is no stream '{stream}'", hint=hint)
     derived = catalog.derived.get(stream)
     if derived is not None and derived.inlined:

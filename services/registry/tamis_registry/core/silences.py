@@ -10,7 +10,7 @@ from tamis.errors import InputError, RefusedError
 from tamis.messaging.silences import Acknowledgement, Silence
 from tamis.query.model import Catalog
 from tamis.query.names import normalized_name, suggest
-from tamis_registry.core.errors import MissingError
+from tamis_registry.core.errors import MissingError, lists
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
@@ -80,9 +80,7 @@ def _alerts(names: Sequence[str], catalog: Catalog) -> Iterable[str]:
     for name in _some(names, "alerts"):
         found = normalized_name(name, catalog.alerts)
         if found not in catalog.alerts:
-            hint = suggest(
-                found, list(catalog.alerts), "`tamis get alerts` (GET /v1/alerts) lists what there is"
-            )
+            hint = suggest(found, list(catalog.alerts), lists("alerts"))
             raise InputError(f"there is no alert '{name}'", where="alerts", hint=hint)
         yield found
 
@@ -176,8 +174,8 @@ class Silences:
         """
         found = [one.episode for one in self.acknowledgements if one.episode.startswith(beginning)]
         if len(found) > 1:
-            hint = "`tamis get acknowledgements` (GET /v1/acknowledgements) lists what there is"
-            raise InputError(f"several acknowledged episodes begin with '{beginning}'", hint=hint)
+            what = f"several acknowledged episodes begin with '{beginning}'"
+            raise InputError(what, hint=lists("acknowledgements"))
         return found[0] if found else beginning
 
     def added(self, kept: Kept) -> dict[bytes, Kept | None]:
@@ -192,10 +190,7 @@ class Silences:
         """The change that removes a record. Raises MissingError."""
         if key not in self._records:
             kind, _, name = key.decode().partition("/")
-            raise MissingError(
-                f"there is no {kind} '{name}'",
-                hint=f"`tamis get {kind}s` (GET /v1/{kind}s) lists what there is",
-            )
+            raise MissingError(f"there is no {kind} '{name}'", hint=lists(f"{kind}s"))
         return {key: None}
 
     def over(self, now: int) -> dict[bytes, Kept | None]:

@@ -21,7 +21,7 @@ from tamis.telemetry import Health, Metrics, get_logger
 from tamis.telemetry.server import telemetry_routes
 from tamis.web.guard import Guard
 from tamis.web.problems import answer_with_problems, problem
-from tamis_registry.core.errors import MissingError
+from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.core.status import View
 from tamis_registry.http import documents
 from tamis_registry.http.broadcast import Broadcast
@@ -145,9 +145,7 @@ def _reading(app: FastAPI, worker: Worker) -> None:
             found = next((kind.complete(view, row) for row in rows if row["name"] == wanted), None)
         if found is None:
             known = [str(row["name"]) for row in rows]
-            hint = suggest(
-                wanted, known, f"`tamis get {kind.word}s` (GET /v1/{kind.word}s) lists what there is"
-            )
+            hint = suggest(wanted, known, lists(f"{kind.word}s"))
             raise MissingError(f"there is no {kind.word} '{name}'", hint=hint)
         return as_json(found)
 
@@ -186,9 +184,7 @@ def _reading(app: FastAPI, worker: Worker) -> None:
     def plan(version: int) -> Response:
         document = worker.plans.get(version)
         if document is None:
-            raise MissingError(
-                f"there is no plan {version}", hint="`tamis get plans` (GET /v1/plans) lists the newest"
-            )
+            raise MissingError(f"there is no plan {version}", hint=lists("plans", "the newest"))
         return Response(document, media_type="application/json")
 
 

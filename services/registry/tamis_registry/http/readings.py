@@ -17,7 +17,7 @@ from tamis.errors import RefusedError
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.topics import ALARMS, DEAD_LETTERS, EPISODES
 from tamis.query.names import normalized_name
-from tamis_registry.core.errors import MissingError
+from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.http import documents
 from tamis_registry.http.parts import Name, as_json
 from tamis_registry.http.reading_turns import ReadingTurns
@@ -48,9 +48,7 @@ def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
         found = reader.read([topic], _written(_of_alert(wanted)), limit)
         if not found.entries and wanted not in alerts:
             # The records of an alert that was dropped are still shown.
-            raise MissingError(
-                f"there is no alert '{name}'", hint="`tamis get alerts` (GET /v1/alerts) lists what there is"
-            )
+            raise MissingError(f"there is no alert '{name}'", hint=lists("alerts"))
         return as_json(_records(found))
 
     @app.get(
@@ -78,10 +76,7 @@ def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
             streams = {stored.name: stored for stored in registry.state.of_kind("stream", "derived")}
             stored = streams.get(normalized_name(name, streams))
             if stored is None:
-                raise MissingError(
-                    f"there is no stream '{name}'",
-                    hint="`tamis get streams` (GET /v1/streams) lists what there is",
-                )
+                raise MissingError(f"there is no stream '{name}'", hint=lists("streams"))
             topics = documents.stream_facts(registry.view(now), stored)["topics"]
             plan = registry.plan
         if stored.kind == "derived" and not topics:

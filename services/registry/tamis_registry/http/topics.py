@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from tamis.plan.model import Entry
 from tamis.query.names import normalized_name, suggest
-from tamis_registry.core.errors import MissingError
+from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.core.plan.shared_topics import derived_topic
 from tamis_registry.core.state.model import Stored
 from tamis_registry.core.status import View
@@ -37,7 +37,7 @@ def topic_routes(app: FastAPI, worker: Worker) -> None:
         streams = {one.name: one for one in view.state.of_kind("stream", "derived")}
         stored = streams.get(normalized_name(name, streams))
         if stored is None:
-            hint = suggest(name, list(streams), "`tamis get streams` (GET /v1/streams) lists what there is")
+            hint = suggest(name, list(streams), lists("streams"))
             raise MissingError(f"there is no stream '{name}'", hint=hint)
         return as_json(topic_documents(view, stored))
 

@@ -29,7 +29,7 @@ from tamis.query.model import (
 )
 from tamis.query.names import suggest
 from tamis.sharing.topic_load import TopicId
-from tamis_registry.core.errors import MissingError
+from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.plan.shared_topics import derived_readers, forget_numbers, new_derived
 from tamis_registry.core.shards.membership import delist_dropped
@@ -169,9 +169,8 @@ class TextApplication:
         if current is None:
             kinds = {drop.kind, "derived"} if drop.kind == "stream" else {drop.kind}
             known = [one.name for one in self.state.statements.values() if one.kind in kinds]
-            listed = f"`tamis get {drop.kind}s` (GET /v1/{drop.kind}s) lists what there is"
             # No command lists functions and tables, so the hint has their names.
-            hint = suggest(drop.name, known, listed if drop.kind in _LISTED else None)
+            hint = suggest(drop.name, known, lists(f"{drop.kind}s") if drop.kind in _LISTED else None)
             raise MissingError(f"there is no {drop.kind} '{drop.name}'", hint=hint)
         if current.definition is not None:
             carry_out(self.state.catalog, drop)
