@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import socket
 import threading
-import time
 from dataclasses import dataclass
 from socket import gethostname
 
@@ -134,9 +131,7 @@ def _heartbeat(sinks: Sinks, health: Health) -> Heartbeat | None:
     """A sign of life with the states of the sinks, unless the service's loop hangs."""
     if not health.loop_runs(LOOP_SECONDS):
         return None
-    return Heartbeat(
-        time=time.time_ns() // 1000, host=socket.gethostname(), pid=os.getpid(), sinks=sinks.states
-    )
+    return Heartbeat.of_this_process(sinks.states)
 
 
 def _application(setup: Setup) -> faust.App:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
@@ -154,4 +151,4 @@ class Joiner:
         """A sign of life, unless the loop hangs that looks after the query: it waits for Spark's JVM."""
         if not self._health.loop_runs(LOOP_SECONDS):
             return None
-        return Heartbeat(time=time.time_ns() // 1000, host=socket.gethostname(), pid=os.getpid())
+        return Heartbeat.of_this_process()

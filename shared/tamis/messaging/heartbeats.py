@@ -6,6 +6,10 @@ Those of a worker of the alerts service say what waits for its sinks.
 
 from __future__ import annotations
 
+import os
+import socket
+import time
+
 import msgspec
 from msgspec import Struct
 
@@ -33,14 +37,20 @@ class SinkState(Struct, frozen=True, kw_only=True):
 
 
 class Heartbeat(Struct, frozen=True, kw_only=True):
-    """A sign of life. `time` is the wall clock in microseconds. `host` and `pid` name the process,
-    for those who have to end it when it hangs. `sinks` has the sinks of a worker by name.
+    """A sign of life. `time` is the wall clock in microseconds. `host` and `pid` name the process, for
+    those who have to end it when it hangs. `sinks` has the sinks of a worker by name.
     """
 
     time: int
     host: str = ""
     pid: int = 0
     sinks: dict[str, SinkState] = {}
+
+    @staticmethod
+    def of_this_process(sinks: dict[str, SinkState] | None = None) -> Heartbeat:
+        """A sign of life of the process that calls it, now."""
+        now = time.time_ns() // 1000
+        return Heartbeat(time=now, host=socket.gethostname(), pid=os.getpid(), sinks=sinks or {})
 
     def to_bytes(self) -> bytes:
         """The record's value."""

@@ -6,7 +6,7 @@ of them, and no alert holds for NULL; and a time that is read in a wrong unit is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -94,18 +94,23 @@ class Doubts:
         """
         said = []
         if mapped and (never := self.never(mapped)):
-            named = ", ".join(f"{name} (field {mapped[name]})" for name in never[:MOST_NAMED])
-            more = f" and {len(never) - MOST_NAMED} more" if len(never) > MOST_NAMED else ""
-            said.append(f"no reading has had a value for {named}{more} yet: compare `map` with them")
-        if names := self.empty:
-            named = ", ".join(f"{name} (field {paths[name]})" for name in names[:MOST_NAMED])
-            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
             said.append(
-                f"none of the last {READINGS} readings has a value for {named}{more}: compare `map` with them"
+                f"no reading has had a value for {_named(never, mapped)} yet: compare `map` with them"
+            )
+        if names := self.empty:
+            named = _named(names, paths)
+            said.append(
+                f"none of the last {READINGS} readings has a value for {named}: compare `map` with them"
             )
         if self._times is not None and now < self._times[1]:
             said.append(f"{self._times[0]}; {TIME_HINT}")
         return said
+
+
+def _named(columns: Sequence[str], paths: Mapping[str, str]) -> str:
+    """The first columns with their fields, and the number of the others."""
+    named = ", ".join(f"{name} (field {paths[name]})" for name in columns[:MOST_NAMED])
+    return named + (f" and {len(columns) - MOST_NAMED} more" if len(columns) > MOST_NAMED else "")
 
 
 def _valued(vector: Vector) -> bool:
