@@ -16,7 +16,7 @@ from tamis.telemetry.metrics import Metrics
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.gauges import show
-from tamis_registry.http.documents import edge_documents
+from tamis_registry.http.documents.edges import edge_documents
 from tamis_registry.kafka.reports import read_ack
 from tamis_registry.planning import PLANNER
 

@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 
 from tamis.errors import UnavailableError
 from tamis.messaging.topics import ALARMS
-from tamis_registry.http.broadcast import Broadcast
+from tamis_registry.http.live.broadcast import Broadcast
 
 Message = tuple[str, str | None, Any]  # kind, number, data
 

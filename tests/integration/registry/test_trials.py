@@ -14,7 +14,7 @@ from tests.integration.registry.test_newest_records import send
 from tests.unit.registry.test_openapi import Made
 from tests.unit.registry.test_proving import CUBES, JOINS
 
-from tamis_registry.http import trials
+from tamis_registry.http.definitions import trials
 from tamis_registry.proving.messages import TrialLimits
 
 TRIED = """CREATE ALERT close AS SELECT a.k, a.v, s.v AS other FROM air a JOIN surface s ON a.k = s.k

@@ -25,8 +25,8 @@ from tamis.messaging.records import Ack, Frontier, StreamState
 from tamis.messaging.silences import Acknowledgement, Silence
 from tamis.telemetry.server import HttpServer
 from tamis.web.registry_client import RegistryClient, difference
-from tamis_registry.http import documents
-from tamis_registry.http.episodes import Event, open_episodes
+from tamis_registry.http.documents.alerts import outcome_document
+from tamis_registry.http.state.episodes import Event, open_episodes
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -174,7 +174,7 @@ def definition_that_stays() -> str:
     made.sql(f"CREATE OR REPLACE {hot} 50;")
     file = f"\n\n{AIR}CREATE {hot} 35;"
     outcomes, _ = made.registry.apply(file, made.now, "alerts.sql", keep=True)
-    kept = documents.outcome_document(outcomes[-1], made.registry.view(made.now))
+    kept = outcome_document(outcomes[-1], made.registry.view(made.now))
     return difference(kept, "http://127.0.0.1:8181")
 
 

@@ -20,7 +20,7 @@ from tamis.settings.token_file import read_tokens
 from tamis.telemetry.server import HttpServer
 from tamis.web.authentication import Authentication
 from tamis.web.tokens import digest
-from tamis_registry.http.rights import RegistryRules
+from tamis_registry.http.common.rights import RegistryRules
 
 
 def token(*options: str) -> tuple[str, str]:

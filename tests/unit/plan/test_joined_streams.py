@@ -16,7 +16,7 @@ from tamis.cli import main
 from tamis.errors import RefusedError, TamisError
 from tamis_registry.core.leases import new_lease
 from tamis_registry.core.state.records import records, recover
-from tamis_registry.http.documents import stream_documents
+from tamis_registry.http.documents.streams import stream_documents
 
 SQL = """
 CREATE STREAM bids (item INT KEY, price BIGINT);

@@ -10,7 +10,8 @@ from tamis.messaging.records import Ack
 from tamis_registry.core.shards.history import lacks
 from tamis_registry.core.state.records import difference, recover
 from tamis_registry.core.status import alert_status
-from tamis_registry.http.documents import alert_document, stream_documents
+from tamis_registry.http.documents.alerts import alert_document
+from tamis_registry.http.documents.streams import stream_documents
 
 NOW = 1_700_000_000_000_000
 SECOND = 1_000_000

@@ -12,7 +12,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from tamis_registry.http.console import POLICY, PREFIX, console_routes
+from tamis_registry.http.live.console import POLICY, PREFIX, console_routes
 
 REGISTRY = Path(__file__).parents[3] / "services/registry"
 SOURCES, BUILT = REGISTRY / "console", REGISTRY / "tamis_registry/console"

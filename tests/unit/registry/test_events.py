@@ -11,8 +11,8 @@ from tests.unit.registry.test_proving import started
 
 from tamis.messaging.records import Ack
 from tamis.web.tokens import Token, Tokens, digest
-from tamis_registry.http.broadcast import LONGEST_QUEUE, Event, Listener, _seen
-from tamis_registry.http.events import messages_of
+from tamis_registry.http.live.broadcast import LONGEST_QUEUE, Event, Listener, _seen
+from tamis_registry.http.live.events import messages_of
 
 
 def event(number: int, kind: str = "plan") -> Event:

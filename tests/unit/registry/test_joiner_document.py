@@ -13,8 +13,11 @@ from tamis.instants import iso_text
 from tamis.messaging.heartbeats import JOINER, Heartbeat
 from tamis.messaging.records import Ack, Frontier, StreamState
 from tamis_registry.core.shards.rates import LEAST_SPAN, RECENT_SPAN, SPAN, Rates
-from tamis_registry.http import broadcast, documents
-from tamis_registry.http.joiner import joiner_document
+from tamis_registry.http.documents.alerts import alert_documents
+from tamis_registry.http.documents.edges import edge_documents
+from tamis_registry.http.documents.streams import stream_documents
+from tamis_registry.http.live import broadcast
+from tamis_registry.http.state.joiner import joiner_document
 from tamis_registry.kafka.reports import read_ack
 
 SECOND = 1_000_000
@@ -99,7 +102,7 @@ def test_streams_have_counts_rates_and_the_retained_share(made: Made) -> None:
     assert air["retained"] == 0.5
     # The shard was heard long ago by the clock of the machine, and has no rates any more.
     assert air["rates"] is None
-    fresh = {one["name"]: one for one in documents.stream_documents(made.registry.view(1))}
+    fresh = {one["name"]: one for one in stream_documents(made.registry.view(1))}
     assert fresh["air"]["rates"]["omitted"] == pytest.approx(120 / 11)
     (shard,) = air["shards"]
     assert (shard["watermark"], shard["tuples"], shard["recent"]) == (9, air["tuples"], None)
@@ -213,8 +216,8 @@ def test_a_silent_joiner_is_told_first_and_no_shard_is_blamed(made: Made) -> Non
     assert all(topic["slowest"] is None and topic["why"] == [] for topic in silent["topics"])
     # The console asks for alerts a moment later, and shows the reason once.
     later = registry.view(now + 19 * SECOND)
-    assert all(alert["why"][0] == why for alert in documents.alert_documents(later))
-    assert {alert["state"] for alert in documents.alert_documents(view)} <= {"degraded", "starting"}
+    assert all(alert["why"][0] == why for alert in alert_documents(later))
+    assert {alert["state"] for alert in alert_documents(view)} <= {"degraded", "starting"}
     registry.take_heartbeat(JOINER, Heartbeat(time=now, host="node7", pid=12), now + SECOND)
     assert joiner_document(registry.view(now + 18 * SECOND))["process"] == "process 12 on node7"
     # Kafka was away meanwhile, so nobody could be heard.
@@ -244,7 +247,7 @@ def test_a_look_finds_the_same_changes_as_documents_have(made: Made) -> None:
     """The oracle makes the documents, as it was done before."""
     view = made.registry.view(1)
     found = broadcast._seen(view)
-    streams, edges = documents.stream_documents(view), documents.edge_documents(view)
+    streams, edges = stream_documents(view), edge_documents(view)
     for one in streams:
         expected = [_shard(shard) for shard in one["shards"]]
         assert found["streams"][one["name"]][1:] == expected
@@ -252,6 +255,6 @@ def test_a_look_finds_the_same_changes_as_documents_have(made: Made) -> None:
     assert found["edges"] == of_edges
     alerts = {
         one["name"]: (one["state"], tuple(one["why"]), one["plan"], sorted(one["retiring"]))
-        for one in documents.alert_documents(view)
+        for one in alert_documents(view)
     }
     assert {name: (a, tuple(b), c, d) for name, (a, b, c, d) in found["alerts"].items()} == alerts

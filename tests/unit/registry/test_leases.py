@@ -13,7 +13,7 @@ from tamis_registry.core.plan.change import Change
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import Lease, State
 from tamis_registry.core.state.records import records, recover
-from tamis_registry.http import documents
+from tamis_registry.http.documents.leases import lease_document
 from tamis_registry.planning import PLANNER
 
 SECOND = 1_000_000
@@ -132,6 +132,6 @@ def test_a_stream_with_leases_is_not_dropped(registry: Registry) -> None:
 
 def test_a_derived_stream_is_read_from_its_own_topic(registry: Registry) -> None:
     lease = ask(registry, "twice > 90", stream="hot")
-    document: dict[str, Any] = documents.lease_document(registry.view(0), lease)
+    document: dict[str, Any] = lease_document(registry.view(0), lease)
     assert (document["topic"], document["filter"]) == ("tamis.stream.hot.1", "twice > 90")
     assert [t.name for t in registry.plan.streams[0].topics] == ["tamis.stream.hot.1"]

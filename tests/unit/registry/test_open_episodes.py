@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tamis.messaging.silences import Acknowledgement, Silence
-from tamis_registry.http.episodes import Event, open_episodes
+from tamis_registry.http.state.episodes import Event, open_episodes
 
 NOW = 100
 

@@ -19,8 +19,9 @@ from tamis.telemetry import Health, Metrics
 from tamis_registry.core import leases
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
-from tamis_registry.http import documents
 from tamis_registry.http.api import application
+from tamis_registry.http.documents.alerts import outcome_document
+from tamis_registry.http.documents.document import Document
 from tamis_registry.http.schemas.problems import Problem
 from tamis_registry.planning import PLANNER
 from tamis_registry.plans.origin import Origin
@@ -62,11 +63,11 @@ class Made:
         self.client = TestClient(self.app, base_url="http://localhost", raise_server_exceptions=False)
         self.now = 1
 
-    def sql(self, text: str) -> list[documents.Document]:
+    def sql(self, text: str) -> list[Document]:
         outcomes, change = self.registry.apply(text, self.now)
         self.registry.done(change, self.now)
         view = self.registry.view(self.now)
-        return [documents.outcome_document(one, view) for one in outcomes]
+        return [outcome_document(one, view) for one in outcomes]
 
     def check(self, path: str, document: Any, method: str = "get", status: str = "200") -> None:
         """Compare a document with the type of an operation's answer, and find further members."""

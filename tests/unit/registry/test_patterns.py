@@ -14,7 +14,8 @@ from tamis_registry.core.leases import new_lease
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.core.state.records import records, recover
-from tamis_registry.http import documents
+from tamis_registry.http.documents.alerts import alert_documents, outcome_document
+from tamis_registry.http.documents.patterns import whole_pattern_documents
 from tamis_registry.planning import PLANNER
 
 VIB = (
@@ -152,12 +153,12 @@ def test_a_shard_that_is_gone_ends_in_the_topics_of_watched_streams(registry: Re
 
 def test_an_alert_starts_when_a_shard_of_the_base_is_listed(registry: Registry) -> None:
     say(registry, ALERT.format("'fault', 0.5"))
-    (row,) = documents.alert_documents(registry.view(0))
+    (row,) = alert_documents(registry.view(0))
     assert row["streams"] == ["vib"]
     assert row["why"][0] == "no shard of stream vib has announced itself yet"
     listed(registry)
     obeyed(registry, StreamState(None, 0, 0, False, (SHARD,), obeyed=registry.plan.version))
-    (row,) = documents.alert_documents(registry.view(0))
+    (row,) = alert_documents(registry.view(0))
     assert (row["state"], list(row["activations"])) == ("running", [SHARD])
 
 
@@ -166,9 +167,7 @@ def test_watched_streams_are_shown_as_their_base(registry: Registry) -> None:
     (stream,) = watched(registry)
     outcomes, change = registry.apply("SHOW STREAMS; SHOW PATTERNS; EXPLAIN shaken;", 0)
     registry.done(change, 0)
-    streams, patterns, explained = (
-        documents.outcome_document(outcome, registry.view(0)) for outcome in outcomes
-    )
+    streams, patterns, explained = (outcome_document(outcome, registry.view(0)) for outcome in outcomes)
     (row,) = streams["rows"]
     assert (row["name"], row["alerts"], row["topics"]) == ("vib", ["shaken"], [stream.topics[0].name])
     (source,) = explained["explain"]["queries"][0]["streams"]
@@ -179,9 +178,7 @@ def test_watched_streams_are_shown_as_their_base(registry: Registry) -> None:
         ("days", "folder", []),
     ]
     assert "sql" not in patterns["rows"][0]
-    assert documents.whole_pattern_documents(registry.view(0))[0]["sql"].startswith(
-        "CREATE PATTERN fault VAL"
-    )
+    assert whole_pattern_documents(registry.view(0))[0]["sql"].startswith("CREATE PATTERN fault VAL")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.records import records, recover
-from tamis_registry.http import documents
+from tamis_registry.http.documents.streams import stream_facts
 
 AIR = """
 CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE CHECK (x BETWEEN 0 AND 100), n INT,
@@ -102,7 +102,7 @@ def test_explain_says_which_stream_is_read(registry: Registry) -> None:
 def test_a_derived_stream_shows_its_topic_and_its_readers(registry: Registry) -> None:
     applied(registry, WARM)
     hot, air = (
-        documents.stream_facts(registry.view(0), registry.state.statements[key])
+        stream_facts(registry.view(0), registry.state.statements[key])
         for key in ("derived/hot", "stream/air")
     )
     assert (hot["topics"], hot["alerts"]) == (["tamis.stream.hot.1"], ["warm"])

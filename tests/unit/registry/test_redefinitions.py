@@ -16,7 +16,7 @@ from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.plan.model import Definition, Plan
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.records import records, recover
-from tamis_registry.http import documents
+from tamis_registry.http.documents.alerts import outcome_document
 from tamis_registry.planning import PLANNER
 
 AIR = """
@@ -191,7 +191,7 @@ def test_the_topic_of_a_derived_stream_does_not_change_while_it_is_read(registry
 
 def test_documents_say_what_was_planned_again(registry: Registry) -> None:
     outcomes = applied(registry, "ALTER STREAM air ADD COLUMN y DOUBLE;")
-    document = documents.outcome_document(outcomes[0], registry.view(0))
+    document = outcome_document(outcomes[0], registry.view(0))
     assert document["result"] == "altered" and document["kind"] == "stream"
     assert [(one["name"], one["result"]) for one in document["replanned"]] == [
         ("pair", "replaced"),

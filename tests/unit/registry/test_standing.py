@@ -18,7 +18,7 @@ from tamis_registry.core.plan.retirement import unproven
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.core.state.records import records, recover
-from tamis_registry.http.documents import alert_documents
+from tamis_registry.http.documents.alerts import alert_documents
 from tamis_registry.planning import PLANNER
 
 STREAMS = """

@@ -15,7 +15,8 @@ from tamis_registry.core.errors import MissingError
 from tamis_registry.core.plan.retirement import span
 from tamis_registry.core.state.records import recover
 from tamis_registry.core.status import alert_status
-from tamis_registry.http.documents import edge_documents, stream_documents
+from tamis_registry.http.documents.edges import edge_documents
+from tamis_registry.http.documents.streams import stream_documents
 from tamis_registry.kafka.reports import read_ack
 
 SECOND = 1_000_000

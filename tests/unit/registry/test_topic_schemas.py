@@ -20,7 +20,7 @@ from tamis.plan.model import Plan
 from tamis_registry.core.leases import new_lease
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.records import records, recover
-from tamis_registry.http.documents import lease_document
+from tamis_registry.http.documents.leases import lease_document
 from tamis_registry.planning import PLANNER
 
 SECOND = 1_000_000

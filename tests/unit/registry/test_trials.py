@@ -20,8 +20,8 @@ from tamis.settings import KafkaSettings
 from tamis.settings.token_file import TokenFile
 from tamis.telemetry import Health, Metrics
 from tamis.web.tokens import digest
-from tamis_registry.http import trials as http_trials
 from tamis_registry.http.api import application
+from tamis_registry.http.definitions import trials as http_trials
 from tamis_registry.kafka import recent_samples
 from tamis_registry.kafka.newest import Entry, NewestReader
 from tamis_registry.planning import PLANNER

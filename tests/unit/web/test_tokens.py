@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from tamis.web.authentication import Authentication, Reason
 from tamis.web.tokens import LONGEST, Token, Tokens, digest, new_token
 from tamis_edge.sources.http import EdgeRules
-from tamis_registry.http.rights import RegistryRules
+from tamis_registry.http.common.rights import RegistryRules
 
 TEXT = {name: new_token() for name in ("reader", "writer", "air", "old", "console", "night")}
 TOKENS = Tokens(

@@ -23,28 +23,33 @@ from tamis.web.guard import Guard
 from tamis.web.problems import answer_with_problems, problem
 from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.core.status import View
-from tamis_registry.http import documents
-from tamis_registry.http.broadcast import Broadcast
-from tamis_registry.http.console import console_routes
-from tamis_registry.http.episodes import episode_routes
-from tamis_registry.http.events import event_routes
-from tamis_registry.http.joiner import joiner_routes
-from tamis_registry.http.kafka import kafka_routes
-from tamis_registry.http.leases import lease_routes
-from tamis_registry.http.names import name_routes
-from tamis_registry.http.openapi import PROBLEMS, TAGS, described
-from tamis_registry.http.parts import BODY_LIMIT, Name, as_json
-from tamis_registry.http.problems import problem_of
-from tamis_registry.http.reading_turns import ReadingTurns
-from tamis_registry.http.readings import reading_routes
-from tamis_registry.http.rights import require_tokens
+from tamis_registry.http.common.openapi import PROBLEMS, TAGS, described
+from tamis_registry.http.common.parts import BODY_LIMIT, Name, as_json
+from tamis_registry.http.common.problems import problem_of
+from tamis_registry.http.common.reading_turns import ReadingTurns
+from tamis_registry.http.common.rights import require_tokens
+from tamis_registry.http.definitions.leases import lease_routes
+from tamis_registry.http.definitions.names import name_routes
+from tamis_registry.http.definitions.shards import shard_routes
+from tamis_registry.http.definitions.statements import Statements, statement_routes
+from tamis_registry.http.definitions.trials import Trials, trial_routes
+from tamis_registry.http.documents.alerts import alert_documents, whole_alert
+from tamis_registry.http.documents.document import Document
+from tamis_registry.http.documents.edges import edge_documents
+from tamis_registry.http.documents.patterns import pattern_documents, whole_pattern_documents
+from tamis_registry.http.documents.plans import origin_document, plan_document
+from tamis_registry.http.documents.streams import stream_documents
+from tamis_registry.http.live.broadcast import Broadcast
+from tamis_registry.http.live.console import console_routes
+from tamis_registry.http.live.events import event_routes
+from tamis_registry.http.records.readings import reading_routes
 from tamis_registry.http.schemas import definitions as types
-from tamis_registry.http.shards import shard_routes
-from tamis_registry.http.silences import silence_routes
-from tamis_registry.http.sinks import sink_routes
-from tamis_registry.http.statements import Statements, statement_routes
-from tamis_registry.http.topics import topic_routes
-from tamis_registry.http.trials import Trials, trial_routes
+from tamis_registry.http.state.episodes import episode_routes
+from tamis_registry.http.state.joiner import joiner_routes
+from tamis_registry.http.state.kafka import kafka_routes
+from tamis_registry.http.state.silences import silence_routes
+from tamis_registry.http.state.sinks import sink_routes
+from tamis_registry.http.state.topics import topic_routes
 from tamis_registry.kafka.newest import NewestReader
 from tamis_registry.proving.pool import Provers
 from tamis_registry.worker import Worker
@@ -59,7 +64,7 @@ class Kind:
     """
 
     word: str
-    documents: Callable[[View], list[documents.Document]]
+    documents: Callable[[View], list[Document]]
     model: type
     complete: Callable[[View, dict[str, Any]], dict[str, Any]] = lambda _, document: document
 
@@ -149,12 +154,12 @@ def _reading(app: FastAPI, worker: Worker) -> None:
             raise MissingError(f"there is no {kind.word} '{name}'", hint=hint)
         return as_json(found)
 
-    alert = Kind("alert", documents.alert_documents, types.WholeAlert, documents.whole_alert)
-    _routes(app, Kind("alert", documents.alert_documents, types.Alert), show, alert)
-    _routes(app, Kind("stream", documents.stream_documents, types.Stream), show)
-    patterns = Kind("pattern", documents.pattern_documents, types.Pattern)
-    _routes(app, patterns, show, Kind("pattern", documents.whole_pattern_documents, types.WholePattern))
-    _routes(app, Kind("edge", documents.edge_documents, types.Edge), show)
+    alert = Kind("alert", alert_documents, types.WholeAlert, whole_alert)
+    _routes(app, Kind("alert", alert_documents, types.Alert), show, alert)
+    _routes(app, Kind("stream", stream_documents, types.Stream), show)
+    patterns = Kind("pattern", pattern_documents, types.Pattern)
+    _routes(app, patterns, show, Kind("pattern", whole_pattern_documents, types.WholePattern))
+    _routes(app, Kind("edge", edge_documents, types.Edge), show)
 
     @app.get(
         "/v1/plans",
@@ -168,7 +173,7 @@ def _reading(app: FastAPI, worker: Worker) -> None:
         newest = max((plan["version"] for plan in known), default=0)
         return as_json(
             [
-                {**plan, **documents.origin_document(origin), "newest": plan["version"] == newest}
+                {**plan, **origin_document(origin), "newest": plan["version"] == newest}
                 for plan in known
                 if (origin := worker.plans.origin(plan["version"])) is not None
             ]
@@ -216,10 +221,10 @@ def _routes(
         return show(one_of, name)
 
 
-def _summary(document: bytes) -> documents.Document | None:
+def _summary(document: bytes) -> Document | None:
     """One line about a plan, if this version of Tamis can read the plan."""
     try:
-        return documents.plan_document(decode_plan(document))
+        return plan_document(decode_plan(document))
     except InputError as error:
         _log.warning("a plan can't be read", error=str(error))
         return None

@@ -17,8 +17,8 @@ from tamis.web.body import read_body
 from tamis_registry.core import leases
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import Lease
-from tamis_registry.http import documents
-from tamis_registry.http.parts import BODY_LIMIT, Name, as_json, once
+from tamis_registry.http.common.parts import BODY_LIMIT, Name, as_json, once
+from tamis_registry.http.documents.leases import lease_document, look_document
 from tamis_registry.http.schemas.definitions import StreamTopic
 from tamis_registry.worker import Worker
 
@@ -76,11 +76,11 @@ def lease_routes(app: FastAPI, worker: Worker) -> None:
         with worker.reading() as (registry, now):
             known = registry.state.leases.get(wanted.id)
             if known is not None:
-                return as_json(documents.lease_document(registry.view(now), known))
+                return as_json(lease_document(registry.view(now), known))
             snapshot = registry.snapshot()
         state, found = snapshot.look(wanted)
         with worker.reading() as (registry, now):
-            return as_json(documents.look_document(registry.view(now), state, found))
+            return as_json(look_document(registry.view(now), state, found))
 
     @app.post(
         "/v1/streams/{name}/topic",
@@ -110,7 +110,7 @@ def lease_routes(app: FastAPI, worker: Worker) -> None:
         if found is None:
             found = worker.submit(lambda registry, now: registry.subscribe(wanted.now(registry), now))
         with worker.reading() as (registry, now):
-            return as_json(documents.lease_document(registry.view(now), found))
+            return as_json(lease_document(registry.view(now), found))
 
     @app.delete(
         "/v1/leases/{lease}",

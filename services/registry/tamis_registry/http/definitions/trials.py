@@ -17,9 +17,9 @@ from tamis.errors import InputError, RefusedError
 from tamis.query.model import Catalog
 from tamis.recordings.time_units import TimeUnit
 from tamis.web.body import read_body
-from tamis_registry.http.parts import BODY_LIMIT, TEXT_TYPES, File, read_sql, while_connected
-from tamis_registry.http.reading_turns import ReadingTurns
-from tamis_registry.http.rights import refusal_of_readings
+from tamis_registry.http.common.parts import BODY_LIMIT, TEXT_TYPES, File, read_sql, while_connected
+from tamis_registry.http.common.reading_turns import ReadingTurns
+from tamis_registry.http.common.rights import refusal_of_readings
 from tamis_registry.http.schemas.trials import TrialBody, TrialResult
 from tamis_registry.kafka.newest import NewestReader
 from tamis_registry.kafka.recent_samples import recent_sample

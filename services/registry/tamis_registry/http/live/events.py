@@ -16,8 +16,8 @@ from starlette.types import Receive, Scope, Send
 from tamis.settings.token_file import TokenFile
 from tamis.web.authentication import TOKEN
 from tamis.web.tokens import Token
-from tamis_registry.http.broadcast import Broadcast, Listener
-from tamis_registry.http.rights import may_change, may_operate, may_see_readings
+from tamis_registry.http.common.rights import may_change, may_operate, may_see_readings
+from tamis_registry.http.live.broadcast import Broadcast, Listener
 from tamis_registry.worker import Worker
 
 HEARTBEAT_SECONDS = 10.0

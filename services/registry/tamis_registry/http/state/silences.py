@@ -16,10 +16,10 @@ from tamis.web.authentication import TOKEN
 from tamis_registry.core.heartbeats import sink_reports
 from tamis_registry.core.held_openings import HeldBack, held_back
 from tamis_registry.core.silences import Wanted, acknowledgement, doubts
-from tamis_registry.http.open_episodes import open_episode
-from tamis_registry.http.parts import as_json
-from tamis_registry.http.reading_turns import ReadingTurns
-from tamis_registry.http.rights import may_see_readings
+from tamis_registry.http.common.parts import as_json
+from tamis_registry.http.common.reading_turns import ReadingTurns
+from tamis_registry.http.common.rights import may_see_readings
+from tamis_registry.http.records.open_episodes import open_episode
 from tamis_registry.http.schemas import silences as types
 from tamis_registry.kafka.newest import NewestReader
 from tamis_registry.worker import Worker

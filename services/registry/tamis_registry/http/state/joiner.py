@@ -15,7 +15,7 @@ from tamis.planning.queries.definitions import definition_id
 from tamis_registry.core.heartbeats import SECOND, joiner_process, joiner_reported
 from tamis_registry.core.shards.fleet_reports import AWAY_AFTER
 from tamis_registry.core.status import View, named
-from tamis_registry.http.parts import as_json
+from tamis_registry.http.common.parts import as_json
 from tamis_registry.http.schemas.joiner import Joiner
 from tamis_registry.worker import Worker
 

@@ -18,8 +18,7 @@ from tamis_registry.core.registry import Registry
 from tamis_registry.core.statements.catalog_changes import Conflict
 from tamis_registry.core.statements.outcomes import Outcome
 from tamis_registry.core.statements.reading import OutdatedError, Read
-from tamis_registry.http import documents
-from tamis_registry.http.parts import (
+from tamis_registry.http.common.parts import (
     SQL_BODY,
     File,
     Name,
@@ -27,6 +26,7 @@ from tamis_registry.http.parts import (
     read_sql,
     while_connected,
 )
+from tamis_registry.http.documents.alerts import outcome_document
 from tamis_registry.http.schemas.explanations import Explanations
 from tamis_registry.http.schemas.statements import Outcome as OutcomeType
 from tamis_registry.proving.pool import Provers
@@ -106,7 +106,7 @@ class Statements:
             )
         with self._worker.reading() as (registry, now):
             view = registry.view(now)
-            return as_json([documents.outcome_document(outcome, view) for outcome in outcomes])
+            return as_json([outcome_document(outcome, view) for outcome in outcomes])
 
     def _refused(self, error: TamisError) -> None:
         outcome = "unavailable" if error.retriable else "refused"

@@ -18,9 +18,9 @@ from tamis.messaging.dead_letters import Reason
 from tamis.messaging.topics import ALARMS, DEAD_LETTERS, EPISODES
 from tamis.query.names import normalized_name
 from tamis_registry.core.errors import MissingError, lists
-from tamis_registry.http import documents
-from tamis_registry.http.parts import Name, as_json
-from tamis_registry.http.reading_turns import ReadingTurns
+from tamis_registry.http.common.parts import Name, as_json
+from tamis_registry.http.common.reading_turns import ReadingTurns
+from tamis_registry.http.documents.streams import stream_facts
 from tamis_registry.http.schemas import readings as types
 from tamis_registry.kafka.newest import Entry, Newest, NewestReader
 from tamis_registry.kafka.stream_tuples import tuple_picker
@@ -77,7 +77,7 @@ def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
             stored = streams.get(normalized_name(name, streams))
             if stored is None:
                 raise MissingError(f"there is no stream '{name}'", hint=lists("streams"))
-            topics = documents.stream_facts(registry.view(now), stored)["topics"]
+            topics = stream_facts(registry.view(now), stored)["topics"]
             plan = registry.plan
         if stored.kind == "derived" and not topics:
             what = f"stream {stored.name} has no topic: its query runs within the alerts that read it"

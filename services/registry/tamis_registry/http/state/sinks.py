@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from tamis_registry.core.heartbeats import sink_reports
 from tamis_registry.core.status import View
-from tamis_registry.http.parts import as_json
+from tamis_registry.http.common.parts import as_json
 from tamis_registry.http.schemas.sinks import Sink
 from tamis_registry.worker import Worker
 

@@ -24,7 +24,8 @@ from tamis.settings import KafkaSettings
 from tamis.telemetry import get_logger
 from tamis_registry.core.state.model import Stored
 from tamis_registry.core.status import View, alert_status, edge_state, shard_state
-from tamis_registry.http import documents
+from tamis_registry.http.documents.edges import every_shard, failing_sources
+from tamis_registry.http.documents.streams import stream_facts
 from tamis_registry.worker import Worker
 
 MOST_LISTENERS = 64
@@ -289,7 +290,7 @@ def _seen(view: View) -> _Seen:
         for stream, shards in view.shards.items()
         for shard, (state, _) in zip(shards, view.shard_states[stream], strict=True)
     }
-    for shard in documents.every_shard(view):
+    for shard in every_shard(view):
         found = known.get(shard.name) or shard_state(view, shard)[0]
         ack = view.seen.acks.get(shard.name)
         # What is doubtful may have times that change with each batch.
@@ -300,7 +301,7 @@ def _seen(view: View) -> _Seen:
     for edge in view.seen.edges:
         if edge not in edges:
             edges[edge] = [edge_state(view, edge)[0]]
-    for edge, sources in documents.failing_sources(view).items():
+    for edge, sources in failing_sources(view).items():
         # Their reasons may have numbers that change all the time.
         edges.setdefault(edge, []).append(sorted(sources))
     return {
@@ -317,6 +318,6 @@ def _alert(view: View, stored: Stored) -> tuple[Any, ...]:
 
 
 def _stream(view: View, stored: Stored) -> tuple[Any, ...]:
-    facts = documents.stream_facts(view, stored)
+    facts = stream_facts(view, stored)
     readers = [lease["id"] for lease in facts["subscribers"]]
     return facts["plan"], facts["topics"], facts["alerts"], readers

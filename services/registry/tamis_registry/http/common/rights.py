@@ -12,7 +12,7 @@ from tamis.telemetry import Metrics, get_logger
 from tamis.web.authentication import TOKEN, Authentication, Reason
 from tamis.web.problems import problem
 from tamis.web.tokens import Token
-from tamis_registry.http.console import PREFIX
+from tamis_registry.http.live.console import PREFIX
 
 # The console, the page of the API and its description are the same for every registry. Browsers load them
 # without a token; the console asks for one.

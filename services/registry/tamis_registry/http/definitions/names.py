@@ -10,7 +10,7 @@ from starlette.responses import Response
 from tamis.query.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, SIMILARITY_FUNCTIONS
 from tamis.query.model import Catalog, DerivedDef
 from tamis.query.syntax.dialect import WORDS
-from tamis_registry.http.parts import as_json
+from tamis_registry.http.common.parts import as_json
 from tamis_registry.http.schemas.readings import Names
 from tamis_registry.worker import Worker
 

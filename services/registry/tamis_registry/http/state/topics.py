@@ -14,8 +14,9 @@ from tamis_registry.core.plan.shared_topics import derived_topic
 from tamis_registry.core.state.model import Stored
 from tamis_registry.core.status import View
 from tamis_registry.core.topic_readers import filter_sql, topic_readers
-from tamis_registry.http.documents import reader_document, topics_of
-from tamis_registry.http.parts import Name, as_json
+from tamis_registry.http.common.parts import Name, as_json
+from tamis_registry.http.documents.alerts import reader_document
+from tamis_registry.http.documents.streams import topics_of
 from tamis_registry.http.schemas.topics import SharedTopic
 from tamis_registry.worker import Worker
 

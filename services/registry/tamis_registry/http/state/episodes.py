@@ -13,11 +13,11 @@ from starlette.responses import Response
 from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.silences import Acknowledgement, Silence, covers
 from tamis.messaging.topics import EPISODES
-from tamis_registry.http.parts import as_json
-from tamis_registry.http.reading_turns import ReadingTurns
-from tamis_registry.http.readings import facts
+from tamis_registry.http.common.parts import as_json
+from tamis_registry.http.common.reading_turns import ReadingTurns
+from tamis_registry.http.records.readings import facts
 from tamis_registry.http.schemas.episodes import OpenEpisodes
-from tamis_registry.http.silences import acknowledgement_document
+from tamis_registry.http.state.silences import acknowledgement_document
 from tamis_registry.kafka.newest import NewestReader
 from tamis_registry.worker import Worker
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 from starlette.responses import Response
 
-from tamis_registry.http.parts import as_json
+from tamis_registry.http.common.parts import as_json
 from tamis_registry.http.schemas.kafka import Kafka
 from tamis_registry.worker import Worker
 

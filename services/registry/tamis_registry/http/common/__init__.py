@@ -1,0 +1,1 @@
+"""Parts that all routes share: parameters, errors, rights, and turns of requests that read topics."""

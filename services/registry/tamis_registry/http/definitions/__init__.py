@@ -1,0 +1,1 @@
+"""Routes that change definitions, or try them."""

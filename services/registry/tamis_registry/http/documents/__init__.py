@@ -1,0 +1,1 @@
+"""The JSON documents of the HTTP API. Event times are microseconds."""

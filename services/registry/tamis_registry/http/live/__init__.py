@@ -1,0 +1,1 @@
+"""Events as they come, and the console that shows them."""

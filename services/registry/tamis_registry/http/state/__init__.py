@@ -1,0 +1,1 @@
+"""Routes that show the state of the fleet."""
