@@ -42,6 +42,13 @@ def test_an_edge_without_shards_has_a_line_of_its_own() -> None:
     assert source.split() == ["roof", "source", "mqtt", "failing", "refused"]
 
 
+def test_the_line_of_a_shard_counts_dead_letters_and_late_readings_of_the_last_minutes() -> None:
+    recent = {"seconds": 400, "tuples": {"published": 90, "late": 4, "dead": 6}}
+    (line,) = get({**EDGE, "shards": [{**SHARD, "recent": recent}]})
+    dead, late = "6 of 100 readings became dead letters", "4 of 100 readings were late"
+    assert line.endswith(f"{dead} in the last 400 s; {late} in the last 400 s")
+
+
 def test_a_registry_of_an_older_release_names_no_failing_sources() -> None:
     assert len(get(EDGE)) == 1
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from tests.unit.cli.answering import answering
 
 from tamis.cli import main
-from tamis.doctor import broker, machine, registry
+from tamis.doctor import broker, machine, readings, registry
 from tamis.doctor.places import Places
 from tamis.doctor.table import CHECKS
 from tamis.local.ports import free_ports
@@ -165,6 +165,36 @@ def test_the_joiner(joiner: dict[str, Any], state: str, said: str) -> None:
     with answering({"/v1/joiner": {**joiner, "plan": 4, "reported_ago": 2}}) as url:
         found = registry.joiner(places(url))
     assert found.state == state and said in found.found
+
+
+def counted(**tuples: int) -> dict[str, Any]:
+    return {**SHARD, "recent": {"seconds": 400, "tuples": tuples}}
+
+
+@pytest.mark.parametrize(
+    ("shards", "state", "said"),
+    [
+        ([SHARD], "unchecked", "no edge has told"),
+        ([counted(published=0)], "ok", "no reading has come"),
+        ([counted(published=900, omitted=1_100, late=2)], "ok", "none of the 2002 newest readings"),
+        (
+            [counted(published=900, omitted=97, late=3)],
+            "warning",
+            "3 of 1000 readings were late in the last 400 s",
+        ),
+        (
+            [counted(published=9), counted(published=9, dead=1)],
+            "warning",
+            "1 of 10 readings became dead letters",
+        ),
+        ([{**counted(published=9), "doubts": ["column t has no value"]}], "warning", "column t has no value"),
+    ],
+)
+def test_what_became_of_the_readings(shards: list[dict[str, Any]], state: str, said: str) -> None:
+    with answering({"/v1/edges": [{"name": "roof", "shards": shards}]}) as url:
+        found = readings.readings(places(url))
+    assert found.state == state and said in found.found
+    assert (state == "warning") == bool(found.todo)
 
 
 def sink(name: str, state: str = "delivering", *why: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from tamis.doctor.readings import unusual
 from tamis.durations import seconds
 from tamis.instants import exact_text, iso_text
 
@@ -87,14 +88,23 @@ def state_rows(what: str, entry: dict[str, Any]) -> list[tuple[str, ...]]:
                     shard["state"],
                     "" if shard["plan"] is None else str(shard["plan"]),
                     _since(shard["activation"]),
-                    # A registry of an older release doesn't know what is doubtful.
-                    "; ".join([*([shard["why"]] if shard["why"] else []), *shard.get("doubts", ())]),
+                    "; ".join(_reasons(shard)),
                 )
                 for shard in entry["shards"]
             ] or [(name, "", entry["state"], "", "", entry["why"][0])]
             # A registry of an older release doesn't know which sources fail.
             failing = entry.get("failing", {}).items()
             return [*lines, *((name, f"source {source}", "failing", "", "", why) for source, why in failing)]
+
+
+def _reasons(shard: dict[str, Any]) -> Iterator[str]:
+    """The reasons for a shard's state, and to look at its readings."""
+    if shard["why"]:
+        yield shard["why"]
+    # A registry of an older release doesn't know what is doubtful.
+    yield from shard.get("doubts", ())
+    # The row names the shard already.
+    yield from (reason.removeprefix(f"shard {shard['shard']}: ") for reason in unusual(shard))
 
 
 def _episode_row(episode: dict[str, Any]) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ Examples:
 @registry_option
 @click.pass_context
 def command(context: click.Context, bootstrap: str | None, form: str, registry: RegistryClient) -> None:
-    """Check Java, ports, memory, disk, clock, Kafka, its topics, the registry and the plan.
+    """Check this machine, Kafka, the registry, plan and readings of the edges, the joiner and the sinks.
 
     Each check is ok, a warning, failed, or unchecked, with what to do. Without a fleet at the default
     addresses, its checks are unchecked. The exit code is 1 if a check failed.
