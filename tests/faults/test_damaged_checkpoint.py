@@ -80,9 +80,11 @@ def test_a_damaged_checkpoint(tmp_path: Path) -> None:
         copy = tmp_path / "copy"
         fed.load.until(END, pause=0.1)
         fed.wait("the first event seconds", lambda: fed.passed(END - MARGIN))
+        query = directory / "query"
+        # Without an older one there is no way back from a damaged one. Spark makes one about once a minute.
+        fed.wait("two snapshots", lambda: len(list((query / "state/0/0").glob("*.zip"))) > 1)
         assert joiner.stop() == 0
         shutil.copytree(directory, copy)
-        query = directory / "query"
         assert Checkpoint(query).damage() == []
         fed.load.until(END + 40)
         seen = {}
