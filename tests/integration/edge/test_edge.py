@@ -339,6 +339,25 @@ def test_partitions_of_a_killed_edge_move_and_nothing_is_lost(bench: Bench) -> N
     second.stop()
 
 
+def test_a_source_whose_topic_does_not_exist_says_so_and_reads_the_topic_once_it_exists(
+    bench: Bench,
+) -> None:
+    bench.publish(everything("air:later/0"))
+    reader = bench.reader(TOPIC, ACKS)
+    edge = bench.edge("k", "sources: [{kind: kafka, name: plant, stream: air, topic: later}]").start()
+    (told, *_) = wait_for(
+        "a failing source", lambda: [one.failing["plant"] for one in reader.lives("k") if one.failing]
+    )
+    assert told.startswith(
+        f"Kafka at {bench.bootstrap}: topic later doesn't exist; create it: kafka-topics.sh"
+    )
+    bench.create(["later"], 1)
+    bench.produce("later", [(0, orjson.dumps(reading(0)))])
+    await_all(reader, 1)
+    wait_for("no failing source", lambda: not reader.acks()[-1].failing)
+    edge.stop()
+
+
 # ---- Kafka away, and plans
 
 
