@@ -38,6 +38,7 @@ class DeadLetter:
     reason: Reason
     error: str
     edge: str = ""  # the name of the edge that made it
+    stream: str = ""  # of a reading: the stream that it was sent to
     sink: str = ""  # of a notification: the sink that has not accepted it
     of_event: tuple[tuple[str, bytes], ...] = ()  # of a notification: the headers of the event
 
@@ -51,6 +52,7 @@ class DeadLetter:
             ("reason", self.reason.value.encode()),
             ("error", self.error.encode()),
             *([("edge", self.edge.encode())] if self.edge else []),
+            *([("stream", self.stream.encode())] if self.stream else []),
             *([("sink", self.sink.encode())] if self.sink else []),
             *self.of_event,
         ]

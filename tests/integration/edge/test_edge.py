@@ -210,6 +210,7 @@ def test_http_says_what_it_does_not_take(bench: Bench) -> None:
         "reason": "out_of_domain",
         "error": "",
         "edge": "h",
+        "stream": "air",
     }
     assert edge.metric("tamis_dead_letters_total", reason="undecodable") == 1
     edge.stop()

@@ -132,12 +132,12 @@ def test_dead_letters_have_reasons_and_samples(running: Any) -> None:
     payloads = [b'{"v": 200}', b"\xff\xfe", b"x" + long.encode()]
     reasons = [Reason.OUT_OF_DOMAIN, Reason.UNDECODABLE, Reason.UNDECODABLE]
     for number, (payload, reason) in enumerate(zip(payloads, reasons, strict=True)):
-        letter = DeadLetter(payload, "edge", "raw.air", 3, number, reason, "v: too large", "roof")
+        letter = DeadLetter(payload, "edge", "raw.air", 3, number, reason, "v: too large", "roof", "air")
         send(running.bootstrap, DEAD_LETTERS, [(0, now + number, payload)], letter.headers())
     found = running.get("dead-letters")
     Made().check("/v1/dead-letters", found)
     assert [one["source_offset"] for one in found["records"]] == [2, 1, 0]
-    assert {one["edge"] for one in found["records"]} == {"roof"}
+    assert {(one["edge"], one["stream"]) for one in found["records"]} == {("roof", "air")}
     assert found["reasons"] == {"out_of_domain": 1, "undecodable": 2}
     texts = [(one["text"], one["base64"], one["bytes"]) for one in found["records"]]
     assert texts == [("x" + "ä" * 2047, None, 6001), (None, "//4=", 2), ('{"v": 200}', None, 10)]

@@ -219,6 +219,7 @@ LETTER = {
     "source_partition": 3,
     "source_offset": 12,
     "edge": "roof",
+    "stream": "air\x1b[2J",
     "sink": None,
     "bytes": 3,
     "text": "\x1b[2J{",
@@ -230,16 +231,17 @@ LETTERS = {"records": [LETTER], "reasons": {"undecodable": 1}, "complete": True,
 def test_dead_letters_name_their_edge_and_do_not_move_the_cursor() -> None:
     code, output = shown("dead-letters", LETTERS)
     assert code == 0
-    assert output.splitlines()[1].split(maxsplit=6) == [
+    assert output.splitlines()[1].split(maxsplit=7) == [
         "2023-11-14T22:13:20Z",
         "edge",
         "roof",
+        "air\\x1b[2J",
         "raw.air",
         "3:12",
         "undecodable",
         "no JSON  \\x1b[2J{",
     ]
-    older = {name: value for name, value in LETTER.items() if name != "edge"}
+    older = {name: value for name, value in LETTER.items() if name not in ("edge", "stream")}
     _, output = shown("dead-letters", {**LETTERS, "records": [older], "complete": False, "read": 9})
     assert output.splitlines()[1].split()[1:3] == ["edge", "raw.air"]
     assert "the newest ones of the 9 that were looked at; there may be more" in output

@@ -11,6 +11,7 @@ from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.plan.model import Plan, StreamColumn, StreamPlan
 from tamis.query.backfill import Backfill
+from tamis.recordings.json_values import Offence
 from tamis.recordings.time_units import Y2000, Y2100
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.metrics import Metrics
@@ -59,7 +60,7 @@ class Intake:
         assert self.sampler is not None
         decoded = delivery.decode(self.decoder, now)
         for offence in decoded.offences:
-            self._reject(run, delivery, offence.row, offence.reason, offence.error)
+            self._reject(run, delivery, offence, self._source.stream)
         self._log_ahead(decoded, len(delivery.offsets), now)
         if self.decoder.stream.origin is not None:
             decoded = self._history(run, delivery, decoded)
@@ -91,16 +92,18 @@ class Intake:
             if isinstance(delivery, Payloads) and delivery.streams:
                 stream = delivery.streams[row]
             error = f"no stream {stream!r:.250} in the plan"
-            self._reject(run, delivery, row, Reason.UNKNOWN_STREAM, error)
+            self._reject(run, delivery, Offence(row, Reason.UNKNOWN_STREAM, error), f"{stream:.250}")
 
-    def _reject(self, run: ShardRun, delivery: Delivery, row: int, reason: Reason, error: str) -> None:
-        source, offset = self._source, int(delivery.offsets[row])
+    def _reject(self, run: ShardRun, delivery: Delivery, offence: Offence, stream: str) -> None:
+        """Send one reading to the dead letters. `stream`: as its sender named it."""
+        source, row, reason = self._source, offence.row, offence.reason
+        offset = int(delivery.offsets[row])
         if run.is_decided(offset) or Backfill.named(source.stream) is not None:
             # A backfill stream reads what its raw stream reads, too, which makes the dead letter.
             return
         payload = delivery.payload(row)
         place = source.topic, source.partition, offset
-        letter = DeadLetter(payload, "edge", *place, reason, error, self._edge)
+        letter = DeadLetter(payload, "edge", *place, reason, offence.error, self._edge, stream)
         run.add_dead_letter(letter, int(delivery.arrivals[row]) // 1000)
         self._metrics.inc("tamis_dead_letters_total", service="edge", reason=reason.value)
 

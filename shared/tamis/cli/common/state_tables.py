@@ -20,7 +20,7 @@ HEADINGS = {
         "SILENCED",
     ),
     "plans": ("PLAN", "NEWEST", "MADE", "SHARDS", "WHY", "DEFINITIONS", "TOPICS"),
-    "dead-letters": ("TIME", "SERVICE", "SOURCE", "REASON", "ERROR", "RECORD"),
+    "dead-letters": ("TIME", "SERVICE", "STREAM", "SOURCE", "REASON", "ERROR", "RECORD"),
     "silences": ("SILENCE", "STATE", "FROM", "UNTIL", "HOLDS BACK", "COVERS", "BY", "COMMENT"),
     "acknowledgements": ("EPISODE", "ALERT", "KEY", "SINCE", "BY", "COMMENT"),
     "edges": ("EDGE", "SHARD", "STATE", "PLAN", "SINCE", "WHY"),
@@ -123,14 +123,15 @@ def _episode_row(episode: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _dead_letter_row(letter: dict[str, Any]) -> tuple[str, ...]:
-    # A registry of an older release doesn't know the edge, nor does a dead letter of an older edge.
+    # A registry of an older release knows neither edge nor stream, nor does a dead letter of an older edge.
     service = f"{letter['service']} {letter.get('edge') or ''}".rstrip()
     source = f"{letter['source']} {letter['source_partition']}:{letter['source_offset']}"
     if letter["sink"]:
         source = f"sink {letter['sink']}"
     record = letter["text"] if letter["text"] is not None else f"base64: {letter['base64']}"
     facts = (letter["reason"], letter["error"], printable(record, SAMPLE))
-    return (_time(letter["time"]), service, source, *facts)
+    stream = printable(letter.get("stream") or "", SAMPLE)
+    return (_time(letter["time"]), service, stream, source, *facts)
 
 
 def printable(text: str, most: int) -> str:

@@ -159,6 +159,7 @@ def _dead_letter(message: Message) -> dict[str, Any]:
         "source_partition": int(headers["source.partition"]),
         "source_offset": int(headers["source.offset"]),
         "edge": headers.get("edge"),
+        "stream": headers.get("stream"),
         "sink": headers.get("sink"),
         "bytes": len(value),
         "text": text,

@@ -43,6 +43,10 @@ class DeadLetter(TypedDict):
     edge: Annotated[
         str | None, Field(description="The edge that made it; null for other services and earlier releases")
     ]
+    stream: Annotated[
+        str | None,
+        Field(description="Of a reading: the stream that it was sent to; null for earlier releases"),
+    ]
     sink: Annotated[str | None, Field(description="Of a notification: the sink that did not take it")]
     bytes: Annotated[int, Field(description="The length of the original")]
     text: Annotated[str | None, Field(description="Its first 4,096 bytes; null if they are no UTF-8 text")]
