@@ -11,6 +11,7 @@ from socket import gethostname
 import faust
 
 from tamis.garbage_collection import collect_seldom
+from tamis.heap import return_freed_memory
 from tamis.messaging.authorization import missing_rights
 from tamis.messaging.heartbeat_sender import LOOP_SECONDS, HeartbeatSender
 from tamis.messaging.heartbeats import ALERTS, Heartbeat
@@ -57,6 +58,7 @@ class Setup:
 def serve(config: AlertsConfig, kafka: KafkaSettings, settings: ServiceSettings) -> None:
     """Run until SIGTERM or SIGINT. Raises InputError if TAMIS_DATA can't be used."""
     settings.data_directory()
+    return_freed_memory()
     collect_seldom()
     metrics, health = Metrics("alerts"), Health()
     telemetry = TelemetryServer(metrics, health, settings.telemetry_host, settings.telemetry_port)
