@@ -39,6 +39,8 @@ _DENIED = f"{NotAuthorizedError.__module__}.{NotAuthorizedError.__qualname__}: "
 
 # The system's message of a full disk (ENOSPC). Spark adds no path to it.
 _NO_SPACE = os.strerror(errno.ENOSPC)
+# Bytes of the checkpoint's disk that can be left after a file was too large for it, and was deleted.
+_LARGE_FILE = 256 * 2**20
 
 # The joiner checks only files of its own machine for damage.
 _REMOTE_HINT = "remove the cause and start the joiner again: it continues where it ended"
@@ -159,7 +161,7 @@ class QueryRunner:
         if damages := checkpoint.damage():
             return checkpoint.refusal(damages)
         hint = checkpoint.hint_without_damage()
-        if _NO_SPACE in reason and (full := disk_trouble(self._location.path)):
+        if _NO_SPACE in reason and (full := disk_trouble(self._location.path, _LARGE_FILE)):
             hint = f"{full}; {hint}"
         return UnavailableError(f"{what}: {reason}", hint=hint)
 
