@@ -16,6 +16,7 @@ from tamis.telemetry.health import Health
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.metrics import Metrics
 from tamis.telemetry.server import TelemetryServer
+from tamis.telemetry.stop_deadline import end_after
 from tamis_edge.core.warm_up import warm_up
 from tamis_edge.edge import Edge
 from tamis_edge.http_protection import http_protection
@@ -43,6 +44,7 @@ def serve(config: EdgeConfig, kafka: KafkaSettings, settings: ServiceSettings) -
 
     def stop(_: int, __: FrameType | None) -> None:
         stopping.set()
+        end_after()
         for edge in edges:
             edge.wake()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import time
 from collections import Counter
 from pathlib import Path
@@ -399,17 +400,28 @@ def test_an_edge_that_is_cut_off_spools_and_drains(bench: Bench, killed: bool) -
     edge.stop()
 
 
-def test_it_stops_in_time_while_kafka_is_away(bench: Bench) -> None:
+@pytest.mark.parametrize("frozen", [False, True])
+def test_it_stops_in_time_while_kafka_is_away(bench: Bench, frozen: bool) -> None:
     bench.create(["raw"])
     bench.publish(everything("air:h/http", "air:raw/0", "air:raw/1"))
     reader = bench.reader(TOPIC, ACKS)
     config = "sources:\n  - {kind: http, name: http}\n  - {kind: kafka, name: k, stream: air, topic: raw}\n"
     edge = bench.edge("h", config).start()
     wait_for("all shards", lambda: len({ack.shard for ack in reader.acks() if ack.state == "active"}) == 3)
-    bench.broker.stop()
-    assert edge.post("air", [reading(i) for i in range(20)]).status_code == 202
-    edge.stop()
-    bench.broker.start()
+    kafka = bench.broker._process
+    assert kafka is not None
+    if frozen:
+        kafka.send_signal(signal.SIGSTOP)
+    else:
+        bench.broker.stop()
+    try:
+        assert edge.post("air", [reading(i) for i in range(20)]).status_code == 202
+        edge.stop()
+    finally:
+        if frozen:
+            kafka.send_signal(signal.SIGCONT)
+        else:
+            bench.broker.start()
     edge.start()
     await_all(reader, 20)
     edge.stop()

@@ -1,0 +1,28 @@
+"""The end of a process whose stop takes too long."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tamis.telemetry.stop_deadline import end_after
+
+
+def test_it_ends_the_process_and_logs_what_it_was_doing(capsys: pytest.CaptureFixture[str]) -> None:
+    codes: list[int] = []
+    left = threading.Event()
+
+    def leave(code: int) -> None:
+        codes.append(code)
+        left.set()
+
+    end_after(0.01, leave)
+    _a_step_that_waits(left)
+    assert codes == [0]
+    said = capsys.readouterr().out
+    assert "stopped in the middle of a step" in said and "_a_step_that_waits (test_stop_deadline.py:" in said
+
+
+def _a_step_that_waits(left: threading.Event) -> None:
+    assert left.wait(30)
