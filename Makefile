@@ -16,7 +16,7 @@ KERNEL_SOURCES := $(shell grep -rlE "import .*\b(njit|numba)\b" shared/tamis --i
 # All files that quick tests may read.
 SOURCES := $(shell find $(CODE) demo docs *.md *.toml *.lock mkdocs.yml Makefile -type f -not -path '*/__pycache__/*' -not -path '*/node_modules/*' -not -path 'benchmarks/results/*')
 
-.PHONY: help setup check style types contracts docs pictures test tutorial notebooks upgrade recovery faults spark cluster console console-test console-pictures test-containers demo bench soundness soak lock clean
+.PHONY: help setup check style types contracts docs pictures test brokers oracles tutorial notebooks upgrade recovery faults spark cluster console console-test console-pictures test-containers demo bench soundness soak lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -88,12 +88,21 @@ define with_brokers
 	$(BIN)/pytest $(1) || { echo "Once more, alone, what failed:"; $(BIN)/pytest --last-failed --last-failed-no-failures none $(2); }
 endef
 
-# Tests that compute get a core each, and one test at a time, because some take half a minute. Tests with a broker wait
-# half of the time, and fleets for their triggers: two fleets beside other such tests keep two cores busy. Their order
-# is that of tests/longest_first.py.
+# Tests with a broker often wait. What they leave of two cores goes to the oracles.
 test: setup $(QUICK) ## all tests but the long soundness search
-	$(BIN)/pytest -n 2 --maxschedchunk 1 tests/oracle tests/model
+	@$(BESIDE) brokers oracles
+
+# Fleets wait for their triggers: two of them run beside other tests with a broker. Their order is that of
+# tests/longest_first.py.
+brokers: setup
 	$(call with_brokers,-n 3 --dist loadfile --no-loadscope-reorder --durations 30 $(BROKERS),$(BROKERS))
+
+# They only compute, so they run at the lowest priority, each test for as long as it takes, and one at a time, because
+# some take half a minute. They are printed in one piece, and don't share the list of what failed.
+oracles: setup
+	@echo "Oracles and the model run beside the tests with a broker, and are shown when they have ended."
+	@output=$$(nice -n 19 $(BIN)/pytest -n 2 --maxschedchunk 1 -o timeout=1800 -o cache_dir=.pytest_cache/oracles \
+	  tests/oracle tests/model 2>&1); status=$$?; echo "$$output"; exit $$status
 
 # Not a part of `make test`: it needs a Docker engine, or root on Debian to start one. Exit code 3 says that neither is there.
 test-containers: setup ## build the images and test them in containers
