@@ -47,6 +47,7 @@ NAMES = (
     "sharing.growth",
     "sharing.plan_changes",
     "sharing.plan_parts",
+    "sharing.many_streams",
     "similarity.watching",
     "similarity.growth",
     "similarity.edge",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from benchmarks.harness import Cell, Result, Say
 from benchmarks.scale.queues import FIXED, MOST_ROWS
-from benchmarks.scale.reckoned import MB, RARE, Installation, Measured, measure, tamis
+from benchmarks.scale.reckoned import MB, PARTS_PACKED, RARE, Installation, Measured, measure, tamis
 from tamis.plan.wire import MOST
 from tamis.sizing.unit_costs import unit_costs
 
@@ -32,7 +32,8 @@ def run(quick: bool, say: Say) -> Result:
         {"rate": one.rate, "retained": one.retained, "quick": quick},
         (
             f"{one.rate:,.0f} readings/s, {one.retained:.0%} retained, {one.streams} shards an edge",
-            f"plans: {PLAN_BYTES / MB:.0f} MB/s for {PLAN_SECONDS:.0f} s until all edges have read one",
+            f"plans: {PLAN_BYTES / MB:.0f} MB/s for {PLAN_SECONDS:.0f} s until all edges have read their"
+            " parts of one, which list all shards of their streams",
             f"batches: {FIXED} s for each, whatever its number of tuples",
         ),
     )
@@ -46,7 +47,7 @@ def limits(one: Installation, measured: Measured) -> list[tuple[Cell, ...]]:
         needs = tamis(of, measured)
         return of.edges * needs["bytes of tuples to Kafka, MB/s"] / needs["bytes of progress, MB/s"]
 
-    plan = tamis(one, measured)["the same compressed, as in Kafka, MB"] * MB
+    parts = tamis(one, measured)[PARTS_PACKED] * MB
     busy = unit_costs()["joiner_cpu_us_per_tuple"] / 1e6
     return [
         (
@@ -71,10 +72,10 @@ def limits(one: Installation, measured: Measured) -> list[tuple[Cell, ...]]:
             "edges",
         ),
         (
-            "reading the plan",
-            "edges x compressed bytes of the plan",
+            "reading the parts of the plan",
+            "edges x their compressed bytes",
             f"{PLAN_SECONDS:.0f} s",
-            PLAN_BYTES * PLAN_SECONDS / plan,
+            PLAN_BYTES * PLAN_SECONDS / parts,
             "edges",
         ),
         (

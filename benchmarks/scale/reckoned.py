@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -18,6 +19,7 @@ from tamis.messaging.records import progress_record
 from tamis.messaging.topics import PLANS, stream_topic
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.plan.model import Plan
+from tamis.plan.parts import joined, parts
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis.sizing.unit_costs import unit_costs
@@ -40,8 +42,10 @@ COLUMNS = (
     "everything shipped",
 )
 
+PARTS_PACKED = "the same parts compressed, as in Kafka, MB"
+
 # CPU time of a row in Spark's own stream-stream join: docs/benchmarks/fleet.md, benchmark joiner.
-SPARK_US = 89.1
+SPARK_US = 69.7
 # A reading of two or three columns, as JSON in a record.
 RECORD = 120
 REPLICAS = 3
@@ -77,18 +81,28 @@ class Installation:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Unit costs measured here: microseconds of a joiner's task and bytes of a progress record; bytes of a
-    plan for a listed shard and for an alert, microseconds to read a thousand bytes of it, and the share of
-    its bytes that is left when they are compressed.
+class PlanCosts:
+    """Bytes for a listed shard and for an alert, microseconds to read a thousand bytes, and the share of the
+    bytes that is left when they are compressed.
     """
 
-    progress_us: float
-    progress_bytes: float
     shard_bytes: float
     alert_bytes: float
     read_us_per_kb: float
     packed: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Unit costs measured here: microseconds of a joiner's task and bytes of a progress record; the costs
+    of a whole plan, which the joiner and the alerts service read, and of the parts of both streams, which an
+    edge reads.
+    """
+
+    progress_us: float
+    progress_bytes: float
+    whole: PlanCosts
+    parts: PlanCosts
 
 
 def run(quick: bool, say: Say) -> Result:
@@ -112,9 +126,9 @@ def run(quick: bool, say: Say) -> Result:
             f"{machine.retained:.0%} of the readings are retained, records have {RECORD} bytes; each edge has"
             f" {machine.streams} shards; a tuple is kept for {machine.span:.0f} s",
             f"a progress record takes {measured.progress_us:.2g} µs of a joiner's task and"
-            f" {measured.progress_bytes:.0f} bytes; a plan takes {measured.shard_bytes:.0f} bytes a shard,"
-            f" {measured.alert_bytes:.0f} an alert, and {measured.read_us_per_kb:.2g} µs to read a"
-            " thousand bytes",
+            f" {measured.progress_bytes:.0f} bytes",
+            f"a whole plan takes {_said(measured.whole)}",
+            f"the parts of both streams take {_said(measured.parts)}",
             f"half of each core is left free; {REPLICAS} replicas; topics keep a day",
             "everything shipped: each reading goes to Kafka, and Spark's own stream-stream join reads them",
         ),
@@ -135,7 +149,10 @@ def tamis(one: Installation, measured: Measured) -> dict[str, float]:
     # A frontier is late by the time between two progress records.
     state = published * (one.span + 1 / one.progress)
     state_bytes = costs["joiner_state_bytes_per_tuple"] + costs["joiner_state_bytes_per_column"]
-    plan = shards * measured.shard_bytes + one.queries * measured.alert_bytes
+    whole, part = (
+        shards * costs_of.shard_bytes + one.queries * costs_of.alert_bytes
+        for costs_of in (measured.whole, measured.parts)
+    )
     return {
         "cores of all edges": one.rate * costs["edge_cpu_us_per_reading"] / 1e6 / BUSY,
         "memory of all edges, GB": one.edges * costs["edge_memory_mb"] / 1e3,
@@ -151,9 +168,12 @@ def tamis(one: Installation, measured: Measured) -> dict[str, float]:
         "cores of the joiner for progress": progress * measured.progress_us / 1e6 / BUSY,
         "tuples in the joiner's state": state,
         "memory of the joiner's state, GB": state * state_bytes * costs["joiner_memory_per_state_byte"] / GB,
-        "bytes of a plan, MB": plan / MB,
-        "the same compressed, as in Kafka, MB": plan * measured.packed / MB,
-        "seconds to read a plan for the first time": plan / 1e3 * measured.read_us_per_kb / 1e6,
+        "plan, read by the joiner, MB": whole / MB,
+        "the same compressed, as in Kafka, MB": whole * measured.whole.packed / MB,
+        "seconds to read a plan for the first time": whole / 1e3 * measured.whole.read_us_per_kb / 1e6,
+        "parts of a plan, read by each edge, MB": part / MB,
+        PARTS_PACKED: part * measured.parts.packed / MB,
+        "seconds to read the parts for the first time": part / 1e3 * measured.parts.read_us_per_kb / 1e6,
     }
 
 
@@ -176,19 +196,44 @@ def shipped(one: Installation) -> dict[str, float]:
 @cache
 def measure(shards: int, alerts: int) -> Measured:
     """Measure what progress records and plans cost, with these numbers of shards and alerts."""
-    few, many = _plan(1, 1), _plan(shards, 1)
-    shard_bytes = (len(encode_plan(many)) - len(encode_plan(few))) / (shards - 1)
-    alert_bytes = (len(encode_plan(_plan(1, alerts))) - len(encode_plan(few))) / (alerts - 1)
+    progress = _progress(_plan(shards, 1), shards)
+    return Measured(*progress, _costs(shards, alerts, lambda plan: [plan]), _costs(shards, alerts, _parts))
+
+
+def _costs(shards: int, alerts: int, texts: Callable[[bytes], list[bytes]]) -> PlanCosts:
+    """The costs of the texts that somebody reads of a plan."""
+
+    def made(shards: int, alerts: int, first: int = 0) -> list[bytes]:
+        return texts(encode_plan(_plan(shards, alerts, first)))
+
+    def size(found: list[bytes]) -> int:
+        return sum(map(len, found))
+
+    few, whole = size(made(1, 1)), made(shards, alerts)
     # Each of other alerts, since parts that were read before are kept.
-    others = [encode_plan(_plan(1, alerts, first=number)) for number in (101, 198)]
+    others = [made(1, alerts, first=number) for number in (101, 198)]
     began = time.process_time()
-    for encoded in others:
-        decode_plan(encoded)
-    read = (time.process_time() - began) * 1e6 / (sum(map(len, others)) / 1e3)
-    progress_us, progress_bytes = _progress(many, shards)
-    whole = encode_plan(_plan(shards, alerts))
-    packed = len(pa.compress(whole, codec=COMPRESSION, asbytes=True)) / len(whole)
-    return Measured(progress_us, progress_bytes, shard_bytes, alert_bytes, read, packed)
+    for found in others:
+        decode_plan(found[0] if len(found) == 1 else joined({str(at): text for at, text in enumerate(found)}))
+    read = (time.process_time() - began) * 1e6 / (sum(map(size, others)) / 1e3)
+    packed = [pa.compress(text, codec=COMPRESSION, asbytes=True) for text in whole]
+    return PlanCosts(
+        (size(made(shards, 1)) - few) / (shards - 1),
+        (size(made(1, alerts)) - few) / (alerts - 1),
+        read,
+        size(packed) / size(whole),
+    )
+
+
+def _parts(plan: bytes) -> list[bytes]:
+    return list(parts(plan).values())
+
+
+def _said(costs: PlanCosts) -> str:
+    return (
+        f"{costs.shard_bytes:.0f} bytes a shard, {costs.alert_bytes:.0f} an alert, and"
+        f" {costs.read_us_per_kb:.2g} µs to read a thousand bytes"
+    )
 
 
 def _plan(shards: int, alerts: int, first: int = 0) -> Plan:
