@@ -164,7 +164,9 @@ class Run:
         self.read, self.out, self.snap, self.acked, self.old = set(), [], None, 0, []
         self.parting = False
         self.high = c.high if sim.on("durable_high") else -1
-        self.wm = -INF if sim.on("wm_anew") or c.high < 0 else c.high - sim.D
+        self.wm = -INF  # rebuilt from the replay, unless nothing is read again
+        if c.high >= 0 and (c.done == c.read or not sim.on("wm_anew")):
+            self.wm = c.high - sim.D
         self.version, self.A = c.ver, c.A
         self.fetched, self.due, self.asked = 0, None, 0  # over a slow link: how far, and the fetch under way
         self.before = frozenset()  # offsets read before the plan was taken up, for the judge

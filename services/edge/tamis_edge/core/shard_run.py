@@ -75,7 +75,7 @@ class ShardRun:
         self.durable = commit
         self._born = commit.born if commit.version else now
         self.version, self.activation, self.high = commit.version, commit.activation, commit.high
-        # Rebuilt from the replay, never taken from the commit: `wm_anew`.
+        # Rebuilt from the replay if there is one: `wm_anew`.
         self.watermark = START_OF_TIME
         # Readings before `_decided` are read again only for the series of watched streams.
         self._decided = commit.decided
@@ -96,12 +96,14 @@ class ShardRun:
         self._reached: Progress = {}  # of the last commit
         self._retiring = False
         # Before this offset all readings were read by an earlier run.
-        self._read_before = commit.read if commit.watched is not None else 0
+        self._read_before = commit.read
         self._reread_end = end_of_reread(plan, stream, commit)
         if self._reread_end:
             self._serve(plan, whole=True)
         else:
             self.obey(plan)
+        if commit.version and commit.done == commit.read:
+            self._go_on()
 
     # ---- the plan
 
@@ -126,6 +128,16 @@ class ShardRun:
         self._serve(plan)
         if plan.version != self.version:
             self.version, self.activation = plan.version, latest + 1
+
+    def _go_on(self) -> None:
+        """Take the watermark from the commit, because no reading comes again from which it is rebuilt.
+
+        Otherwise a shard that moves just after its last reading, or whose edge restarts then, would hold back
+        what waits for its progress until its next reading (decision 103).
+        """
+        stream = self._served.stream
+        if stream is not None and stream.time is not None and self.high >= 0 and not self.watched:
+            self.watermark = self.high - stream.delay
 
     @property
     def rereading(self) -> bool:

@@ -171,6 +171,40 @@ def test_progress_is_the_oldest_held_tuple_of_a_partition_and_comes_behind_what_
     assert [v["temp"] for _, _, v in sent(run) if "temp" in v] == [2.0]
 
 
+def progress_of(run: ShardRun) -> set[int | None]:
+    return {value["_"].get("event_time") for _, _, value in sent(run) if value["_"].get("kind") == "progress"}
+
+
+def test_progress_goes_on_after_a_restart_that_reads_nothing_again() -> None:
+    served = plan(air([topic([entry(0)])], delay=2), [SHARD])
+    run = started(served)
+    run.take(batch(0, ("a", 10, 5.0), ("a", 12, 4.0)), 0)
+    # Its records are safe, but the edge ends before the progress of this commit was sent.
+    sent(run)
+    moved = started(served, durable(run))
+    assert moved.watermark == 10
+    durable(moved)
+    assert progress_of(moved) == {10}
+    moved.take(batch(2, ("a", 9, 3.0), ("a", 11, 2.0)), 0)
+    assert moved.totals["late"] == 1
+
+
+def test_progress_waits_for_what_is_read_again_after_a_restart() -> None:
+    served = plan(air([topic([entry(0)])], delay=2), [SHARD])
+    run = started(served)
+    run.take(batch(0, ("a", 10, 5.0), ("a", 12, 4.0)), 0)
+    found = durable(run)  # nothing of it is safe
+    assert (found.done, found.read) == (0, 2)
+    again = started(served, found)
+    again.take(batch(0, ("a", 10, 5.0)), 0)
+    sent(again)
+    # The next reading comes again, too: it must not be late behind itself.
+    once_more = started(served, durable(again))
+    assert once_more.watermark < 0
+    durable(once_more)
+    assert progress_of(once_more) == {None}
+
+
 def test_an_entry_that_ends_publishes_what_it_holds_under_the_old_plan() -> None:
     old = entry(1000)
     run = started(plan(air([topic([old])]), [SHARD]))
