@@ -252,7 +252,7 @@ def _batch(source: OffsetsReader, start: dict[str, dict[str, int]]) -> tuple[obj
 
 def _soon(ask: object, wanted: object) -> object:
     """What is asked, once it is `wanted`: a broker tells of changed topics a moment later."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (found := ask()) != wanted:  # type: ignore[operator]
         assert time.monotonic() < deadline, found
         time.sleep(0.2)

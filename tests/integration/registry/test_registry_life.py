@@ -105,7 +105,8 @@ def test_a_silent_shard_is_declared_gone_in_band_and_comes_back(
         for _, final in finals:
             envelope = final["_"]
             assert (envelope["kind"], envelope["shard"]) == ("final", shard) and envelope["plan"] > listed
-    assert 'tamis_registry_shards{state="gone",stream="air"} 1.0' in registry.call("GET", "/metrics").text
+    one = 'tamis_registry_shards{state="gone",stream="air"} 1.0'
+    registry.until(lambda: one in registry.call("GET", "/metrics").text)
     assert "declared gone" in str(registry.get("alerts/hot")["why"])
     for shard in SHARDS:
         fleet.ack(shard, listed)
