@@ -87,9 +87,7 @@ def implied_predicates(
         rows = sharpened.rows
         ranges = sharpened.ranges([name for names in compared.values() for name in names])
         for alias, names in compared.items():
-            alone = _system(streams, filters[alias])
-            for column in names.values():
-                alone.variable(column)
+            alone = system.restricted(filters[alias], names.values())
             for predicate in _projected(rows, ranges, alone.rows() or (), names):
                 found[alias][predicate] = None
     return Implied({alias: tuple(predicates) for alias, predicates in found.items() if predicates})

@@ -10,7 +10,7 @@ linear programs find, and what they find makes others sharper.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -26,6 +26,7 @@ from tamis.expressions.nodes import (
     Expr,
     Literal,
     Type,
+    columns,
     conjuncts,
 )
 from tamis.expressions.step_conditions import on_argument
@@ -89,6 +90,9 @@ class LinearSystem:
         self._rows: list[Linear] = []
         self._rounded: list[_Rounded] = []
         self._false = False
+        self._of_column: dict[str, list[Linear]] = {}  # the constraints of its declared ends
+        # By the identity of each condition: the condition, its constraints, and its operations.
+        self._of_condition: dict[int, tuple[Expr, list[Linear], list[_Rounded]]] = {}
 
     @property
     def columns(self) -> Mapping[str, Column]:
@@ -102,6 +106,29 @@ class LinearSystem:
         if not found:
             del self._rows[before[0] :], self._rounded[before[1] :]
             self._columns = before[2]
+        else:
+            rows, rounded = self._rows[before[0] :], self._rounded[before[1] :]
+            self._of_condition[id(condition)] = condition, rows, rounded
+        return found
+
+    def restricted(self, conditions: Iterable[Expr], others: Iterable[Column]) -> LinearSystem:
+        """The system of some of the conditions that were added, and of the declared ends of other columns.
+
+        Each has to be the same object that was added.
+        """
+        found = LinearSystem(self._ends)
+        named = dict.fromkeys(others)
+        for condition in conditions:
+            known = self._of_condition.get(id(condition))
+            if known is not None:
+                named |= dict.fromkeys(columns(condition))
+                found._rows += known[1]
+                found._rounded += known[2]
+        for column in named:
+            name = f"{column.alias}.{column.name}"
+            if name in self._columns:
+                found._columns[name] = column
+                found._rows += self._of_column[name]
         return found
 
     def variable(self, column: Column) -> str:
@@ -109,9 +136,11 @@ class LinearSystem:
         name = f"{column.alias}.{column.name}"
         if name not in self._columns:
             self._columns[name] = column
+            before = len(self._rows)
             for sign, end in zip((-1, 1), self._ends(column), strict=True):
                 if math.isfinite(end):
                     self._less(_Sum({name: Fraction(sign)}), "<=", _Sum(constant=sign * Fraction(end)))
+            self._of_column[name] = self._rows[before:]
         return name
 
     def rows(self) -> tuple[Linear, ...] | None:

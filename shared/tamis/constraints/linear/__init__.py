@@ -7,6 +7,7 @@
 | `fourier_motzkin` | elimination of variables with pruning |
 | `integers` | whole numbers: satisfiability by the Omega test, projections as far as they are closed |
 | `linear_programs` | linear programs by HiGHS, with answers that are proved in rational numbers |
+| `bound_propagation` | ends of variables from row to row, where that is enough |
 | `simplex` | the simplex method in rational numbers |
 | `rows` | combinations of linear atoms |
 """

@@ -59,6 +59,8 @@ def _solved(rows: Sequence[Linear]) -> Point | Refutation:
     if len(names) == 1:
         return _Ends(rows).solved(names[0])
     system = _System(rows, names)
+    if (inside := system.inside()) is not None:
+        return inside
     solution = system.roomiest()
     if solution.status == "infeasible" or (system.strict and solution.point[-1] <= 0):
         return Refutation(system.parts(solution.multipliers))
@@ -224,8 +226,21 @@ class _System:
                 self._matrix.append(line)
                 self._bounds.append(fmpq(row.constant.numerator, row.constant.denominator) * sign)
         self._programs = LinearPrograms(self._matrix, self._bounds, len(names))
-        self._points: list[Point] = []  # where ends of variables were found
+        self._strict_lines = [
+            ([(j, value) for j, value in enumerate(line) if value != 0], bound)
+            for line, bound, (row, _) in zip(self._matrix, self._bounds, self._origins, strict=True)
+            if row.op == "<"
+        ]
+        self._points: list[Vector] = []  # where ends of variables were found
         self._met = False  # all rows, at one of these points
+
+    def inside(self) -> Point | None:
+        """A point that meets all rows; None if none is found at once."""
+        values = self._programs.inside()
+        if values is None:
+            return None
+        point = self._named(values)
+        return point if all(row.holds(point) for row in self._rows) else None
 
     def roomiest(self) -> Solution:
         """The point with the greatest room of the strict rows, at most 1. The room is the last variable."""
@@ -240,25 +255,24 @@ class _System:
 
     def end(self, variable: str, sign: int) -> tuple[Fraction | None, bool]:
         """The greatest value of `variable`, the least for sign -1, and if it is reached; None if infinite."""
-        solution = self._programs.maximise([fmpq(sign * (name == variable)) for name in self._names])
+        at = self._names.index(variable)
+        solution = self._programs.end(at, sign)
         if solution.status == "infeasible":
             return None, False
-        point = self.point(solution)
-        self._points.append(point)
+        self._points.append(solution.point)
         if solution.status == "unbounded":
             return None, False
-        end = point[variable]
-        strict = [row for row in self._rows if row.op == "<"]
-        if all(row.holds(point) for row in strict):
+        end = _fraction(solution.point[at])
+        if self._strictly(solution.point):
             self._met = True
             return end, True
         # A row with a multiplier holds with equality wherever the end is reached.
         multipliers = zip(self._origins, solution.multipliers, strict=True)
         if any(value != 0 and row.op == "<" for (row, _), value in multipliers):
             return end, False
-        at = linear([(variable, 1)], "=", end)
-        assert isinstance(at, Linear)
-        return end, satisfiable((*self._rows, at))
+        row = linear([(variable, 1)], "=", end)
+        assert isinstance(row, Linear)
+        return end, satisfiable((*self._rows, row))
 
     @property
     def met(self) -> bool:
@@ -267,17 +281,25 @@ class _System:
         """
         if not self._met and self._points:
             count = len(self._points)
-            middle = {
-                name: sum((point[name] for point in self._points), Fraction(0)) / count
-                for name in self._names
-            }
-            self._met = all(row.holds(middle) for row in self._rows)
+            # The proof of each point shows that it meets the closed rows; so does the middle.
+            self._met = self._strictly(
+                [sum(values, _ZERO) / count for values in zip(*self._points, strict=True)]
+            )
         return self._met
+
+    def _strictly(self, point: Vector) -> bool:
+        """Tell if a point meets the strict rows."""
+        return all(
+            sum((value * point[j] for j, value in line), _ZERO) < bound for line, bound in self._strict_lines
+        )
 
     def point(self, solution: Solution) -> Point:
         """The values of the variables in a solution."""
-        values = zip(self._names, solution.point, strict=False)  # the room is no variable of the rows
-        return {name: Fraction(int(value.p), int(value.q)) for name, value in values}
+        return self._named(solution.point)
+
+    def _named(self, values: Vector) -> Point:
+        pairs = zip(self._names, values, strict=False)  # the room is no variable of the rows
+        return {name: _fraction(value) for name, value in pairs}
 
     def parts(self, multipliers: Vector) -> tuple[tuple[Linear, Fraction], ...]:
         """The rows with factors other than 0."""
@@ -285,3 +307,7 @@ class _System:
         for (row, sign), value in zip(self._origins, multipliers, strict=False):
             factors[row] = factors.get(row, Fraction(0)) + sign * Fraction(int(value.p), int(value.q))
         return tuple((row, factor) for row, factor in factors.items() if factor)
+
+
+def _fraction(value: fmpq) -> Fraction:
+    return Fraction(int(value.p), int(value.q))

@@ -12,7 +12,8 @@ import highspy
 import numpy as np
 from flint import fmpq, fmpq_mat
 
-from tamis.constraints.linear.simplex import Matrix, Simplex, Solution, Vector
+from tamis.constraints.linear.bound_propagation import BoundPropagation
+from tamis.constraints.linear.simplex import Matrix, Simplex, Solution, SparseMatrix, Vector
 
 # Below this size (constraints times variables) the simplex method in rational numbers is faster.
 SMALL = 1000
@@ -24,7 +25,27 @@ class LinearPrograms:
 
     def __init__(self, matrix: Matrix, bounds: Vector, columns: int) -> None:
         self._matrix, self._bounds, self._columns = matrix, bounds, columns
+        self._sparse = sparse(matrix)
         self._simplex: Simplex | None = None
+        self._propagation: BoundPropagation | None = None
+
+    def end(self, column: int, sign: int) -> Solution:
+        """Maximise `sign * x[column]`: by bound propagation if that proves the answer."""
+        objective = [_ZERO] * self._columns
+        objective[column] = fmpq(sign)
+        found = self._propagated().end(column, sign)
+        if found is not None and proves(found, self._sparse, self._bounds, objective):
+            return found
+        return self.maximise(objective)
+
+    def inside(self) -> Vector | None:
+        """A point that may meet all constraints, and most of them strictly; None if none is found at once."""
+        return self._propagated().inside()
+
+    def _propagated(self) -> BoundPropagation:
+        if self._propagation is None:
+            self._propagation = BoundPropagation(self._sparse, self._bounds, self._columns)
+        return self._propagation
 
     def maximise(self, objective: Vector) -> Solution:
         """Maximise `objective * x`."""
@@ -35,28 +56,32 @@ class LinearPrograms:
         if self._simplex is None:
             self._simplex = Simplex(self._matrix, self._bounds, self._columns)
         exact = self._simplex.maximise(objective)
-        assert proves(exact, self._matrix, self._bounds, objective)
+        assert proves(exact, self._sparse, self._bounds, objective)
         return exact
 
 
-def proves(solution: Solution, matrix: Matrix, bounds: Vector, objective: Vector) -> bool:
+def proves(solution: Solution, matrix: SparseMatrix, bounds: Vector, objective: Vector) -> bool:
     """Tell if the numbers of `solution` prove it: weak duality, Farkas' lemma, or a ray."""
     if solution.status != "infeasible":
-        slack = (b - _product(row, solution.point) for row, b in zip(matrix, bounds, strict=True))
+        slack = (b - _times(row, solution.point) for row, b in zip(matrix, bounds, strict=True))
         if any(value < 0 for value in slack):
             return False
     if solution.status == "unbounded":
-        recedes = all(_product(row, solution.ray) <= 0 for row in matrix)
+        recedes = all(_times(row, solution.ray) <= 0 for row in matrix)
         return recedes and _product(objective, solution.ray) > 0
     multipliers = solution.multipliers
     if any(value < 0 for value in multipliers):
         return False
     limit = _product(multipliers, bounds)
+    total = _sum(multipliers, matrix, len(objective))
     if solution.status == "optimal":
-        return _sum(multipliers, matrix, len(objective)) == objective and limit == _product(
-            objective, solution.point
-        )
-    return not any(_sum(multipliers, matrix, len(objective))) and limit < 0
+        return total == objective and limit == _product(objective, solution.point)
+    return not any(total) and limit < 0
+
+
+def sparse(matrix: Matrix) -> SparseMatrix:
+    """The numbers of a matrix that aren't 0."""
+    return [[(j, value) for j, value in enumerate(row) if value != 0] for row in matrix]
 
 
 def _by_floating_point(matrix: Matrix, bounds: Vector, objective: Vector) -> Solution | None:
@@ -71,14 +96,14 @@ def _by_floating_point(matrix: Matrix, bounds: Vector, objective: Vector) -> Sol
     if violation is None:
         return None
     infeasible = Solution("infeasible", [], violation.multipliers[:-1], [])
-    if proves(infeasible, matrix, bounds, objective):
+    if proves(infeasible, sparse(matrix), bounds, objective):
         return infeasible
     # A direction of unlimited growth is an optimum of the homogeneous program.
     growth = _at_basis([*matrix, objective], [*[_ZERO] * len(bounds), _ONE], objective)
     if growth is None:
         return None
     unbounded = Solution("unbounded", violation.point[:-1], [], growth.point)
-    return unbounded if proves(unbounded, matrix, bounds, objective) else None
+    return unbounded if proves(unbounded, sparse(matrix), bounds, objective) else None
 
 
 def _at_basis(matrix: Matrix, bounds: Vector, objective: Vector) -> Solution | None:
@@ -107,7 +132,7 @@ def _at_basis(matrix: Matrix, bounds: Vector, objective: Vector) -> Solution | N
         for at, i in enumerate(tight):
             multipliers[i] = prices[at, 0]
     found = Solution("optimal", point, multipliers, [])
-    return found if proves(found, matrix, bounds, objective) else None
+    return found if proves(found, sparse(matrix), bounds, objective) else None
 
 
 def _basis(
@@ -148,10 +173,17 @@ def _product(left: Vector, right: Vector) -> fmpq:
     return sum((a * b for a, b in zip(left, right, strict=True) if a != 0), _ZERO)
 
 
-def _sum(multipliers: Vector, matrix: Matrix, columns: int) -> Vector:
+def _times(row: list[tuple[int, fmpq]], point: Vector) -> fmpq:
+    total = _ZERO
+    for j, value in row:
+        total += value * point[j]
+    return total
+
+
+def _sum(multipliers: Vector, matrix: SparseMatrix, columns: int) -> Vector:
     total = [_ZERO] * columns
     for factor, row in zip(multipliers, matrix, strict=True):
         if factor != 0:
-            for j, value in enumerate(row):
+            for j, value in row:
                 total[j] += factor * value
     return total

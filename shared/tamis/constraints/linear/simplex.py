@@ -14,6 +14,8 @@ from flint import fmpq
 
 Vector = list[fmpq]
 Matrix = list[Vector]
+SparseMatrix = list[list[tuple[int, fmpq]]]
+"""The numbers of each line that aren't 0, with their columns."""
 
 
 @dataclass(frozen=True)
