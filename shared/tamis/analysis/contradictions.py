@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from tamis.analysis.domains import declared_ends
+from tamis.analysis.example_values import met_by_example
 from tamis.analysis.linear_conditions import LinearSystem
 from tamis.analysis.possible_values import possible
 from tamis.analysis.value_constraints import narrowed
@@ -42,6 +43,8 @@ def contradictory_filters(
         stream = streams[alias]
         named = {column.name for part in own for column in columns(part)}
         checks = [check for c in stream.columns if c.name in named for check in _admitted(c)]
+        if met_by_example([*own, *checks]):
+            continue
         together = _predicate([*own, *checks])
         if together is not None and not together.never:
             continue  # nearly always, and then no part has to be looked at alone

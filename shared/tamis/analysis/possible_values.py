@@ -247,11 +247,11 @@ def _comparison(expr: Call, a: Values, b: Values) -> Values:
             found = {op == "!="} if apart else {op == "="} if same else {True, False}
             return Values(only=frozenset(found), null=null)
         return ANYTHING
-    found = {outcome for outcome, what in ((True, op), (False, OPPOSITE[op])) if _can(what, a, b)}
+    found = {outcome for outcome, what in ((True, op), (False, OPPOSITE[op])) if can_compare(what, a, b)}
     return Values(only=frozenset(found), null=null)
 
 
-def _can(op: str, a: Values, b: Values) -> bool:
+def can_compare(op: str, a: Values, b: Values) -> bool:
     """True unless no two numbers of `a` and `b` compare like this."""
     if op == "=":
         both = a.both(b)

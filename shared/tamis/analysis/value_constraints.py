@@ -13,7 +13,16 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tamis.analysis.domains import ends
-from tamis.analysis.possible_values import ANYTHING, NEVER, TRUE, Known, Values, literal, possible
+from tamis.analysis.possible_values import (
+    ANYTHING,
+    NEVER,
+    TRUE,
+    Known,
+    Values,
+    can_compare,
+    literal,
+    possible,
+)
 from tamis.expressions.exact.rounding import bound
 from tamis.expressions.nodes import FLIPPED, OPAQUE, OPPOSITE, Call, Column, Expr, Literal, Type, columns
 from tamis.query.model import ColumnDef, StreamDef
@@ -226,8 +235,12 @@ def _assume_null(value: Expr, known: _Known) -> bool:
 
 
 def _assume_comparison(condition: Call, known: _Known) -> bool:
-    _present(condition, known)
     left, right = condition.args
+    if isinstance(left, Column) and isinstance(right, Literal) and condition not in known:
+        narrowed = _compared_with_number(left, condition.op, right, known)
+        if narrowed is not None:
+            return narrowed
+    _present(condition, known)
     outcomes = possible(condition, known).only
     if outcomes is not None and True not in outcomes:
         return False
@@ -236,6 +249,28 @@ def _assume_comparison(condition: Call, known: _Known) -> bool:
         if limit is not None and _narrow(one, limit, known).impossible:
             return False
     return True
+
+
+def _compared_with_number(column: Column, op: str, constant: Literal, known: _Known) -> bool | None:
+    """The same as for other comparisons, in less time: most conditions compare a column with a number. None
+    if that isn't known to be the same.
+    """
+    kinds, found = (column.type, constant.type), known.get(column, ANYTHING)
+    if op not in ("<", "<=", ">", ">=") or not all(kind.numeric for kind in kinds):
+        return None
+    if constant.value is None or found.only is not None:
+        return None
+    value = literal(constant)
+    if value.low != value.high:
+        return None  # a whole number that is no DOUBLE
+    if not (found.impossible or can_compare(op, found, value)):
+        return False
+    if op in ("<", "<="):
+        found = Values(found.low, min(found.high, value.high), prefix=found.prefix, null=False)
+    else:
+        found = Values(max(found.low, value.low), found.high, prefix=found.prefix, null=False)
+    known[column] = found
+    return not found.impossible
 
 
 def _limit(op: str, other: Values, kind: Type) -> Values | None:

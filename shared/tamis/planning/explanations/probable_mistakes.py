@@ -132,6 +132,8 @@ def _short_frames(query: Query, streams: Mapping[str, StreamDef]) -> Iterator[st
         for watch in stream.watches
         if isinstance(watch, WindowFunction)
     }
+    if not functions:
+        return
     parts = [(part, one.text) for one in query.conjuncts for part in flatten_and(one.expr)]
     used = {column for part, _ in parts for column in columns(part) if column in functions}
     if any(functions[column].function in ("count", "lag") for column in used):
