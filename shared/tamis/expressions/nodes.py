@@ -46,15 +46,22 @@ class Type(StrEnum):
     TIMESTAMP = "TIMESTAMP"
     INTERVAL = "INTERVAL"
 
+    # The hash of an enumeration is a function of Python. Each hash of an expression needs some of these.
+    __hash__ = str.__hash__
+
     @property
     def integral(self) -> bool:
         """Represented as int64."""
-        return self in (Type.INT, Type.BIGINT, Type.TIMESTAMP, Type.INTERVAL)
+        return self in _INTEGRAL
 
     @property
     def numeric(self) -> bool:
         """Allowed in arithmetic."""
-        return self in (Type.INT, Type.BIGINT, Type.DOUBLE)
+        return self in _NUMERIC
+
+
+_INTEGRAL = frozenset((Type.INT, Type.BIGINT, Type.TIMESTAMP, Type.INTERVAL))
+_NUMERIC = frozenset((Type.INT, Type.BIGINT, Type.DOUBLE))
 
 
 ARITHMETIC = ("+", "-", "*", "/", "power", "neg", "abs", "sqrt", "exp", "ln", "log10", "least", "greatest")

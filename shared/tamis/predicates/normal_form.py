@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable
 from itertools import chain
 
@@ -138,6 +139,8 @@ def _comparison(op: str, one: Expr, other: Expr, negated: bool) -> list[Box] | N
 
 def _on_argument(op: str, one: Expr, other: Expr, negated: bool) -> Expr | None:
     """The comparison of a function that rounds, such as floor(x) > 3, as one of the attribute."""
+    if not (isinstance(one, Call) or isinstance(other, Call)):
+        return None
     compared = Call(OPPOSITE[op] if negated else op, (one, other), Type.BOOLEAN)
     return on_argument(compared)
 
@@ -155,10 +158,10 @@ def _folded(expr: Expr) -> Expr:
     if not isinstance(expr, Call) or expr.op in ("and", "or", "not", OPAQUE):
         return expr
     args = tuple(map(_folded, expr.args))
-    folded = Call(expr.op, args, expr.type)
-    if all(isinstance(arg, Literal) for arg in args):
-        return Literal(evaluate(folded, {}, 1).to_list()[0], expr.type)
-    return folded
+    same = all(map(operator.is_, args, expr.args))
+    if not all(isinstance(arg, Literal) for arg in args):
+        return expr if same else Call(expr.op, args, expr.type)
+    return Literal(evaluate(Call(expr.op, args, expr.type), {}, 1).to_list()[0], expr.type)
 
 
 def _where(name: str, ranges: tuple[Range, ...]) -> list[Box]:

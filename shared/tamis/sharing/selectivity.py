@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -178,6 +179,8 @@ class SelectivityEstimator:
         }
 
 
+# A query is explained and then planned, which estimates equal filters.
+@lru_cache(maxsize=1_000)
 def _boxes(part: Expr) -> tuple[Box, ...] | None:
     """A conjunct as boxes; None if it has no such form, or needs too many boxes."""
     try:
