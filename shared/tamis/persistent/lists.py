@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, chain, compress, count
+from itertools import accumulate, chain, compress, count, repeat
 from typing import Generic, TypeVar, overload
 
 T = TypeVar("T")
@@ -21,6 +21,13 @@ R = TypeVar("R")
 CHUNK = 128
 
 Chunks = tuple[tuple[T, ...], ...]
+
+
+class _Missing:
+    """In place of a result that isn't known; None may be a result."""
+
+
+_MISSING = _Missing()
 
 
 class PersistentList(Sequence[T], Generic[T]):
@@ -213,19 +220,18 @@ def mapped(
     """
     known = {id(one): found for one, found in zip(before.chunks, of_before.chunks, strict=True)}
     kept = set(map(id, items.chunks))
-    left = [
-        pair
-        for one, found in zip(before.chunks, of_before.chunks, strict=True)
-        if id(one) not in kept
-        for pair in zip(map(id, one), found, strict=True)
-    ]
-    single = dict(left)
-    made = (
-        known[id(chunk)]
-        if id(chunk) in known
-        else tuple(single[id(item)] if id(item) in single else function(item) for item in chunk)
-        for chunk in items.chunks
-    )
+    single: dict[int, R | _Missing] = {}
+    for one, found in zip(before.chunks, of_before.chunks, strict=True):
+        if id(one) not in kept:
+            single.update(zip(map(id, one), found, strict=True))
+    made: list[tuple[R, ...]] = []
+    for chunk in items.chunks:
+        same = known.get(id(chunk))
+        if same is None:
+            results = map(single.get, map(id, chunk), repeat(_MISSING))
+            pairs = zip(chunk, results, strict=True)
+            same = tuple(function(item) if isinstance(one, _Missing) else one for item, one in pairs)
+        made.append(same)
     return PersistentList.of_chunks(tuple(made))
 
 
