@@ -18,7 +18,7 @@ _OPS = ("<", "<=", ">", ">=", "=", "!=")
 _COLUMNS = (Column("", "x", Type.DOUBLE), Column("", "n", Type.BIGINT), Column("", "i", Type.INT))
 
 
-def _literal(value: float) -> Literal:
+def _literal(value: int | float) -> Literal:
     if isinstance(value, float):
         return Literal(value, Type.DOUBLE)
     return Literal(value, Type.INT if abs(value) < 2**31 else Type.BIGINT)
