@@ -15,7 +15,7 @@ _MANY_LATE = 0.001
 
 
 def readings(places: Places) -> Finding:
-    """What became of the readings of the last minutes."""
+    """Readings of the last minutes that became dead letters, were late, or are doubtful."""
     shards = [shard for edge in places.registry.request("GET", "/v1/edges") for shard in edge["shards"]]
     reasons = [reason for shard in shards for reason in (*unusual(shard), *shard.get("doubts", ()))]
     if reasons:
