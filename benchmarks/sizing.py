@@ -115,6 +115,8 @@ def run(quick: bool, say: Say) -> Result:
     ):
         found = module.run(quick, lambda text, name=module.NAME: say(f"{name}: {text}"))
         costs.append(UnitCost(cost, _cpu(found, row, how), "us", f"benchmark {module.NAME}, Kafka to Kafka"))
+        if module is edge:
+            costs.append(UnitCost("edge_memory_mb", _loaded(found), "MB", "benchmark edge, under load"))
     facts = machine()
     if not quick:
         FILE.write_bytes(written(costs, facts))
@@ -144,6 +146,11 @@ def _cpu(result: Result, row: str | None, what: str) -> float:
     name = next(one for one in result.columns if one.startswith("CPU") and what in one)
     found = [one[name] for one in result.rows if one.get(name) is not None and row in (None, one["what"])]
     return max(float(value) for value in found if value is not None)
+
+
+def _loaded(result: Result) -> float:
+    """The greatest memory of an edge under load."""
+    return max(float(row["MB under load"] or 0) for row in result.rows if row.get("MB under load"))
 
 
 def _resident() -> int:
@@ -313,8 +320,8 @@ def _fleet(seconds: int) -> Iterator[UnitCost]:
                         client.post(f"{url}/v1/streams/{name}", json=rows).raise_for_status()
                     time.sleep(max(0.0, began + second * 0.25 - time.monotonic()))
             time.sleep(SETTLE_SECONDS)
-            for name, process in fleet.processes.items():
-                yield from _memory(name, psutil.Process(process.pid))
+            for name in fleet.processes.keys() - {"edge"}:  # an edge is weighed under load
+                yield from _memory(name, psutil.Process(fleet.processes[name].pid))
             elapsed = time.monotonic() - began
             yield from _overheads(fleet.bootstrap, Path(temporary))
             topic = stream_topic("a", 1)

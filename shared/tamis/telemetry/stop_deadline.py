@@ -36,7 +36,7 @@ def _leave(seconds: float, leave: Callable[[int], object]) -> None:
 
 
 def _step() -> str:
-    """What the main thread does now, as its innermost calls."""
+    """The innermost calls of the main thread now."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     calls = traceback.extract_stack(frame)[-_CALLS:] if frame is not None else []
     return " in ".join(f"{call.name} ({Path(call.filename).name}:{call.lineno})" for call in reversed(calls))
