@@ -47,6 +47,10 @@ class PlanDocument:
             for stream in plan.streams
             for topic in stream.topics
         }
+        heads: Mapping[str, _Head] = before._heads if before else {}
+        self._heads: dict[str, _Head] = {
+            stream.name: _Head.of(stream, heads.get(stream.name)) for stream in plan.streams
+        }
         parts = (self._definitions, self._standing)
         self.size = len(self._document(whole=False))
         self.size += sum(part.size for part in parts)
@@ -72,7 +76,9 @@ class PlanDocument:
 
     def _document(self, *, whole: bool) -> bytes:
         """The JSON of the plan; without `whole`, all long lists are empty."""
-        streams = tuple(self._stream(stream, whole=whole) for stream in self._plan.streams)
+        streams: tuple[Record | Raw, ...] = tuple(Raw(head.text) for head in self._heads.values())
+        if whole:
+            streams = tuple(map(self._stream, self._plan.streams))
         standing = self._standing.raw(whole=whole)
         if self._standing.records and not whole:
             standing = (Raw(b" "),)  # without any element the field would be left out
@@ -86,8 +92,8 @@ class PlanDocument:
         text = _encode(record)
         return text if whole or not self._standing.records else text[:-1]
 
-    def _stream(self, stream: StreamPlan, *, whole: bool) -> Record:
-        topics = tuple(self._topics[topic.name].record(whole=whole) for topic in stream.topics)
+    def _stream(self, stream: StreamPlan) -> Record:
+        topics = tuple(self._topics[topic.name].record() for topic in stream.topics)
         return wire_type(StreamPlan).write(stream, topics=topics)
 
 
@@ -147,6 +153,22 @@ class _Topic:
         known = before.entries if before is not None else _Texts(wire_type(Entry))
         return _Topic(topic, known.updated(topic.entries))
 
-    def record(self, *, whole: bool) -> Record:
-        """The topic for the encoder; without `whole` it has no entries."""
-        return wire_type(TopicPlan).write(self.plan, entries=self.entries.raw(whole=whole))
+    def record(self) -> Record:
+        """The topic for the encoder."""
+        return wire_type(TopicPlan).write(self.plan, entries=self.entries.raw(whole=True))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Head:
+    """A stream, and its JSON with topics without entries."""
+
+    plan: StreamPlan
+    text: bytes
+
+    @staticmethod
+    def of(stream: StreamPlan, before: _Head | None) -> _Head:
+        """The head of a stream; `before` if that is of the same object."""
+        if before is not None and before.plan is stream:
+            return before
+        topics = tuple(wire_type(TopicPlan).write(topic, entries=()) for topic in stream.topics)
+        return _Head(stream, _encode(wire_type(StreamPlan).write(stream, topics=topics)))

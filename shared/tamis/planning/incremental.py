@@ -22,7 +22,7 @@ from tamis.plan.model import Definition, Plan, StandingQuery
 from tamis.planning.backfill_streams import with_backfills
 from tamis.planning.derived_topics import DerivedNumber, DerivedTopic, derived_sources, derived_topics
 from tamis.planning.queries.former_definitions import Former, former_columns
-from tamis.planning.stream_plans import stream_plans
+from tamis.planning.stream_plans import PlannedStream, stream_plans
 from tamis.planning.topic_readers import (
     AssignedReader,
     Reader,
@@ -108,6 +108,7 @@ class Parts:
     readers: PersistentDict[str, AssignedReader] = field(default_factory=PersistentDict)
     assignment: TopicAssignment | None = None
     topics: Mapping[Topic, SharedTopic] = field(default_factory=dict)
+    planned: Mapping[str, PlannedStream] = field(default_factory=dict)
 
 
 def plan_for(
@@ -155,15 +156,17 @@ def plan_for(
     standing = parts.standing.changed(diff, [one if isinstance(one, StandingQuery) else None for one in made])
     former = parts.former.changed(diff, [(one and one.former) or None for one in current])
     topics = _topics(catalog, readers, assignment, parts.topics)
+    planned = stream_plans(
+        catalog,
+        {topic: shared.plan for topic, shared in topics.items()},
+        derived,
+        former_columns(catalog, former.present),
+        parts.planned,
+    )
     plan = Plan(
         version=version,
         partitions=partitions,
-        streams=stream_plans(
-            catalog,
-            {topic: shared.plan for topic, shared in topics.items()},
-            derived,
-            former_columns(catalog, former.present),
-        ),
+        streams=tuple(one.plan for one in planned.values()),
         definitions=definitions.present,
         since=dict(since),
         shard_streams=dict(shard_streams),
@@ -182,6 +185,7 @@ def plan_for(
         readers=readers,
         assignment=assignment,
         topics=topics,
+        planned=planned,
     )
     return Built(plan, assignment.numbers, assignment.assigned, assignment.choices, assignment.outside, parts)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tamis.plan.model import FormerColumns, StreamPlan, TopicPlan
 from tamis.planning.derived_topics import DerivedTopic
@@ -13,16 +14,33 @@ from tamis.query.watches import pattern_watches, window_functions
 from tamis.sharing.topic_assignment import Topic
 
 
+@dataclass(frozen=True, eq=False)
+class PlannedStream:
+    """A stream with its plan."""
+
+    stream: StreamDef
+    plan: StreamPlan
+
+    def is_of(
+        self, stream: StreamDef, topics: tuple[TopicPlan, ...], former: tuple[FormerColumns, ...]
+    ) -> bool:
+        """True if the plan would be the same for these."""
+        same = self.stream is stream and len(self.plan.topics) == len(topics)
+        return same and all(map(operator.is_, self.plan.topics, topics)) and self.plan.former == former
+
+
 def stream_plans(
     catalog: Catalog,
     topics: Mapping[Topic, TopicPlan],
     derived: Mapping[str, DerivedTopic],
     former: Mapping[str, tuple[FormerColumns, ...]],
-) -> tuple[StreamPlan, ...]:
+    before: Mapping[str, PlannedStream],
+) -> dict[str, PlannedStream]:
     """The streams, each with its shared topics in the order of their numbers, and then its derived topics.
     Watched streams come last, by name: their order in the catalogue depends on when they were first read. So
     do backfill streams.
-    `former`: the former columns of streams.
+    `former`: the former columns of streams. `before`: the streams of an earlier plan, of which those that
+    haven't changed are taken: a change concerns few of thousands of streams.
     """
     of: dict[str, list[TopicPlan]] = {name: [] for name in catalog.streams}
     numbered = [(number, key) for key, number in topics if isinstance(number, int)]
@@ -36,7 +54,23 @@ def stream_plans(
         *(stream for stream in catalog.raw_streams.values() if stream.origin is None),
         *(catalog.streams[name] for name in (*watched, *backfilled)),
     )
-    return tuple(_stream(stream, tuple(of[stream.name]), former.get(stream.name, ())) for stream in ordered)
+    return {
+        stream.name: _planned(
+            stream, tuple(of[stream.name]), former.get(stream.name, ()), before.get(stream.name)
+        )
+        for stream in ordered
+    }
+
+
+def _planned(
+    stream: StreamDef,
+    topics: tuple[TopicPlan, ...],
+    former: tuple[FormerColumns, ...],
+    known: PlannedStream | None,
+) -> PlannedStream:
+    if known is not None and known.is_of(stream, topics, former):
+        return known
+    return PlannedStream(stream, _stream(stream, topics, former))
 
 
 def _stream(
