@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -66,8 +67,11 @@ class Edge:
         clock: Callable[[], int] = wall_clock,
         *,
         security: HttpSecurity = HttpSecurity(),  # noqa: B008
+        stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`security` protects the HTTP sources."""
+        """`security` protects the HTTP sources. `stopping` tells whether `stop` follows: no answer is waited
+        for any more.
+        """
         self.config = config
         self._clock = clock
         self._metrics = metrics
@@ -82,7 +86,7 @@ class Edge:
         self.plans = PlanReader(kafka, file, self.publisher.partition_counts, self._wake.set, config.name)
         self.workers: dict[str, Worker] = {}
         self._reports = Reports(config.name, "", self.publisher)
-        access = KafkaAccess(kafka, self._last_commit, self._count_lost)
+        access = KafkaAccess(kafka, self._last_commit, self._count_lost, stopping)
         again = partial(open_again, edge=config.name, journal=self.journal, wake=self._wake.set, kafka=access)
         self._backfills = BackfillSources(config.sources, again)
         self.sources = open_sources(
@@ -206,10 +210,6 @@ class Edge:
         self._wake.wait(self.config.batch.wait / 1000)
         self._wake.clear()
 
-    def wake(self) -> None:
-        """End a `wait` early; may be called from a signal handler."""
-        self._wake.set()
-
     def topics(self) -> list[str]:
         """The stream topics of the plan in force."""
         plan = self.plans.plan
@@ -232,6 +232,7 @@ class Edge:
         """Accept no more readings, publish the decided tuples, commit, and close. Held tuples are read again
         after a restart.
         """
+        self.plans.ask_to_stop()
         for source in self._all_sources:
             source.stop()
         now = self._clock()
@@ -240,8 +241,7 @@ class Edge:
         self.publisher.poll()
         left = self.publisher.flush(FLUSH)
         self._last_commits()
-        for source in self._all_sources:
-            source.close()
+        self._close_sources()
         self.plans.stop()
         self._show(self.plans.plan, self._clock())
         self.publisher.close()
@@ -260,6 +260,15 @@ class Edge:
             for worker in self.workers.values():
                 if worker.committing:
                     worker.commit(self._clock())
+
+    def _close_sources(self) -> None:
+        """Close all sources at once: in a rebalance each waits up to five seconds until its group lets
+        it leave.
+        """
+        sources = self._all_sources
+        if sources:
+            with ThreadPoolExecutor(len(sources), "close") as threads:
+                list(threads.map(lambda source: source.close(), sources))
 
     def _meet_shards(self) -> None:
         shards = {shard.name: shard for source in self._all_sources for shard in source.shards()}

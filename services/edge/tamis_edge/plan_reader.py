@@ -123,9 +123,13 @@ class PlanReader:
         """Raises DeadThreadError if the thread has died."""
         self._thread.check()
 
+    def ask_to_stop(self) -> None:
+        """Let the thread end, without waiting for it."""
+        self._stopping.set()
+
     def stop(self) -> None:
         """Stop reading."""
-        self._stopping.set()
+        self.ask_to_stop()
         self._thread.join(timeout=10)
 
     @property

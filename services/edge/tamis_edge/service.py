@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from collections.abc import Callable
 from types import FrameType
@@ -30,7 +29,7 @@ RETRY = 1.0  # seconds between attempts to open the databases on a full disk
 
 
 def serve(config: EdgeConfig, kafka: KafkaSettings, settings: ServiceSettings) -> None:
-    """Run an edge until SIGTERM or SIGINT.
+    """Run an edge until SIGTERM or SIGINT. Before the edge is opened, the caller's handlers are in force.
 
     Raises InputError if other machines could use its HTTP sources without a token or without TLS.
     """
@@ -39,47 +38,62 @@ def serve(config: EdgeConfig, kafka: KafkaSettings, settings: ServiceSettings) -
     metrics, health = Metrics("edge"), Health()
     data = config.data or settings.data_directory()
     telemetry = TelemetryServer(metrics, health, settings.telemetry_host, settings.telemetry_port)
-    stopping = threading.Event()
-    edges: list[Edge] = []
-
-    def stop(_: int, __: FrameType | None) -> None:
-        stopping.set()
-        end_after()
-        for edge in edges:
-            edge.wake()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
     telemetry.start()
+    # Before the handlers are set, since kernels that have to be compiled take long. A signal ends the process
+    # meanwhile, and nothing is lost: nothing is open yet.
+    warm_up()
+    request = _StopRequest()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, request.make)
+
+    def make() -> Edge:
+        return Edge(config, data, kafka, metrics, security=security, stopping=lambda: request.made)
+
     try:
-        edge = _open(lambda: Edge(config, data, kafka, metrics, security=security), health, stopping)
+        edge = _open(make, health, request)
     except BaseException:
         telemetry.stop()
         raise
     if edge is None:
         telemetry.stop()
         return
-    edges.append(edge)
-    warm_up()
     collect_seldom()
-    edge.start()
-    _log.info("started", edge=config.name, telemetry=telemetry.url, data=str(data))
     try:
-        with KafkaProbe(kafka, health, service="edge", planned=edge.topics):
-            _turn(edge, health, telemetry, stopping)
-    except BaseException as error:
-        health.failed(str(error))
-        raise
+        with KafkaProbe(kafka, health, service="edge", planned=edge.topics) as probe:
+            edge.start()
+            _log.info("started", edge=config.name, telemetry=telemetry.url, data=str(data))
+            try:
+                _turn(edge, health, telemetry, request)
+            except BaseException as error:
+                health.failed(str(error))
+                raise
+            finally:
+                _log.info("stopping")
+                end_after()
+                health.not_ready("stopping")
+                probe.ask_to_end()
+                edge.stop()
     finally:
-        health.not_ready("stopping")
-        edge.stop()
         telemetry.stop()
 
 
-def _turn(edge: Edge, health: Health, telemetry: TelemetryServer, stopping: threading.Event) -> None:
+class _StopRequest:
+    """The request of a signal to stop. An event of `threading` isn't safe in a handler: it takes a lock that
+    the interrupted thread may hold.
+    """
+
+    def __init__(self) -> None:
+        self.made = False
+
+    def make(self, _: int, __: FrameType | None) -> None:
+        """Note the request; the handler of a signal."""
+        self.made = True
+
+
+def _turn(edge: Edge, health: Health, telemetry: TelemetryServer, request: _StopRequest) -> None:
     """Run the loop until the edge is stopped."""
     check_at = 0.0
-    while not stopping.is_set():
+    while not request.made:
         telemetry.check()
         busy = edge.turn()
         health.beat()
@@ -92,10 +106,10 @@ def _turn(edge: Edge, health: Health, telemetry: TelemetryServer, stopping: thre
             edge.wait()
 
 
-def _open(make: Callable[[], Edge], health: Health, stopping: threading.Event) -> Edge | None:
+def _open(make: Callable[[], Edge], health: Health, request: _StopRequest) -> Edge | None:
     """Make an edge when the disk has room for its databases; None if it is stopped before that."""
     reason = ""
-    while not stopping.is_set():
+    while not request.made:
         health.beat()
         try:
             return make()
@@ -104,5 +118,5 @@ def _open(make: Callable[[], Edge], health: Health, stopping: threading.Event) -
                 reason = str(error)
                 _log.error("waiting for room on the disk", reason=reason)
             health.not_ready(reason)
-            stopping.wait(RETRY)
+            time.sleep(RETRY)
     return None

@@ -26,8 +26,12 @@ class BackgroundThread(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._closing.set()
+        self.ask_to_end()
         self._thread.join(self._join_seconds)
+
+    def ask_to_end(self) -> None:
+        """Let the thread end, without waiting for it."""
+        self._closing.set()
 
     @abstractmethod
     def _run(self, closing: threading.Event) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -144,3 +145,16 @@ def test_a_dead_part_ends_the_loop(edge: Edge) -> None:
     edge.journal._thread.join(10)
     with pytest.raises(DeadThreadError, match="'journal' died of ZeroDivisionError"):
         edge.turn()
+
+
+def test_sources_close_at_the_same_time(edge: Edge) -> None:
+    # Each waits for the other one, so that one after the other would never end.
+    both = threading.Barrier(2)
+
+    class Slow(Partitions):
+        def close(self) -> None:
+            both.wait(5)
+
+    edge.sources = [cast(Any, Slow([], bool)) for _ in range(2)]
+    edge._close_sources()
+    assert not both.broken

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 class KafkaAccess(NamedTuple):
     """The parameters of Kafka sources. `last_commit` returns the commit of a shard that moves to another
     edge. `count_lost` is called with a stream and the number of its readings that Kafka deleted before they
-    were read.
+    were read. `stopping` tells whether the edge stops.
     """
 
     settings: KafkaSettings
     last_commit: Callable[[str], Commit | None]
     count_lost: Callable[[str, int], None]
+    stopping: Callable[[], bool] = lambda: False
 
 
 class HttpAccess(NamedTuple):
@@ -117,7 +118,9 @@ def _topic(source: KafkaSource, kafka: KafkaAccess, wake: Callable[[], None]) ->
 
     lost = partial(kafka.count_lost, source.stream)
     schemas = _schemas(source, wake)
-    return KafkaTopic(source, kafka.settings, kafka.last_commit, lost, schemas=schemas)
+    return KafkaTopic(
+        source, kafka.settings, kafka.last_commit, lost, schemas=schemas, stopping=kafka.stopping
+    )
 
 
 def _schemas(source: KafkaSource, wake: Callable[[], None]) -> FetchedSchemas | None:

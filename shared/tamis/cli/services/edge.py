@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from tamis.cli.common.signals import end_on_signals
+
 
 @click.command(
     epilog="""\b
@@ -39,6 +41,7 @@ def command(
     config: Path | None, data: Path | None, name: str | None, http_host: str | None, http_port: int | None
 ) -> None:
     """Run an edge: it reads sources and publishes the retained readings to Kafka; SIGTERM stops it."""
+    end_on_signals()
     from tamis import kernel_directory
 
     kernel_directory.choose(kernel_directory.default())  # before anything imports the kernels

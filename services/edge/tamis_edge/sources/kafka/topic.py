@@ -13,6 +13,7 @@ from concurrent.futures import Future
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
+    OFFSET_END,
     OFFSET_INVALID,
     Consumer,
     KafkaError,
@@ -37,7 +38,8 @@ from tamis_edge.sources.kafka.shard import BUFFER, KafkaShard
 
 _log = get_logger("edge.kafka")
 
-PATIENCE = 10.0  # seconds for calls that wait for the group's coordinator
+PATIENCE = 10.0  # seconds that an answer of the group's coordinator may take
+LOOK = 1.0  # seconds of a call that waits for it, before a look whether the edge stops
 AT_ONCE = BUFFER // 2  # messages taken from the client at once
 ASK_EVERY = 2.0  # seconds without a message of a partition before its end is asked for, and between questions
 DENIED = 15.0  # seconds for which a missing right counts: the client repeats the error at least every ten
@@ -68,9 +70,10 @@ class KafkaTopic:
         *,
         schemas: FetchedSchemas | None = None,
         clock: Callable[[], float] = time.monotonic,
+        stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`schemas`: of the readings, where they aren't JSON."""
-        self._clock, self._schemas = clock, schemas
+        """`schemas`: of the readings, where they aren't JSON. `stopping` tells whether the edge stops."""
+        self._clock, self._schemas, self._stopping = clock, schemas, stopping
         self._source = source
         self._before_revoke, self._lost = before_revoke, lost
         self._full = False  # as much came at once as may
@@ -303,7 +306,14 @@ class KafkaTopic:
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._heard()
-        found = consumer.committed(partitions, timeout=PATIENCE) if partitions else []
+        found = self._committed(consumer, partitions)
+        if found is None:
+            # Before it leaves the group, the client wants to have the partitions. Nothing is read from them.
+            ends = [TopicPartition(at.topic, at.partition, OFFSET_END) for at in partitions]
+            consumer.incremental_assign(ends)
+            consumer.pause(ends)
+            _log.info("partitions were assigned while the edge stops", topic=self._source.topic)
+            return
         for at in found:
             if at.error is not None:
                 raise KafkaException(at.error)
@@ -322,6 +332,19 @@ class KafkaTopic:
             topic=self._source.topic,
             partitions=[at.partition for at in partitions],
         )
+
+    def _committed(self, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition] | None:
+        """The offsets that the group has committed; None if the edge stops before the coordinator answers. A
+        consumer that closes gets no answer at all. Raises KafkaException.
+        """
+        until = self._clock() + PATIENCE
+        while not (self._closing or self._stopping()):
+            try:
+                return consumer.committed(partitions, timeout=LOOK) if partitions else []
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError._TIMED_OUT or self._clock() >= until:
+                    raise
+        return None
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         offsets = []
