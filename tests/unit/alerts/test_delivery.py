@@ -8,6 +8,7 @@ import hmac
 import socket
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -23,8 +24,11 @@ from structlog.testing import capture_logs
 from tamis.messaging.column_names import UNNAMED, ColumnNames
 from tamis.settings import KafkaSettings
 from tamis.telemetry.server import HttpServer
+from tamis_alerts.core.notifications import Notification
 from tamis_alerts.settings import AlertsConfig
+from tamis_alerts.sink_settings import Alertmanager, Webhook
 from tamis_alerts.sinks.delivery import DeliveryError, LogDelivery, SharedSettings, SinkDelivery
+from tamis_alerts.sinks.http_requests import request
 from tamis_alerts.sinks.notification import accepts, read_episode
 
 EPISODE = {
@@ -389,3 +393,19 @@ def test_a_body_by_template_is_sent_as_written_and_one_that_fails_becomes_a_dead
         "sink 'webhook': the template `body` can't be rendered: UndefinedError: 'dict object' has no "
         "attribute 'temp'; attempts made: 1"
     )
+
+
+@pytest.mark.parametrize("kind", ["webhook", "alertmanager"])
+def test_the_body_of_a_request_takes_no_more_memory_than_its_length(kind: str) -> None:
+    sink = {"name": "s", "kind": kind, "url": "http://127.0.0.1/"}
+    (config,) = AlertsConfig.model_validate({"sinks": [sink]}).sinks
+    assert isinstance(config, Webhook | Alertmanager)
+    notification = Notification({**EPISODE, "row": {"note": "x" * 20_000}})
+    tracemalloc.start()
+    try:
+        body = request(config, notification).body
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(body) > 20_000
+    assert taken < 1.5 * len(body)

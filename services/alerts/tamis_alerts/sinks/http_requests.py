@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from tamis_alerts.core.event_facts import event_id, iso_time, shown
+from tamis_alerts.core.event_facts import event_id, iso_time, json_bytes, shown
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.sink_settings import Alertmanager, HttpSink, PagerDuty, Slack, Webhook
 from tamis_alerts.sinks.notification import body as content
@@ -79,7 +79,7 @@ def _alertmanager(notification: Notification) -> bytes:
     }
     if notification.link:
         alert["generatorURL"] = notification.link
-    return orjson.dumps([alert])
+    return json_bytes([alert])
 
 
 def _with_columns(labels: dict[str, str], columns: Mapping[str, Any]) -> dict[str, str]:
@@ -100,7 +100,7 @@ def _with_columns(labels: dict[str, str], columns: Mapping[str, Any]) -> dict[st
 
 def _slack(sink: Slack, notification: Notification) -> bytes:
     default = _without_markup(text(notification))
-    return orjson.dumps({"text": worded(sink, sink.text, notification, default, escape=_without_markup)})
+    return json_bytes({"text": worded(sink, sink.text, notification, default, escape=_without_markup)})
 
 
 def _without_markup(value: str) -> str:
@@ -131,11 +131,11 @@ def _pagerduty(sink: PagerDuty, notification: Notification) -> bytes:
         "class": episode["alert"],
         "custom_details": {**details, "row": notification.readable_row, "labels": episode["labels"]},
     }
-    body = orjson.dumps({**event, "payload": payload})
+    body = json_bytes({**event, "payload": payload})
     if len(body) <= _PAGERDUTY_BYTES:
         return body
     short = {"alert": episode["alert"], "row": "left out: it is too large for PagerDuty"}
-    return orjson.dumps({**event, "payload": {**payload, "custom_details": short}})
+    return json_bytes({**event, "payload": {**payload, "custom_details": short}})
 
 
 def _severity(sink: PagerDuty, severity: str | None) -> str:

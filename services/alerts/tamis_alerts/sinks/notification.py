@@ -9,7 +9,7 @@ import orjson
 
 from tamis.telemetry import get_logger
 from tamis_alerts.core.episodes import MEMBERS
-from tamis_alerts.core.event_facts import iso_time, shown
+from tamis_alerts.core.event_facts import iso_time, json_bytes, shown
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.core.routes import Route, is_routed
 from tamis_alerts.sink_settings import Alertmanager, Sink
@@ -88,7 +88,7 @@ def body(template: str | None, notification: Notification) -> bytes:
     Then the notification becomes a dead letter, since a program could not read another text.
     """
     if template is None:
-        return orjson.dumps(notification.episode)
+        return json_bytes(notification.episode)
     try:
         return render(template, notification).encode()
     except RenderError as error:

@@ -21,7 +21,6 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
-import orjson
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from tamis.messaging.column_names import ColumnNames
@@ -32,7 +31,7 @@ from tamis.messaging.topics import EPISODES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics, get_logger
 from tamis.telemetry.essential_threads import WorkerThread
-from tamis_alerts.core.event_facts import event_id
+from tamis_alerts.core.event_facts import event_id, json_bytes
 from tamis_alerts.core.offset_tracker import OffsetTracker
 from tamis_alerts.sinks.backlog import Backlog
 from tamis_alerts.sinks.delivery import Delivery
@@ -227,7 +226,7 @@ class SinkQueue:
         """Begin to deliver the openings that no silence covers any more."""
         for held in [] if self._silencing is None else self._silencing.due():
             episode = held.event
-            key, value = canonical_key((episode["alert"], *episode["key"])), orjson.dumps(episode)
+            key, value = canonical_key((episode["alert"], *episode["key"])), json_bytes(episode)
             event = QueuedEvent.of(
                 self.name,
                 episode,
