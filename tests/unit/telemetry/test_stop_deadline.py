@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 
-import pytest
+from structlog.testing import capture_logs
 
 from tamis.telemetry.stop_deadline import end_after
 
 
-def test_it_ends_the_process_and_logs_what_it_was_doing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_ends_the_process_and_logs_what_it_was_doing() -> None:
     codes: list[int] = []
     left = threading.Event()
 
@@ -17,11 +17,13 @@ def test_it_ends_the_process_and_logs_what_it_was_doing(capsys: pytest.CaptureFi
         codes.append(code)
         left.set()
 
-    end_after(0.01, leave)
-    _a_step_that_waits(left)
+    with capture_logs() as logs:
+        end_after(0.01, leave)
+        _a_step_that_waits(left)
     assert codes == [0]
-    said = capsys.readouterr().out
-    assert "stopped in the middle of a step" in said and "_a_step_that_waits (test_stop_deadline.py:" in said
+    (entry,) = logs
+    assert entry["event"].startswith("stopped in the middle of a step")
+    assert "_a_step_that_waits (test_stop_deadline.py:" in entry["step"]
 
 
 def _a_step_that_waits(left: threading.Event) -> None:
