@@ -171,6 +171,7 @@ def test_doctor_checks_kafka_its_topics_and_the_registry(fresh: str, start: Any,
         "registry": "ok",
         "cluster": "ok",
         "plan": "unchecked",
+        "readings": "unchecked",
         "joiner": "unchecked",
         "sinks": "unchecked",
     }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 # A chain of causes may be a cycle.
 _MOST_CAUSES = 20
 _TRACE = "Traceback (most recent call last):"
+# What Spark adds to messages of its error classes, also behind a trace.
+_STATE = re.compile(r"\s+SQLSTATE: \w{5}$")
 
 
 def causes(error: BaseException) -> list[str]:
@@ -37,7 +40,12 @@ def _chain(java: Any) -> Iterator[str]:
 
 
 def _line(message: str) -> str:
-    """The first line of a message, or the last line of the trace of a Python worker."""
+    """The first line of a message, or the last line of the trace of a Python worker.
+
+    >>> trace = 'Traceback (most recent call last):\\n  File "a.py"\\nE: no right'
+    >>> _line(f"[PYTHON_EXCEPTION] {trace}\\n SQLSTATE: 38000")
+    'E: no right'
+    """
     if _TRACE in message:
-        return message.partition(_TRACE)[2].strip().splitlines()[-1].strip()
+        return _STATE.sub("", message.partition(_TRACE)[2].strip()).splitlines()[-1].strip()
     return message.strip().partition("\n")[0].strip()
