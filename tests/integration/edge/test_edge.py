@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+import socket
 import time
 from collections import Counter
 from pathlib import Path
@@ -66,19 +67,21 @@ def timed(reader: Reader) -> list[Message]:
 
 
 def test_an_edge_without_shards_reports_its_failing_source_until_it_has_a_shard(bench: Bench) -> None:
-    (nobody,) = free_ports(1)
-    bench.publish(everything("air:lone/http"))
-    reader = bench.reader(TOPIC, ACKS)
-    source = f"{{kind: mqtt, name: plant, host: 127.0.0.1, port: {nobody}, topic: 'plant/{{stream}}'}}"
-    edge = bench.edge("lone", f"sources: [{{kind: http, name: http}}, {source}]").start()
-    told = wait_for(
-        "a failing source",
-        lambda: [one.failing for one in reader.lives("lone") if "refused" in str(one.failing)],
-    )
-    edge.post("air", reading(0))
-    acks = wait_for("a shard", lambda: [one for one in reader.acks() if one.shard == "air:lone/http"])
-    assert acks[-1].failing == told[-1]
-    edge.stop()
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # it doesn't listen, and nobody else can
+        nobody = closed.getsockname()[1]
+        bench.publish(everything("air:lone/http"))
+        reader = bench.reader(TOPIC, ACKS)
+        source = f"{{kind: mqtt, name: plant, host: 127.0.0.1, port: {nobody}, topic: 'plant/{{stream}}'}}"
+        edge = bench.edge("lone", f"sources: [{{kind: http, name: http}}, {source}]").start()
+        told = wait_for(
+            "a failing source",
+            lambda: [one.failing for one in reader.lives("lone") if "refused" in str(one.failing)],
+        )
+        edge.post("air", reading(0))
+        acks = wait_for("a shard", lambda: [one for one in reader.acks() if one.shard == "air:lone/http"])
+        assert acks[-1].failing == told[-1]
+        edge.stop()
 
 
 def test_a_topic_that_does_not_exist_is_named_and_read_once_somebody_creates_it(bench: Bench) -> None:
