@@ -20,7 +20,6 @@ from confluent_kafka import Producer
 from tests.integration.edges import PARTITIONS, Bench, Message, Reader, everything, wait_for
 from tests.unit.edge.plans import TOPIC, air, entry, plan, topic
 
-from tamis.local.ports import free_ports
 from tamis.messaging.records import END_OF_TIME, Ack
 from tamis.messaging.topics import ACKS, DEAD_LETTERS
 from tamis.plan.model import Entry, Plan
@@ -70,7 +69,7 @@ def test_an_edge_without_shards_reports_its_failing_source_until_it_has_a_shard(
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # it doesn't listen, and nobody else can
         nobody = closed.getsockname()[1]
-        bench.publish(everything("air:lone/http"))
+        bench.publish(everything())
         reader = bench.reader(TOPIC, ACKS)
         source = f"{{kind: mqtt, name: plant, host: 127.0.0.1, port: {nobody}, topic: 'plant/{{stream}}'}}"
         edge = bench.edge("lone", f"sources: [{{kind: http, name: http}}, {source}]").start()
