@@ -69,7 +69,7 @@ def test_an_edge_without_shards_reports_its_failing_source_until_it_has_a_shard(
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # it doesn't listen, and nobody else can
         nobody = closed.getsockname()[1]
-        bench.publish(everything())
+        bench.publish(Plan(1, PARTITIONS))
         reader = bench.reader(TOPIC, ACKS)
         source = f"{{kind: mqtt, name: plant, host: 127.0.0.1, port: {nobody}, topic: 'plant/{{stream}}'}}"
         edge = bench.edge("lone", f"sources: [{{kind: http, name: http}}, {source}]").start()
@@ -77,6 +77,7 @@ def test_an_edge_without_shards_reports_its_failing_source_until_it_has_a_shard(
             "a failing source",
             lambda: [one.failing for one in reader.lives("lone") if "refused" in str(one.failing)],
         )
+        bench.publish(everything("air:lone/http", version=2))
         edge.post("air", reading(0))
         acks = wait_for("a shard", lambda: [one for one in reader.acks() if one.shard == "air:lone/http"])
         assert acks[-1].failing == told[-1]
