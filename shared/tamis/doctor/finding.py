@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+MOST = 5  # reasons that one finding names
 
 State = Literal["ok", "warning", "failed", "unchecked"]
 
@@ -17,3 +20,13 @@ class Finding:
     state: State
     found: str
     todo: str = ""
+
+
+def listed(reasons: Sequence[str]) -> str:
+    """The first reasons, and the number of the others.
+
+    >>> listed(["a", "b"]), listed(["a", "b", "c", "d", "e", "f"])
+    ('a; b', 'a; b; c; d; e; and 1 more')
+    """
+    more = [f"and {len(reasons) - MOST} more"] if len(reasons) > MOST else []
+    return "; ".join([*reasons[:MOST], *more])

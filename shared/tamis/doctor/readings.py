@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tamis.doctor.finding import Finding
+from tamis.doctor.finding import Finding, listed
 from tamis.doctor.places import Places
 from tamis.durations import seconds
 
-_MOST = 5  # reasons that one finding names
 # Of the readings of a shard: a few late ones are part of most networks.
 _MANY_LATE = 0.001
 
@@ -17,14 +16,17 @@ _MANY_LATE = 0.001
 def readings(places: Places) -> Finding:
     """Readings of the last minutes that became dead letters, were late, or are doubtful."""
     shards = [shard for edge in places.registry.request("GET", "/v1/edges") for shard in edge["shards"]]
-    reasons = [reason for shard in shards for reason in (*unusual(shard), *shard.get("doubts", ()))]
+    reasons = [
+        f"shard {shard['shard']}: {reason}"
+        for shard in shards
+        for reason in (*unusual(shard), *shard.get("doubts", ()))
+    ]
     if reasons:
-        more = f"; and {len(reasons) - _MOST} more" if len(reasons) > _MOST else ""
         todo = (
             "`tamis get dead-letters` shows the newest with their reasons; docs/troubleshoot.md says what to "
             "do about late and doubtful readings"
         )
-        return Finding("warning", "; ".join(reasons[:_MOST]) + more, todo)
+        return Finding("warning", listed(reasons), todo)
     counted = [shard["recent"]["tuples"] for shard in shards if shard.get("recent") is not None]
     if not counted:
         return Finding("unchecked", "no edge has told what became of its readings yet")
@@ -38,10 +40,10 @@ def unusual(shard: Mapping[str, Any]) -> Iterator[str]:
     """The reasons to look at a shard of `GET /v1/edges`: readings that became dead letters or were late.
 
     >>> counts = {"published": 80, "late": 10, "dead": 10}
-    >>> for reason in unusual({"shard": "air:roof/mqtt", "recent": {"seconds": 400, "tuples": counts}}):
+    >>> for reason in unusual({"recent": {"seconds": 400, "tuples": counts}}):
     ...     print(reason)
-    shard air:roof/mqtt: 10 of 100 readings became dead letters in the last 400 s
-    shard air:roof/mqtt: 10 of 100 readings were late in the last 400 s
+    10 of 100 readings became dead letters in the last 400 s
+    10 of 100 readings were late in the last 400 s
     """
     # A registry of an older release doesn't know what is recent.
     if (recent := shard.get("recent")) is None:
@@ -50,6 +52,6 @@ def unusual(shard: Mapping[str, Any]) -> Iterator[str]:
     number, dead, late = sum(tuples.values()), tuples.get("dead", 0), tuples.get("late", 0)
     when = f"in the last {seconds(recent['seconds'] * 1_000_000)}"
     if dead:
-        yield f"shard {shard['shard']}: {dead} of {number} readings became dead letters {when}"
+        yield f"{dead} of {number} readings became dead letters {when}"
     if late > _MANY_LATE * number:
-        yield f"shard {shard['shard']}: {late} of {number} readings were late {when}"
+        yield f"{late} of {number} readings were late {when}"

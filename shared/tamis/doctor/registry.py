@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from tamis.doctor.finding import Finding, State
+from tamis.doctor.finding import MOST, Finding, State, listed
 from tamis.doctor.places import Places
 from tamis.errors import InputError, TamisError
-
-_MOST = 5  # reasons that one finding names
 
 
 def reachable(places: Places) -> Finding:
@@ -54,9 +52,8 @@ def plan(places: Places) -> Finding:
         for source, why in edge.get("failing", {}).items()
     ]
     if late:
-        more = f"; and {len(late) - _MOST} more" if len(late) > _MOST else ""
         todo = "`tamis get edges` shows every shard; docs/troubleshoot.md says what to look at next"
-        return Finding("warning", f"plan {newest}: {'; '.join(late[:_MOST])}{more}", todo)
+        return Finding("warning", f"plan {newest}: {listed(late)}", todo)
     if not edges:
         return Finding("unchecked", f"plan {newest}: no edge has reported")
     return Finding("ok", f"all {len(shards)} shards use plan {newest}, or have ended")
@@ -65,7 +62,7 @@ def plan(places: Places) -> Finding:
 def joiner(places: Places) -> Finding:
     """The joiner: how long ago it reported, and if it keeps up."""
     found = places.registry.request("GET", "/v1/joiner")
-    state, why, ago = found["state"], "; ".join(found["why"][:_MOST]), found.get("reported_ago")
+    state, why, ago = found["state"], "; ".join(found["why"][:MOST]), found.get("reported_ago")
     if state == "unknown":
         return Finding("unchecked", why or "the joiner has reported nothing yet")
     if state == "silent":
@@ -88,11 +85,10 @@ def sinks(places: Places) -> Finding:
         return Finding(
             "ok", f"{len(found)} sinks ({', '.join(one['name'] for one in found)}) take notifications"
         )
-    more = f"; and {len(reasons) - _MOST} more" if len(reasons) > _MOST else ""
     silent = any(one["state"] == "silent" for one in found)
     todo = (
         "nobody is notified: look at the process and the log of the alerts service"
         if silent
         else "look at the receiver of the sink, and at the `sinks` of the alerts service's configuration"
     )
-    return Finding("failed" if silent else "warning", "; ".join(reasons[:_MOST]) + more, todo)
+    return Finding("failed" if silent else "warning", listed(reasons), todo)

@@ -103,8 +103,7 @@ def _reasons(shard: dict[str, Any]) -> Iterator[str]:
         yield shard["why"]
     # A registry of an older release doesn't know what is doubtful.
     yield from shard.get("doubts", ())
-    # The row names the shard already.
-    yield from (reason.removeprefix(f"shard {shard['shard']}: ") for reason in unusual(shard))
+    yield from unusual(shard)
 
 
 def _episode_row(episode: dict[str, Any]) -> tuple[str, ...]:
