@@ -35,6 +35,8 @@ _PACKAGES = (
     "sortedcontainers",
 )
 
+GOAL_COLUMNS = ("what", "figure", "goal", "beside", "met")
+
 # A run is not repeated after this many seconds in all.
 BUDGET = 8.0
 
@@ -204,15 +206,20 @@ def show(result: Result, console: Console) -> None:
 
 def show_goals(results: Sequence[Result], console: Console) -> None:
     """Print the goals of all results in one table."""
-    table = Table("what", "figure", "goal", "beside", "met", box=box.SIMPLE_HEAD, title="Goals")
+    table = Table(*GOAL_COLUMNS, box=box.SIMPLE_HEAD, title="Goals")
     for goal in (goal for result in results for goal in result.goals):
-        least = f"at least {text(goal.least)}" if goal.least is not None else f"at most {text(goal.most)}"
-        figure = text(goal.figure)
-        if goal.spread is not None:
-            figure += f" ({text(goal.spread[0])} to {text(goal.spread[1])})"
-        table.add_row(goal.what, figure, least, goal.peer, "yes" if goal.met else "no")
+        table.add_row(*goal_cells(goal))
     if table.row_count:
         console.print(table)
+
+
+def goal_cells(goal: Goal) -> tuple[str, str, str, str, str]:
+    """The texts of GOAL_COLUMNS."""
+    wanted = f"at least {text(goal.least)}" if goal.least is not None else f"at most {text(goal.most)}"
+    figure = text(goal.figure)
+    if goal.spread is not None:
+        figure += f" ({text(goal.spread[0])} to {text(goal.spread[1])})"
+    return goal.what, figure, wanted, goal.peer, "yes" if goal.met else "no"
 
 
 def text(cell: Cell) -> str:

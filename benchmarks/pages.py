@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Result, text
+from benchmarks.harness import GOAL_COLUMNS, Result, goal_cells, text
 
 
 def markdown(result: Result) -> str:
@@ -19,7 +19,7 @@ def markdown(result: Result) -> str:
 
 def fill(directory: Path, result: Result, facts: dict[str, Any]) -> None:
     """Write the table, the notes and the facts about the machine into every page below `directory` with marks
-    for this result, between `<!-- NAME -->` and `<!-- end of NAME -->`.
+    for this result, between `<!-- NAME -->` and `<!-- end of NAME -->`. Its goals go into the table of goals.
     """
     notes = "\n".join(f"- {note}" for note in (*result.notes, _where(facts)))
     for page in directory.rglob("*.md"):
@@ -30,8 +30,25 @@ def fill(directory: Path, result: Result, facts: dict[str, Any]) -> None:
             old,
             flags=re.DOTALL,
         )
+        new = _GOALS.sub(lambda marks: f"{marks[1]}\n{_goals(marks, result)}\n\n{marks[4]}", new)
         if new != old:
             page.write_text(new)
+
+
+# The table of goals: its first mark names the benchmarks whose goals it has, in this order.
+_GOALS = re.compile(r"(<!-- goals of ([^>]*) -->\n)(.*?)(<!-- end of goals -->)", re.DOTALL)
+
+
+def _goals(marks: re.Match[str], result: Result) -> str:
+    """The table of goals with those of the result. Rows of other benchmarks stay."""
+    kept: dict[str, list[str]] = {name: [] for name in marks[2].split()}
+    for line in marks[3].splitlines():
+        if (name := line.strip("| ").partition(" | ")[0]) in kept:
+            kept[name].append(line)
+    if result.name in kept:
+        kept[result.name] = [f"| {' | '.join((result.name, *goal_cells(goal)))} |" for goal in result.goals]
+    head = [f"| {' | '.join(('benchmark', *GOAL_COLUMNS))} |", "|" + "---|" * (1 + len(GOAL_COLUMNS))]
+    return "\n".join([*head, *(line for lines in kept.values() for line in lines)])
 
 
 def _where(facts: dict[str, Any]) -> str:

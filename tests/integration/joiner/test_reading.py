@@ -39,7 +39,11 @@ class Log:
         self.admin.create_topics([NewTopic(topic, partitions, 1, config=sizes)])[topic].result(30)
 
     def delete(self, topic: str) -> None:
+        """Returns when the broker knows of it: until then it takes records of a topic that is created again
+        into the old one, and deletes them with it.
+        """
         self.admin.delete_topics([topic])[topic].result(30)
+        _soon(lambda: topic in self.admin.list_topics(timeout=30).topics, wanted=False)
 
     def write(self, topic: str, partition: int, count: int, size: int = 8, within: str = "") -> None:
         """Write records. `within`: in a transaction that is "committed", "aborted" or left "open"."""

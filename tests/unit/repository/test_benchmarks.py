@@ -83,6 +83,23 @@ def test_tables_go_between_the_marks_of_pages(tmp_path: Path) -> None:
     assert page.read_text().count("| x | 1,234 |") == 1
 
 
+def test_goals_go_into_their_table_and_those_of_other_benchmarks_stay(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- goals of b a -->\n\nold\n\n<!-- end of goals -->\n")
+    slow, fast = Goal("p50", 1.6, "times b's", most=1.3, spread=(1.5, 1.7)), Goal("rate", 6.5, "", least=6)
+    for name, goals in [("a", [slow, slow]), ("b", [fast]), ("c", [fast]), ("a", [slow])]:
+        fill(tmp_path, Result(name, "A", ("what",), [], {}, (), goals), machine())
+    head, line, *rows = page.read_text().splitlines()[2:-2]
+    assert (head, line) == (
+        "| benchmark | what | figure | goal | beside | met |",
+        "|---|---|---|---|---|---|",
+    )
+    assert rows == [
+        "| b | rate | 6.5 | at least 6 |  | yes |",
+        "| a | p50 | 1.6 (1.5 to 1.7) | at most 1.3 | times b's | no |",
+    ]
+
+
 def test_each_benchmark_is_a_file_and_explained() -> None:
     page = (BENCHMARKS / "README.md").read_text()
     for name in NAMES:
