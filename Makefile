@@ -12,7 +12,7 @@ EDGE_KERNELS := .venv/.edge-kernels
 CLASSES := .venv/.classes
 QUICK := .venv/.quick-tests
 FAULT_TOOLS := .venv/.faults
-KERNEL_SOURCES := $(shell grep -rlE "import .*\b(njit|numba)\b" shared/tamis --include=*.py)
+KERNEL_SOURCES := $(shell grep -rlE "import .*\b(njit|numba)\b" shared/tamis --include=*.py) shared/tamis/compile_kernels.py
 # All files that quick tests may read.
 SOURCES := $(shell find $(CODE) demo docs *.md *.toml *.lock mkdocs.yml Makefile -type f -not -path '*/__pycache__/*' -not -path '*/node_modules/*' -not -path 'benchmarks/results/*')
 

@@ -24,12 +24,14 @@ from tamis.omission.row_order import by_key_and_time
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_extremes.stream import WindowState
 from tamis.predicates.evaluation import Dispatcher
+from tamis.predicates.evaluation.bitmap import Bitmap
 from tamis.predicates.matching import implies
 from tamis.predicates.parse import parse
 from tamis.predicates.selectivity import Uniform, selectivity
 from tamis.query.window_functions import Frame
 from tamis.recordings.flat_json.columns import FlatDecoder
 from tamis.recordings.flat_json.suffixes import without_suffixes
+from tamis.recordings.flat_json.text_table import TextTable
 from tamis.sharing.selectivity import MOST_EXACT, BoxUnion, volume
 from tamis.sharing.topic_choice import Candidate, CandidateTopics
 from tamis.similarity import Fingerprint, KeyedPatterns, Pattern
@@ -70,6 +72,7 @@ def warm() -> None:
     columns = {"a": np.zeros(1), "b": np.zeros(1)}
     Dispatcher([stream, query]).which(columns)
     Dispatcher([stream]).any(columns)
+    Bitmap(*np.array([[[0]], [[1]]])).any(np.zeros((1, 1), np.int64), np.zeros(1, np.bool_))
     selectivity(stream, {"a": Uniform(0, 10), "b": Uniform(0, 10)})
     watched = KeyedPatterns([Pattern("p", [0.0, 1.0], epsilon=0.1)])
     watched.push(np.zeros(2, np.int64), np.arange(2.0))
@@ -84,6 +87,7 @@ def warm() -> None:
     history.readings(slots, history.counts(slots, frame), frame)
     history.forget(rows, 0)
     FlatDecoder({"a": Type.DOUBLE}, "us").decode([b'{"a":1.5}'])
+    TextTable().make_room()
     payload, suffix = (np.frombuffer(bytearray(text), np.uint8) for text in (b'{"a":1,"_":2}', b',"_":2}'))
     without_suffixes(payload, np.array([13]), suffix, np.array([7]), np.ones(256, np.bool_))
 

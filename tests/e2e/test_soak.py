@@ -20,8 +20,8 @@ MINUTES = float(os.environ.get("TAMIS_SOAK_MINUTES", "10"))
 SPEED = float(os.environ.get("TAMIS_SOAK_SPEED", "20"))
 SECONDS = round(60 * MINUTES * SPEED)  # of event time
 SAMPLES = 20
-# Event seconds that a station lives: within the soak hundreds come and go.
-LIFETIME = 300
+# Event seconds that a station lives: within the soak thousands come and go, so that unused keys are forgotten.
+LIFETIME = 60
 # Samples before these are not judged: allocators and JVMs take their time to settle.
 SETTLED = SAMPLES // 4
 # The growth from there to the end, by the slope, may be this share of the size, and so many megabytes more.
@@ -31,11 +31,13 @@ Sizes = Mapping[str, float]
 
 
 def held(fed: FedFleet) -> Sizes:
-    """Megabytes: resident memory of each service with its children, and the files of each."""
-    found = {}
+    """Megabytes: resident memory of each service, its JVM apart, with its children, and the files of each."""
+    found: dict[str, float] = {}
     for name, process in fed.fleet.processes.items():
         whole = psutil.Process(process.pid)
-        found[name] = sum(p.memory_info().rss for p in (whole, *whole.children(recursive=True))) / 2**20
+        for one in (whole, *whole.children(recursive=True)):
+            part = f"{name} JVM" if one.name() == "java" else name
+            found[part] = found.get(part, 0.0) + one.memory_info().rss / 2**20
         files = (fed.fleet.spec.directory / name).rglob("*")
         found[f"{name} files"] = sum(_size(path) for path in files) / 2**20
     return found

@@ -31,6 +31,8 @@ from typing import Any, Literal
 
 import orjson
 
+from tamis.messaging.json_bytes import json_bytes
+
 ENVELOPE = "_"
 
 # The event time in the progress of a source that has ended. At most 2^53, so that every JSON reader keeps it
@@ -66,7 +68,7 @@ def canonical_key(values: tuple[Any, ...]) -> bytes:
     """
     if not _UNCHANGED.issuperset(map(type, values)):
         values = tuple(canonical_value(value) for value in values)
-    return orjson.dumps(values)
+    return json_bytes(values)  # an edge keeps those of all its keys
 
 
 def progress_record(

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import orjson
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -48,12 +46,3 @@ def readable(value: Any, *, is_time: bool) -> Any:
     ('1970-01-01T00:00:01.500000+00:00', None, 3)
     """
     return iso_time(value) if is_time and type(value) is int else value
-
-
-def json_bytes(value: Any) -> bytes:
-    """A value as JSON that needs no more memory than its length.
-
-    `orjson.dumps` reserves memory in case all characters have to be escaped, and its result keeps it: JSON of
-    20 kB takes 260 kB. Notifications wait for long, so they are copied.
-    """
-    return bytes(memoryview(orjson.dumps(value)))

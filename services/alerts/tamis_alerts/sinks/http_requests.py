@@ -12,7 +12,8 @@ from typing import Any
 
 import orjson
 
-from tamis_alerts.core.event_facts import event_id, iso_time, json_bytes, shown
+from tamis.messaging.json_bytes import json_bytes
+from tamis_alerts.core.event_facts import event_id, iso_time, shown
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.sink_settings import Alertmanager, HttpSink, PagerDuty, Slack, Webhook
 from tamis_alerts.sinks.notification import body as content

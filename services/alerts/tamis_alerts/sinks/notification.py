@@ -7,9 +7,10 @@ from typing import Any
 
 import orjson
 
+from tamis.messaging.json_bytes import json_bytes
 from tamis.telemetry import get_logger
 from tamis_alerts.core.episodes import MEMBERS
-from tamis_alerts.core.event_facts import iso_time, json_bytes, shown
+from tamis_alerts.core.event_facts import iso_time, shown
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.core.routes import Route, is_routed
 from tamis_alerts.sink_settings import Alertmanager, Sink

@@ -26,12 +26,13 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.connection import Connection
 from tamis.messaging.heartbeats import SinkState
+from tamis.messaging.json_bytes import json_bytes
 from tamis.messaging.records import canonical_key
 from tamis.messaging.topics import EPISODES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics, get_logger
 from tamis.telemetry.essential_threads import WorkerThread
-from tamis_alerts.core.event_facts import event_id, json_bytes
+from tamis_alerts.core.event_facts import event_id
 from tamis_alerts.core.offset_tracker import OffsetTracker
 from tamis_alerts.sinks.backlog import Backlog
 from tamis_alerts.sinks.delivery import Delivery

@@ -5,6 +5,8 @@ librdkafka itself is the oracle in tests/integration/edge/test_edge.py.
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,18 @@ def test_many_keys_keep_their_codes() -> None:
     assert keys.codes([Vector(names)], 1000).tolist() == list(range(1000))
     assert keys.codes([Vector(names[::-1])], 1000).tolist() == list(range(999, -1, -1))
     assert set(keys.partitions(np.arange(1000)).tolist()) == {0, 1, 2, 3}
+
+
+def test_a_key_takes_little_more_memory_than_its_bytes() -> None:
+    """Each encoded key had taken 4 kB, so that 100,000 keys took 400 MB."""
+    keys, names = MessageKeys(4), Vector(np.array([f"k{i}" for i in range(2000)], np.object_))
+    tracemalloc.start()
+    try:
+        keys.codes([names], 2000)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken / 2000 < 300
 
 
 def test_keys_of_several_columns_and_of_none() -> None:
