@@ -20,7 +20,7 @@ MINUTES = float(os.environ.get("TAMIS_SOAK_MINUTES", "10"))
 SPEED = float(os.environ.get("TAMIS_SOAK_SPEED", "20"))
 SECONDS = round(60 * MINUTES * SPEED)  # of event time
 SAMPLES = 20
-# Event seconds that a station lives: within the soak thousands come and go, so that unused keys are forgotten.
+# Event seconds that a station lives: within the soak thousands come and go, and unused keys are forgotten.
 LIFETIME = 60
 # Samples before these are not judged: allocators and JVMs take their time to settle.
 SETTLED = SAMPLES // 4
