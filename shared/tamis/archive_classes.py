@@ -23,8 +23,8 @@ from tamis.settings import KafkaSettings
 from tamis.telemetry import configure_logs
 from tamis_joiner.settings import JoinerSettings
 from tamis_joiner.spark import query
+from tamis_joiner.spark.processes.unzipped_home import keep_unzipped_home
 from tamis_joiner.spark.session import running_spark
-from tamis_joiner.spark.unzipped_home import keep_unzipped_home
 
 # Spark and its first batch take about 20 s on two idle cores, and minutes on busy ones.
 BATCH_SECONDS = 300.0

@@ -26,7 +26,7 @@ import psutil
 import pytest
 from tests.cluster.hdfs import Hdfs
 from tests.integration.joiner.spark_cluster import SparkCluster, running
-from tests.integration.joiner.test_joiner import Bench, create, plan, reference, sum_alert, topic_of
+from tests.integration.joiner.test_joiner import DAEMON, Bench, create, plan, reference, sum_alert, topic_of
 
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.ports import free_ports
@@ -157,7 +157,7 @@ def test_executors_need_nothing_of_the_workers_machines(on_hdfs: Fleet) -> None:
     on_hdfs.right()
     on_hdfs.cluster.until_executors(lambda found: len(found) == 2, 30)
     for executor in on_hdfs.cluster.executors():
-        daemons = [child for child in executor.children() if "tamis_joiner.spark.daemon" in child.cmdline()]
+        daemons = [child for child in executor.children() if DAEMON in child.cmdline()]
         assert daemons
         for daemon in daemons:
             assert daemon.exe().startswith(f"{executor.cwd()}/tamis-environment/bin/python")

@@ -26,9 +26,9 @@ from tamis_joiner.monitoring.kafka_monitor import KafkaMonitor
 from tamis_joiner.monitoring.topic_ids import TopicIds
 from tamis_joiner.settings import JoinerSettings
 from tamis_joiner.spark import query
-from tamis_joiner.spark.first_worker import start_first_worker
 from tamis_joiner.spark.hadoop_files import HadoopFiles
-from tamis_joiner.spark.planning_processes import end_planning_processes
+from tamis_joiner.spark.processes.first_worker import start_first_worker
+from tamis_joiner.spark.processes.planning_processes import end_planning_processes
 from tamis_joiner.spark.query_runner import QueryRunner
 from tamis_joiner.spark.session import running_spark
 

@@ -48,6 +48,7 @@ from tamis.plan.model import (
 )
 from tamis_joiner.checkpoint.files import Checkpoint
 
+DAEMON = "tamis_joiner.spark.processes.daemon"  # of the Python workers
 PARTITIONS = 2
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
@@ -509,8 +510,8 @@ def until_planning_has_ended(bench: Bench) -> None:
             break
         assert time.monotonic() < deadline, modules
         time.sleep(0.1)
-    assert {"tamis_joiner.spark.daemon", "pyspark.sql.streaming.python_streaming_source_runner"} <= modules
-    paths = [found["PYTHONPATH"] for arguments, found in members if "tamis_joiner.spark.daemon" in arguments]
+    assert {DAEMON, "pyspark.sql.streaming.python_streaming_source_runner"} <= modules
+    paths = [found["PYTHONPATH"] for arguments, found in members if DAEMON in arguments]
     for folder in (Path(name) for path in paths for name in path.split(os.pathsep)):
         assert folder.name != "pyspark.zip" or not folder.exists(), "PySpark is compiled in no zip file"
 

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from tamis.java import class_archives
 from tamis.java.jars import jars
+from tamis_joiner.spark.processes.unzipped_home import unzipped_home
 from tamis_joiner.spark.session import JAVA_OPTIONS, LOCAL_FILES, stop
-from tamis_joiner.spark.unzipped_home import unzipped_home
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

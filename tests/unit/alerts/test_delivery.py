@@ -28,8 +28,8 @@ from tamis_alerts.core.notifications import Notification
 from tamis_alerts.settings import AlertsConfig
 from tamis_alerts.sink_settings import Alertmanager, Webhook
 from tamis_alerts.sinks.delivery import DeliveryError, LogDelivery, SharedSettings, SinkDelivery
-from tamis_alerts.sinks.http_requests import request
 from tamis_alerts.sinks.notification import accepts, read_episode
+from tamis_alerts.sinks.transports.http_requests import request
 
 EPISODE = {
     "alert": "hot", "key": ["k"], "episode": "e1", "event": "opened", "start": 0, "end": 5_000_000,
@@ -177,7 +177,7 @@ def test_an_error_that_nobody_expects_gives_up_one_notification(
     def fails(_: Any, __: Any) -> Any:
         raise KeyError("a value")
 
-    monkeypatch.setattr("tamis_alerts.sinks.http_transport.request", fails)
+    monkeypatch.setattr("tamis_alerts.sinks.transports.http.request", fails)
     assert deliver(webhook(receiver))[0] == "sink 'webhook': unexpected KeyError; attempts made: 1"
 
 

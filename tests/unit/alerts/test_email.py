@@ -28,7 +28,7 @@ from tamis_alerts.core.notifications import Notification
 from tamis_alerts.settings import AlertsConfig
 from tamis_alerts.sink_settings import Email
 from tamis_alerts.sinks.delivery import DeliveryError, SinkDelivery
-from tamis_alerts.sinks.email_transport import message
+from tamis_alerts.sinks.transports.email import message
 
 EPISODE = {
     "alert": "hot", "key": ["k"], "episode": "e1", "event": "opened", "start": 0, "end": 5_000_000,

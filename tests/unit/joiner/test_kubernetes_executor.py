@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tamis.errors import InputError
-from tamis_joiner.spark.kubernetes_executor import command
+from tamis_joiner.spark.processes.kubernetes_executor import command
 
 # As Spark 4.2 sets them.
 ENVIRONMENT = {

@@ -66,7 +66,7 @@ spec:
   containers:
     - name: executor
       image: {{ include "tamis.image" $joiner }}
-      command: [python, -m, tamis_joiner.spark.kubernetes_executor]
+      command: [python, -m, tamis_joiner.spark.processes.kubernetes_executor]
       workingDir: /tmp
       securityContext:
         {{- toYaml .Values.containerSecurityContext | nindent 8 }}

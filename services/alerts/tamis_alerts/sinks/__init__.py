@@ -2,8 +2,8 @@
 
 Each sink has its own queue, so that no sink waits for another; `all_sinks` starts and stops them.
 `sink_queue` takes the events of episodes in order, with the offsets of its consumer group (`group_offsets`).
-`event_delivery` delivers each of them, in one of the sink's `slots`. `transports` makes the transport of a
-sink, such as `http_transport`, which makes single attempts to send an event. `delivery` repeats them until
-the sink accepts the event or Tamis gives up. In that case `dead_letter_writer` stores the notification, and
-`redelivery` sends it again on request. `silencing` holds openings that a silence covers.
+`event_delivery` delivers each of them, in one of the sink's `slots`. A transport (`transports`) makes single
+attempts to send an event. `delivery` repeats them until the sink accepts the event or Tamis gives up. In that
+case `dead_letter_writer` stores the notification, and `redelivery` sends it again on request. `silencing`
+holds openings that a silence covers.
 """

@@ -24,8 +24,8 @@ from tamis_alerts.core.notifications import Notification, notification
 from tamis_alerts.core.routes import Route
 from tamis_alerts.sink_settings import LOG, Sink
 from tamis_alerts.sinks.notification import accepts
-from tamis_alerts.sinks.send_error import SendError
-from tamis_alerts.sinks.transports import transport_of
+from tamis_alerts.sinks.transports.of_each_kind import transport_of
+from tamis_alerts.sinks.transports.send_error import SendError
 
 log = get_logger("alerts.sinks")
 

@@ -14,7 +14,7 @@ from tamis_alerts.core.event_facts import iso_time, shown
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.core.routes import Route, is_routed
 from tamis_alerts.sink_settings import Alertmanager, Sink
-from tamis_alerts.sinks.send_error import SendError
+from tamis_alerts.sinks.transports.send_error import SendError
 from tamis_alerts.template_limits import RenderError
 from tamis_alerts.templates import render
 

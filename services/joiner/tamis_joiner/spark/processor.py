@@ -11,7 +11,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from tamis.query.file_access import FileAccess
 from tamis_joiner.reading.offsets import decode
-from tamis_joiner.spark.frozen_objects import FROZEN
+from tamis_joiner.spark.processes.frozen_objects import FROZEN
 
 # These must never change: Spark refuses new fields, and empties renamed variables without a warning.
 STATE = "state"

@@ -9,7 +9,7 @@ from tamis.messaging import topics
 from tamis.query.file_access import FileAccess
 from tamis.settings import KafkaSettings
 from tamis_joiner.spark.group_numbers import group_numbers
-from tamis_joiner.spark.planning_processes import skip_lookup
+from tamis_joiner.spark.processes.planning_processes import skip_lookup
 from tamis_joiner.spark.processor import OUTPUT, GroupProcessor
 from tamis_joiner.spark.source import FORMAT, OffsetsSource, options
 

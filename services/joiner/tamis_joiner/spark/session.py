@@ -25,7 +25,7 @@ from tamis_joiner.environment import unpacked
 from tamis_joiner.settings import JoinerSettings, bytes_of
 from tamis_joiner.spark.cluster import cluster_properties, fetches_jars, is_local, read_properties
 from tamis_joiner.spark.java_logs import CONFIGURATION, forwarded_logs
-from tamis_joiner.spark.unzipped_home import unzipped_home
+from tamis_joiner.spark.processes.unzipped_home import unzipped_home
 
 log = get_logger("joiner")
 
@@ -67,7 +67,7 @@ _SETTINGS = {
     "spark.locality.wait": "0",
     # Python workers are forked with their modules imported, and the garbage collector doesn't scan these
     # after each task.
-    "spark.python.daemon.module": "tamis_joiner.spark.daemon",
+    "spark.python.daemon.module": "tamis_joiner.spark.processes.daemon",
     # Spark has one more daemon, with its own workers, for each environment of workers. By default that of
     # stateful operators differs from that of `mapInArrow` in this setting alone.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",

@@ -13,7 +13,7 @@ from tamis_alerts.core.event_facts import event_id
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.sink_settings import KafkaTopic
 from tamis_alerts.sinks.notification import body
-from tamis_alerts.sinks.send_error import SendError
+from tamis_alerts.sinks.transports.send_error import SendError
 
 POLL_SECONDS = 0.01
 # Errors of the record itself. No other attempt changes them.

@@ -10,7 +10,7 @@ from pyspark import worker  # noqa: F401
 from pyspark.daemon import manager
 
 from tamis_joiner.spark import batch, processor, source  # noqa: F401
-from tamis_joiner.spark.frozen_objects import FROZEN
+from tamis_joiner.spark.processes.frozen_objects import FROZEN
 
 if __name__ == "__main__":
     FROZEN.add_imported()

@@ -10,8 +10,8 @@ import httpx
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.settings import sink_context
 from tamis_alerts.sink_settings import HttpSink
-from tamis_alerts.sinks.http_requests import request
-from tamis_alerts.sinks.send_error import SendError
+from tamis_alerts.sinks.transports.http_requests import request
+from tamis_alerts.sinks.transports.send_error import SendError
 
 # Only the status of an answer counts. It is read up to this size, since a connection is only used again after
 # the end of its answer.

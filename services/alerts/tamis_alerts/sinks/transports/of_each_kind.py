@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tamis.settings import KafkaSettings
 from tamis_alerts.sink_settings import Email, KafkaTopic, Mqtt, Sink
-from tamis_alerts.sinks.email_transport import EmailTransport
-from tamis_alerts.sinks.http_transport import HttpTransport
-from tamis_alerts.sinks.kafka_transport import KafkaTransport
-from tamis_alerts.sinks.mqtt_transport import MqttTransport
-from tamis_alerts.sinks.send_error import Transport
+from tamis_alerts.sinks.transports.email import EmailTransport
+from tamis_alerts.sinks.transports.http import HttpTransport
+from tamis_alerts.sinks.transports.kafka import KafkaTransport
+from tamis_alerts.sinks.transports.mqtt import MqttTransport
+from tamis_alerts.sinks.transports.send_error import Transport
 
 
 def transport_of(sink: Sink, kafka: KafkaSettings) -> Transport:

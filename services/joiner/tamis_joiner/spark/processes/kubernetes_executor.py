@@ -3,7 +3,7 @@
 Spark starts its pods with the argument `executor` and expects the script of its own images, which PySpark
 doesn't carry. This module does the same with the jars of PySpark. The Helm chart's pod template names it:
 
-    python -m tamis_joiner.spark.kubernetes_executor executor
+    python -m tamis_joiner.spark.processes.kubernetes_executor executor
 """
 
 from __future__ import annotations
