@@ -37,7 +37,9 @@ from tamis_joiner.core.records.kafka_records import Records, split_plans
 from tamis_joiner.core.state.state_map import DictState
 
 SECOND = 1_000_000
-KEYS, RATE, STALL = 20, 2, 10
+STALL = 10
+# Of the simulation: few tuples would take mostly what each part of the state takes.
+KEYS, RATE = 100, 10
 DEMO = Path(__file__).resolve().parents[3] / "demo" / "first"
 
 STREAM = """
@@ -51,6 +53,7 @@ CREATE ALERT q WITH (max_delay = '0 seconds') AS SELECT a.v, b.v AS other FROM a
   ON a.station = b.station AND b.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts + INTERVAL '5' SECOND
 WHERE a.v - b.v > 199;
 """
+BUSY = SQL.replace("keys = 20, rate = '2/s'", f"keys = {KEYS}, rate = '{RATE}/s'")
 
 
 def sized(sql: str, given: Mapping[str, Given] | None = None, operation: Operation | None = None) -> Sizing:
@@ -81,7 +84,7 @@ def seconds(silent: range) -> Iterator[tuple[list[int], list[int]]]:
 
 @pytest.mark.parametrize(("silent", "name"), [(range(0), "tuples"), (range(20, 29), "tuples in a stall")])
 def test_live_tuples_are_those_of_a_simulation_and_of_the_joiner(silent: range, name: str) -> None:
-    state = figures(sized(SQL), "state of topic", "tamis.stream.a.1")
+    state = figures(sized(BUSY), "state of topic", "tamis.stream.a.1")
     expected, bound = state[name].value, state["bound"].value
     simulated, joined, size = live(silent)
     assert max(simulated) <= bound
@@ -95,7 +98,7 @@ def test_live_tuples_are_those_of_a_simulation_and_of_the_joiner(silent: range, 
 
 def live(silent: range) -> tuple[list[int], list[int], float]:
     """Live tuples of the first stream by simulation and in a group of the joiner, and bytes of one there."""
-    plan = first_plan(catalog_of(SQL), shards={"a": "a", "b": "b"})
+    plan = first_plan(catalog_of(BUSY), shards={"a": "a", "b": "b"})
     state = DictState()
     group = Group.load(0, 1, state)
     simulated, joined, size = [], [], 0.0
