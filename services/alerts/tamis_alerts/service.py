@@ -7,6 +7,7 @@ import signal
 import threading
 from dataclasses import dataclass
 from socket import gethostname
+from types import FrameType
 
 import faust
 
@@ -28,6 +29,7 @@ from tamis.messaging.topics import (
 )
 from tamis.settings import KafkaSettings, ServiceSettings
 from tamis.telemetry import Health, Metrics, TelemetryServer, get_logger
+from tamis.telemetry.stop_deadline import end_after
 from tamis_alerts.application.credentials import credentials
 from tamis_alerts.application.episodes_app import NO_PARTITIONS, EpisodesApp, has_states
 from tamis_alerts.fleet_view import FleetView
@@ -65,8 +67,14 @@ def serve(config: AlertsConfig, kafka: KafkaSettings, settings: ServiceSettings)
     telemetry.start()
     log.info("telemetry", url=telemetry.url)
     stopping = threading.Event()
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        if not stopping.is_set():
+            stopping.set()
+            end_after()  # Faust leaves its group and flushes its producer without a limit of time
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
+        signal.signal(number, stop)
     try:
         partitions = wait_for_topics(kafka, TOPICS, health, stopping, "alerts")
         if partitions is not None:

@@ -205,6 +205,24 @@ def test_alarms_become_episodes_notified_once(world: World) -> None:
     assert world.process.stop() == 0
 
 
+def test_it_stops_in_time_while_kafka_does_not_answer(world: World, empty: EmbeddedKafka) -> None:
+    world.alarm("k", 1)
+    world.producer.flush(10)
+    until(lambda: ("k", "opened") in world.hooks())
+    os.kill(empty.pid, signal.SIGSTOP)
+    try:
+        time.sleep(2)  # until requests are under way that Kafka doesn't answer
+        began = time.monotonic()
+        assert world.process.stop(timeout=30.0) == 0
+        assert time.monotonic() - began < 10
+    finally:
+        os.kill(empty.pid, signal.SIGCONT)
+    world.process.start()
+    world.process.wait_ready(60)
+    world.alarm("l", 2)
+    until(lambda: ("l", "opened") in world.hooks())
+
+
 def test_a_sink_that_never_answers_holds_up_no_other(world: World) -> None:
     stalled = Receiver()
     stalled.open.clear()

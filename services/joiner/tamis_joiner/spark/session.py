@@ -256,14 +256,22 @@ def stop(spark: SparkSession, seconds: float = JVM_SECONDS) -> None:
     process = gateway.proc
     spark.stop()
     gateway.shutdown()
-    # PySpark keeps the gateway for the next session, also one to a JVM that has ended.
-    SparkContext._gateway = SparkContext._jvm = None
     # The JVM ends when its standard input is closed, and its Python workers end with it.
     process.stdin.close()
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.kill()
+    # PySpark keeps the gateway for the next session, also one to a JVM that has ended.
+    SparkContext._gateway = SparkContext._jvm = None
+
+
+def leave(code: int) -> None:
+    """End this process at once. The JVM is killed: it could write to the next joiner's checkpoint."""
+    gateway: Any = SparkContext._gateway
+    if gateway is not None:
+        gateway.proc.kill()
+    os._exit(code)
 
 
 def _quoted(option: str) -> str:

@@ -8,6 +8,11 @@ from types import FrameType
 import click
 
 from tamis.settings import KafkaSettings, ServiceSettings, TableSettings, load
+from tamis.telemetry.stop_deadline import end_after
+
+# The last batch and the end of Spark take longer than a stop of the other services. Docker kills after ten
+# seconds.
+STOP_SECONDS = 9.5
 
 
 @click.command(
@@ -29,14 +34,20 @@ def command(checkpoint: str | None, master: str | None) -> None:
     """Run the joiner: it evaluates all alerts in one Spark query; SIGTERM stops it."""
     from tamis_joiner.service import Joiner
     from tamis_joiner.settings import JoinerSettings
+    from tamis_joiner.spark.session import leave
 
     settings = load(JoinerSettings)
     given = {name: value for name, value in (("checkpoint", checkpoint), ("master", master)) if value}
     settings = settings.model_copy(update=given)
     joiner = Joiner(load(ServiceSettings), load(KafkaSettings), settings, load(TableSettings))
+    stopping = False
 
     def stop(signum: int, frame: FrameType | None) -> None:
-        joiner.stop()
+        nonlocal stopping
+        if not stopping:
+            stopping = True
+            joiner.stop()
+            end_after(STOP_SECONDS, leave)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
