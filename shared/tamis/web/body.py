@@ -15,8 +15,14 @@ async def read_body(request: Request, limit: int) -> bytes:
     """The whole body, at most `limit` bytes.
 
     Raises:
-        HTTPException: the body is too large (413) or too slow (408), or its sender has gone (400).
+        HTTPException: the body is too large (413), too slow (408) or compressed (415), or its sender has gone
+            (400).
     """
+    encoding = request.headers.get("content-encoding", "identity").strip()
+    if encoding.lower() != "identity":
+        raise HTTPException(
+            415, f"Content-Encoding {encoding!r:.100} is not supported; send the body uncompressed"
+        )
     body = bytearray()
     try:
         async with asyncio.timeout(SECONDS):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import ssl
 import time
 from collections.abc import Iterable, Iterator
@@ -435,6 +436,19 @@ def test_http_says_as_problem_documents_what_there_is_not(http: tuple[HttpSource
         assert answer.headers["content-type"] == "application/problem+json"
         assert answer.json()["detail"] == detail
         assert answer.json()["status"] == answer.status_code
+
+
+def test_a_compressed_body_is_refused_by_its_encoding(http: tuple[HttpSources, list[Plan]]) -> None:
+    with httpx.Client(base_url=http[0].url) as client:
+
+        def post(body: bytes, encoding: str) -> httpx.Response:
+            return client.post("/v1/streams/air", content=body, headers={"content-encoding": encoding})
+
+        refused = post(gzip.compress(b"{}"), "gzip")
+        assert (refused.status_code, post(b"{}", "Identity").status_code) == (415, 202)
+        assert refused.json()["detail"] == (
+            "Content-Encoding 'gzip' is not supported; send the body uncompressed"
+        )
 
 
 @pytest.mark.parametrize(("before", "between", "after"), [(b"[", b",", b"]"), (b"", b"\n", b"")])
