@@ -107,7 +107,7 @@ def _warn(stream: str, recording: Recording, wording: Wording, notify: Callable[
     for text in recording.implausible_times:
         hint = (
             ""
-            if recording.unit != "us" or "read as numbers" not in text
+            if recording.unit != "us" or "numbers are read as" not in text
             else f"; set {wording.time_unit}, or time_unit in CREATE STREAM, to the unit of the numbers"
         )
         notify(f"warning: stream {stream}: {text}{hint}")

@@ -28,17 +28,22 @@ def implausibility(times: NDArray[Any], unit: TimeUnit | None) -> str | None:
     if not len(times) or (times.min() >= Y2000 and times.max() < Y2100):
         return None
     far = np.flatnonzero((times < Y2000) | (times >= Y2100))
-    first = int(times[far[0]])
-    count = "all times lie" if len(far) == len(times) else f"{len(far)} of {len(times)} times lie"
+    return description(int(times[far[0]]), len(far), len(times), unit)
+
+
+def description(first: int, far: int, count: int, unit: TimeUnit | None) -> str:
+    """A description of `far` implausible times among `count`, of which `first` is the first."""
+    which = "all times lie" if far == count else f"{far:,} of {count:,} times lie"
     side = "before 2000" if first < Y2000 else "after 2100"
-    said = f"{count} {side}, the first of them at {date(first)}"
+    said = f"{which} {side}, the first of them at {date(first)}"
     if unit is None:
         return said
+    said += f"; numbers are read as {_WORDS[unit]}"
     fits = plausible_unit(first, unit)
     if fits is None:
-        return f"{said}, read as numbers of {_WORDS[unit]}"
+        return said
     other = first * PER_SECOND[unit] // PER_SECOND[fits]
-    return f"{said}, read as numbers of {_WORDS[unit]}; as {_WORDS[fits]} ({fits}) it would be {date(other)}"
+    return f"{said}; as {_WORDS[fits]} ({fits}) it would be {date(other)}"
 
 
 def date(ticks: int) -> str:

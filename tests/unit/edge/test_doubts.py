@@ -105,15 +105,20 @@ def test_numbers_in_another_unit_are_told_for_some_minutes(
 ) -> None:
     """The readings are late: they are published, and no alarm comes."""
     shard = Mapped(tmp_path, {"station": "id", "temp": "v.temp"})
-    shard.send(10, site="roof")
     (doubt,) = shard.send(1, site="roof", ts=AT).doubts or [""]
     assert doubt.startswith("all times lie before 2000, the first of them at 1970-01-01T00:29:20Z")
-    assert (
-        "as seconds (s) it would be 2025-10-09T08:53:20Z; if all times are wrong, set time_unit of the source"
-        in doubt
-    )
-    shard.send(1, site="roof", ts=AT)
+    assert "as seconds (s) it would be 2025-10-09T08:53:20Z; set time_unit of the source" in doubt
+    assert "aggregates and the end of episodes wait" in doubt
+    # With other times among them, the unit is right and nothing waits.
+    shard.send(400, site="roof")
+    (doubt,) = shard.send(1, site="roof", ts=AT).doubts or [""]
+    assert doubt.startswith("2 of 402 times lie before 2000, the first of them at 1970-01-01T00:29:20Z")
+    assert doubt.endswith("it would be 2025-10-09T08:53:20Z; correct their sender")
     assert [one["what"] for one in logged] == ["event times are implausible"]
+    shard.now += TOLD
+    assert shard.send(10, site="roof").doubts is None
+    (doubt,) = shard.send(1, site="roof", ts=AT).doubts or [""]
+    assert doubt.startswith("1 of 11 times lie before 2000")
     shard.now += TOLD
     assert shard.send(1, site="roof").doubts is None
     shard.journal.close()

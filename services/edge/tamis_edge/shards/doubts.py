@@ -12,22 +12,23 @@ import numpy as np
 
 from tamis.expressions.vectors import Vector
 from tamis.plan.model import Plan, StreamPlan
-from tamis.recordings.implausible_times import implausibility
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.implausible_times import description
+from tamis.recordings.time_units import Y2000, Y2100, TimeUnit
 from tamis_edge.core.messages.keys import Int64s
 from tamis_edge.decode.field_map import FieldMap
 
 # A column is doubted after so many readings in a row without a value. Fewer may come from one sensor.
 READINGS = 100
-# How long a time outside of 2000 to 2100 is told, in microseconds: somebody has to come and look.
+# How long times outside of 2000 to 2100 are told, in microseconds: somebody has to come and look.
 TOLD = 600_000_000
 # Columns that one report names: every report of the shard has them.
 MOST_NAMED = 5
 
-TIME_HINT = (
-    "if all times are wrong, set time_unit of the source, and else correct the sender; aggregates and the end"
-    " of episodes wait for this shard until its next reading, or until you give it up"
+ALL_WRONG = (
+    "set time_unit of the source, or correct the sender; aggregates and the end of episodes wait for this"
+    " shard until its next reading, or until you give it up"
 )
+SOME_WRONG = "correct their sender"
 
 
 def read_columns(plan: Plan, stream: StreamPlan, mapping: FieldMap) -> frozenset[str]:
@@ -51,13 +52,14 @@ class Doubts:
     def __init__(self) -> None:
         self._without: dict[str, int] = {}  # readings in a row without a value, by column
         self._valued: set[str] = set()  # columns that have had a value
-        self._times: tuple[str, int] | None = None  # what was said about times, and until when
+        self._times = _DoubtfulTimes()
 
     def take(
         self, columns: Mapping[str, Vector], read: frozenset[str], times: Int64s, unit: TimeUnit, now: int
-    ) -> str | None:
+    ) -> tuple[str, str] | None:
         """Look at the usable readings of a batch, of which there is at least one. `read`: see `read_columns`;
-        `times` is empty without event time. Returns what is implausible about the times, if this begins now.
+        `times` is empty without event time. Returns what is implausible about the times, and a hint, if this
+        begins now.
         """
         self._without = {
             name: _without_value(columns[name], self._without.get(name, 0))
@@ -65,13 +67,7 @@ class Doubts:
             if name in columns
         }
         self._valued.update(name for name in read if name in columns and _valued(columns[name]))
-        found = implausibility(times, unit)
-        if found is None:
-            return None
-        begins = self._times is None or now >= self._times[1]
-        told = found if self._times is None or begins else self._times[0]
-        self._times = told, now + TOLD
-        return found if begins else None
+        return self._times.described() if self._times.take(times, unit, now) else None
 
     @property
     def empty(self) -> list[str]:
@@ -102,9 +98,42 @@ class Doubts:
             said.append(
                 f"none of the last {READINGS} readings has a value for {named}: compare `map` with them"
             )
-        if self._times is not None and now < self._times[1]:
-            said.append(f"{self._times[0]}; {TIME_HINT}")
+        if self._times.told(now):
+            said.append("; ".join(self._times.described()))
         return said
+
+
+class _DoubtfulTimes:
+    """Times outside of 2000 to 2100, among all times of the minutes in which they came."""
+
+    def __init__(self) -> None:
+        self._far = self._count = 0
+        self._first: tuple[int, TimeUnit] = 0, "us"
+        self._since = self._until = -TOLD
+
+    def take(self, times: Int64s, unit: TimeUnit, now: int) -> bool:
+        """Count the times of a batch; returns True if doubts begin with it."""
+        told = self.told(now)
+        if not told and (self._far or now >= self._since + TOLD):
+            self._far, self._count, self._since = 0, 0, now
+        far = times[(times < Y2000) | (times >= Y2100)]
+        self._count += len(times)
+        if len(far):
+            if not self._far:
+                self._first = int(far[0]), unit
+            self._far += len(far)
+            self._until = now + TOLD
+        return len(far) > 0 and not told
+
+    def told(self, now: int) -> bool:
+        """True for some minutes after a doubtful time."""
+        return self._far > 0 and now < self._until
+
+    def described(self) -> tuple[str, str]:
+        """What is doubtful, and a hint."""
+        first, unit = self._first
+        hint = ALL_WRONG if self._far == self._count else SOME_WRONG
+        return description(first, self._far, self._count, unit), hint
 
 
 def _named(columns: Sequence[str], paths: Mapping[str, str]) -> str:

@@ -19,7 +19,7 @@ from tamis_edge.core.rows import Batch
 from tamis_edge.core.sampling import Sampler
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.decode.decoder import Decoded, Decoder
-from tamis_edge.shards.doubts import TIME_HINT, Doubts, read_columns
+from tamis_edge.shards.doubts import Doubts, read_columns
 from tamis_edge.sources.base import Delivery, Payloads, SourceShard
 
 _log = get_logger("edge.shard")
@@ -140,11 +140,10 @@ class Intake:
         if len(times) and (times.min() < Y2000 or times.max() >= Y2100):
             count = int(np.count_nonzero((times < Y2000) | (times >= Y2100)))
             self._metrics.inc("tamis_edge_doubtful_times_total", count, edge=self._edge, stream=label)
-        reason = self._doubts.take(decoded.columns, self._read, times, self.decoder.unit, now)
-        if reason is not None:
-            _log.warning(
-                "event times are implausible", shard=self._source.name, reason=reason, hint=TIME_HINT
-            )
+        found = self._doubts.take(decoded.columns, self._read, times, self.decoder.unit, now)
+        if found is not None:
+            reason, hint = found
+            _log.warning("event times are implausible", shard=self._source.name, reason=reason, hint=hint)
         before, self._empty = self._empty, self._doubts.empty
         if set(self._empty) - set(before):
             _log.warning(

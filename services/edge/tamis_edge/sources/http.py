@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import time
+from codecs import BOM_UTF8
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
@@ -102,6 +103,8 @@ class HttpSources:
         application = Starlette(
             routes=[Route(f"{PATH}{{stream}}", self._post, methods=["POST"])], middleware=middleware
         )
+        # Most senders don't send a reading again to the address that a redirection names.
+        application.router.redirect_slashes = False
         answer_with_problems(application, _log)
         self._server = HttpServer(application, http.host, http.port, certificates=security.certificates)
 
@@ -220,12 +223,14 @@ class TooManyError(Exception):
 def split(body: bytes, content_type: str) -> list[bytes]:
     """The readings of a request's body: one JSON object, an array, or NDJSON.
 
-    A line that isn't JSON, among lines that are JSON, is kept unchanged and becomes a dead letter later.
+    A line that isn't JSON, among lines that are JSON, is kept unchanged and becomes a dead letter later. A byte
+    order mark before the first reading is left out, as RFC 8259 allows.
 
     Raises:
         ValueError: nothing in it can be parsed.
         TooManyError: there are more than `MOST_READINGS`.
     """
+    body = body.removeprefix(BOM_UTF8)
     if "ndjson" not in content_type and "jsonlines" not in content_type:
         try:
             document = orjson.loads(body)

@@ -257,6 +257,8 @@ def test_bodies_are_split_into_readings() -> None:
     assert split(b'[{"a":1}, 2]', "") == [b'{"a":1}', b"2"]
     assert split(b'{"a":1}\nnot json\n', "") == [b'{"a":1}', b"not json"]
     assert split(b'{"a":1}', "application/x-ndjson") == [b'{"a":1}']
+    for body in (b'{"a":1}', b'[{"a":1}]', b'{"a":1}\n{"a":1}'):
+        assert split(b"\xef\xbb\xbf" + body, "") == split(body, "")
     for body in (b"", b"7", b"not json", b"not\njson", b"[1,]", b'[{"a":1} {"a":2}]'):
         with pytest.raises(ValueError, match=r"JSON|object nor array"):
             split(body, "")
@@ -427,11 +429,13 @@ def test_http_with_tokens_and_tls_takes_what_a_token_may_send(tmp_path: Path) ->
 def test_http_says_as_problem_documents_what_there_is_not(http: tuple[HttpSources, list[Plan]]) -> None:
     with httpx.Client(base_url=http[0].url) as client:
         nowhere, other = client.post("/v1/alerts"), client.get("/v1/streams/air")
-    assert (nowhere.status_code, other.status_code) == (404, 405)
+        slash = client.post("/v1/streams/air/")
+    assert (nowhere.status_code, other.status_code, slash.status_code) == (404, 405, 404)
     assert other.headers["allow"] == "POST"
     for answer, detail in (
         (nowhere, "there is no POST /v1/alerts"),
         (other, "there is no GET /v1/streams/air"),
+        (slash, "there is no POST /v1/streams/air/"),
     ):
         assert answer.headers["content-type"] == "application/problem+json"
         assert answer.json()["detail"] == detail
