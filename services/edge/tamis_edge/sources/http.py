@@ -223,8 +223,8 @@ class TooManyError(Exception):
 def split(body: bytes, content_type: str) -> list[bytes]:
     """The readings of a request's body: one JSON object, an array, or NDJSON.
 
-    A line that isn't JSON, among lines that are JSON, is kept unchanged and becomes a dead letter later. A byte
-    order mark before the first reading is left out, as RFC 8259 allows.
+    A line that isn't JSON, among lines that are JSON, is kept unchanged and becomes a dead letter later. A
+    byte order mark before the first reading is left out, as RFC 8259 allows.
 
     Raises:
         ValueError: nothing in it can be parsed.
