@@ -130,7 +130,7 @@ class _DoubtfulTimes:
         return self._far > 0 and now < self._until
 
     def described(self) -> tuple[str, str]:
-        """What is doubtful, and a hint."""
+        """The doubts as a description, and a hint."""
         first, unit = self._first
         hint = ALL_WRONG if self._far == self._count else SOME_WRONG
         return description(first, self._far, self._count, unit), hint
