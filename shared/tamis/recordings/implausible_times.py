@@ -27,8 +27,14 @@ def implausibility(times: NDArray[Any], unit: TimeUnit | None) -> str | None:
     """
     if not len(times) or (times.min() >= Y2000 and times.max() < Y2100):
         return None
-    far = np.flatnonzero((times < Y2000) | (times >= Y2100))
+    far = np.flatnonzero(implausible(times))
     return description(int(times[far[0]]), len(far), len(times), unit)
+
+
+def implausible(times: NDArray[Any]) -> NDArray[np.bool_]:
+    """The times before 2000 or after 2100, in microseconds since 1970, as a mask."""
+    found: NDArray[np.bool_] = (times < Y2000) | (times >= Y2100)
+    return found
 
 
 def description(first: int, far: int, count: int, unit: TimeUnit | None) -> str:

@@ -37,7 +37,6 @@ from tamis_joiner.core.records.kafka_records import Records, split_plans
 from tamis_joiner.core.state.state_map import DictState
 
 SECOND = 1_000_000
-STALL = 10
 # Of the simulation: few tuples would take mostly what each part of the state takes.
 KEYS, RATE = 100, 10
 DEMO = Path(__file__).resolve().parents[3] / "demo" / "first"

@@ -12,8 +12,8 @@ import numpy as np
 
 from tamis.expressions.vectors import Vector
 from tamis.plan.model import Plan, StreamPlan
-from tamis.recordings.implausible_times import description
-from tamis.recordings.time_units import Y2000, Y2100, TimeUnit
+from tamis.recordings.implausible_times import description, implausible
+from tamis.recordings.time_units import TimeUnit
 from tamis_edge.core.messages.keys import Int64s
 from tamis_edge.decode.field_map import FieldMap
 
@@ -116,7 +116,7 @@ class _DoubtfulTimes:
         told = self.told(now)
         if not told and (self._far or now >= self._since + TOLD):
             self._far, self._count, self._since = 0, 0, now
-        far = times[(times < Y2000) | (times >= Y2100)]
+        far = times[implausible(times)]
         self._count += len(times)
         if len(far):
             if not self._far:

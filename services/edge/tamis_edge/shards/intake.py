@@ -11,8 +11,8 @@ from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.plan.model import Plan, StreamColumn, StreamPlan
 from tamis.query.backfill import Backfill
+from tamis.recordings.implausible_times import implausible
 from tamis.recordings.json_values import Offence
-from tamis.recordings.time_units import Y2000, Y2100
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.core.rows import Batch
@@ -137,8 +137,7 @@ class Intake:
         """Count event times before 2000 or after 2100, and log doubts about the readings when they begin."""
         assert self.decoder is not None
         times = decoded.times if self.decoder.stream.time is not None else decoded.times[:0]
-        if len(times) and (times.min() < Y2000 or times.max() >= Y2100):
-            count = int(np.count_nonzero((times < Y2000) | (times >= Y2100)))
+        if count := int(np.count_nonzero(implausible(times))):
             self._metrics.inc("tamis_edge_doubtful_times_total", count, edge=self._edge, stream=label)
         found = self._doubts.take(decoded.columns, self._read, times, self.decoder.unit, now)
         if found is not None:
