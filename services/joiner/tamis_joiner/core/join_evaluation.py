@@ -20,6 +20,7 @@ from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.plan.compiled_join import CompiledJoin
 from tamis_joiner.core.plan.compiled_plan import CompiledPlan
 from tamis_joiner.core.records.envelopes import BEGINNING_OF_TIME
+from tamis_joiner.core.tuples.distinct_numbers import distinct
 from tamis_joiner.core.tuples.tuple_store import TupleStore
 
 Alarms = Iterator[tuple[str, list[KeyValue]]]
@@ -130,7 +131,7 @@ def _alarms(
     by_alias = {source.alias: store.tuples[source.topic] for source in definition.inputs}
     filters = [(store.filters(topic), row) for topic, row in join.inputs]
     # The tuples of a combination have the same key, and one of them is new.
-    keys = np.unique(np.concatenate([passing.new_keys(row) for passing, row in filters]))
+    keys = distinct(np.concatenate([passing.new_keys(row) for passing, row in filters]))
     passed = [passing.rows(row, keys) for passing, row in filters]
     return [
         alarm

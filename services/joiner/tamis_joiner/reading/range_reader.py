@@ -21,7 +21,9 @@ from tamis_joiner.reading.offsets import Range
 
 log = get_logger("joiner")
 
-AT_ONCE = 10_000  # messages taken from the client at once
+# Messages taken from the client at once: few enough that they are still in the core's cache when their fields
+# are read.
+AT_ONCE = 1_000
 WAIT_SECONDS = 0.5
 # A partition that is silent for so long is asked for its offsets, again and again.
 SILENT_SECONDS = 2.0
@@ -44,8 +46,12 @@ _CLIENT = {
     # The broker answers at once or soon, also where a partition has no more records: the client asks for the
     # next partitions only after the answer.
     "fetch.wait.max.ms": 20,
-    # What the client keeps in advance. It looks again for room after a second by default.
+    # What the client keeps in advance. All that it fetches after the end of a range is read from the broker,
+    # decoded and thrown away; by default that is up to 1 MB and 100,000 messages of each partition.
+    "max.partition.fetch.bytes": 256 * 1024,
+    "queued.min.messages": 5_000,
     "queued.max.messages.kbytes": 16 * 1024,
+    # It looks again for room after a second by default.
     "fetch.queue.backoff.ms": 5,
 }
 _UNKNOWN = {

@@ -106,7 +106,8 @@ class TextTable:
         self.ends = np.zeros(self._size + 2, np.int64)
         self.texts = np.empty(_LENGTH * self._size, np.uint8)
         self.full = np.zeros(1, np.bool_)
-        self._known = np.array([None], np.object_)
+        # The texts that have been asked for, in an array with room for more: the first `_made` are made.
+        self._known, self._made = np.array([None], np.object_), 1
         self.identity = _Identity()
 
     def make_room(self) -> bool:
@@ -125,12 +126,16 @@ class TextTable:
     def strings(self, numbers: NDArray[np.int64]) -> NDArray[np.object_]:
         """The texts with these numbers, None for 0."""
         count = int(self.ends[0]) + 1
-        if len(self._known) < count:
-            ends = self.ends[len(self._known) : count + 1].tolist()
-            new = [self.texts[start:end].tobytes().decode() for start, end in pairwise(ends)]
-            known = np.empty(count, np.object_)
-            known[: len(self._known)] = self._known
-            known[len(self._known) :] = new
-            self._known = known
+        if self._made < count:
+            if len(self._known) < count:
+                # Twice as many: so a text is copied about once, and not each time a new one comes.
+                known = np.empty(min(2 * count, len(self.ends)), np.object_)
+                known[: self._made] = self._known[: self._made]
+                self._known = known
+            ends = self.ends[self._made : count + 1].tolist()
+            self._known[self._made : count] = [
+                self.texts[start:end].tobytes().decode() for start, end in pairwise(ends)
+            ]
+            self._made = count
         found: NDArray[np.object_] = self._known[numbers]
         return found

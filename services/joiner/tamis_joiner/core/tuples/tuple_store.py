@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tamis.evaluation.key_codes import KeyCodes
 from tamis.expressions.vectors import Mask
@@ -21,6 +20,7 @@ from tamis_joiner.core.records.envelopes import BEGINNING_OF_TIME
 from tamis_joiner.core.records.tuple_columns import TupleColumns
 from tamis_joiner.core.state.arrow_format import decode_tuples, encode_tuples
 from tamis_joiner.core.state.state_map import StateMap
+from tamis_joiner.core.tuples.distinct_numbers import distinct
 from tamis_joiner.core.tuples.filter_bitmaps import FilterBitmaps, PassingTuples
 from tamis_joiner.core.tuples.merge import merge
 from tamis_joiner.core.tuples.retention import NOTHING_RETIRES, needed
@@ -145,7 +145,7 @@ class TupleStore:
             self.tuples[name] = with_schema(self.tuples[name], topic.schema)
             if not any(s.startswith(topic.prefix) for s in self._slices):
                 self._changed.setdefault(name, set()).update(
-                    _distinct(self.tuples[name].times // topic.width)
+                    distinct(self.tuples[name].times // topic.width).tolist()
                 )
 
     def add(self, arrived: Iterable[tuple[str, TupleColumns]]) -> set[str]:
@@ -163,7 +163,9 @@ class TupleStore:
                 before = self.tuples[name]
                 parts.insert(0, before if name in found else before.as_old())
             stored = self.tuples[name] = merge(parts)
-            self._changed.setdefault(name, set()).update(_distinct(stored.times[stored.new] // topic.width))
+            self._changed.setdefault(name, set()).update(
+                distinct(stored.times[stored.new] // topic.width).tolist()
+            )
             found.add(name)
         if found:
             for name in self.tuples.keys() - found:
@@ -223,7 +225,7 @@ class TupleStore:
             topic = self._topics[name]
             rows = np.flatnonzero(self._needed[name])
             numbers = stored.times[rows] // topic.width
-            wanted = set(_distinct(numbers))
+            wanted = set(distinct(numbers).tolist())
             for slice_ in [s for s in self._slices if s.startswith(topic.prefix)]:
                 if int(slice_[len(topic.prefix) :]) not in wanted:
                     state.remove(slice_)
@@ -245,13 +247,3 @@ class TupleStore:
     def to_json(self) -> Index:
         """The index of the slices, for `load`."""
         return self._slices
-
-
-def _distinct(numbers: NDArray[np.int64]) -> list[int]:
-    """The different numbers. Those of a topic's slices are few and close together, so counting them is faster
-    than sorting a million of them.
-    """
-    if not len(numbers) or int(numbers.max()) - int(numbers.min()) > len(numbers):
-        return [int(number) for number in np.unique(numbers)]
-    least = int(numbers.min())
-    return [least + int(place) for place in np.flatnonzero(np.bincount(numbers - least))]
