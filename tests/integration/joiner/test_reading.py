@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import orjson
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -116,6 +117,32 @@ def test_ranges_have_each_record_once_however_they_are_cut(log: Log, reader: Ran
     (part,) = reader.read([Range(A, 1, 100, 103)])
     assert part.offsets.tolist() == [100, 101, 102]
     assert part.arrived.tolist() == [(START + 101 + n) * 1000 for n in range(3)]
+
+
+def test_little_is_fetched_beyond_a_range(log: Log) -> None:
+    """What the client fetches after the end costs the broker and the worker as much as what is needed."""
+    log.create(A, 1)
+    log.write(A, 0, 60_000, size=100)
+    fetched: list[int] = []
+
+    def keep(statistics: str) -> None:
+        partitions = orjson.loads(statistics)["topics"].get(A, {"partitions": {}})["partitions"]
+        fetched.append(partitions.get("0", {}).get("rxmsgs", 0))
+
+    reader = RangeReader({**log.config, "stats_cb": keep, "statistics.interval.ms": 50})
+    try:
+        read = values(reader, Range(A, 0, 0, 12_000))
+        # A range of another topic, so that the client calls back once more.
+        log.create(B, 1)
+        log.write(B, 0, 1)
+        deadline = time.monotonic() + 30
+        while not fetched or fetched[-1] < 12_000:
+            assert time.monotonic() < deadline
+            values(reader, Range(B, 0, 0, 1))
+    finally:
+        reader.close()
+    assert len(read[A, 0]) == 12_000
+    assert max(fetched) < 24_000
 
 
 def test_a_range_may_end_with_offsets_that_have_no_record(log: Log, reader: RangeReader) -> None:
