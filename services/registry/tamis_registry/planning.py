@@ -7,7 +7,8 @@ from typing import Any
 
 from tamis.planning.explain import estimated
 from tamis.planning.incremental import plan_for
-from tamis.planning.proof_results import explained, learn
+from tamis.planning.known_explanations import explained
+from tamis.planning.proof_results import learn
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.plan.planner import Planner

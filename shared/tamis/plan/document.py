@@ -49,7 +49,7 @@ class PlanDocument:
         }
         heads: Mapping[str, _Head] = before._heads if before else {}
         self._heads: dict[str, _Head] = {
-            stream.name: _Head.of(stream, heads.get(stream.name)) for stream in plan.streams
+            stream.name: _Head.of(stream, self._topics, heads.get(stream.name)) for stream in plan.streams
         }
         parts = (self._definitions, self._standing)
         self.size = len(self._document(whole=False))
@@ -140,9 +140,10 @@ def _more(before: PersistentList[bytes], now: PersistentList[bytes]) -> int:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Topic:
-    """A topic, and the texts of its entries."""
+    """A topic, its JSON without entries, and the texts of these."""
 
     plan: TopicPlan
+    head: bytes
     entries: _Texts
 
     @staticmethod
@@ -151,7 +152,8 @@ class _Topic:
         if before is not None and before.plan is topic:
             return before
         known = before.entries if before is not None else _Texts(wire_type(Entry))
-        return _Topic(topic, known.updated(topic.entries))
+        head = _encode(wire_type(TopicPlan).write(topic, entries=()))
+        return _Topic(topic, head, known.updated(topic.entries))
 
     def record(self) -> Record:
         """The topic for the encoder."""
@@ -166,9 +168,9 @@ class _Head:
     text: bytes
 
     @staticmethod
-    def of(stream: StreamPlan, before: _Head | None) -> _Head:
-        """The head of a stream; `before` if that is of the same object."""
+    def of(stream: StreamPlan, known: Mapping[str, _Topic], before: _Head | None) -> _Head:
+        """The head of a stream, whose topics are `known` by name; `before` if that is of the same object."""
         if before is not None and before.plan is stream:
             return before
-        topics = tuple(wire_type(TopicPlan).write(topic, entries=()) for topic in stream.topics)
+        topics = tuple(Raw(known[topic.name].head) for topic in stream.topics)
         return _Head(stream, _encode(wire_type(StreamPlan).write(stream, topics=topics)))

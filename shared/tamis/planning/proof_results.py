@@ -6,15 +6,13 @@ as if it had computed them.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 from tamis.bounded.application_time import classification
 from tamis.bounded.memory import Memory
-from tamis.planning import verdict
-from tamis.planning.explain import explain
+from tamis.planning import known_explanations, verdict
 from tamis.planning.explanations.explanation import Explanation
+from tamis.planning.known_explanations import explained
 from tamis.planning.queries import standing_queries
 from tamis.planning.queries.standing_queries import Judged
 from tamis.planning.verdict import Verdict
@@ -29,14 +27,6 @@ class WorkedOut:
     in_time: tuple[Memory | None] | None
     verdict: Verdict | None
     judged: Judged | None
-
-
-def explained(definition: AlertDef | DerivedDef, catalog: Catalog) -> Explanation:
-    """The explanation of a query, computed once for the same definitions and versions of table files."""
-    objects = (definition, *verdict.read_by(definition, catalog))
-    extra = ("explanation", _file_versions(definition, catalog))
-    found: Explanation = catalog.results.get(objects, extra, lambda: explain(catalog, definition))
-    return found
 
 
 def work_out(definition: AlertDef | DerivedDef, catalog: Catalog) -> WorkedOut:
@@ -56,8 +46,7 @@ def work_out(definition: AlertDef | DerivedDef, catalog: Catalog) -> WorkedOut:
 
 def learn(definition: AlertDef | DerivedDef, catalog: Catalog, found: WorkedOut) -> None:
     """Cache the results of another process for an equal definition and an equal catalogue."""
-    objects = (definition, *verdict.read_by(definition, catalog))
-    catalog.results.put(objects, ("explanation", _file_versions(definition, catalog)), found.explanation)
+    known_explanations.learn(definition, catalog, found.explanation)
     if found.in_time is not None:
         classification.learn(definition, catalog, found.in_time[0])
     if found.verdict is not None:
@@ -68,19 +57,3 @@ def learn(definition: AlertDef | DerivedDef, catalog: Catalog, found: WorkedOut)
 
 def _inlined(definition: AlertDef | DerivedDef) -> bool:
     return isinstance(definition, DerivedDef) and definition.inlined
-
-
-def _file_versions(definition: AlertDef | DerivedDef, catalog: Catalog) -> Hashable:
-    """The versions of the table files that a query reads."""
-    return tuple(_versions(definition, catalog))
-
-
-def _versions(definition: AlertDef | DerivedDef, catalog: Catalog) -> Iterator[Hashable]:
-    members = definition.query.members or (definition.query,)
-    for name in dict.fromkeys(source.stream for one in members for source in one.sources):
-        if (table := catalog.tables.get(name)) is not None:
-            try:
-                found = os.stat(table.path)
-                yield table.path, found.st_mtime_ns, found.st_size, found.st_ino
-            except OSError:
-                yield table.path, None

@@ -41,7 +41,12 @@ def column_ticks(texts: Sequence[str]) -> npt.NDArray[np.int64] | None:
 
 
 def iso_time(text: str) -> int:
-    """A time of ISO 8601 in microseconds, UTC where no zone is given. Raises ValueError for what is none."""
+    """A time of ISO 8601 in microseconds, UTC where no zone is given. Raises ValueError for what is none.
+
+    >>> iso_time("1970-01-01t00:00:01z")  # RFC 3339 also has small letters
+    1000000
+    """
+    text = text.upper()
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

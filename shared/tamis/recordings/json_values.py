@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
@@ -173,4 +174,9 @@ def _check_finite(value: float) -> None:
 
 
 def _excerpt(value: Any) -> str:
-    return repr(value)[:80]
+    """The value as in JSON. Avro, Protobuf and Python also have values that JSON doesn't have."""
+    try:
+        text = repr(value) if type(value) is float else orjson.dumps(value).decode()
+    except TypeError:  # bytes, for example, or an integer of more than 64 bits
+        text = repr(value)
+    return text[:80]

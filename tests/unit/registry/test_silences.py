@@ -177,8 +177,8 @@ def test_there_are_not_too_many_of_a_kind(monkeypatch: pytest.MonkeyPatch) -> No
         ("ab", [("ab1", "opened")], False, "ab1"),
         ("ab", [("ab1", "opened"), ("ab2", "open")], True, "several open episodes begin with 'ab'"),
         ("ab", [("ab1", "closed"), ("ab1", "opened")], True, "'ab'; the episode has closed"),
-        ("ab", [], True, "no open episode has the identity 'ab'"),
-        ("ab", [], False, "no open episode has the identity 'ab'"),
+        ("ab", [], True, "no open episode has an identity that begins with 'ab'"),
+        ("ab", [], False, "no open episode has an identity that begins with 'ab'"),
         # It may be older than the events that were read.
         ("a" * 32, [], False, "a" * 32),
         ("a" * 32, [], True, "no open episode"),

@@ -15,7 +15,7 @@ from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, 
 from tamis.plan.model import GREATEST, Input, Kept, StandingQuery, sayable
 from tamis.plan.omission import Omission, bare
 from tamis.planning.candidate_filters import candidate_filters
-from tamis.planning.explain import explain
+from tamis.planning.known_explanations import explained
 from tamis.planning.queries.self_contained import self_contained
 from tamis.query.computed_columns import meaning
 from tamis.query.model import (
@@ -79,7 +79,7 @@ def judged(alert: AlertDef, catalog: Catalog) -> Judged:
     catalog = catalog.reading(alert)
 
     def make() -> Judged:
-        found = explain(catalog, alert)
+        found = explained(alert, catalog)
         if not found.accepted:
             repairs = found.memory.repairs
             hint = "; or ".join(repairs) if repairs else None

@@ -139,7 +139,7 @@ REFUSED = [
     ("device", Type.VARCHAR, {"device": {}}, "a message plant.Reading.Device"),
     ("at", Type.BIGINT, {"at": {}}, "a message google.protobuf.Timestamp"),
     ("big", Type.BIGINT, {"big": 2**63}, "9223372036854775808"),
-    ("station", Type.DOUBLE, {"station": "1"}, "'1'"),
+    ("station", Type.DOUBLE, {"station": "1"}, '"1"'),
     ("n", Type.VARCHAR, {"n": 1}, "1"),
 ]
 

@@ -61,7 +61,8 @@ def chosen(beginning: str, events: Sequence[Event], *, complete: bool) -> Acknow
     if not complete and len(beginning) == LENGTH:
         return AcknowledgedEpisode(beginning)
     closed = "; the episode has closed" if newest else ""
-    raise MissingError(f"no open episode has the identity '{beginning}'{closed}", hint=_HINT)
+    identity = "the identity" if len(beginning) == LENGTH else "an identity that begins with"
+    raise MissingError(f"no open episode has {identity} '{beginning}'{closed}", hint=_HINT)
 
 
 def _beginning(beginning: str) -> Callable[[Message], Event | None]:
