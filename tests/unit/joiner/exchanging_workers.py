@@ -1,4 +1,4 @@
-"""Workers that exchange connections, and a program that gives them tasks as Spark does. Prints who did what.
+"""Workers that exchange connections, with tasks as Spark gives them. It prints who did what.
 
 Arguments: workers, tasks of a batch, batches, seconds of a task, how many workers are killed meanwhile.
 """
@@ -15,6 +15,8 @@ import struct
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tamis_joiner.spark.processes.connection_exchange import EXCHANGE
@@ -24,102 +26,127 @@ ASKED, ANSWERED = struct.Struct(">ii"), struct.Struct(">iii")
 
 @dataclass(eq=False)
 class Connection:
+    """One that the program has, the process that made it, and the task and its identity that it has now."""
+
     socket: socket.socket
     pid: int
     task: int = -1
-    number: int = -1
+    identity: int = -1
+
+    @property
+    def lives(self) -> bool:
+        """True if the process has not ended."""
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def ask(self, task: int, identity: int) -> None:
+        """Give the worker a task."""
+        self.task, self.identity = task, identity
+        with suppress(BrokenPipeError):  # closed meanwhile, which is found when the answer is read
+            self.socket.send(ASKED.pack(task, identity))
+
+    def answer(self) -> tuple[int, int] | None:
+        """The task and the process that has done it; None if the connection is closed."""
+        try:
+            answer = self.socket.recv(ANSWERED.size)
+        except ConnectionResetError:
+            return None
+        if not answer:
+            return None
+        task, identity, pid = ANSWERED.unpack(answer)
+        assert (task, identity) == (self.task, self.identity), "an answer to the task of another connection"
+        self.task = -1
+        return task, pid
 
 
-def serve(connection: socket.socket, _: bool) -> int:
-    """A task: its number and an identity that comes back with the process that has done it."""
+class Program:
+    """Gives tasks to the worker that has been idle for the longest time, and starts up to `most` workers."""
+
+    def __init__(self, most: int, do_task: Callable[[socket.socket, bool], int]) -> None:
+        self._most, self._do_task = most, do_task
+        self.connections: list[Connection] = []
+        self._idle: deque[Connection] = deque()
+        self._identity = 0
+        self.repeated = 0
+
+    def batch(self, tasks: int, killed: random.Random | None) -> list[tuple[int, int]]:
+        """Each task with the process that has done it. `killed`: kill one of the workers, too."""
+        waiting = deque(range(tasks))
+        found: list[tuple[int, int]] = []
+        while len(found) < tasks:
+            while waiting and (one := self._free()) is not None:
+                self._identity += 1
+                one.ask(waiting.popleft(), self._identity)
+            if killed is not None and (living := [one.pid for one in self.connections if one.lives]):
+                os.kill(killed.choice(living), signal.SIGKILL)
+                killed = None
+            ready = select.select([one.socket for one in self.connections], [], [], 5)[0]
+            for one in [one for one in self.connections if one.socket in ready]:
+                answer = one.answer()
+                if answer is not None:
+                    found.append(answer)
+                    self._idle.append(one)
+                    continue
+                self._drop(one)
+                if one.task >= 0:
+                    self.repeated += 1
+                    waiting.append(one.task)
+        return sorted(found)
+
+    def _free(self) -> Connection | None:
+        while self._idle:
+            one = self._idle.popleft()
+            if one.lives:
+                return one
+            self._drop(one)  # as Spark does, whichever process has the connection now
+        return self._start() if len(self.connections) < self._most else None
+
+    def _drop(self, one: Connection) -> None:
+        one.socket.close()
+        self.connections.remove(one)
+        with suppress(ValueError):
+            self._idle.remove(one)
+
+    def _start(self) -> Connection:
+        ours, theirs = socket.socketpair()
+        pid = os.fork()
+        if not pid:
+            for one in (ours, *(one.socket for one in self.connections)):
+                one.close()
+            while True:
+                self._do_task(theirs, True)
+        theirs.close()
+        self.connections.append(Connection(ours, pid))
+        return self.connections[-1]
+
+
+def serve(connection: socket.socket, seconds: float) -> int:
+    """Do a task: wait, and send its number and its identity back with that of this process."""
     asked = connection.recv(ASKED.size, socket.MSG_WAITALL)
     if len(asked) < ASKED.size:
         os._exit(0)
-    task, number = ASKED.unpack(asked)
+    task, identity = ASKED.unpack(asked)
     EXCHANGE.note(task)
-    time.sleep(SECONDS * random.uniform(0.8, 1.2))
-    connection.send(ANSWERED.pack(task, number, os.getpid()))
+    time.sleep(seconds * random.uniform(0.8, 1.2))
+    connection.send(ANSWERED.pack(task, identity, os.getpid()))
     return 0
 
 
-def lives(pid: int) -> bool:
-    """True if the process has not ended."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def start() -> Connection:
-    ours, theirs = socket.socketpair()
-    pid = os.fork()
-    if pid:
-        theirs.close()
-        return Connection(ours, pid)
-    ours.close()
-    for one in connections:
+def main(workers: int, tasks: int, batches: int, seconds: float, killed: int) -> None:
+    """Do the batches and print the result as JSON."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as Spark's daemon does
+    program = Program(workers, EXCHANGE.begin(lambda connection, _: serve(connection, seconds)))
+    chosen = random.Random(1)
+    kills = set(chosen.sample(range(2, batches), killed))
+    done = [program.batch(tasks, chosen if number in kills else None) for number in range(batches)]
+    print(json.dumps({"done": done, "repeated": program.repeated}))
+    for one in program.connections:
         one.socket.close()
-    while True:
-        do_task(theirs, True)
 
 
-WORKERS, TASKS, BATCHES, KILLED = (int(sys.argv[n]) for n in (1, 2, 3, 5))
-SECONDS = float(sys.argv[4])
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as Spark's daemon does
-do_task = EXCHANGE.begin(serve)
-connections: list[Connection] = []
-idle: deque[Connection] = deque()
-done: list[list[tuple[int, int]]] = []
-repeated = number = 0
-chosen = random.Random(1)
-kill_at = sorted(chosen.sample(range(2, BATCHES), KILLED))
-for batch in range(BATCHES):
-    waiting = deque(range(TASKS))
-    found: list[tuple[int, int]] = []
-    while len(found) < TASKS:
-        while waiting and (idle or len(connections) < WORKERS):
-            if not idle:
-                connections.append(start())
-                idle.append(connections[-1])
-            one = idle.popleft()
-            if not lives(one.pid):  # Spark drops the connections of ended processes, whoever has them now
-                one.socket.close()
-                connections.remove(one)
-                continue
-            number += 1
-            one.task, one.number = waiting.popleft(), number
-            try:
-                one.socket.send(ASKED.pack(one.task, one.number))
-            except BrokenPipeError:  # closed meanwhile: found below
-                pass
-        if kill_at and kill_at[0] == batch:
-            kill_at.pop(0)
-            living = [one.pid for one in connections if lives(one.pid)]
-            if living:
-                os.kill(chosen.choice(living), signal.SIGKILL)
-        for one in [
-            c for c in connections if c.socket in select.select([c.socket for c in connections], [], [], 5)[0]
-        ]:
-            try:
-                answer = one.socket.recv(ANSWERED.size)
-            except ConnectionResetError:
-                answer = b""
-            if answer:
-                task, same, pid = ANSWERED.unpack(answer)
-                assert (task, same) == (one.task, one.number), "an answer to another connection's task"
-                found.append((task, pid))
-                one.task = -1
-                idle.append(one)
-                continue
-            one.socket.close()
-            connections.remove(one)
-            if one in idle:
-                idle.remove(one)
-            if one.task >= 0:
-                repeated += 1
-                waiting.append(one.task)
-    done.append(sorted(found))
-print(json.dumps({"done": done, "repeated": repeated}))
-for one in connections:
-    one.socket.close()
+if __name__ == "__main__":
+    workers, tasks, batches, killed = (int(sys.argv[number]) for number in (1, 2, 3, 5))
+    main(workers, tasks, batches, float(sys.argv[4]), killed)

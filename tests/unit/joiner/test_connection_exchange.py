@@ -17,7 +17,7 @@ def run(workers: int, tasks: int, batches: int, seconds: float, killed: int = 0)
     """What the workers did. The program checks that each answer comes over the connection of its task."""
     arguments = [str(one) for one in (workers, tasks, batches, seconds, killed)]
     ended = subprocess.run(
-        [sys.executable, str(PROGRAM), *arguments], capture_output=True, text=True, timeout=120
+        [sys.executable, str(PROGRAM), *arguments], check=False, capture_output=True, text=True, timeout=120
     )
     assert ended.returncode == 0, ended.stderr
     found: dict[str, Any] = json.loads(ended.stdout)
@@ -28,7 +28,7 @@ def run(workers: int, tasks: int, batches: int, seconds: float, killed: int = 0)
 
 @pytest.mark.parametrize(("workers", "tasks"), [(2, 4), (2, 3), (4, 16)])
 def test_a_task_comes_to_the_worker_that_had_it_last(workers: int, tasks: int) -> None:
-    found = run(workers, tasks, 60, 0.01)
+    found = run(workers, tasks, 40, 0.01)
     assert found["repeated"] == 0
     same = [
         last == now
